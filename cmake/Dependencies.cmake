@@ -1,0 +1,39 @@
+# Everything fourfold stands on, found once. Debian 12 and Spack both provide all of it; nothing is downloaded.
+find_package(PkgConfig REQUIRED)
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(MPI REQUIRED COMPONENTS C CXX)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(tomlplusplus REQUIRED)
+find_package(CLI11 REQUIRED)
+pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
+pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
+
+set(HDF5_PREFER_PARALLEL TRUE)
+find_package(HDF5 REQUIRED COMPONENTS C)
+
+# Debian's Kokkos (inside Trilinos) names an include directory that does not exist.
+find_package(Kokkos REQUIRED)
+if(EXISTS /usr/include/trilinos/Kokkos_Core.hpp AND Kokkos_VERSION VERSION_LESS 4)
+  set_target_properties(Kokkos::kokkos PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "" INTERFACE_SYSTEM_INCLUDE_DIRECTORIES "")
+  foreach(part kokkoscore kokkoscontainers kokkosalgorithms)
+    if(TARGET Kokkos::${part})
+      set_target_properties(Kokkos::${part} PROPERTIES INTERFACE_INCLUDE_DIRECTORIES /usr/include/trilinos)
+    endif()
+  endforeach()
+  set_target_properties(Kokkos::kokkos PROPERTIES INTERFACE_INCLUDE_DIRECTORIES /usr/include/trilinos)
+endif()
+
+# Debian's dnnl-config.cmake demands OpenCL, so the library is found by hand.
+find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)
+find_library(DNNL_LIBRARY dnnl REQUIRED)
+add_library(fourfold_dnnl INTERFACE)
+add_library(fourfold::dnnl ALIAS fourfold_dnnl)
+target_include_directories(fourfold_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
+target_link_libraries(fourfold_dnnl INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_CXX)
+
+if(FOURFOLD_TESTS)
+  find_package(Catch2 3 REQUIRED)
+endif()

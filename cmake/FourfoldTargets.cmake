@@ -1,0 +1,42 @@
+# The two helper functions of the build.
+
+# fourfold_add_library(<name> HEADERS .. SOURCES .. [PUBLIC <target>..] [PRIVATE <target>..])
+# One library room: public headers in include/fourfold/<name>/, everything else private. Exports only its own include
+# folder, so an include against the arrows of docs/design.md does not compile.
+function(fourfold_add_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE")
+  add_library(fourfold_${name} STATIC ${arg_SOURCES})
+  add_library(fourfold::${name} ALIAS fourfold_${name})
+  list(TRANSFORM arg_HEADERS PREPEND include/fourfold/${name}/)
+  target_sources(fourfold_${name} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})
+  target_include_directories(fourfold_${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  target_link_libraries(fourfold_${name} PUBLIC ${arg_PUBLIC} fourfold::options
+                                         PRIVATE ${arg_PRIVATE} fourfold::warnings)
+endfunction()
+
+# fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [LABELS ..] [TIMEOUT seconds])
+# A Catch2 program. Without RANKS it is one ctest entry with Catch2's own main. With RANKS it is built with the main of
+# tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher.
+function(fourfold_add_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;RANKS;LABELS")
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 60)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} fourfold::warnings)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  if(NOT arg_RANKS)
+    target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LABELS}")
+    return()
+  endif()
+  target_link_libraries(${name} PRIVATE fourfold::mpi_test_main)
+  foreach(ranks IN LISTS arg_RANKS)
+    add_test(NAME ${name}.np${ranks}
+             COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
+                     $<TARGET_FILE:${name}> ${MPIEXEC_POSTFLAGS})
+    set_tests_properties(${name}.np${ranks} PROPERTIES
+      TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} LABELS "mpi;RANK_${ranks};${arg_LABELS}")
+  endforeach()
+endfunction()

@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <array>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fourfold/base/dtype.hpp>
+
+namespace fourfold {
+namespace {
+
+struct Row {
+  DType dtype;
+  std::string_view name;
+  std::size_t bytes;
+};
+constexpr std::array<Row, 10> rows{{{DType::f32, "f32", 4},
+                                    {DType::bf16, "bf16", 2},
+                                    {DType::f16, "f16", 2},
+                                    {DType::f64, "f64", 8},
+                                    {DType::i32, "i32", 4},
+                                    {DType::i64, "i64", 8},
+                                    {DType::u8, "u8", 1},
+                                    {DType::u16, "u16", 2},
+                                    {DType::u32, "u32", 4},
+                                    {DType::u64, "u64", 8}}};
+
+constexpr const Row& row(DType dtype) { return rows[static_cast<std::size_t>(dtype)]; }
+
+}  // namespace
+
+std::size_t size_in_bytes(DType dtype) noexcept { return row(dtype).bytes; }
+
+std::string_view name(DType dtype) noexcept { return row(dtype).name; }
+
+std::optional<DType> dtype_from_name(std::string_view text) noexcept {
+  for (const Row& candidate : rows) {
+    if (candidate.name == text) {
+      return candidate.dtype;
+    }
+  }
+  return std::nullopt;
+}
+
+Float16::Float16(float value) noexcept {
+  const auto word = std::bit_cast<std::uint32_t>(value);
+  const auto sign = static_cast<std::uint16_t>((word >> 16) & 0x8000U);
+  const std::uint32_t magnitude = word & 0x7fffffffU;
+  if (magnitude > 0x7f800000U) {  // NaN
+    bits = static_cast<std::uint16_t>(sign | 0x7e00U);
+  } else if (magnitude >= 0x477ff000U) {  // rounds to 65536 or more
+    bits = static_cast<std::uint16_t>(sign | 0x7c00U);
+  } else if (magnitude < 0x38800000U) {  // subnormal in binary16: let the FPU round to a multiple of 2^-24
+    const float scaled = std::bit_cast<float>(magnitude) * 16777216.0F;
+    bits = static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)));
+  } else {
+    const std::uint32_t rebased = magnitude - 0x38000000U;
+    const std::uint32_t rounded = rebased + 0xfffU + ((rebased >> 13) & 1U);
+    bits = static_cast<std::uint16_t>(sign | (rounded >> 13));
+  }
+}
+
+Float16::operator float() const noexcept {
+  const std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000U) << 16;
+  const std::uint32_t exponent = (bits >> 10) & 0x1fU;
+  const std::uint32_t mantissa = bits & 0x3ffU;
+  if (exponent == 0x1fU) {
+    return std::bit_cast<float>(sign | 0x7f800000U | (mantissa << 13));
+  }
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * (1.0F / 16777216.0F);
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
+  }
+  return std::bit_cast<float>(sign | ((exponent + 112U) << 23) | (mantissa << 13));
+}
+
+}  // namespace fourfold

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <source_location>
+#include <stdexcept>
+#include <string>
+
+namespace fourfold {
+
+/// Process exit codes. They are a contract with batch scripts; docs/exit-codes.md explains each one to users.
+enum class ExitCode : int {
+  finished = 0,
+  usage = 64,             ///< unknown option or verb
+  data_corrupt = 65,      ///< token file or checkpoint damaged, or a non-finite loss under the abort policy
+  internal = 70,          ///< a bug of ours: a broken contract
+  cannot_write = 73,      ///< checkpoint or log cannot be written (full, read-only, quota)
+  stopped_saved = 75,     ///< stopped on time or signal with a checkpoint saved: run again to go on
+  config = 78,            ///< run file, mesh or launch wrong
+  node_fault = 85,        ///< node, GPU or transport failed; last checkpoint good
+  hang = 86,              ///< the watchdog found a hang
+  no_progress = 93,       ///< do not restart
+};
+
+/// Base of everything fourfold throws on purpose: a message, the place it was thrown at and the exit code that the
+/// process ends with if nobody recovers. Only apps/ catches it.
+class Error : public std::runtime_error {
+ public:
+  Error(ExitCode code, const std::string& message,
+        std::source_location where = std::source_location::current())
+      : std::runtime_error(message), code_(code), where_(where) {}
+
+  ExitCode code() const noexcept { return code_; }
+  const std::source_location& where() const noexcept { return where_; }
+
+ private:
+  ExitCode code_;
+  std::source_location where_;
+};
+
+/// The user, a file or the cluster is at fault. Word the message "what is wrong (why) what to do".
+class UserError : public Error {
+ public:
+  using Error::Error;
+};
+
+/// A library or system call failed (MPI, HDF5, CUDA, write(2), ...); the message names the call and its reason.
+class SystemError : public Error {
+ public:
+  using Error::Error;
+};
+
+}  // namespace fourfold

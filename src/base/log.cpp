@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <fourfold/base/log.hpp>
+
+namespace fourfold::log {
+namespace {
+
+struct State {
+  std::mutex mutex;
+  Sink sink;
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+struct ThreadRank {
+  int rank = 0;
+  int size = 1;
+};
+thread_local ThreadRank this_rank;
+
+void emit(Level level, std::string_view line) {
+  State& shared = state();
+  const std::scoped_lock lock(shared.mutex);
+  if (shared.sink) {
+    shared.sink(level, line);
+  } else if (level >= Level::warning) {
+    fmt::print(stderr, "{}\n", line);
+  }
+}
+
+}  // namespace
+
+Sink set_sink(Sink sink) {
+  State& shared = state();
+  const std::scoped_lock lock(shared.mutex);
+  return std::exchange(shared.sink, std::move(sink));
+}
+
+void set_thread_rank(int rank, int size) { this_rank = {rank, size}; }
+int thread_rank() noexcept { return this_rank.rank; }
+
+void info(std::string_view message) {
+  if (this_rank.rank == 0) {
+    emit(Level::info, message);
+  }
+}
+
+void warning(std::string_view message) {
+  if (this_rank.rank == 0) {
+    emit(Level::warning, message);
+  }
+}
+
+void local(Level level, std::string_view message) {
+  if (this_rank.size > 1) {
+    emit(level, fmt::format("[rank {}] {}", this_rank.rank, message));
+  } else {
+    emit(level, message);
+  }
+}
+
+}  // namespace fourfold::log

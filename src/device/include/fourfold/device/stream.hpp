@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Queues of device work. Everything the trainer does is enqueued on a stream; ordering between streams is by events.
+/// On a host build a stream runs each operation at once in the calling thread, so an event that was recorded has
+/// already happened; code is written as if it had not.
+#pragma once
+
+#include <memory>
+
+namespace fourfold::device {
+
+/// A stream that somebody else owns; a value, passed everywhere. Default: the default stream.
+class StreamRef {
+ public:
+  StreamRef() = default;
+  explicit StreamRef(void* native) noexcept : native_(native) {}
+  /// cudaStream_t on a CUDA build, nullptr on a host build.
+  void* native() const noexcept { return native_; }
+  /// Blocks the host until all work enqueued so far is done. Never called inside a training step.
+  void synchronize() const;
+  friend bool operator==(StreamRef, StreamRef) = default;
+
+ private:
+  void* native_ = nullptr;
+};
+
+/// Owns a stream. Move-only. Must be destroyed before the device runtime.
+class Stream {
+ public:
+  Stream();
+  ~Stream();
+  Stream(Stream&&) noexcept;
+  Stream& operator=(Stream&&) noexcept;
+
+  StreamRef ref() const noexcept;
+  operator StreamRef() const noexcept { return ref(); }  // NOLINT(google-explicit-constructor)
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// A point in a stream that other streams can wait for. Move-only; may be recorded again.
+class Event {
+ public:
+  Event();
+  ~Event();
+  Event(Event&&) noexcept;
+  Event& operator=(Event&&) noexcept;
+
+  /// Marks the work enqueued on `stream` so far.
+  void record(StreamRef stream);
+  /// Makes later work on `stream` wait for the mark; does not block the host. A never recorded event is no wait.
+  void wait(StreamRef stream) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fourfold::device
