@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Exact attention in O(tokens) memory (Dao et al. 2022; online softmax), grouped keys/values
+/// (Ainslie et al. 2023). Legend: B sequences, Tq query tokens, Tk key tokens, N query heads, K
+/// key/value heads (K divides N), H head features.
+///
+/// softmax(scale * q k^T + mask) v per head; query head n uses key/value head n / (N / K). All
+/// accumulation in f32. Stream-ordered, no synchronisation, bit-identical from run to run and for
+/// any number of threads.
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/device/stream.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+/// Heads inside a bigger row, as a fused query/key/value product leaves them: element (b, t, n, h)
+/// is at data + b * batch_stride + t * token_stride + n * H + h (strides in elements).
+template <class Pointer>
+struct BasicHeads {
+  Pointer data = nullptr;
+  DType dtype = DType::f32;
+  std::int64_t batch_stride = 0;
+  std::int64_t token_stride = 0;
+};
+using ConstHeads = BasicHeads<const void*>;
+using Heads = BasicHeads<void*>;
+
+struct AttentionShape {
+  std::int64_t batch = 0;         ///< B
+  std::int64_t query_tokens = 0;  ///< Tq
+  std::int64_t key_tokens = 0;    ///< Tk
+  std::int64_t heads = 0;         ///< N
+  std::int64_t kv_heads = 0;      ///< K
+  std::int64_t head_dim = 0;      ///< H
+  float scale = 1.0F;             ///< usually 1 / sqrt(H)
+  bool causal = true;             ///< query i sees keys 0 .. i + query_offset
+  std::int64_t query_offset =
+      0;  ///< position of query 0 minus position of key 0 (for context parallelism, sampling)
+};
+
+/// out = attention(q, k, v).
+/// @param lse_BNT  f32 [B, N, Tq], log of the softmax denominator, kept for the backward pass; a
+/// query that sees no key
+///                 has lse = -inf and out = 0
+void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+               float* lse_BNT, device::StreamRef stream);
+
+/// Gradients of attention(). dq, dk, dv are replaced (for grouped heads dk and dv are summed over
+/// the group).
+/// @param delta_BNT  f32 [B, N, Tq], scratch for rowsum(dout * out)
+void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                        ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
+                        Heads dq, Heads dk, Heads dv, device::StreamRef stream);
+
+}  // namespace fourfold::kernels

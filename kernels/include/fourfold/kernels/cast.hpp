@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+
+namespace fourfold::kernels {
+
+/// target = source converted between f32, bf16 and f16 (round to nearest even); the same dtype
+/// copies.
+/// @pre source.elements() == target.elements(); no overlap
+void cast(ConstTensorView source, TensorView target, device::StreamRef stream);
+
+/// x *= factor. f32, bf16 or f16.
+void scale(TensorView x, float factor, device::StreamRef stream);
+
+/// result (f64 scalar) = sum of x (f32), or added to it; order depends on elements() only.
+void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream);
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Matrix products of linear layers, through the vendor's library (oneDNN on the CPU, cuBLASLt on
+/// NVIDIA). Legend: T tokens (all leading dims flattened), I input features, O output features.
+/// Row-major, dense.
+///
+/// Activations and weights are f32 or bf16 (all of one call alike); every product accumulates in
+/// f32. Stream-ordered; nothing allocates after the first call of a shape; the same call gives the
+/// same bits every time for a given number of threads.
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+/// Whether a result replaces what is in the output or is added to it.
+enum class Write : std::uint8_t { replace, accumulate };
+
+/// y = x w^T + bias.
+/// @param bias_O  same dtype as w, or absent
+void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, TensorView y_TO,
+            device::StreamRef stream);
+
+/// dx = dy w, or dx += dy w.
+void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorView dx_TI,
+                           Write write, device::StreamRef stream);
+
+/// dw += dy^T x, in f32 whatever the dtype of x and dy; dbias += column sums of dy.
+/// @param dw_OI    f32
+/// @param dbias_O  f32, or absent
+void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorView dw_OI,
+                            TensorView dbias_O, device::StreamRef stream);
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Optimizer updates over flat ranges. master, moments and gradients are f32; weight is the copy
+/// the products read (f32, bf16 or f16), or absent when master itself is that copy. Stream-ordered;
+/// bit-identical from run to run and for any cut of the range (each element depends on itself
+/// only).
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+struct AdamStep {
+  float lr = 0;
+  float beta1 = 0.9F;
+  float beta2 = 0.95F;
+  float epsilon = 1e-8F;
+  float weight_decay = 0;  ///< 0 for parameters that do not decay
+  bool decoupled =
+      true;  ///< AdamW (Loshchilov, Hutter 2019); false: decay is added to the gradient (Adam)
+  std::int64_t step = 1;  ///< 1 for the first update: bias corrections are 1 - beta^step
+  const float* gradient_scale =
+      nullptr;  ///< device scalar multiplied into every gradient (clipping, loss scale)
+};
+/// As torch.optim.AdamW: p -= lr * wd * p; m, v updated; p -= lr * m_hat / (sqrt(v_hat) + epsilon).
+void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
+          ConstTensorView gradient, TensorView weight, device::StreamRef stream);
+
+struct SgdStep {
+  float lr = 0;
+  float momentum = 0;
+  float weight_decay = 0;
+  const float* gradient_scale = nullptr;
+};
+/// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=
+/// lr * buffer.
+void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
+         ConstTensorView gradient, TensorView weight, device::StreamRef stream);
+
+/// Sum of squares of `x` (f32), in f64, written to the device scalar `result` (f64, one element):
+/// replaced, or added to. The order of summation depends on elements() only.
+void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
+                    device::StreamRef stream);
+
+/// scale = min(1, max_norm / (sqrt(sum_of_squares) + 1e-6)) and norm = sqrt(sum_of_squares), on the
+/// device, as torch.nn.utils.clip_grad_norm_. max_norm <= 0: scale = 1.
+/// @param sum_of_squares  f64 scalar;  @param norm, scale  f32 scalars
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, TensorView norm, TensorView scale,
+                device::StreamRef stream);
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace fourfold::kernels {
+
+/// Starts what the kernels need (Kokkos). One per process, made by main (or the test main) before
+/// anything else of the kernels is used and destroyed after all of it.
+class Runtime {
+ public:
+  /// @param threads  threads per rank for products (and for Kokkos kernels where Kokkos has a
+  /// threaded backend); 0: as
+  ///                 the environment says (OMP_NUM_THREADS), else one
+  explicit Runtime(int threads = 0);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+};
+
+/// "Kokkos 3.4.1 (Serial), oneDNN 2.6.3 (AVX2), 1 thread": for logs and reports.
+std::string description();
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// One interface, several transports: threads (ranks are threads of one process), mpi (host
+/// memory), nccl (device memory) and dry-run (rank r of N, moves nothing). Every parallel algorithm
+/// runs unchanged on all of them.
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/comm/work.hpp>
+#include <fourfold/device/stream.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fourfold::comm {
+
+/// avg is the sum divided by the number of ranks (floating-point types only).
+enum class ReduceOp : std::uint8_t { sum, max, min, avg };
+
+/// A group of ranks that communicate among themselves.
+///
+/// Rules for every operation, unless said otherwise:
+/// - Collective: all ranks of the communicator call it, in the same order; op, dtype, counts and
+/// root agree on all ranks
+///   (checked across ranks in contract builds).
+/// - Enqueued on `stream`: it reads and writes its buffers after the work enqueued on `stream`
+/// before, and gives back a
+///   Work that a stream waits for. Buffers are borrowed until then and must not overlap unless it
+///   says "in place".
+/// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed
+/// everywhere.
+/// - Sums of bf16 and f16 accumulate in float and are rounded once. The order of summation depends
+/// only on the rank
+///   count and the element count, so the same call gives the same bits every time, and the same
+///   bits on all ranks.
+/// - One thread per rank uses a communicator at a time.
+/// @throws SystemError (exit code node_fault) naming the operation, this communicator and the rank
+/// when a peer or the
+///   transport fails.
+class Communicator {
+ public:
+  virtual ~Communicator() = default;
+  Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  virtual int rank() const noexcept = 0;
+  virtual int size() const noexcept = 0;
+  /// "world", "dp", "tp", ...: shown in errors, traces and by the flight recorder.
+  virtual const std::string& name() const noexcept = 0;
+
+  /// In place: every rank ends with the reduction over all ranks.
+  [[nodiscard]] virtual Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream) = 0;
+
+  /// recv = concatenation over ranks of their send; counts[r] elements come from rank r.
+  /// In place when send lies at its own position inside recv.
+  /// @pre counts.size() == size(); send.elements() == counts[rank()]; recv.elements() == sum of
+  /// counts
+  [[nodiscard]] virtual Work all_gather(ConstTensorView send, TensorView recv,
+                                        std::span<const std::int64_t> counts,
+                                        device::StreamRef stream) = 0;
+
+  /// recv = this rank's part of the element-wise reduction of send; rank r gets counts[r] elements,
+  /// in rank order.
+  /// @pre counts.size() == size(); send.elements() == sum of counts; recv.elements() ==
+  /// counts[rank()]
+  [[nodiscard]] virtual Work reduce_scatter(ConstTensorView send, TensorView recv,
+                                            std::span<const std::int64_t> counts, ReduceOp op,
+                                            device::StreamRef stream) = 0;
+
+  /// In place: data of `root` reaches all.
+  [[nodiscard]] virtual Work broadcast(TensorView data, int root, device::StreamRef stream) = 0;
+
+  /// Rank r's send part s (send_counts[s] elements, in rank order) becomes rank s's recv part r.
+  /// @pre send_counts of rank r for s equals recv_counts of rank s for r
+  [[nodiscard]] virtual Work all_to_all(ConstTensorView send,
+                                        std::span<const std::int64_t> send_counts, TensorView recv,
+                                        std::span<const std::int64_t> recv_counts,
+                                        device::StreamRef stream) = 0;
+
+  /// Point to point. A send matches the recv of equal tag posted by the peer, in order of posting.
+  /// Both directions may be in flight; neither blocks before wait(). Not collective. @pre peer !=
+  /// rank()
+  [[nodiscard]] virtual Work send(ConstTensorView data, int peer, int tag,
+                                  device::StreamRef stream) = 0;
+  [[nodiscard]] virtual Work recv(TensorView data, int peer, int tag, device::StreamRef stream) = 0;
+
+  /// Blocks the host until all ranks are here.
+  virtual void barrier() = 0;
+
+  /// Splits into one communicator per color, ranks ordered by (key, rank). Collective over this
+  /// communicator; blocks. The result is independent of this one but must not outlive the
+  /// transport's runtime.
+  virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& name) = 0;
+};
+
+/// Blocking reductions of single numbers, for set-up, logging and votes. Collective.
+double all_reduce_scalar(Communicator& communicator, double value, ReduceOp op);
+std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, ReduceOp op);
+
+/// Gathers each rank's bytes (any length) to all ranks, in rank order. Blocks. For set-up and error
+/// reports only.
+std::vector<std::string> all_gather_text(Communicator& communicator, const std::string& text);
+
+/// Copies root's text to all. Blocks.
+std::string broadcast_text(Communicator& communicator, std::string text, int root);
+
+}  // namespace fourfold::comm

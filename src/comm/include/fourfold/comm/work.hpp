@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/device/stream.hpp>
+
+#include <memory>
+#include <utility>
+
+namespace fourfold::comm {
+
+/// A communication operation that has been enqueued. Move-only.
+///
+/// Another *stream* waits for it: wait(stream) orders all later work on `stream` behind the
+/// operation. On a host transport that blocks the calling thread (and makes progress for every
+/// operation in flight); on NCCL it only records a dependency between streams and never stops the
+/// host. The buffers of the operation must stay untouched until a stream that waited for it uses
+/// them.
+class Work {
+ public:
+  /// What a transport implements. wait() is called at most once per Work.
+  class Operation {
+   public:
+    virtual ~Operation() = default;
+    virtual void wait(device::StreamRef stream) = 0;
+    /// Whether it has finished; makes progress. Never blocks.
+    virtual bool test() = 0;
+  };
+
+  /// An operation that is already done.
+  Work() = default;
+  explicit Work(std::unique_ptr<Operation> operation) : operation_(std::move(operation)) {}
+  Work(Work&&) noexcept = default;
+  /// Waits for the old operation first.
+  Work& operator=(Work&& other) noexcept;
+  /// An operation that nobody waited for is waited for here, except while an exception unwinds
+  /// (then the process is about to abort).
+  ~Work();
+
+  void wait(device::StreamRef stream);
+  bool test();
+
+ private:
+  std::unique_ptr<Operation> operation_;
+};
+
+}  // namespace fourfold::comm
