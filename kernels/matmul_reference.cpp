@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "element.hpp"
+
+#include <fourfold/kernels/reference/matmul.hpp>
+
+namespace fourfold::kernels::reference {
+namespace {
+
+double at(ConstTensorView view, std::int64_t index) {
+  return read_element(view.data(), view.dtype(), index);
+}
+
+}  // namespace
+
+void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, TensorView y_TO,
+            device::StreamRef /*stream*/) {
+  const std::int64_t inputs = x_TI.dim(1);
+  const std::int64_t outputs = w_OI.dim(0);
+  for (std::int64_t t = 0; t < x_TI.dim(0); ++t) {
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      double sum = bias_O ? at(bias_O, o) : 0.0;
+      for (std::int64_t i = 0; i < inputs; ++i) {
+        sum += at(x_TI, t * inputs + i) * at(w_OI, o * inputs + i);
+      }
+      write_element(y_TO.data(), y_TO.dtype(), t * outputs + o, sum);
+    }
+  }
+}
+
+void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorView dx_TI,
+                           Write write, device::StreamRef /*stream*/) {
+  const std::int64_t inputs = w_OI.dim(1);
+  const std::int64_t outputs = w_OI.dim(0);
+  for (std::int64_t t = 0; t < dy_TO.dim(0); ++t) {
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      double sum = write == Write::accumulate ? at(dx_TI, t * inputs + i) : 0.0;
+      for (std::int64_t o = 0; o < outputs; ++o) {
+        sum += at(dy_TO, t * outputs + o) * at(w_OI, o * inputs + i);
+      }
+      write_element(dx_TI.data(), dx_TI.dtype(), t * inputs + i, sum);
+    }
+  }
+}
+
+void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorView dw_OI,
+                            TensorView dbias_O, device::StreamRef /*stream*/) {
+  const std::int64_t inputs = x_TI.dim(1);
+  const std::int64_t outputs = dy_TO.dim(1);
+  const std::int64_t tokens = x_TI.dim(0);
+  for (std::int64_t o = 0; o < outputs; ++o) {
+    for (std::int64_t i = 0; i < inputs; ++i) {
+      double sum = at(dw_OI, o * inputs + i);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        sum += at(dy_TO, t * outputs + o) * at(x_TI, t * inputs + i);
+      }
+      write_element(dw_OI.data(), dw_OI.dtype(), o * inputs + i, sum);
+    }
+    if (dbias_O) {
+      double sum = at(dbias_O, o);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        sum += at(dy_TO, t * outputs + o);
+      }
+      write_element(dbias_O.data(), dbias_O.dtype(), o, sum);
+    }
+  }
+}
+
+}  // namespace fourfold::kernels::reference

@@ -1,0 +1,12 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace fourfold::kernels {
+
+/// Makes OpenMP (and so oneDNN) use the Runtime's number of threads in the calling thread. OpenMP
+/// keeps that number per host thread, and ranks may be threads of one process, so every product
+/// asks for it.
+void use_runtime_threads();
+
+}  // namespace fourfold::kernels
