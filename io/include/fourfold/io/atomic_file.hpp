@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/io/file_descriptor.hpp>
+
+#include <cstddef>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io {
+
+/// A file that appears under its name whole or not at all: bytes go to a temporary sibling,
+/// `sync` brings them to the disk, `publish` renames. Without `publish` the temporary file is
+/// removed. One thread per object; every failure throws UserError (cannot_write) naming the path.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::filesystem::path path);
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+  ~AtomicFile();
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+  /// Appends; buffered.
+  void write(std::span<const std::byte> bytes);
+  void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  /// Flushes, fsyncs and closes. Nothing can be written afterwards.
+  void sync();
+  /// Renames to the final name, replacing an older file, and fsyncs the folder. Syncs if that has
+  /// not been done. To publish several files together: sync all, then publish the one last that
+  /// readers open first.
+  void publish();
+
+ private:
+  void flush();
+
+  std::filesystem::path path_;
+  std::filesystem::path temporary_;
+  FileDescriptor file_;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace fourfold::io
