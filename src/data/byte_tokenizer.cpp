@@ -1,0 +1,51 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/data/tokenizer.hpp>
+
+#include <fmt/format.h>
+
+namespace fourfold::data {
+namespace {
+
+class ByteTokenizer final : public Tokenizer {
+ public:
+  void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
+    ids.reserve(ids.size() + text.size());
+    for (const char character : text) {
+      ids.push_back(static_cast<unsigned char>(character));
+    }
+  }
+
+  std::string decode(std::span<const std::int32_t> ids) const override {
+    std::string text;
+    text.reserve(ids.size());
+    for (const std::int32_t id : ids) {
+      if (id < 0 || id > end_of_text_id) {
+        throw UserError(ExitCode::data_corrupt,
+                        fmt::format("token {} is outside the byte vocabulary [0, {}); the "
+                                    "tokens were made with another tokenizer",
+                                    id, end_of_text_id + 1));
+      }
+      if (id != end_of_text_id) {
+        text.push_back(static_cast<char>(id));
+      }
+    }
+    return text;
+  }
+
+  std::int32_t vocab_size() const noexcept override { return end_of_text_id + 1; }
+  std::optional<std::int32_t> end_of_text() const noexcept override { return end_of_text_id; }
+  std::string description() const override { return "byte-level, 256 bytes and end-of-text"; }
+
+ private:
+  static constexpr std::int32_t end_of_text_id = 256;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_byte_tokenizer() {
+  return std::make_unique<ByteTokenizer>();
+}
+
+}  // namespace fourfold::data

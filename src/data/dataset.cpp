@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/data/dataset.hpp>
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include <algorithm>
+#include <memory>
+
+namespace fourfold::data {
+namespace {
+
+struct FreeGlob {
+  void operator()(glob_t* matches) const noexcept { ::globfree(matches); }
+};
+
+/// Names that match `pattern`, in byte order.
+std::vector<std::string> matches_of(const std::string& pattern) {
+  glob_t matches = {};
+  const int outcome = ::glob(pattern.c_str(), 0, nullptr, &matches);
+  const std::unique_ptr<glob_t, FreeGlob> guard(&matches);
+  if (outcome != 0) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: no file matches this pattern; check [data] and the current "
+                                "folder",
+                                pattern));
+  }
+  std::vector<std::string> names(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  std::sort(names.begin(), names.end());  // glob's own order follows the locale
+  return names;
+}
+
+std::vector<io::TokenFile> open_all(std::span<const std::string> names) {
+  std::vector<io::TokenFile> files;
+  for (const std::string& name : expand_patterns(names)) {
+    files.emplace_back(name);
+  }
+  return files;
+}
+
+std::vector<std::int64_t> begins_of(const std::vector<io::TokenFile>& files) {
+  std::vector<std::int64_t> begins{0};
+  for (const io::TokenFile& file : files) {
+    begins.push_back(begins.back() + file.tokens());
+  }
+  return begins;
+}
+
+std::int64_t samples_of(std::int64_t tokens, std::int64_t context, const std::string& first_file) {
+  if (tokens < 2) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: the data set has {} token(s) (a sample needs an input and a "
+                                "target, so at least 2); prepare more text",
+                                first_file, tokens));
+  }
+  return (tokens - 1 + context - 1) / context;
+}
+
+}  // namespace
+
+std::vector<std::string> expand_patterns(std::span<const std::string> names) {
+  if (names.empty()) {
+    throw UserError(ExitCode::config,
+                    "no token files are named (there is nothing to read); give at least one file");
+  }
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    if (name.find_first_of("*?[") == std::string::npos) {
+      files.push_back(name);
+      continue;
+    }
+    const std::vector<std::string> matches = matches_of(name);
+    for (const std::string& match : matches) {
+      const bool index_of_listed =
+          match.ends_with(".idx") && std::binary_search(matches.begin(), matches.end(),
+                                                        match.substr(0, match.size() - 4) + ".bin");
+      if (!index_of_listed) {
+        files.push_back(match);
+      }
+    }
+  }
+  return files;
+}
+
+TokenDataset::TokenDataset(std::span<const std::string> files, const Options& options)
+    : options_(options),
+      files_(open_all(files)),
+      begins_(begins_of(files_)),
+      tokens_(begins_.back()),
+      order_(options.seed, samples_of(tokens_, options.context, files_.front().path().string())) {
+  FOURFOLD_EXPECT(options.context >= 1);
+  FOURFOLD_EXPECT(options.vocab >= 1 && options.vocab <= std::int64_t{1} << 31);
+  for (const io::TokenFile& file : files_) {
+    file.advise(options.order == Order::shuffled ? io::MappedFile::Access::random
+                                                 : io::MappedFile::Access::sequential);
+  }
+}
+
+std::int64_t TokenDataset::position(std::int64_t sample_number) const {
+  FOURFOLD_EXPECT(sample_number >= 0);
+  return options_.order == Order::shuffled ? order_.position(sample_number)
+                                           : sample_number % samples();
+}
+
+template <class Visit>
+void TokenDataset::for_each_piece(std::int64_t begin, std::int64_t count, Visit&& visit) const {
+  // The file that holds `begin`: the last one that starts at or before it.
+  auto file = std::upper_bound(begins_.begin(), begins_.end(), begin) - begins_.begin() - 1;
+  while (count > 0) {
+    const std::int64_t inside = begin - begins_[static_cast<std::size_t>(file)];
+    const std::int64_t piece = std::min(count, begins_[static_cast<std::size_t>(file) + 1] - begin);
+    visit(files_[static_cast<std::size_t>(file)], io::TokenRange{inside, piece});
+    begin += piece;
+    count -= piece;
+    ++file;
+  }
+}
+
+std::int64_t TokenDataset::fill(std::int64_t sample_number, std::span<std::int32_t> tokens,
+                                std::span<std::int32_t> targets) const {
+  FOURFOLD_EXPECT(std::ssize(tokens) == context() && std::ssize(targets) == context());
+  const std::int64_t begin = position(sample_number) * context();
+  const std::int64_t learned = std::min(context(), tokens_ - 1 - begin);
+  std::int64_t done = 0;
+  for_each_piece(begin, learned, [&](const io::TokenFile& file, io::TokenRange piece) {
+    file.read(piece.begin,
+              tokens.subspan(static_cast<std::size_t>(done), static_cast<std::size_t>(piece.count)),
+              options_.vocab);
+    done += piece.count;
+  });
+  // Targets are the inputs one later; only the last one has not been read yet.
+  const auto count = static_cast<std::size_t>(learned);
+  std::copy(tokens.begin() + 1, tokens.begin() + learned, targets.begin());
+  for_each_piece(begin + learned, 1, [&](const io::TokenFile& file, io::TokenRange piece) {
+    file.read(piece.begin, targets.subspan(count - 1, 1), options_.vocab);
+  });
+  std::fill(tokens.begin() + learned, tokens.end(), 0);
+  std::fill(targets.begin() + learned, targets.end(), ignored_target);
+  return learned;
+}
+
+void TokenDataset::prefetch(std::int64_t sample_number) const {
+  const std::int64_t begin = position(sample_number) * context();
+  for_each_piece(begin, std::min(context() + 1, tokens_ - begin),
+                 [](const io::TokenFile& file, io::TokenRange piece) { file.will_need(piece); });
+}
+
+}  // namespace fourfold::data

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/philox.hpp>
+#include <fourfold/data/sample_order.hpp>
+
+#include <bit>
+
+namespace fourfold::data {
+namespace {
+constexpr std::uint64_t rounds = 8;
+}
+
+Permutation::Permutation(std::uint64_t seed, std::uint64_t epoch, std::int64_t size) : size_(size) {
+  FOURFOLD_EXPECT(size >= 1);
+  const PhiloxKey key = philox_key(seed, RandomUse::sample_order, epoch);
+  key_low_ = key.low;
+  key_high_ = key.high;
+  const auto bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(size - 1)));
+  high_bits_ = bits / 2;
+  low_bits_ = bits - high_bits_;
+}
+
+std::uint64_t Permutation::round_trip(std::uint64_t value) const noexcept {
+  const std::uint64_t low_mask = (std::uint64_t{1} << low_bits_) - 1;
+  const std::uint64_t high_mask = (std::uint64_t{1} << high_bits_) - 1;
+  std::uint64_t low = value & low_mask;
+  std::uint64_t high = value >> low_bits_;
+  for (std::uint64_t round = 0; round < rounds; round += 2) {
+    high ^= philox({key_low_, key_high_}, low, round).word[0] & high_mask;
+    low ^= philox({key_low_, key_high_}, high, round + 1).word[0] & low_mask;
+  }
+  return high << low_bits_ | low;
+}
+
+std::int64_t Permutation::operator()(std::int64_t index) const {
+  FOURFOLD_EXPECT(index >= 0 && index < size_);
+  auto value = static_cast<std::uint64_t>(index);
+  do {
+    value = round_trip(value);
+  } while (value >= static_cast<std::uint64_t>(size_));
+  return static_cast<std::int64_t>(value);
+}
+
+SampleOrder::SampleOrder(std::uint64_t seed, std::int64_t samples_per_epoch)
+    : seed_(seed), samples_per_epoch_(samples_per_epoch) {
+  FOURFOLD_EXPECT(samples_per_epoch >= 1);
+}
+
+std::int64_t SampleOrder::epoch(std::int64_t sample_number) const {
+  FOURFOLD_EXPECT(sample_number >= 0);
+  return sample_number / samples_per_epoch_;
+}
+
+std::int64_t SampleOrder::position(std::int64_t sample_number) const {
+  const auto epoch_number = static_cast<std::uint64_t>(epoch(sample_number));
+  return Permutation(seed_, epoch_number, samples_per_epoch_)(sample_number % samples_per_epoch_);
+}
+
+}  // namespace fourfold::data
