@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The parameters of a model as data: logical tensors (global, per layer, unfused, without
+/// vocabulary padding). Whoever shards, saves, exports or counts parameters starts from this table.
+///
+/// Names (N is the layer, from 0):
+///   embedding.token.weight        [vocab, hidden]
+///   embedding.position.weight     [context, hidden]        gpt2
+///   layers.N.attn_norm.weight     [hidden]                 .bias: gpt2
+///   layers.N.attn.q_proj.weight   [heads * head_dim, hidden]     .bias: gpt2, or qkv_bias
+///   layers.N.attn.{k,v}_proj.weight  [kv_heads * head_dim, hidden]  likewise
+///   layers.N.attn.o_proj.weight   [hidden, heads * head_dim]     .bias: gpt2
+///   layers.N.mlp_norm.weight      [hidden]                 .bias: gpt2
+///   layers.N.mlp.gate_proj.weight [ffn, hidden]            llama
+///   layers.N.mlp.up_proj.weight   [ffn, hidden]            .bias: gpt2
+///   layers.N.mlp.down_proj.weight [hidden, ffn]            .bias: gpt2
+///   final_norm.weight             [hidden]                 .bias: gpt2
+///   lm_head.weight                [vocab, hidden]          absent when tied
+/// Weights of linear layers are [out, in]: y = x w^T + b.
+#pragma once
+
+#include <fourfold/base/shape.hpp>
+#include <fourfold/model/model_config.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold::model {
+
+/// How a parameter starts.
+enum class Init : std::uint8_t { normal, ones, zeros };
+
+struct ParameterSpec {
+  std::string name;
+  Shape shape;  ///< logical
+  Init init = Init::normal;
+  float init_std = 0;  ///< of Init::normal: 0.02; o_proj and down_proj 0.02 / sqrt(2 * layers)
+  bool decays =
+      false;     ///< weight decay applies: matrices, embeddings among them; not norms, biases
+  int unit = 0;  ///< see Units
+  bool follows = false;  ///< stored right behind the parameter before it of the same `decays`, so
+                         ///< that both are read as one matrix: k and v behind q, up behind gate
+  friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
+};
+
+/// A half-open range of units. A unit is what pipelines place and what ZeRO gathers: unit 0 is the
+/// embeddings, unit 1 + i is block i, unit layers + 1 is the final norm with the language-model
+/// head.
+struct Units {
+  int begin = 0;
+  int end = 0;
+  bool contains(int unit) const noexcept { return begin <= unit && unit < end; }
+  friend bool operator==(const Units&, const Units&) = default;
+};
+/// All units of a model: [0, layers + 2).
+Units all_units(const ModelConfig& config);
+
+/// All parameters in the order of units. @pre config is resolved
+std::vector<ParameterSpec> parameter_table(const ModelConfig& config);
+
+/// The parameters that a stage with these units needs. With tied embeddings a stage that has the
+/// head but not unit 0 gets embedding.token.weight as well, as a parameter of the head's unit: a
+/// second copy, whose gradient must be added to the first's.
+std::vector<ParameterSpec> parameter_table(const ModelConfig& config, Units units);
+
+}  // namespace fourfold::model

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A contiguous range of a model's units on one device: what a pipeline rank owns. One stage with
+/// all units is the whole model. Legend: B sequences, T tokens of each held here, N = B * T rows, R
+/// rows of the residual stream (Seams::residual_rows), D hidden, V vocabulary columns held here.
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/model/seams.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace fourfold::model {
+
+/// One micro-batch. All tensors are dense, N rows, sequence after sequence, and are copied by
+/// Stage::forward_*: they need to live only until that has run on its stream.
+struct Batch {
+  std::int64_t sequences = 0;  ///< B, at most StageOptions::sequences
+  std::int64_t tokens = 0;     ///< T, at most StageOptions::tokens
+  ConstTensorView token_N;     ///< i32; needed where unit 0 is
+  ConstTensorView target_N;    ///< i32, kernels::ignored_target for none; needed where the head is
+  ConstTensorView
+      position_N;  ///< i32, position of each row in its sequence, the same for each sequence
+  ConstTensorView sample_N;  ///< i64, global sample number of each row; needed when dropout > 0
+  std::int64_t step = 0;     ///< of the run: part of the dropout masks
+};
+
+struct StageOptions {
+  std::int64_t sequences = 1;  ///< B, the most of one micro-batch
+  std::int64_t tokens = 1;     ///< T, the most of one sequence on this rank
+  int slots = 1;  ///< micro-batches in flight (pipelines); each has its own activations
+  /// evaluate: activations of one block only, no gradients
+  enum class Purpose : std::uint8_t { train, evaluate } purpose = Purpose::train;
+  /// fused: backward() only. split: backward_input() and backward_weight() too, which costs the
+  /// gradients of all products per slot (needed by schedules that delay the weight part).
+  enum class Backward : std::uint8_t { fused, split } backward = Backward::fused;
+  std::uint64_t seed = 0;  ///< of the run, for dropout
+};
+
+/// This rank's part of the sizes that tensor parallelism cuts.
+struct LocalSizes {
+  std::int64_t heads = 0;
+  std::int64_t kv_heads = 0;
+  std::int64_t ffn = 0;
+  std::int64_t vocab = 0;  ///< rows of embedding.token.weight or lm_head.weight held here
+  Range vocab_rows;        ///< which
+  friend bool operator==(const LocalSizes&, const LocalSizes&) = default;
+};
+/// Reads them off the boxes. Sizes of tensors that are not in the table are the whole model's.
+LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
+                       std::span<const Box> boxes);
+
+/// Bytes that a Stage takes from its arena, by MemoryUse: exactly what the constructor takes,
+/// because both run the same code. Parameters are not included (flat_elements).
+/// @param residual_rows  R for N = sequences * tokens rows
+std::array<std::size_t, device::memory_use_count> stage_bytes(const ModelConfig& config,
+                                                              Units units, const LocalSizes& sizes,
+                                                              DType compute,
+                                                              const StageOptions& options,
+                                                              std::int64_t residual_rows);
+
+/// Runs a range of units forward and backward. Everything is enqueued on the given stream; nothing
+/// allocates after construction; the same calls give the same bits.
+///
+/// Per slot: forward_train, then backward (or backward_input, later backward_weight), then the slot
+/// is free for the next micro-batch. Slots are independent.
+class Stage {
+ public:
+  /// @param config      resolved
+  /// @param units       which units; [all_units] for the whole model
+  /// @param parameters  those of `units` (parameter_table(config, units)); borrowed
+  /// @param seams       borrowed
+  /// @param arena       owns the memory; must outlive this
+  Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
+        device::Arena& arena, const StageOptions& options);
+  ~Stage();
+  Stage(Stage&&) noexcept;
+  Stage& operator=(Stage&&) noexcept;
+
+  bool has_embedding() const noexcept;
+  bool has_head() const noexcept;
+
+  /// Forward with dropout, keeping what backward needs. With the head: loss(slot) is set, and the
+  /// logits become gradient_scale * d loss / d logits.
+  /// @param gradient_scale  1 / (number of valid targets of the whole global batch) times the loss
+  ///                        scale; ignored without the head
+  void forward_train(int slot, const Batch& batch, float gradient_scale, device::StreamRef stream);
+
+  /// Forward without dropout. With the head: loss(slot) and logits(slot) are set. A stage made for
+  /// training may do it in any slot that waits for no backward pass.
+  void forward_evaluate(int slot, const Batch& batch, device::StreamRef stream);
+
+  /// Forward without dropout of batch (targets not needed), and the logits of one row alone: for
+  /// sampling text. @pre this stage has all units
+  /// @return f32 or bf16 [1, V], valid until the next call of any forward
+  TensorView predict(const Batch& batch, std::int64_t row, device::StreamRef stream);
+
+  /// Gradients of inputs and weights, unit by unit: Seams::gradients_ready(unit) comes as soon as a
+  /// unit is done. Weight gradients are added to what is there.
+  void backward(int slot, Gradients state, device::StreamRef stream);
+
+  /// The two halves of backward(), for schedules that delay the second. Gradients of norms are
+  /// added by the first half. @pre options.backward == split
+  void backward_input(int slot, device::StreamRef stream);
+  void backward_weight(int slot, Gradients state, device::StreamRef stream);
+
+  /// [R, D], compute dtype. Without unit 0 input(slot) is filled (received) before forward_*.
+  /// output(slot) is the residual stream behind the last block, what the next stage needs.
+  TensorView input(int slot) const;
+  TensorView output(int slot) const;
+  /// [R, D]. Without the head output_gradient(slot) is filled (received) before backward.
+  /// input_gradient(slot) is set by backward and backward_input; the two are the same memory.
+  TensorView output_gradient(int slot) const;
+  TensorView input_gradient(int slot) const;
+
+  /// f32 [N]: per row, 0 for ignored targets. @pre has_head()
+  TensorView loss(int slot) const;
+  /// [N, V], compute dtype: logits after forward_evaluate, their gradient after forward_train.
+  /// @pre has_head()
+  TensorView logits(int slot) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fourfold::model

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/parameter_table.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace fourfold::model {
+namespace {
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw UserError(ExitCode::config, message);
+}
+
+/// Sizes end where 32-bit token numbers, positions and product extents still have room.
+constexpr std::int64_t largest_size = 1'000'000'000;
+
+void require_size(const char* key, std::int64_t value) {
+  if (value <= 0) {
+    refuse(
+        fmt::format("model.{} = {} is not positive (a size must be at least 1) set it to 1 or more",
+                    key, value));
+  }
+  if (value > largest_size) {
+    refuse(fmt::format("model.{} = {} is too large (sizes end at {}) set a smaller one", key, value,
+                       largest_size));
+  }
+}
+
+/// The divisor of `total` that is nearest to `wanted`.
+std::int64_t nearest_divisor(std::int64_t total, std::int64_t wanted) {
+  for (std::int64_t distance = 0; distance < total; ++distance) {
+    for (const std::int64_t candidate : {wanted - distance, wanted + distance}) {
+      if (candidate >= 1 && candidate <= total && total % candidate == 0) {
+        return candidate;
+      }
+    }
+  }
+  return 1;
+}
+
+void validate_heads(const ModelConfig& config) {
+  if (config.heads % config.kv_heads != 0) {
+    refuse(
+        fmt::format("model.kv_heads = {} does not divide model.heads = {} (each key/value head "
+                    "serves the same number of query heads) set kv_heads to {}",
+                    config.kv_heads, config.heads, nearest_divisor(config.heads, config.kv_heads)));
+  }
+  if (config.family == Family::llama && config.head_dim % 2 != 0) {
+    refuse(
+        fmt::format("model.head_dim = {} is odd (rotary positions turn pairs of features) set "
+                    "head_dim to {} or change heads",
+                    config.head_dim, config.head_dim + 1));
+  }
+}
+
+void validate_rope(const ModelConfig& config) {
+  const RopeScaling& scaling = config.rope_scaling;
+  if (!(config.rope_theta > 1) || !std::isfinite(config.rope_theta)) {
+    refuse(
+        fmt::format("model.rope_theta = {} is not above 1 (it is the base of the wavelengths) set "
+                    "it to 10000",
+                    config.rope_theta));
+  }
+  if (scaling.kind == RopeScaling::Kind::none) {
+    return;
+  }
+  if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor)) {
+    refuse(
+        fmt::format("model.rope_scaling.factor = {} is below 1 (scaling stretches the context) set "
+                    "it to 1 or more",
+                    scaling.factor));
+  }
+  if (scaling.kind == RopeScaling::Kind::llama3) {
+    if (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor)) {
+      refuse(
+          fmt::format("model.rope_scaling.high_freq_factor = {} is not above low_freq_factor = {} "
+                      "(wavelengths between the two are interpolated) set them to 4 and 1",
+                      scaling.high_freq_factor, scaling.low_freq_factor));
+    }
+    require_size("rope_scaling.original_context", scaling.original_context);
+  }
+}
+
+void validate_family(const ModelConfig& config) {
+  if (config.family == Family::llama) {
+    validate_rope(config);
+    return;
+  }
+  if (config.rope_scaling.kind != RopeScaling::Kind::none) {
+    refuse(
+        "model.rope_scaling is set for family gpt2 (its positions are learned) remove it or use "
+        "family llama");
+  }
+  if (config.qkv_bias) {
+    refuse("model.qkv_bias is set for family gpt2 (it always has these biases) remove it");
+  }
+}
+
+}  // namespace
+
+std::string_view name(Family family) noexcept {
+  return family == Family::gpt2 ? "gpt2" : "llama";
+}
+
+std::string_view name(RopeScaling::Kind kind) noexcept {
+  switch (kind) {
+    case RopeScaling::Kind::linear:
+      return "linear";
+    case RopeScaling::Kind::llama3:
+      return "llama3";
+    case RopeScaling::Kind::none:
+      break;
+  }
+  return "none";
+}
+
+ModelConfig ModelConfig::resolved() const {
+  ModelConfig result = *this;
+  require_size("hidden", hidden);
+  require_size("heads", heads);
+  if (head_dim == 0) {
+    if (hidden % heads != 0) {
+      refuse(fmt::format(
+          "model.heads = {} does not divide model.hidden = {} (each head takes the same "
+          "number of features) set heads to {} or give head_dim",
+          heads, hidden, nearest_divisor(hidden, heads)));
+    }
+    result.head_dim = hidden / heads;
+  }
+  if (kv_heads == 0) {
+    result.kv_heads = heads;
+  }
+  if (ffn == 0) {
+    const std::int64_t two_thirds = (8 * hidden / 3 + 63) / 64 * 64;
+    result.ffn = family == Family::gpt2 ? 4 * hidden : two_thirds;
+  }
+  result.validate();
+  return result;
+}
+
+void ModelConfig::validate() const {
+  require_size("layers", layers);
+  require_size("hidden", hidden);
+  require_size("heads", heads);
+  require_size("kv_heads", kv_heads);
+  require_size("head_dim", head_dim);
+  require_size("ffn", ffn);
+  require_size("vocab", vocab);
+  require_size("context", context);
+  if (!(dropout >= 0 && dropout < 1)) {
+    refuse(
+        fmt::format("model.dropout = {} is not in [0, 1) (it is the share of elements set to zero) "
+                    "set it to 0 or, say, 0.1",
+                    dropout));
+  }
+  if (!(norm_epsilon > 0 && norm_epsilon < 1)) {
+    refuse(
+        fmt::format("model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows finite) "
+                    "set it to 1e-5",
+                    norm_epsilon));
+  }
+  validate_heads(*this);
+  validate_family(*this);
+}
+
+std::int64_t parameter_count(const ModelConfig& config) {
+  std::int64_t count = 0;
+  for (const ParameterSpec& spec : parameter_table(config)) {
+    count += spec.shape.elements();
+  }
+  return count;
+}
+
+std::int64_t product_parameter_count(const ModelConfig& config) {
+  std::int64_t count = config.vocab * config.hidden;  // the head, tied or not
+  for (const ParameterSpec& spec : parameter_table(config)) {
+    const bool in_block = spec.unit >= 1 && spec.unit <= config.layers;
+    if (in_block && spec.shape.rank() == 2) {
+      count += spec.shape.elements();
+    }
+  }
+  return count;
+}
+
+double flops_per_token(const ModelConfig& config, std::int64_t tokens) {
+  const auto products = static_cast<double>(product_parameter_count(config));
+  const auto attention_features =
+      static_cast<double>(config.layers * config.heads * config.head_dim);
+  return 6 * products + 6 * attention_features * static_cast<double>(tokens);
+}
+
+}  // namespace fourfold::model

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Published shapes: the GPT-2 paper's four sizes and configurations published with Llama weights.
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/suggestion.hpp>
+#include <fourfold/model/model_config.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <utility>
+
+namespace fourfold::model {
+namespace {
+
+ModelConfig gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  ModelConfig config;
+  config.layers = layers;
+  config.hidden = hidden;
+  config.heads = heads;
+  return config.resolved();
+}
+
+struct LlamaShape {
+  std::int64_t layers, hidden, heads, kv_heads, ffn, vocab, context;
+  double theta;
+  bool tied = false;
+  double scaling_factor = 0;  ///< 0: none; else llama3 scaling
+};
+
+ModelConfig llama(const LlamaShape& shape) {
+  ModelConfig config;
+  config.family = Family::llama;
+  config.layers = shape.layers;
+  config.hidden = shape.hidden;
+  config.heads = shape.heads;
+  config.kv_heads = shape.kv_heads;
+  config.ffn = shape.ffn;
+  config.vocab = shape.vocab;
+  config.context = shape.context;
+  config.rope_theta = shape.theta;
+  config.tie_embeddings = shape.tied;
+  if (shape.scaling_factor > 0) {
+    config.rope_scaling = {RopeScaling::Kind::llama3, shape.scaling_factor, 1, 4, 8192};
+  }
+  return config.resolved();
+}
+
+const std::vector<std::pair<std::string, ModelConfig>>& presets() {
+  static const std::vector<std::pair<std::string, ModelConfig>> all{
+      {"gpt2-124m", gpt2(12, 768, 12)},
+      {"gpt2-350m", gpt2(24, 1024, 16)},
+      {"gpt2-774m", gpt2(36, 1280, 20)},
+      {"gpt2-1558m", gpt2(48, 1600, 25)},
+      {"llama-15m", llama({6, 288, 6, 6, 768, 32000, 256, 1e4, true})},
+      {"llama-2-7b", llama({32, 4096, 32, 32, 11008, 32000, 4096, 1e4})},
+      {"llama-3-8b", llama({32, 4096, 32, 8, 14336, 128256, 8192, 5e5})},
+      {"llama-3.1-8b", llama({32, 4096, 32, 8, 14336, 128256, 131072, 5e5, false, 8})},
+      {"llama-3.2-1b", llama({16, 2048, 32, 8, 8192, 128256, 131072, 5e5, true, 32})},
+  };
+  return all;
+}
+
+}  // namespace
+
+const std::vector<std::string>& preset_names() {
+  static const std::vector<std::string> names = [] {
+    std::vector<std::string> result;
+    for (const auto& [preset_name, config] : presets()) {
+      result.push_back(preset_name);
+    }
+    return result;
+  }();
+  return names;
+}
+
+ModelConfig preset(std::string_view preset_name) {
+  for (const auto& [known, config] : presets()) {
+    if (known == preset_name) {
+      return config;
+    }
+  }
+  const auto guess = nearest(preset_name, preset_names());
+  throw UserError(
+      ExitCode::config,
+      fmt::format("model.preset = \"{}\" is unknown (known are {}) {}", preset_name,
+                  fmt::join(preset_names(), ", "),
+                  guess ? fmt::format("did you mean \"{}\"?", *guess) : "use one of these"));
+}
+
+}  // namespace fourfold::model

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/model/rope.hpp>
+
+#include <cmath>
+#include <numbers>
+
+namespace fourfold::model {
+namespace {
+
+/// Llama 3.1: wavelengths above original_context / low_freq_factor are stretched by factor, those
+/// below original_context / high_freq_factor stay, in between both are mixed linearly in
+/// original_context / wavelength.
+double llama3_frequency(double frequency, const RopeScaling& scaling) {
+  const double context = static_cast<double>(scaling.original_context);
+  const double turns = context * frequency / (2 * std::numbers::pi);
+  if (turns < scaling.low_freq_factor) {
+    return frequency / scaling.factor;
+  }
+  if (turns > scaling.high_freq_factor) {
+    return frequency;
+  }
+  const double kept =
+      (turns - scaling.low_freq_factor) / (scaling.high_freq_factor - scaling.low_freq_factor);
+  return (1 - kept) * frequency / scaling.factor + kept * frequency;
+}
+
+}  // namespace
+
+std::vector<double> rotary_frequencies(const ModelConfig& config) {
+  std::vector<double> frequencies(static_cast<std::size_t>(config.head_dim / 2));
+  for (std::size_t i = 0; i < frequencies.size(); ++i) {
+    const double exponent = -2.0 * static_cast<double>(i) / static_cast<double>(config.head_dim);
+    double frequency = std::pow(config.rope_theta, exponent);
+    if (config.rope_scaling.kind == RopeScaling::Kind::linear) {
+      frequency /= config.rope_scaling.factor;
+    } else if (config.rope_scaling.kind == RopeScaling::Kind::llama3) {
+      frequency = llama3_frequency(frequency, config.rope_scaling);
+    }
+    frequencies[i] = frequency;
+  }
+  return frequencies;
+}
+
+std::vector<float> rotary_table(const ModelConfig& config) {
+  const std::vector<double> frequencies = rotary_frequencies(config);
+  std::vector<float> table;
+  table.reserve(static_cast<std::size_t>(config.context * config.head_dim));
+  for (std::int64_t position = 0; position < config.context; ++position) {
+    for (const double frequency : frequencies) {
+      table.push_back(static_cast<float>(std::cos(static_cast<double>(position) * frequency)));
+    }
+    for (const double frequency : frequencies) {
+      table.push_back(static_cast<float>(std::sin(static_cast<double>(position) * frequency)));
+    }
+  }
+  return table;
+}
+
+}  // namespace fourfold::model

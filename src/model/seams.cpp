@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/model/seams.hpp>
+
+namespace fourfold::model {
+
+Range Seams::residual_rows(std::int64_t rows) const {
+  return {0, rows};
+}
+
+bool Seams::adds_once() const {
+  return true;
+}
+
+ConstTensorView Seams::gather_rows(ConstTensorView x_RD, device::StreamRef /*stream*/) {
+  return x_RD;
+}
+
+void Seams::reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(partial_TD.data() == y_RD.data());
+}
+
+void Seams::attention(const kernels::AttentionShape& shape, kernels::ConstHeads q,
+                      kernels::ConstHeads k, kernels::ConstHeads v, kernels::Heads out,
+                      float* lse_BNT, device::StreamRef stream) {
+  kernels::attention(shape, q, k, v, out, lse_BNT, stream);
+}
+
+void Seams::attention_backward(const kernels::AttentionShape& shape, kernels::ConstHeads q,
+                               kernels::ConstHeads k, kernels::ConstHeads v,
+                               kernels::ConstHeads out, kernels::ConstHeads dout,
+                               const float* lse_BNT, float* delta_BNT, kernels::Heads dq,
+                               kernels::Heads dk, kernels::Heads dv, device::StreamRef stream) {
+  kernels::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);
+}
+
+void Seams::cross_entropy(VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
+                          TensorView loss_T, std::optional<float> gradient_scale,
+                          device::StreamRef stream) {
+  if (gradient_scale) {
+    kernels::cross_entropy_forward_backward(logits_TV, target_T, loss_T, part.vocabulary,
+                                            *gradient_scale, stream);
+  } else {
+    kernels::cross_entropy(logits_TV, target_T, loss_T, part.vocabulary, stream);
+  }
+}
+
+void Seams::weights_needed(int /*unit*/, device::StreamRef /*stream*/) {}
+
+void Seams::weights_done(int /*unit*/, device::StreamRef /*stream*/) {}
+
+void Seams::gradients_ready(int /*unit*/, Gradients /*state*/, device::StreamRef /*stream*/) {}
+
+}  // namespace fourfold::model

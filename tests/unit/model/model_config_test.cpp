@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/model/model_config.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <functional>
+#include <string>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinRel;
+using fourfold::ExitCode;
+using fourfold::UserError;
+using fourfold::model::Family;
+using fourfold::model::ModelConfig;
+using fourfold::model::RopeScaling;
+
+namespace model = fourfold::model;
+
+namespace {
+
+/// The message with which the configuration is refused; fails when it is not, or with another code.
+std::string refusal(const std::function<void(ModelConfig&)>& change, Family family = Family::gpt2) {
+  ModelConfig config;
+  config.family = family;
+  config.kv_heads = 4;
+  change(config);
+  try {
+    (void)config.resolved();
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::config);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("presets have the published numbers of parameters", "[model_config]") {
+  // As the published checkpoints count them.
+  CHECK(model::parameter_count(model::preset("gpt2-124m")) == 124'439'808);
+  CHECK(model::parameter_count(model::preset("gpt2-350m")) == 354'823'168);
+  CHECK(model::parameter_count(model::preset("gpt2-774m")) == 774'030'080);
+  CHECK(model::parameter_count(model::preset("gpt2-1558m")) == 1'557'611'200);
+  CHECK(model::parameter_count(model::preset("llama-15m")) == 15'191'712);
+  CHECK(model::parameter_count(model::preset("llama-2-7b")) == 6'738'415'616);
+  CHECK(model::parameter_count(model::preset("llama-3-8b")) == 8'030'261'248);
+  CHECK(model::parameter_count(model::preset("llama-3.1-8b")) == 8'030'261'248);
+  CHECK(model::parameter_count(model::preset("llama-3.2-1b")) == 1'235'814'400);
+  CHECK(model::preset_names().size() == 9);
+}
+
+TEST_CASE("an unknown preset is named with the nearest one", "[model_config]") {
+  CHECK_THROWS_WITH(model::preset("gpt2-124M"), ContainsSubstring("did you mean \"gpt2-124m\"?"));
+  CHECK_THROWS_WITH(model::preset("mamba"), ContainsSubstring("known are gpt2-124m, "));
+}
+
+TEST_CASE("flops per token follow 6 N + 6 L h T", "[model_config]") {
+  const ModelConfig gpt2 = model::preset("gpt2-124m");
+  // Products of 12 blocks of 12 h^2 and the head of V h.
+  const double products = 12.0 * 12 * 768 * 768 + 50257.0 * 768;
+  CHECK(static_cast<double>(model::product_parameter_count(gpt2)) == products);
+  CHECK_THAT(model::flops_per_token(gpt2, 1024),
+             WithinRel(6 * products + 6.0 * 12 * 768 * 1024, 1e-12));
+  // One block of Llama-3-8B has 218.1 M product parameters.
+  const ModelConfig llama = model::preset("llama-3-8b");
+  const std::int64_t head = llama.vocab * llama.hidden;
+  CHECK((model::product_parameter_count(llama) - head) / llama.layers == 218'103'808);
+}
+
+TEST_CASE("resolved fills in what is derived", "[model_config]") {
+  const ModelConfig gpt2 = ModelConfig{}.resolved();
+  CHECK(gpt2.kv_heads == 12);
+  CHECK(gpt2.head_dim == 64);
+  CHECK(gpt2.ffn == 3072);
+  ModelConfig llama;
+  llama.family = Family::llama;
+  CHECK(llama.resolved().ffn == 2048);
+  llama.hidden = 100;
+  llama.heads = 7;
+  llama.head_dim = 6;  // heads * head_dim need not be hidden
+  llama.ffn = 33;
+  CHECK(llama.resolved().ffn == 33);
+  CHECK(llama.resolved().resolved() == llama.resolved());
+}
+
+TEST_CASE("impossible configurations are refused by key, with a value that works",
+          "[model_config]") {
+  CHECK_THAT(refusal([](ModelConfig& c) { c.heads = 7; }),
+             ContainsSubstring("model.heads = 7 does not divide model.hidden = 768") &&
+                 ContainsSubstring("set heads to 6 or give head_dim"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.kv_heads = 5; }),
+             ContainsSubstring("model.kv_heads = 5 does not divide model.heads = 12") &&
+                 ContainsSubstring("set kv_heads to 4"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.head_dim = 63; }, Family::llama),
+             ContainsSubstring("model.head_dim = 63 is odd"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.layers = 0; }), ContainsSubstring("model.layers = 0"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.hidden = -1; }), ContainsSubstring("model.hidden"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.heads = 0; }), ContainsSubstring("model.heads = 0"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.kv_heads = -2; }), ContainsSubstring("model.kv_heads"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.ffn = -4; }), ContainsSubstring("model.ffn = -4"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.vocab = 0; }), ContainsSubstring("model.vocab = 0"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.vocab = 5'000'000'000; }),
+             ContainsSubstring("model.vocab = 5000000000 is too large"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.hidden = 1LL << 62; }), ContainsSubstring("too large"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.context = 0; }), ContainsSubstring("model.context"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.dropout = 1; }), ContainsSubstring("model.dropout"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.norm_epsilon = 0; }),
+             ContainsSubstring("model.norm_epsilon"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.qkv_bias = true; }),
+             ContainsSubstring("model.qkv_bias"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.rope_scaling.kind = RopeScaling::Kind::linear; }),
+             ContainsSubstring("model.rope_scaling"));
+  CHECK_THAT(refusal([](ModelConfig& c) { c.rope_theta = 0; }, Family::llama),
+             ContainsSubstring("model.rope_theta"));
+  CHECK_THAT(refusal(
+                 [](ModelConfig& c) {
+                   c.rope_scaling = {RopeScaling::Kind::llama3, 8, 4, 1, 8192};
+                 },
+                 Family::llama),
+             ContainsSubstring("model.rope_scaling.high_freq_factor = 1"));
+  CHECK_THAT(refusal(
+                 [](ModelConfig& c) {
+                   c.rope_scaling = {RopeScaling::Kind::linear, 0.5, 1, 4, 1};
+                 },
+                 Family::llama),
+             ContainsSubstring("model.rope_scaling.factor = 0.5"));
+}

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/model/parameter_table.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <set>
+#include <string>
+#include <vector>
+
+using fourfold::Shape;
+using fourfold::model::Family;
+using fourfold::model::Init;
+using fourfold::model::ModelConfig;
+using fourfold::model::ParameterSpec;
+
+namespace model = fourfold::model;
+
+namespace {
+
+std::vector<std::string> names(const std::vector<ParameterSpec>& table) {
+  std::vector<std::string> result;
+  for (const ParameterSpec& spec : table) {
+    result.push_back(spec.name);
+  }
+  return result;
+}
+
+ModelConfig small(Family family) {
+  ModelConfig config;
+  config.family = family;
+  config.layers = 1;
+  config.hidden = 20;
+  config.heads = 5;
+  config.kv_heads = family == Family::llama ? 1 : 5;
+  config.ffn = 30;
+  config.vocab = 17;
+  config.context = 9;
+  config.tie_embeddings = family == Family::gpt2;
+  return config.resolved();
+}
+
+const ParameterSpec& find(const std::vector<ParameterSpec>& table, const std::string& name) {
+  for (const ParameterSpec& spec : table) {
+    if (spec.name == name) {
+      return spec;
+    }
+  }
+  FAIL("no parameter " << name);
+  return table.front();
+}
+
+}  // namespace
+
+TEST_CASE("a GPT-2 has these parameters", "[parameter_table]") {
+  CHECK(names(model::parameter_table(small(Family::gpt2))) ==
+        std::vector<std::string>{"embedding.token.weight",
+                                 "embedding.position.weight",
+                                 "layers.0.attn_norm.weight",
+                                 "layers.0.attn_norm.bias",
+                                 "layers.0.attn.q_proj.weight",
+                                 "layers.0.attn.q_proj.bias",
+                                 "layers.0.attn.k_proj.weight",
+                                 "layers.0.attn.k_proj.bias",
+                                 "layers.0.attn.v_proj.weight",
+                                 "layers.0.attn.v_proj.bias",
+                                 "layers.0.attn.o_proj.weight",
+                                 "layers.0.attn.o_proj.bias",
+                                 "layers.0.mlp_norm.weight",
+                                 "layers.0.mlp_norm.bias",
+                                 "layers.0.mlp.up_proj.weight",
+                                 "layers.0.mlp.up_proj.bias",
+                                 "layers.0.mlp.down_proj.weight",
+                                 "layers.0.mlp.down_proj.bias",
+                                 "final_norm.weight",
+                                 "final_norm.bias"});
+}
+
+TEST_CASE("an untied Llama has these parameters, with these shapes", "[parameter_table]") {
+  const auto table = model::parameter_table(small(Family::llama));
+  CHECK(names(table) ==
+        std::vector<std::string>{"embedding.token.weight", "layers.0.attn_norm.weight",
+                                 "layers.0.attn.q_proj.weight", "layers.0.attn.k_proj.weight",
+                                 "layers.0.attn.v_proj.weight", "layers.0.attn.o_proj.weight",
+                                 "layers.0.mlp_norm.weight", "layers.0.mlp.gate_proj.weight",
+                                 "layers.0.mlp.up_proj.weight", "layers.0.mlp.down_proj.weight",
+                                 "final_norm.weight", "lm_head.weight"});
+  CHECK(find(table, "layers.0.attn.q_proj.weight").shape == Shape{20, 20});
+  CHECK(find(table, "layers.0.attn.k_proj.weight").shape == Shape{4, 20});
+  CHECK(find(table, "layers.0.mlp.down_proj.weight").shape == Shape{20, 30});
+  CHECK(find(table, "lm_head.weight").shape == Shape{17, 20});
+  ModelConfig qwen = small(Family::llama);
+  qwen.qkv_bias = true;
+  CHECK(model::parameter_table(qwen).size() == table.size() + 3);
+}
+
+TEST_CASE("matrices decay, norms and biases do not", "[parameter_table]") {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    for (const ParameterSpec& spec : model::parameter_table(small(family))) {
+      CAPTURE(spec.name);
+      CHECK(spec.decays == (spec.shape.rank() == 2));
+      CHECK((spec.init == Init::normal) == (spec.shape.rank() == 2));
+      CHECK((spec.init == Init::zeros) == spec.name.ends_with(".bias"));
+    }
+  }
+}
+
+TEST_CASE("projections into the residual stream start smaller", "[parameter_table]") {
+  ModelConfig config = small(Family::gpt2);
+  config.layers = 8;
+  const auto table = model::parameter_table(config);
+  CHECK(find(table, "layers.7.attn.o_proj.weight").init_std == 0.005F);  // 0.02 / sqrt(16)
+  CHECK(find(table, "layers.0.mlp.down_proj.weight").init_std == 0.005F);
+  CHECK(find(table, "layers.0.mlp.up_proj.weight").init_std == 0.02F);
+  CHECK(find(table, "embedding.position.weight").init_std == 0.02F);
+}
+
+TEST_CASE("stages share out the parameters; a tied head brings a copy of the embedding",
+          "[parameter_table]") {
+  ModelConfig config = small(Family::gpt2);
+  config.layers = 3;
+  const auto whole = model::parameter_table(config);
+  CHECK(model::parameter_table(config, model::all_units(config)) == whole);
+  const auto first = model::parameter_table(config, {0, 2});
+  const auto middle = model::parameter_table(config, {2, 4});
+  const auto last = model::parameter_table(config, {4, 5});
+  CHECK(first.size() + middle.size() + last.size() == whole.size() + 1);
+  CHECK(names(last) ==
+        std::vector<std::string>{"final_norm.weight", "final_norm.bias", "embedding.token.weight"});
+  CHECK(last.back().unit == 4);
+  CHECK(first.front().unit == 0);
+  config.tie_embeddings = false;
+  CHECK(names(model::parameter_table(config, {4, 5})).back() == "lm_head.weight");
+}
