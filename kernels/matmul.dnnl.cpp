@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "product.hpp"
+#include "threads.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace fourfold::kernels {
+namespace {
+
+void add_bias(float* y_TO, const float* bias_O, std::int64_t tokens, std::int64_t outputs) {
+#pragma omp parallel for schedule(static)
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    float* row = y_TO + t * outputs;
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      row[o] += bias_O[o];
+    }
+  }
+}
+
+constexpr std::int64_t sum_columns =
+    256;  // of one thread at a time: their sums stay in the first-level cache
+constexpr std::int64_t sum_rows =
+    64;  // summed by themselves first, which keeps rounding errors small
+
+/// sum_O += column sums of dy. Each column is summed in the same order for any number of threads.
+template <class Element>
+void add_column_sums(const Element* dy_TO, float* sum_O, std::int64_t tokens,
+                     std::int64_t outputs) {
+  const std::int64_t blocks = (outputs + sum_columns - 1) / sum_columns;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t first = block * sum_columns;
+    const std::int64_t columns = std::min(sum_columns, outputs - first);
+    for (std::int64_t t0 = 0; t0 < tokens; t0 += sum_rows) {
+      std::array<float, sum_columns> partial{};
+      for (std::int64_t t = t0; t < std::min(tokens, t0 + sum_rows); ++t) {
+        const Element* row = dy_TO + t * outputs + first;
+        for (std::int64_t o = 0; o < columns; ++o) {
+          partial[static_cast<std::size_t>(o)] += static_cast<float>(row[o]);
+        }
+      }
+      for (std::int64_t o = 0; o < columns; ++o) {
+        sum_O[first + o] += partial[static_cast<std::size_t>(o)];
+      }
+    }
+  }
+}
+
+void multiply(DType dtype, const Product& product) {
+  if (dtype == DType::f32) {
+    f32_product(product);
+  } else if (has_native_bf16()) {
+    bf16_product_native(product);
+  } else {
+    bf16_product_widened(product);
+  }
+}
+
+bool is_storage(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::bf16;
+}
+
+}  // namespace
+
+void f32_product(const Product& p) {
+  FOURFOLD_EXPECT(p.c_dtype == DType::f32);
+  const dnnl_status_t status =
+      dnnl_sgemm(p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.m, p.n, p.k, 1.0F,
+                 static_cast<const float*>(p.a), p.a_transposed ? p.m : p.k,
+                 static_cast<const float*>(p.b), p.b_transposed ? p.k : p.n,
+                 p.write == Write::accumulate ? 1.0F : 0.0F, static_cast<float*>(p.c), p.n);
+  if (status != dnnl_success) {
+    throw SystemError(ExitCode::internal,
+                      fmt::format("dnnl_sgemm failed with status {} for a product of {} x {} x {}",
+                                  static_cast<int>(status), p.m, p.n, p.k));
+  }
+  if (p.bias_N != nullptr) {
+    add_bias(static_cast<float*>(p.c), static_cast<const float*>(p.bias_N), p.m, p.n);
+  }
+}
+
+bool has_native_bf16() {
+  static const bool result = [] {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+  }();
+  return result;
+}
+
+void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, TensorView y_TO,
+            device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(is_storage(x_TI.dtype()) && w_OI.dtype() == x_TI.dtype());
+  FOURFOLD_EXPECT(y_TO.dtype() == x_TI.dtype());
+  FOURFOLD_EXPECT(w_OI.dim(1) == x_TI.dim(1) && x_TI.dim(1) > 0);
+  FOURFOLD_EXPECT(y_TO.dim(0) == x_TI.dim(0) && y_TO.dim(1) == w_OI.dim(0));
+  FOURFOLD_EXPECT(!bias_O || (bias_O.dtype() == w_OI.dtype() && bias_O.dim(0) == w_OI.dim(0)));
+  if (y_TO.elements() == 0) {
+    return;
+  }
+  use_runtime_threads();
+  multiply(x_TI.dtype(), {.m = x_TI.dim(0),
+                          .n = w_OI.dim(0),
+                          .k = x_TI.dim(1),
+                          .a = x_TI.data(),
+                          .b = w_OI.data(),
+                          .b_transposed = true,
+                          .c = y_TO.data(),
+                          .c_dtype = y_TO.dtype(),
+                          .bias_N = bias_O.data()});
+}
+
+void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorView dx_TI,
+                           Write write, device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(is_storage(dy_TO.dtype()) && w_OI.dtype() == dy_TO.dtype());
+  FOURFOLD_EXPECT(dx_TI.dtype() == dy_TO.dtype());
+  FOURFOLD_EXPECT(w_OI.dim(0) == dy_TO.dim(1) && w_OI.dim(0) > 0);
+  FOURFOLD_EXPECT(dx_TI.dim(0) == dy_TO.dim(0) && dx_TI.dim(1) == w_OI.dim(1));
+  if (dx_TI.elements() == 0) {
+    return;
+  }
+  use_runtime_threads();
+  multiply(dy_TO.dtype(), {.m = dy_TO.dim(0),
+                           .n = w_OI.dim(1),
+                           .k = w_OI.dim(0),
+                           .a = dy_TO.data(),
+                           .b = w_OI.data(),
+                           .c = dx_TI.data(),
+                           .c_dtype = dx_TI.dtype(),
+                           .write = write});
+}
+
+void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorView dw_OI,
+                            TensorView dbias_O, device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(is_storage(dy_TO.dtype()) && x_TI.dtype() == dy_TO.dtype());
+  FOURFOLD_EXPECT(dw_OI.dtype() == DType::f32 && x_TI.dim(0) == dy_TO.dim(0));
+  FOURFOLD_EXPECT(dw_OI.dim(0) == dy_TO.dim(1) && dw_OI.dim(1) == x_TI.dim(1));
+  FOURFOLD_EXPECT(!dbias_O || dbias_O.dim(0) == dy_TO.dim(1));
+  if (x_TI.dim(0) == 0 || dw_OI.elements() == 0) {
+    return;
+  }
+  use_runtime_threads();
+  multiply(dy_TO.dtype(), {.m = dy_TO.dim(1),
+                           .n = x_TI.dim(1),
+                           .k = dy_TO.dim(0),
+                           .a = dy_TO.data(),
+                           .a_transposed = true,
+                           .b = x_TI.data(),
+                           .c = dw_OI.data(),
+                           .c_dtype = DType::f32,
+                           .write = Write::accumulate});
+  if (dbias_O && dy_TO.dtype() == DType::f32) {
+    add_column_sums(dy_TO.as<float>(), dbias_O.as<float>(), dy_TO.dim(0), dy_TO.dim(1));
+  } else if (dbias_O) {
+    add_column_sums(dy_TO.as<BFloat16>(), dbias_O.as<float>(), dy_TO.dim(0), dy_TO.dim(1));
+  }
+}
+
+}  // namespace fourfold::kernels

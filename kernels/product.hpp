@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The one form that all products of linear layers take, and its bodies.
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/kernels/matmul.hpp>
+
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+/// c_MN = op(a) op(b) (+ c_MN), row-major and dense; op transposes what is stored transposed.
+/// a and b are both f32 or both bf16; c is f32, or bf16 when they are.
+struct Product {
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  const void* a = nullptr;
+  bool a_transposed = false;  ///< stored [k, m]
+  const void* b = nullptr;
+  bool b_transposed = false;  ///< stored [n, k]
+  void* c = nullptr;
+  DType c_dtype = DType::f32;
+  Write write = Write::replace;
+  const void* bias_N = nullptr;  ///< dtype of a, added to each row; only with Write::replace
+};
+
+/// f32 operands.
+void f32_product(const Product& product);
+
+/// bf16 operands through the CPU's own bf16 instructions: oneDNN primitives, kept per shape and per
+/// thread.
+void bf16_product_native(const Product& product);
+
+/// bf16 operands on a CPU without such instructions: blocks are widened to f32 into scratch that is
+/// kept per thread, and multiplied there.
+void bf16_product_widened(const Product& product);
+
+/// Whether this CPU multiplies bf16 in hardware.
+bool has_native_bf16();
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "product.hpp"
+#include "random_tensor.hpp"
+
+#include <fourfold/kernels/matmul.hpp>
+#include <fourfold/kernels/reference/matmul.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+
+#include <vector>
+
+using namespace fourfold;
+using device::Tensor;
+using kernels::Write;
+
+namespace {
+
+constexpr device::StreamRef stream;
+
+/// f32: rounding of a sum of at most a few hundred terms in another order. bf16: both bodies round
+/// the same sum to 8 bits, so they differ by one last place (2^-8 of the value) where the sums fall
+/// on both sides of a middle.
+double tolerance(DType dtype) {
+  return dtype == DType::f32 ? 2e-6 : 1.0 / 256;
+}
+
+struct Size {
+  std::int64_t tokens;
+  std::int64_t inputs;
+  std::int64_t outputs;
+};
+
+}  // namespace
+
+TEST_CASE("products of small integers are exact", "[matmul]") {
+  Tensor x(DType::f32, {2, 3});
+  Tensor w(DType::f32, {2, 3});
+  Tensor bias(DType::f32, {2});
+  Tensor y(DType::f32, {2, 2});
+  const std::vector<float> x_values{1, 2, 3, 4, 5, 6};
+  const std::vector<float> w_values{1, 0, -1, 2, 1, 3};
+  std::copy(x_values.begin(), x_values.end(), x.as<float>());
+  std::copy(w_values.begin(), w_values.end(), w.as<float>());
+  bias.as<float>()[0] = 10;
+  bias.as<float>()[1] = 20;
+  const std::vector<float> y_expected{8, 33, 8, 51};
+  kernels::linear(x, w, bias, y, stream);
+  CHECK(std::equal(y_expected.begin(), y_expected.end(), y.as<float>()));
+  kernels::reference::linear(x, w, bias, y, stream);
+  CHECK(std::equal(y_expected.begin(), y_expected.end(), y.as<float>()));
+
+  Tensor dx(DType::f32, {2, 3});  // y is dy from here on
+  const std::vector<float> dx_expected{74, 33, 91, 110, 51, 145};
+  kernels::linear_backward_input(y, w, dx, Write::replace, stream);
+  CHECK(std::equal(dx_expected.begin(), dx_expected.end(), dx.as<float>()));
+  kernels::reference::linear_backward_input(y, w, dx, Write::replace, stream);
+  CHECK(std::equal(dx_expected.begin(), dx_expected.end(), dx.as<float>()));
+
+  const std::vector<float> dw_expected{40, 56, 72, 237, 321, 405};
+  for (const auto& backward :
+       {kernels::linear_backward_weight, kernels::reference::linear_backward_weight}) {
+    Tensor dw(DType::f32, {2, 3});
+    Tensor dbias(DType::f32, {2});
+    backward(x, y, dw, dbias, stream);
+    CHECK(std::equal(dw_expected.begin(), dw_expected.end(), dw.as<float>()));
+    CHECK(dbias.as<float>()[0] == 16);
+    CHECK(dbias.as<float>()[1] == 84);
+  }
+}
+
+TEST_CASE("products agree with the reference over odd sizes", "[matmul]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const std::int64_t tokens = GENERATE(1, 3, 17, 65, 129);
+  const auto [inputs, outputs] = GENERATE(std::pair{1, 1}, std::pair{5, 3}, std::pair{13, 8},
+                                          std::pair{64, 33}, std::pair{130, 257});
+  CAPTURE(name(dtype), tokens, inputs, outputs);
+  const Tensor x = test::random_tensor(dtype, {tokens, inputs}, 1);
+  const Tensor w = test::random_tensor(dtype, {outputs, inputs}, 2);
+  const Tensor bias = test::random_tensor(dtype, {outputs}, 3);
+  const Tensor dy = test::random_tensor(dtype, {tokens, outputs}, 4);
+
+  for (const bool with_bias : {false, true}) {
+    Tensor y(dtype, {tokens, outputs});
+    Tensor y_expected(dtype, {tokens, outputs});
+    const ConstTensorView b = with_bias ? ConstTensorView(bias) : ConstTensorView();
+    kernels::linear(x, w, b, y, stream);
+    kernels::reference::linear(x, w, b, y_expected, stream);
+    CHECK(test::difference(y, y_expected) <= tolerance(dtype));
+  }
+  for (const Write write : {Write::replace, Write::accumulate}) {
+    const Tensor dx = test::random_tensor(dtype, {tokens, inputs}, 5);
+    const Tensor dx_expected = test::copy_of(dx);
+    kernels::linear_backward_input(dy, w, dx, write, stream);
+    kernels::reference::linear_backward_input(dy, w, dx_expected, write, stream);
+    CHECK(test::difference(dx, dx_expected) <= tolerance(dtype));
+  }
+  const Tensor dw = test::random_tensor(DType::f32, {outputs, inputs}, 6);
+  const Tensor dw_expected = test::copy_of(dw);
+  const Tensor dbias = test::random_tensor(DType::f32, {outputs}, 7);
+  const Tensor dbias_expected = test::copy_of(dbias);
+  kernels::linear_backward_weight(x, dy, dw, dbias, stream);
+  kernels::reference::linear_backward_weight(x, dy, dw_expected, dbias_expected, stream);
+  // In f32 whatever the dtype of x and dy.
+  CHECK(test::difference(dw, dw_expected) <= tolerance(DType::f32));
+  CHECK(test::difference(dbias, dbias_expected) <= tolerance(DType::f32));
+}
+
+TEST_CASE("no tokens: nothing is touched", "[matmul]") {
+  const Tensor x(DType::f32, {0, 5});
+  const Tensor w = test::random_tensor(DType::f32, {3, 5}, 1);
+  const Tensor y(DType::f32, {0, 3});
+  const Tensor dw = test::random_tensor(DType::f32, {3, 5}, 2);
+  const Tensor before = test::copy_of(dw);
+  kernels::linear(x, w, {}, y, stream);
+  kernels::linear_backward_input(y, w, x, Write::replace, stream);
+  kernels::linear_backward_weight(x, y, dw, {}, stream);
+  CHECK(test::same_bits(dw, before));
+}
+
+TEST_CASE("the same products give the same bits", "[matmul]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const Tensor x = test::random_tensor(dtype, {129, 70}, 1);
+  const Tensor dy = test::random_tensor(dtype, {129, 601}, 2);
+  Tensor dw[2] = {Tensor(DType::f32, {601, 70}), Tensor(DType::f32, {601, 70})};
+  Tensor dbias[2] = {Tensor(DType::f32, {601}), Tensor(DType::f32, {601})};
+  for (const int run : {0, 1}) {
+    kernels::linear_backward_weight(x, dy, dw[run], dbias[run], stream);
+  }
+  CHECK(test::same_bits(dw[0], dw[1]));
+  CHECK(test::same_bits(dbias[0], dbias[1]));
+}
+
+namespace {
+
+/// A bf16 product through `body` against the f32 product of the same numbers.
+void compare_with_f32(void (*body)(const kernels::Product&), const Size& size, bool a_transposed,
+                      bool b_transposed, DType c_dtype, Write write) {
+  const auto [m, k, n] = size;
+  const Tensor a = test::random_tensor(DType::bf16, {m, k}, 1);
+  const Tensor b = test::random_tensor(DType::bf16, {k, n}, 2);
+  const Tensor bias = test::random_tensor(DType::bf16, {n}, 3);
+  const Tensor c = test::random_tensor(c_dtype, {m, n}, 4);
+  Tensor a_f32(DType::f32, {m, k});
+  Tensor b_f32(DType::f32, {k, n});
+  Tensor bias_f32(DType::f32, {n});
+  Tensor c_expected(DType::f32, {m, n});
+  for (const auto& [wide, narrow] : {std::pair(&a_f32, &a), std::pair(&b_f32, &b),
+                                     std::pair(&bias_f32, &bias), std::pair(&c_expected, &c)}) {
+    for (std::int64_t i = 0; i < wide->shape().elements(); ++i) {
+      wide->as<float>()[i] = test::element(*narrow, i);
+    }
+  }
+  kernels::Product product{.m = m,
+                           .n = n,
+                           .k = k,
+                           .a = a.view().data(),
+                           .a_transposed = a_transposed,
+                           .b = b.view().data(),
+                           .b_transposed = b_transposed,
+                           .c = c.view().data(),
+                           .c_dtype = c_dtype,
+                           .write = write,
+                           .bias_N = write == Write::replace ? bias.view().data() : nullptr};
+  body(product);
+  product.a = a_f32.view().data();
+  product.b = b_f32.view().data();
+  product.c = c_expected.view().data();
+  product.c_dtype = DType::f32;
+  product.bias_N = write == Write::replace ? bias_f32.view().data() : nullptr;
+  kernels::f32_product(product);
+  CAPTURE(m, k, n, a_transposed, b_transposed, name(c_dtype), static_cast<int>(write));
+  CHECK(test::difference(c, c_expected) <= (c_dtype == DType::f32 ? 1e-5 : 1.0 / 256));
+}
+
+}  // namespace
+
+TEST_CASE("widened bf16 products agree with f32 across block borders", "[matmul]") {
+  const Size size = GENERATE(Size{7, 5, 9}, Size{1025, 40, 1030}, Size{33, 2050, 1041});
+  for (const bool a_transposed : {false, true}) {
+    for (const bool b_transposed : {false, true}) {
+      compare_with_f32(kernels::bf16_product_widened, size, a_transposed, b_transposed, DType::bf16,
+                       Write::replace);
+      compare_with_f32(kernels::bf16_product_widened, size, a_transposed, b_transposed, DType::f32,
+                       Write::accumulate);
+    }
+  }
+}
+
+TEST_CASE("native bf16 products agree with f32", "[matmul]") {
+  const Size size = GENERATE(Size{7, 5, 9}, Size{33, 70, 65});
+  if (!kernels::has_native_bf16()) {
+    SKIP("this CPU has no bf16 instructions, and oneDNN makes no bf16 products for it");
+  }
+  for (const bool a_transposed : {false, true}) {
+    for (const bool b_transposed : {false, true}) {
+      for (const Write write : {Write::replace, Write::accumulate}) {
+        for (const DType c_dtype : {DType::bf16, DType::f32}) {
+          compare_with_f32(kernels::bf16_product_native, size, a_transposed, b_transposed, c_dtype,
+                           write);
+        }
+      }
+    }
+  }
+}
