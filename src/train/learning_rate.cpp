@@ -28,14 +28,6 @@ std::string_view name(ScheduleKind kind) noexcept {
   return kind_names[static_cast<std::size_t>(kind)];
 }
 
-std::optional<ScheduleKind> schedule_kind_from_name(std::string_view text) noexcept {
-  const auto found = std::find(kind_names.begin(), kind_names.end(), text);
-  if (found == kind_names.end()) {
-    return std::nullopt;
-  }
-  return static_cast<ScheduleKind>(found - kind_names.begin());
-}
-
 double learning_rate(const LearningRateSchedule& schedule, std::int64_t step) {
   FOURFOLD_EXPECT(step >= 0);
   const std::int64_t warmup = schedule.warmup_steps;

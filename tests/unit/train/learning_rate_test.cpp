@@ -80,12 +80,3 @@ TEST_CASE("degenerate lengths give finite rates", "[learning_rate]") {
     CHECK(learning_rate(all_warmup, 8) == 0.5);
   }
 }
-
-TEST_CASE("schedule names round-trip", "[learning_rate]") {
-  using fourfold::train::schedule_kind_from_name;
-  for (ScheduleKind kind : {ScheduleKind::warmup_cosine, ScheduleKind::linear,
-                            ScheduleKind::constant, ScheduleKind::wsd}) {
-    CHECK(schedule_kind_from_name(name(kind)) == kind);
-  }
-  CHECK_FALSE(schedule_kind_from_name("cosine").has_value());
-}

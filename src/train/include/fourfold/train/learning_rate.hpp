@@ -5,14 +5,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace fourfold::train {
 
 enum class ScheduleKind : std::uint8_t { warmup_cosine, linear, constant, wsd };
 std::string_view name(ScheduleKind kind) noexcept;
-std::optional<ScheduleKind> schedule_kind_from_name(std::string_view text) noexcept;
 
 /// All kinds begin with the same linear warm-up. With w = warmup_steps, d = decay_steps, c =
 /// cooldown_steps and the update number s counted from 0:
