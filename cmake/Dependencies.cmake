@@ -2,6 +2,16 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
+
+# Debian keeps several MPIs side by side and its alternatives may point at another one; fourfold is built with MPICH and
+# the parallel HDF5 that belongs to it. Name MPI_HOME to have another MPI found there.
+if(NOT MPI_HOME AND NOT DEFINED ENV{MPI_HOME})
+  find_program(MPI_C_COMPILER mpicc.mpich)
+  find_program(MPI_CXX_COMPILER mpicxx.mpich)
+  find_program(MPIEXEC_EXECUTABLE mpiexec.mpich)
+  find_program(HDF5_C_COMPILER_EXECUTABLE h5pcc.mpich)
+endif()
+set(MPI_DETERMINE_LIBRARY_VERSION TRUE)
 find_package(MPI REQUIRED COMPONENTS C CXX)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "help.hpp"
+#include "verbs.hpp"
+
+#include <fourfold/base/suggestion.hpp>
+#include <fourfold/program/run.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+using fourfold::ExitCode;
+using fourfold::UserError;
+
+/// Replaces this process by the verb's program; comes back only by throwing.
+[[noreturn]] void become(const std::string& verb, std::vector<std::string> arguments) {
+  const auto program = fourfold::front_door::program_of(verb);
+  if (!program) {
+    std::vector<std::string> known{"help"};
+    for (const auto& candidate : fourfold::front_door::installed_verbs()) {
+      known.push_back(candidate.name);
+    }
+    const auto near = fourfold::nearest(verb, known);
+    throw UserError(ExitCode::usage,
+                    fmt::format("there is no verb '{}'{}; 'fourfold help' lists the verbs", verb,
+                                near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+  }
+  std::string name = program->string();
+  std::vector<char*> argv{name.data()};
+  for (std::string& argument : arguments) {
+    argv.push_back(argument.data());
+  }
+  argv.push_back(nullptr);
+  ::execv(name.c_str(), argv.data());
+  throw fourfold::SystemError(ExitCode::config,
+                              fmt::format("cannot run {} ({})", name, std::strerror(errno)));
+}
+
+ExitCode show_help() {
+  fmt::print("{}", fourfold::front_door::help(fourfold::front_door::installed_verbs()));
+  return ExitCode::finished;
+}
+
+ExitCode answer(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    fmt::print(stderr, "{}", fourfold::front_door::help(fourfold::front_door::installed_verbs()));
+    return ExitCode::usage;
+  }
+  const std::string& first = arguments.front();
+  if (first == "--version") {
+    become("version", {});
+  }
+  const bool wants_help = first == "help" || first == "--help" || first == "-h";
+  if (wants_help && (arguments.size() == 1 || arguments[1] == "help")) {
+    return show_help();
+  }
+  if (wants_help) {
+    become(arguments[1], {"--help"});
+  }
+  if (first.starts_with('-')) {
+    throw UserError(ExitCode::usage,
+                    fmt::format("unknown option '{}' (options of a verb come after "
+                                "it); 'fourfold help' shows what there is",
+                                first));
+  }
+  become(first, {arguments.begin() + 1, arguments.end()});
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return fourfold::program::run("fourfold", [&] { return answer({argv + 1, argv + argc}); });
+}

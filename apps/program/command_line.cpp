@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/program/command_line.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+namespace fourfold::program {
+namespace {
+
+std::string_view meaning(ExitCode code) {
+  switch (code) {
+    case ExitCode::finished:
+      return "finished";
+    case ExitCode::usage:
+      return "wrong command line: unknown option, verb or value";
+    case ExitCode::data_corrupt:
+      return "a token file or checkpoint is damaged, or the loss is not finite";
+    case ExitCode::internal:
+      return "a bug of fourfold; please report it";
+    case ExitCode::cannot_write:
+      return "a file cannot be written (disk full, quota, permissions); what was saved before is "
+             "intact";
+    case ExitCode::stopped_saved:
+      return "stopped on time or signal with a checkpoint saved: run again to go on";
+    case ExitCode::config:
+      return "the run file, the mesh or the way of starting does not fit";
+    case ExitCode::node_fault:
+      return "a node or its network failed; the last checkpoint is good";
+    case ExitCode::hang:
+      return "ranks waited for each other too long";
+    case ExitCode::no_progress:
+      return "no progress is possible: do not restart";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv) {
+  try {
+    command.parse(argc, argv);
+    return std::nullopt;
+  } catch (const CLI::ParseError& end) {
+    return command.exit(end, std::cout, std::cerr) == 0 ? ExitCode::finished : ExitCode::usage;
+  }
+}
+
+std::string exit_codes_table(std::initializer_list<ExitCode> codes) {
+  std::vector<ExitCode> all(codes);
+  all.insert(all.end(), {ExitCode::finished, ExitCode::usage, ExitCode::internal});
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  std::string text;
+  for (const ExitCode code : all) {
+    text += fmt::format("  {:<3} {}\n", static_cast<int>(code), meaning(code));
+  }
+  return text;
+}
+
+}  // namespace fourfold::program

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Holds the sources to the rules of docs/design.md. Usage: check_layers.py [ROOT]; exit code 1 and a line per breach.
+
+Checked are the arrows between rooms, the doors to third parties, file sizes and licence lines.
+"""
+import pathlib
+import re
+import sys
+
+# Room -> rooms whose headers it may include. Whatever a room may include, the rooms above it may include too.
+ARROWS = {
+    "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
+    "model": ["kernels"], "parallel": ["model", "comm"], "data": ["io"], "train": ["parallel", "data", "io"],
+    "program": ["base"], "apps": ["train", "program"], "tests": ["apps"], "benchmarks": ["apps"],
+}
+FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
+           "apps/program": "program", **{f"src/{room}": room for room in
+           ("base", "device", "comm", "model", "parallel", "data", "train", "plan")}}
+# Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
+DOORS = {
+    r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
+    r"nccl\.h$": r"^src/comm/.*\.nccl\.cpp$", r"Kokkos_": r"^kernels/(?!include/)",
+    r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/": r"\.json\.cpp$", r"toml\+\+|toml\.hpp": r"\.toml\.cpp$",
+    r"CLI/": r"^apps/", r"pcre2\.h|sentencepiece": r"^(io|src/data)/(?!include/)", r"omp\.h$": r"^kernels/(?!include/)",
+}
+SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
+LONGEST = 500
+
+
+def reach(room):
+    """The room itself and everything below it."""
+    return {room}.union(*(reach(below) for below in ARROWS[room]))
+
+
+def room_of(path):
+    owners = [folder for folder in FOLDERS if path.startswith(folder + "/")]
+    return FOLDERS[max(owners, key=len)] if owners else None
+
+
+def breaches(path, text):
+    """What is wrong with one file: pairs of line number and words."""
+    lines = text.splitlines()
+    if lines[:2] != ["// SPDX-FileCopyrightText: the fourfold authors", "// SPDX-License-Identifier: Apache-2.0"]:
+        yield 1, "does not begin with the two licence lines"
+    if len(lines) > LONGEST and not any("Length:" in line for line in lines[:20]):
+        yield LONGEST, f"has {len(lines)} lines: split it, or give the reason as 'Length: ...' in its first comment"
+    room = room_of(path)
+    if room is None:
+        yield 1, "lies in no room"
+        return
+    for number, line in enumerate(lines, 1):
+        include = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+        if not include:
+            continue
+        header = include.group(1)
+        ours = re.match(r"fourfold/(\w+)/", header)
+        if ours and ours.group(1) not in reach(room):
+            yield number, f"room '{room}' must not include <{header}>"
+        for pattern, door in DOORS.items():
+            if re.match(pattern, header) and not re.search(door, path) and room not in ("tests", "benchmarks"):
+                yield number, f"<{header}> may only be included in files that match {door}"
+
+
+def main(root):
+    paths = sorted(p for folder in ("src", "kernels", "io", "apps", "tests", "benchmarks")
+                   for p in (root / folder).rglob("*") if p.suffix in SUFFIXES)
+    names = [p.relative_to(root).as_posix() for p in paths]
+    wrong = [f"{name}:{line}: {words}" for path, name in zip(paths, names)
+             for line, words in breaches(name, path.read_text(encoding="utf-8"))]
+    print("\n".join(wrong + [f"{len(paths)} files, {len(wrong)} breaches"]))
+    return 1 if wrong or not paths else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()))

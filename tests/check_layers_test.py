@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Shows that check_layers.py finds each kind of breach, and only breaches."""
+import unittest
+
+import check_layers
+
+LICENCE = "// SPDX-FileCopyrightText: the fourfold authors\n// SPDX-License-Identifier: Apache-2.0\n"
+
+
+def words_for(path, body):
+    return [words for _, words in check_layers.breaches(path, LICENCE + body)]
+
+
+class CheckLayers(unittest.TestCase):
+    def breach(self, path, body, part):
+        found = words_for(path, body)
+        self.assertEqual(len(found), 1, found)
+        self.assertIn(part, found[0])
+
+    def clean(self, path, body):
+        self.assertEqual(words_for(path, body), [])
+
+    def test_arrows(self):
+        self.clean("src/train/trainer.cpp", "#include <fourfold/base/box.hpp>\n#include <fourfold/io/store.hpp>\n")
+        self.clean("src/parallel/seams.cpp", "#include <fourfold/comm/mesh.hpp>\n")
+        self.breach("src/model/block.cpp", "#include <fourfold/comm/mesh.hpp>\n", "'model' must not include")
+        self.breach("src/base/box.cpp", "  #  include \"fourfold/device/buffer.hpp\"\n", "'base' must not include")
+        self.breach("io/store.cpp", "#include <fourfold/data/dataset.hpp>\n", "'io' must not include")
+        self.breach("apps/program/run.cpp", "#include <fourfold/train/trainer.hpp>\n", "'program' must not include")
+
+    def test_doors(self):
+        self.clean("src/comm/mpi.cpp", "#include <mpi.h>\n")
+        self.clean("kernels/norm.kokkos.cpp", "#include <Kokkos_Core.hpp>\n")
+        self.clean("tests/unit/io/h5_test.cpp", "#include <hdf5.h>\n")
+        self.breach("src/train/trainer.cpp", "#include <mpi.h>\n", "<mpi.h>")
+        self.breach("src/comm/include/fourfold/comm/mesh.hpp", "#include <mpi.h>\n", "<mpi.h>")
+        self.breach("src/model/block.cpp", "#include <Kokkos_Core.hpp>\n", "<Kokkos_Core.hpp>")
+        self.breach("src/train/report.cpp", "#include <nlohmann/json.hpp>\n", "<nlohmann/json.hpp>")
+        self.breach("src/data/dataset.cpp", "#include <hdf5.h>\n", "<hdf5.h>")
+
+    def test_sizes_and_licence(self):
+        self.clean("src/base/long.cpp", "int x;\n" * 498)
+        self.breach("src/base/long.cpp", "int x;\n" * 499, "501 lines")
+        self.clean("src/base/long.cpp", "// Length: one table\n" + "int x;\n" * 499)
+        self.assertEqual([line for line, _ in check_layers.breaches("src/base/x.cpp", "int x;\n")], [1])
+        self.breach("src/utils/x.cpp", "", "lies in no room")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,40 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# For tests of whole programs: source it, then say what is expected. Each expectation prints what it saw when it does
+# not hold; the script that sources this ends with `expectations_met`, which fails if any did not hold.
+
+broken=0
+output=$(mktemp)
+errors=$(mktemp)
+trap 'rm -f "$output" "$errors"' EXIT
+
+# complain WHAT...: notes an expectation that does not hold.
+complain() {
+  broken=$((broken + 1))
+  printf 'FAILED %s:%s: %s\n' "${BASH_SOURCE[2]##*/}" "${BASH_LINENO[1]}" "$*"
+  sed 's/^/  stdout| /' "$output" | tail -n 40
+  sed 's/^/  stderr| /' "$errors" | tail -n 40
+}
+
+# expect_exit CODE COMMAND...: runs it, keeps what it prints for the expectations that follow.
+expect_exit() {
+  local wanted=$1 code=0
+  shift
+  "$@" >"$output" 2>"$errors" </dev/null || code=$?
+  [[ $code -eq $wanted ]] || complain "exit code $code, not $wanted, from: $*"
+}
+
+# What the last command printed contains the text, literally; or does not.
+expect_stdout() { grep -qF -- "$1" "$output" || complain "stdout has no '$1'"; }
+expect_stderr() { grep -qF -- "$1" "$errors" || complain "stderr has no '$1'"; }
+expect_no_stdout() { ! grep -qF -- "$1" "$output" || complain "stdout has '$1'"; }
+expect_stderr_lines() { [[ $(wc -l <"$errors") -eq $1 ]] || complain "stderr has not $1 lines"; }
+
+# expect COMMAND...: it succeeds.
+expect() { "$@" >/dev/null 2>&1 || complain "does not hold: $*"; }
+
+expectations_met() {
+  [[ $broken -eq 0 ]] || printf '%s expectations do not hold\n' "$broken"
+  [[ $broken -eq 0 ]]
+}

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/program/command_line.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+
+using fourfold::ExitCode;
+
+TEST_CASE("parsing goes on, or ends with the right code", "[command_line]") {
+  CLI::App command{"A program.", "fourfold test"};
+  int steps = 0;
+  command.add_option("--steps", steps);
+  const char* good[] = {"test", "--steps", "7"};
+  CHECK_FALSE(fourfold::program::parse(command, 3, good).has_value());
+  CHECK(steps == 7);
+  const char* help[] = {"test", "--help"};
+  CHECK(fourfold::program::parse(command, 2, help) == ExitCode::finished);
+  const char* unknown[] = {"test", "--stpes", "7"};
+  CHECK(fourfold::program::parse(command, 3, unknown) == ExitCode::usage);
+  const char* wrong[] = {"test", "--steps", "many"};
+  CHECK(fourfold::program::parse(command, 3, wrong) == ExitCode::usage);
+}
+
+TEST_CASE("the table of exit codes is sorted and names each code once", "[command_line]") {
+  const std::string table =
+      fourfold::program::exit_codes_table({ExitCode::config, ExitCode::usage});
+  CHECK(table.find("  0 ") == 0);
+  CHECK(table.find("\n  64 ") < table.find("\n  70 "));
+  CHECK(table.find("\n  70 ") < table.find("\n  78 "));
+  CHECK(table.find("\n  64 ") == table.rfind("\n  64 "));
+}
