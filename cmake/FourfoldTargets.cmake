@@ -16,7 +16,9 @@ endfunction()
 
 # fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [LABELS ..] [TIMEOUT seconds])
 # A Catch2 program. Without RANKS it is one ctest entry with Catch2's own main. With RANKS it is built with the main of
-# tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher.
+# tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher. The target
+# tests_<label> builds the programs of a label; the label `threads` says that ranks are threads, so ThreadSanitizer
+# has something to see.
 function(fourfold_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)
@@ -25,6 +27,12 @@ function(fourfold_add_test name)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} fourfold::warnings)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+  foreach(label IN LISTS arg_LABELS)
+    if(NOT TARGET tests_${label})
+      add_custom_target(tests_${label})
+    endif()
+    add_dependencies(tests_${label} ${name})
+  endforeach()
   if(NOT arg_RANKS)
     target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
     add_test(NAME ${name} COMMAND ${name})
