@@ -7,6 +7,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/base/tensor_view.hpp>
 
 #include <cstdint>
 
@@ -39,6 +40,14 @@ inline void write_element(void* data, DType dtype, std::int64_t index, double va
       FOURFOLD_EXPECT(dtype == DType::f32);
       static_cast<float*>(data)[index] = rounded;
   }
+}
+
+inline double read_element(ConstTensorView x, std::int64_t index) {
+  return read_element(x.data(), x.dtype(), index);
+}
+
+inline void write_element(TensorView x, std::int64_t index, double value) {
+  write_element(x.data(), x.dtype(), index, value);
 }
 
 }  // namespace fourfold::kernels

@@ -16,8 +16,8 @@ namespace fourfold::kernels {
 
 struct AdamStep {
   float lr = 0;
-  float beta1 = 0.9F;
-  float beta2 = 0.95F;
+  double beta1 = 0.9;  ///< in double: 1 - beta2 in float would be off by 1e-5
+  double beta2 = 0.95;
   float epsilon = 1e-8F;
   float weight_decay = 0;  ///< 0 for parameters that do not decay
   bool decoupled =
@@ -38,6 +38,7 @@ struct SgdStep {
 };
 /// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=
 /// lr * buffer.
+/// @param momentum_buffer  may be absent when momentum is 0
 void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
          ConstTensorView gradient, TensorView weight, device::StreamRef stream);
 

@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "launch.hpp"
+#include "storage.hpp"
+
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/kernels/cast.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <type_traits>
+
+namespace fourfold::kernels {
+namespace {
+
+template <class Source, class Target>
+struct Cast {
+  const Source* source;
+  Target* target;
+  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i) {
+      store(target[i], to_float(source[i]));
+    }
+  }
+};
+
+template <class T>
+struct Scale {
+  T* x;
+  float factor;
+  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i) {
+      store(x[i], to_float(x[i]) * factor);
+    }
+  }
+};
+
+}  // namespace
+
+void cast(ConstTensorView source, TensorView target, device::StreamRef stream) {
+  FOURFOLD_EXPECT(source.elements() == target.elements());
+  if (source.dtype() == target.dtype()) {
+    device::copy(target.data(), source.data(), source.bytes(), stream);
+    return;
+  }
+  with_any_storage(source.dtype(), [&]<class Source>(Source) {
+    with_any_storage(target.dtype(), [&]<class Target>(Target) {
+      if constexpr (!std::is_same_v<Source, Target>) {
+        for_each_block("cast", source.elements(), stream,
+                       Cast<Source, Target>{source.as<Source>(), target.as<Target>()});
+      }
+    });
+  });
+}
+
+void scale(TensorView x, float factor, device::StreamRef stream) {
+  with_any_storage(x.dtype(), [&]<class T>(T) {
+    for_each_block("scale", x.elements(), stream, Scale<T>{x.as<T>(), factor});
+  });
+}
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Plain, serial, obviously right bodies of cast.hpp, in double: same contracts. Tests compare the
+/// fast bodies with them; not for use in a run.
+#pragma once
+
+#include <fourfold/kernels/cast.hpp>
+
+namespace fourfold::kernels::reference {
+
+void cast(ConstTensorView source, TensorView target, device::StreamRef stream);
+
+void scale(TensorView x, float factor, device::StreamRef stream);
+
+void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream);
+
+}  // namespace fourfold::kernels::reference

@@ -1,0 +1,88 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "element.hpp"
+
+#include <fourfold/kernels/reference/optimizer.hpp>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fourfold::kernels::reference {
+namespace {
+
+double scaled_gradient(ConstTensorView gradient, std::int64_t index, const float* scale) {
+  const double factor = scale != nullptr ? static_cast<double>(*scale) : 1.0;
+  return static_cast<double>(gradient.as<float>()[index]) * factor;
+}
+
+void set_parameter(TensorView master, TensorView weight, std::int64_t index, double value) {
+  master.as<float>()[index] = static_cast<float>(value);
+  if (weight) {
+    write_element(weight, index, value);
+  }
+}
+
+}  // namespace
+
+void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
+          ConstTensorView gradient, TensorView weight, device::StreamRef /*stream*/) {
+  const double lr = step.lr;
+  const double decay = step.weight_decay;
+  const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
+  const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
+  for (std::int64_t i = 0; i < master.elements(); ++i) {
+    double p = master.as<float>()[i];
+    double g = scaled_gradient(gradient, i, step.gradient_scale);
+    if (step.decoupled) {
+      p -= lr * decay * p;
+    } else {
+      g += decay * p;
+    }
+    const double m =
+        step.beta1 * static_cast<double>(exp_avg.as<float>()[i]) + (1.0 - step.beta1) * g;
+    const double v =
+        step.beta2 * static_cast<double>(exp_avg_sq.as<float>()[i]) + (1.0 - step.beta2) * g * g;
+    exp_avg.as<float>()[i] = static_cast<float>(m);
+    exp_avg_sq.as<float>()[i] = static_cast<float>(v);
+    const double m_hat = m / correction1;
+    const double v_hat = v / correction2;
+    set_parameter(master, weight, i,
+                  p - lr * m_hat / (std::sqrt(v_hat) + static_cast<double>(step.epsilon)));
+  }
+}
+
+void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
+         ConstTensorView gradient, TensorView weight, device::StreamRef /*stream*/) {
+  for (std::int64_t i = 0; i < master.elements(); ++i) {
+    const double p = master.as<float>()[i];
+    const double g = scaled_gradient(gradient, i, step.gradient_scale) +
+                     static_cast<double>(step.weight_decay) * p;
+    double buffer = g;
+    if (momentum_buffer) {
+      buffer +=
+          static_cast<double>(step.momentum) * static_cast<double>(momentum_buffer.as<float>()[i]);
+      momentum_buffer.as<float>()[i] = static_cast<float>(buffer);
+    }
+    set_parameter(master, weight, i, p - static_cast<double>(step.lr) * buffer);
+  }
+}
+
+void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
+                    device::StreamRef /*stream*/) {
+  double total = accumulate ? *result.as<double>() : 0.0;
+  for (std::int64_t i = 0; i < x.elements(); ++i) {
+    total += std::pow(static_cast<double>(x.as<float>()[i]), 2);
+  }
+  *result.as<double>() = total;
+}
+
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, TensorView norm, TensorView scale,
+                device::StreamRef /*stream*/) {
+  const double length = std::sqrt(*sum_of_squares.as<double>());
+  *norm.as<float>() = static_cast<float>(length);
+  const double factor =
+      max_norm > 0 ? std::min(1.0, static_cast<double>(max_norm) / (length + 1e-6)) : 1.0;
+  *scale.as<float>() = static_cast<float>(factor);
+}
+
+}  // namespace fourfold::kernels::reference

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Sums over whole tensors: blocks of a fixed size, each summed in lanes in f64, then the blocks in
+/// order.
+#include "lanes.hpp"
+#include "launch.hpp"
+#include "scratch.hpp"
+
+#include <fourfold/kernels/cast.hpp>
+#include <fourfold/kernels/optimizer.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cmath>
+
+namespace fourfold::kernels {
+namespace {
+
+/// Part of the numbers: another value rounds differently.
+constexpr std::int64_t elements_per_partial = 65536;
+
+template <bool squares>
+struct PartialSum {
+  const float* x;
+  double* partial;
+  std::int64_t elements;
+  KOKKOS_FUNCTION void operator()(std::int64_t block) const {
+    const float* from = x + block * elements_per_partial;
+    const std::int64_t left = elements - block * elements_per_partial;
+    partial[block] = lane_sum(left < elements_per_partial ? left : elements_per_partial, 0.0,
+                              [from](std::int64_t i) {
+                                const auto value = static_cast<double>(from[i]);
+                                return squares ? value * value : value;
+                              });
+  }
+};
+
+struct CombinePartials {
+  const double* partial;
+  std::int64_t blocks;
+  double* result;
+  bool accumulate;
+  KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
+    double total = 0;
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      total += partial[block];
+    }
+    *result = accumulate ? *result + total : total;
+  }
+};
+
+template <bool squares>
+void reduce(const char* label, ConstTensorView x, TensorView result, bool accumulate,
+            device::StreamRef stream) {
+  FOURFOLD_EXPECT(result.elements() == 1);
+  const std::int64_t blocks = (x.elements() + elements_per_partial - 1) / elements_per_partial;
+  auto* partial =
+      static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
+  for_each(label, blocks, stream, PartialSum<squares>{x.as<float>(), partial, x.elements()});
+  for_each("combine_sums", 1, stream,
+           CombinePartials{partial, blocks, result.as<double>(), accumulate});
+}
+
+struct ClipScale {
+  const double* sum_of_squares;
+  float max_norm;
+  float* norm;
+  float* scale;
+  KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
+    const double length = std::sqrt(*sum_of_squares);
+    *norm = static_cast<float>(length);
+    const double factor = static_cast<double>(max_norm) / (length + 1e-6);
+    // A norm that is not finite makes the scale NaN or 0, never a silent 1.
+    *scale = max_norm > 0 && !(factor >= 1.0) ? static_cast<float>(factor) : 1.0F;
+  }
+};
+
+}  // namespace
+
+void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream) {
+  reduce<false>("sum", x, result, accumulate, stream);
+}
+
+void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
+                    device::StreamRef stream) {
+  reduce<true>("sum_of_squares", x, result, accumulate, stream);
+}
+
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, TensorView norm, TensorView scale,
+                device::StreamRef stream) {
+  for_each("clip_scale", 1, stream,
+           ClipScale{sum_of_squares.as<double>(), max_norm, norm.as<float>(), scale.as<float>()});
+}
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch.hpp"
+
+#include <fourfold/device/buffer.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace fourfold::kernels {
+namespace {
+
+struct StreamScratch {
+  device::StreamRef stream;
+  device::Buffer buffer;
+};
+
+}  // namespace
+
+void* scratch(std::size_t bytes, device::StreamRef stream) {
+  thread_local std::vector<StreamScratch> owned;
+  auto found = std::find_if(owned.begin(), owned.end(),
+                            [&](const StreamScratch& one) { return one.stream == stream; });
+  if (found == owned.end()) {
+    found = owned.insert(owned.end(), {stream, device::Buffer()});
+  }
+  if (found->buffer.bytes() < bytes) {
+    found->buffer = device::Buffer(bytes);
+  }
+  return found->buffer.data();
+}
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/device/stream.hpp>
+
+#include <cstddef>
+
+namespace fourfold::kernels {
+
+/// At least `bytes` of device memory for partial results of one kernel, aligned to 256 bytes, not
+/// initialised. Belongs to the calling host thread and `stream`, and is handed out again by the
+/// next call with the same stream: work already enqueued there is done with it by then. Grows,
+/// never shrinks: nothing is allocated once the largest size has been seen.
+void* scratch(std::size_t bytes, device::StreamRef stream);
+
+}  // namespace fourfold::kernels

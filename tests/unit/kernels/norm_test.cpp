@@ -1,0 +1,226 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tensors.hpp"
+
+#include <fourfold/kernels/norm.hpp>
+#include <fourfold/kernels/reference/norm.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
+
+namespace {
+
+using namespace fourfold;
+using namespace fourfold::kernels;
+using namespace fourfold::kernels::test;
+
+constexpr float epsilon = 1e-5F;
+
+/// Operands of a layer_norm (or rms_norm) and of its backward pass.
+struct Case {
+  Case(DType dtype, std::int64_t rows, std::int64_t features)
+      : x(random_tensor(dtype, {rows, features}, 1, 2.0, 0.7)),
+        weight(random_tensor(dtype, {features}, 2, 0.3, 1.0)),
+        bias(random_tensor(dtype, {features}, 3)),
+        dy(random_tensor(dtype, {rows, features}, 4)),
+        dx(random_tensor(dtype, {rows, features}, 5)),
+        dweight(random_tensor(DType::f32, {features}, 6)),
+        dbias(random_tensor(DType::f32, {features}, 7)),
+        y(dtype, {rows, features}),
+        mean(DType::f32, {rows}),
+        rstd(DType::f32, {rows}) {}
+  device::Tensor x, weight, bias, dy, dx, dweight, dbias, y, mean, rstd;
+
+  void layer_norm_fast() {
+    layer_norm(x, weight, bias, y, mean, rstd, epsilon, {});
+    layer_norm_backward(dy, x, weight, mean, rstd, dx, dweight, dbias, {});
+  }
+  void layer_norm_plain() {
+    reference::layer_norm(x, weight, bias, y, mean, rstd, epsilon, {});
+    reference::layer_norm_backward(dy, x, weight, mean, rstd, dx, dweight, dbias, {});
+  }
+  void rms_norm_fast() {
+    rms_norm(x, weight, y, rstd, epsilon, {});
+    rms_norm_backward(dy, x, weight, rstd, dx, dweight, {});
+  }
+  void rms_norm_plain() {
+    reference::rms_norm(x, weight, y, rstd, epsilon, {});
+    reference::rms_norm_backward(dy, x, weight, rstd, dx, dweight, {});
+  }
+};
+
+void check_close(const Case& fast, const Case& plain) {
+  const double allowed = tolerance(fast.x.view().dtype());
+  CHECK(worst_error(fast.y, plain.y, 1.0) <= allowed);
+  CHECK(worst_error(fast.mean, plain.mean, 1.0) <= 4e-6);
+  CHECK(worst_error(fast.rstd, plain.rstd, 1.0) <= 4e-6);
+  CHECK(worst_error(fast.dx, plain.dx, 4.0) <= allowed);
+  // Sums of up to 257 products of size 1.
+  CHECK(worst_error(fast.dweight, plain.dweight, 16.0) <= 4e-6);
+  CHECK(worst_error(fast.dbias, plain.dbias, 16.0) <= 4e-6);
+}
+
+}  // namespace
+
+TEST_CASE("norms equal their references", "[norm]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  for (const std::int64_t rows : odd_rows) {
+    for (const std::int64_t features : odd_features) {
+      CAPTURE(name(dtype), rows, features);
+      Case fast(dtype, rows, features);
+      Case plain(dtype, rows, features);
+      // Of a row of one feature nothing is left but rounding, magnified by 1 / sqrt(epsilon).
+      if (features > 1) {
+        fast.layer_norm_fast();
+        plain.layer_norm_plain();
+        check_close(fast, plain);
+      }
+      fast.rms_norm_fast();
+      plain.rms_norm_plain();
+      check_close(fast, plain);
+    }
+  }
+}
+
+TEST_CASE("layer_norm of a constant row is the bias", "[norm]") {
+  Case constant(DType::f32, 2, 129);
+  std::fill_n(constant.x.as<float>(), 2 * 129, 3.25F);
+  layer_norm(constant.x, constant.weight, constant.bias, constant.y, constant.mean, constant.rstd,
+             epsilon, {});
+  CHECK(constant.mean.as<float>()[1] == 3.25F);
+  CHECK(same_bits(constant.y.view().rows(0, 1), constant.bias));
+  CHECK(same_bits(constant.y.view().rows(1, 1), constant.bias));
+}
+
+TEST_CASE("layer_norm keeps its accuracy far from zero", "[norm]") {
+  Case fast(DType::f32, 3, 768);
+  for (std::int64_t i = 0; i < 3 * 768; ++i) {
+    fast.x.as<float>()[i] += 1000.0F;
+  }
+  Case plain(DType::f32, 3, 768);
+  std::memcpy(plain.x.as<float>(), fast.x.as<float>(), fast.x.view().bytes());
+  layer_norm(fast.x, fast.weight, fast.bias, fast.y, fast.mean, fast.rstd, epsilon, {});
+  plain.layer_norm_plain();
+  CHECK(worst_error(fast.y, plain.y, 1.0) <= 2e-4);  // E[x^2] - E[x]^2 would be off by 1e-1
+}
+
+TEST_CASE("norm gradients equal finite differences in double", "[norm]") {
+  const bool centred = GENERATE(true, false);
+  CAPTURE(centred);
+  constexpr std::int64_t rows = 3;
+  constexpr std::int64_t features = 7;
+  Case fast(DType::f32, rows, features);
+  const std::vector<double> dy = values(fast.dy);
+  // sum(dy * norm(x)) for operands x, then weight, then bias.
+  const auto loss = [&](const std::vector<double>& operands) {
+    const double* weight = operands.data() + rows * features;
+    const double* bias = weight + features;
+    double total = 0;
+    for (std::int64_t t = 0; t < rows; ++t) {
+      const double* x = operands.data() + t * features;
+      double mean = 0;
+      double square = 0;
+      for (std::int64_t d = 0; d < features; ++d) {
+        mean += centred ? x[d] / features : 0.0;
+      }
+      for (std::int64_t d = 0; d < features; ++d) {
+        square += (x[d] - mean) * (x[d] - mean) / features;
+      }
+      for (std::int64_t d = 0; d < features; ++d) {
+        const double xhat = (x[d] - mean) / std::sqrt(square + static_cast<double>(epsilon));
+        total += dy[static_cast<std::size_t>(t * features + d)] * (xhat * weight[d] + bias[d]);
+      }
+    }
+    return total;
+  };
+  std::vector<double> operands = values(fast.x);
+  for (const device::Tensor* more : {&fast.weight, &fast.bias}) {
+    const std::vector<double> appended = values(*more);
+    operands.insert(operands.end(), appended.begin(), appended.end());
+  }
+  const std::vector<double> gradient = finite_differences(operands, loss);
+  // The kernels add to what is there.
+  const auto expected = [&](const device::Tensor& before, std::ptrdiff_t first) {
+    std::vector<double> sum = values(before);
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      sum[i] += gradient[static_cast<std::size_t>(first) + i];
+    }
+    return sum;
+  };
+  const auto dx = expected(fast.dx, 0);
+  const auto dweight = expected(fast.dweight, rows * features);
+  const auto dbias = expected(fast.dbias, rows * features + features);
+  if (centred) {
+    fast.layer_norm_fast();
+    CHECK(worst_error(fast.dbias, dbias) <= 1e-6);
+  } else {
+    fast.rms_norm_fast();
+  }
+  CHECK(worst_error(fast.dx, dx) <= 1e-6);
+  CHECK(worst_error(fast.dweight, dweight) <= 1e-6);
+}
+
+TEST_CASE("norms give the same bits again and row by row", "[norm]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  constexpr std::int64_t rows = 101;
+  constexpr std::int64_t features = 129;
+  Case whole(dtype, rows, features);
+  Case again(dtype, rows, features);
+  whole.layer_norm_fast();
+  again.layer_norm_fast();
+  CHECK(same_bits(whole.y, again.y));
+  CHECK(same_bits(whole.dx, again.dx));
+  CHECK(same_bits(whole.dweight, again.dweight));
+  CHECK(same_bits(whole.dbias, again.dbias));
+  Case cut(dtype, rows, features);
+  for (std::int64_t t = rows - 1; t >= 0; --t) {
+    layer_norm(cut.x.view().rows(t, 1), cut.weight, cut.bias, cut.y.view().rows(t, 1),
+               cut.mean.view().rows(t, 1), cut.rstd.view().rows(t, 1), epsilon, {});
+  }
+  CHECK(same_bits(whole.y, cut.y));
+  CHECK(same_bits(whole.mean, cut.mean));
+  CHECK(same_bits(whole.rstd, cut.rstd));
+}
+
+TEST_CASE("weight gradients of norms are sums of fixed blocks in a fixed order", "[norm]") {
+  constexpr std::int64_t rows = 101;
+  constexpr std::int64_t features = 129;
+  constexpr std::int64_t block = 32;
+  Case whole(DType::f32, rows, features);
+  whole.layer_norm_fast();
+  // Blocks on their own, last one first: any schedule over threads gives these partial sums.
+  Case cut(DType::f32, rows, features);
+  std::vector<device::Tensor> dweight;
+  std::vector<device::Tensor> dbias;
+  for (std::int64_t first = 96; first >= 0; first -= block) {
+    const std::int64_t count = std::min(block, rows - first);
+    dweight.emplace_back(DType::f32, Shape{features});
+    dbias.emplace_back(DType::f32, Shape{features});
+    layer_norm_backward(cut.dy.view().rows(first, count), cut.x.view().rows(first, count),
+                        cut.weight, whole.mean.view().rows(first, count),
+                        whole.rstd.view().rows(first, count), cut.dx.view().rows(first, count),
+                        dweight.back(), dbias.back(), {});
+  }
+  for (std::int64_t d = 0; d < features; ++d) {
+    float weight_sum = 0;
+    float bias_sum = 0;
+    for (std::size_t b = dweight.size(); b-- > 0;) {
+      weight_sum += dweight[b].as<float>()[d];
+      bias_sum += dbias[b].as<float>()[d];
+    }
+    cut.dweight.as<float>()[d] += weight_sum;
+    cut.dbias.as<float>()[d] += bias_sum;
+  }
+  CHECK(same_bits(whole.dx, cut.dx));
+  CHECK(same_bits(whole.dweight, cut.dweight));
+  CHECK(same_bits(whole.dbias, cut.dbias));
+}
+
+TEST_CASE("norms of no rows do nothing", "[norm]") {
+  Case empty(DType::f32, 0, 64);
+  const device::Tensor before = copy_of(empty.dweight);
+  empty.layer_norm_fast();
+  empty.rms_norm_fast();
+  CHECK(same_bits(empty.dweight, before));
+}
