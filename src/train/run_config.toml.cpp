@@ -1,22 +1,19 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run_config_error.hpp"
+#include "run_file_message.hpp"
+#include "run_file_value.toml.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/suggestion.hpp>
 #include <fourfold/train/run_key.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <sstream>
 #include <system_error>
 
 namespace fourfold::train {
@@ -56,182 +53,6 @@ class Problems {
   };
   std::vector<Problem> found_;
 };
-
-std::vector<std::string> names_in_table(std::string_view table) {
-  std::vector<std::string> names;
-  for (const RunKey& key : run_keys()) {
-    if (key.table == table) {
-      names.push_back(key.name);
-    }
-  }
-  return names;
-}
-
-std::vector<std::string> table_names() {
-  std::vector<std::string> names;
-  std::ranges::transform(run_tables(), std::back_inserter(names), &RunTable::name);
-  return names;
-}
-
-bool is_table(std::string_view path) {
-  return std::ranges::count(run_tables(), path, &RunTable::name) > 0;
-}
-
-/// ", did you mean "layers"?" or where the key belongs, or what there is.
-std::string hint_for_key(const std::string& table, const std::string& name) {
-  const std::vector<std::string> known = names_in_table(table);
-  if (const auto near = nearest(name, known)) {
-    return fmt::format("; did you mean \"{}\"?", *near);
-  }
-  for (const RunKey& key : run_keys()) {
-    if (key.name == name) {
-      return fmt::format("; it belongs in [{}]", key.table);
-    }
-  }
-  return fmt::format("; known here: {}", fmt::join(known, ", "));
-}
-
-std::string unknown_key(const std::string& table, const std::string& name) {
-  const std::string full_name = table + "." + name;
-  const auto planned = planned_keys();
-  if (std::ranges::find(planned, full_name) != planned.end()) {
-    return fmt::format("{} is not built yet (this version would ignore it) remove it", full_name);
-  }
-  return fmt::format("unknown key \"{}\" in [{}]{}", name, table, hint_for_key(table, name));
-}
-
-std::string unknown_table(const std::string& name) {
-  const std::vector<std::string> tables = table_names();
-  if (const auto near = nearest(name, tables)) {
-    return fmt::format("unknown table [{}]; did you mean [{}]?", name, *near);
-  }
-  for (const RunKey& key : run_keys()) {
-    if (key.name == name) {
-      return fmt::format("\"{}\" stands outside a table; it belongs in [{}]", name, key.table);
-    }
-  }
-  return fmt::format("unknown table [{}]; there are [{}]", name, fmt::join(tables, "], ["));
-}
-
-/// "an integer of at least 1, or \"auto\"", for messages.
-std::string expectation(const RunKey& key) {
-  const RunField& field = key.field;
-  switch (field.kind) {
-    case ValueKind::boolean:
-      return "true or false";
-    case ValueKind::text_list:
-      return "a list of strings";
-    case ValueKind::text:
-      return field.choices.empty()
-                 ? "a string"
-                 : fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
-    case ValueKind::integer:
-    case ValueKind::real:
-      break;
-  }
-  std::string text = field.kind == ValueKind::integer ? "an integer" : "a number";
-  const bool has_minimum = key.minimum > field.lowest;
-  const bool has_maximum = key.maximum < field.highest;
-  if (has_minimum) {
-    text += fmt::format(" {} {}", key.above_minimum ? "above" : "of at least", key.minimum);
-  }
-  if (has_maximum) {
-    text += fmt::format("{} at most {}", has_minimum ? " and" : " of", key.maximum);
-  }
-  if (field.kind == ValueKind::integer && !key.automatic.empty()) {
-    text += ", or \"auto\"";
-  }
-  return text;
-}
-
-bool in_bounds(const RunKey& key, double number) {
-  return std::isfinite(number) && number >= std::max(key.minimum, key.field.lowest) &&
-         number <= std::min(key.maximum, key.field.highest) &&
-         !(key.above_minimum && number == key.minimum);
-}
-
-std::optional<Value> text_value(const RunKey& key, const std::string& text) {
-  const RunField& field = key.field;
-  if (field.kind == ValueKind::integer && !key.automatic.empty() && text == "auto") {
-    return Value(text);
-  }
-  const bool allowed = field.choices.empty() || std::ranges::count(field.choices, text) > 0;
-  const bool empty_is_wrong = text.empty() && field.choices.empty() && key.automatic.empty();
-  if (field.kind == ValueKind::text && allowed && !empty_is_wrong) {
-    return Value(text);
-  }
-  return std::nullopt;
-}
-
-std::optional<Value> list_value(const toml::array& array) {
-  std::vector<std::string> texts;
-  for (const toml::node& element : array) {
-    const auto text = element.value_exact<std::string>();
-    if (!text || text->empty()) {
-      return std::nullopt;
-    }
-    texts.push_back(*text);
-  }
-  return Value(texts);
-}
-
-/// The node as a value of the key, if type, bounds and choices allow it.
-std::optional<Value> typed_value(const RunKey& key, const toml::node& node) {
-  const ValueKind kind = key.field.kind;
-  if (const auto text = node.value_exact<std::string>()) {
-    return text_value(key, *text);
-  }
-  if (const auto boolean = node.value_exact<bool>(); boolean && kind == ValueKind::boolean) {
-    return Value(*boolean);
-  }
-  if (const auto integer = node.value_exact<std::int64_t>();
-      integer && in_bounds(key, static_cast<double>(*integer))) {
-    if (kind == ValueKind::integer) {
-      return Value(*integer);
-    }
-    if (kind == ValueKind::real) {
-      return Value(static_cast<double>(*integer));
-    }
-  }
-  if (const auto number = node.value_exact<double>();
-      number && kind == ValueKind::real && in_bounds(key, *number)) {
-    return Value(*number);
-  }
-  if (const toml::array* array = node.as_array();
-      array != nullptr && kind == ValueKind::text_list) {
-    return list_value(*array);
-  }
-  return std::nullopt;
-}
-
-/// The node as a person wrote it, shortened to what fits into a message.
-std::string shown(const toml::node& node) {
-  std::ostringstream out;
-  node.visit([&](const auto& typed) { out << typed; });
-  std::string text = out.str();
-  if (node.is_string()) {
-    text = to_toml(Value(*node.value_exact<std::string>()));
-  }
-  std::ranges::replace(text, '\n', ' ');
-  constexpr std::size_t most = 60;
-  return text.size() <= most ? text : text.substr(0, most) + "...";
-}
-
-std::string wrong_value(const RunKey& key, const toml::node& node) {
-  std::string message =
-      fmt::format("{} = {} is not {}", key.full_name(), shown(node), expectation(key));
-  if (const auto text = node.value_exact<std::string>()) {
-    if (const auto near = nearest(*text, key.field.choices)) {
-      message += fmt::format("; did you mean \"{}\"?", *near);
-    }
-  }
-  if (const auto number = node.value_exact<double>();
-      number && key.field.kind == ValueKind::integer && *number == std::floor(*number) &&
-      std::abs(*number) < 1e15) {
-    message += fmt::format("; write {:.0f}", *number);
-  }
-  return message;
-}
 
 bool is_built(const RunKey& key, const Value& value) {
   const auto* number = std::get_if<std::int64_t>(&value);
