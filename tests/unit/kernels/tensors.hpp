@@ -24,7 +24,9 @@ inline constexpr std::int64_t odd_features[] = {1, 7, 64, 129, 768, 1000};
 
 /// bf16: one unit in the last place, because the two bodies may round to either side. f32: the
 /// arithmetic itself rounds.
-inline double tolerance(DType dtype) { return dtype == DType::bf16 ? 0x1p-7 : 4e-6; }
+inline double tolerance(DType dtype) {
+  return dtype == DType::bf16 ? 0x1p-7 : 4e-6;
+}
 
 /// Normal numbers times `scale`, plus `shift`; `stream` tells tensors apart.
 inline device::Tensor random_tensor(DType dtype, Shape shape, std::uint64_t stream,
