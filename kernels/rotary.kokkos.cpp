@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "launch.hpp"
+#include "storage.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/rotary.hpp>
-
-#include <Kokkos_Core.hpp>
 
 namespace fourfold::kernels {
 namespace {
@@ -32,41 +33,29 @@ struct RotateToken {
 #pragma omp simd
       for (std::int64_t h = 0; h < half; ++h) {
         const float s = direction * sine[h];
-        const auto l = static_cast<float>(low[h]);
-        const auto u = static_cast<float>(high[h]);
-        low[h] = Element(l * cosine[h] - u * s);
-        high[h] = Element(u * cosine[h] + l * s);
+        const float l = to_float(low[h]);
+        const float u = to_float(high[h]);
+        store(low[h], l * cosine[h] - u * s);
+        store(high[h], u * cosine[h] + l * s);
       }
     }
   }
 };
 
-template <class Element>
-void rotate(Heads x, std::int64_t batch, std::int64_t tokens, std::int64_t heads,
-            std::int64_t head_dim, ConstTensorView cos_sin_PH, ConstTensorView position_T,
-            bool inverse) {
-  using Policy =
-      Kokkos::RangePolicy<Kokkos::DefaultExecutionSpace, Kokkos::IndexType<std::int64_t>>;
-  Kokkos::parallel_for(
-      "fourfold::rotary", Policy(0, batch * tokens),
-      RotateToken<Element>{static_cast<Element*>(x.data), x.batch_stride, x.token_stride, tokens,
-                           heads, head_dim / 2, cos_sin_PH.as<float>(),
-                           position_T.as<std::int32_t>(), inverse ? -1.0F : 1.0F});
-}
-
 }  // namespace
 
 void rotary(Heads x, std::int64_t batch, std::int64_t tokens, std::int64_t heads,
             std::int64_t head_dim, ConstTensorView cos_sin_PH, ConstTensorView position_T,
-            bool inverse, device::StreamRef /*stream*/) {
-  FOURFOLD_EXPECT(x.dtype == DType::f32 || x.dtype == DType::bf16);
+            bool inverse, device::StreamRef stream) {
   FOURFOLD_EXPECT(head_dim % 2 == 0 && cos_sin_PH.dim(1) == head_dim);
   FOURFOLD_EXPECT(position_T.dim(0) == tokens);
-  if (x.dtype == DType::bf16) {
-    rotate<BFloat16>(x, batch, tokens, heads, head_dim, cos_sin_PH, position_T, inverse);
-  } else {
-    rotate<float>(x, batch, tokens, heads, head_dim, cos_sin_PH, position_T, inverse);
-  }
+  with_storage(x.dtype, [&](auto element) {
+    using Element = decltype(element);
+    for_each("fourfold::rotary", batch * tokens, stream,
+             RotateToken<Element>{static_cast<Element*>(x.data), x.batch_stride, x.token_stride,
+                                  tokens, heads, head_dim / 2, cos_sin_PH.as<float>(),
+                                  position_T.as<std::int32_t>(), inverse ? -1.0F : 1.0F});
+  });
 }
 
 }  // namespace fourfold::kernels
