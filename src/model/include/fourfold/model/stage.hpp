@@ -52,8 +52,7 @@ struct LocalSizes {
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;
   std::int64_t ffn = 0;
-  std::int64_t vocab = 0;  ///< rows of embedding.token.weight or lm_head.weight held here
-  Range vocab_rows;        ///< which
+  Range vocab_rows;  ///< of embedding.token.weight and lm_head.weight
   friend bool operator==(const LocalSizes&, const LocalSizes&) = default;
 };
 /// Reads them off the boxes. Sizes of tensors that are not in the table are the whole model's.

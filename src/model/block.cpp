@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "units.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/kernels/activation.hpp>
+#include <fourfold/kernels/rotary.hpp>
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+#include <type_traits>
+
+namespace fourfold::model {
+namespace {
+
+std::string prefix(int layer, const char* part) {
+  return fmt::format("layers.{}.{}", layer, part);
+}
+
+Linear first_mlp_product(const Parameters& parameters, Family family, int layer) {
+  if (family == Family::llama) {
+    return {parameters, {prefix(layer, "mlp.gate_proj"), prefix(layer, "mlp.up_proj")}};
+  }
+  return {parameters, {prefix(layer, "mlp.up_proj")}};
+}
+
+}  // namespace
+
+TensorView partial_of(TensorView target_RD, const Pass& pass, const Scratch& scratch) {
+  return pass.residual.count == pass.rows ? target_RD
+                                          : scratch.partial(pass.rows, target_RD.dim(1));
+}
+
+Block::Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams)
+    : family_(shape.config.family),
+      layer_(layer),
+      sizes_(shape.sizes),
+      head_dim_(shape.config.head_dim),
+      hidden_(shape.config.hidden),
+      attn_norm_(shape.config, parameters, prefix(layer, "attn_norm")),
+      qkv_(parameters, {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
+                        prefix(layer, "attn.v_proj")}),
+      out_(parameters, {prefix(layer, "attn.o_proj")}),
+      mlp_norm_(shape.config, parameters, prefix(layer, "mlp_norm")),
+      up_(first_mlp_product(parameters, shape.config.family, layer)),
+      down_(parameters, {prefix(layer, "mlp.down_proj")}),
+      seams_(seams) {
+  FOURFOLD_EXPECT(qkv_.out_features() == shape.qkv_features());
+  FOURFOLD_EXPECT(up_.out_features() == shape.up_features());
+}
+
+template <class Pointer>
+Block::Fused<Pointer> Block::split(Pointer qkv, DType dtype, const Pass& pass) const {
+  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte,
+                                  std::byte>;
+  const std::int64_t row = qkv_.out_features();
+  const std::int64_t k_first = sizes_.heads * head_dim_;
+  const std::int64_t v_first = k_first + sizes_.kv_heads * head_dim_;
+  const auto heads_from = [&](std::int64_t feature) {
+    Pointer data =
+        static_cast<Byte*>(qkv) + feature * static_cast<std::int64_t>(size_in_bytes(dtype));
+    return kernels::BasicHeads<Pointer>{data, dtype, pass.tokens * row, row};
+  };
+  return {heads_from(0), heads_from(k_first), heads_from(v_first)};
+}
+
+kernels::ConstHeads Block::attended(ConstTensorView rows_NA, const Pass& pass) const {
+  const std::int64_t row = sizes_.heads * head_dim_;
+  return {rows_NA.data(), rows_NA.dtype(), pass.tokens * row, row};
+}
+
+kernels::AttentionShape Block::attention_shape(const Pass& pass) const {
+  kernels::AttentionShape shape;
+  shape.batch = pass.sequences;
+  shape.query_tokens = pass.tokens;
+  shape.key_tokens = pass.tokens;
+  shape.heads = sizes_.heads;
+  shape.kv_heads = sizes_.kv_heads;
+  shape.head_dim = head_dim_;
+  shape.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim_)));
+  return shape;
+}
+
+void Block::rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH,
+                   bool inverse, device::StreamRef stream) const {
+  if (family_ != Family::llama) {
+    return;
+  }
+  const ConstTensorView position_T = pass.position_N.rows(0, pass.tokens);
+  kernels::rotary(heads.q, pass.sequences, pass.tokens, sizes_.heads, head_dim_, rotary_PH,
+                  position_T, inverse, stream);
+  kernels::rotary(heads.k, pass.sequences, pass.tokens, sizes_.kv_heads, head_dim_, rotary_PH,
+                  position_T, inverse, stream);
+}
+
+void Block::add_branch(const Linear& product, ConstTensorView x, ConstTensorView residual_RD,
+                       std::uint64_t dropout_site, const Pass& pass, const Scratch& scratch,
+                       TensorView y_RD, device::StreamRef stream) const {
+  const TensorView partial = partial_of(y_RD, pass, scratch);
+  product.forward(x, partial, seams_.adds_once(), stream);
+  seams_.reduce_rows(partial, y_RD, stream);
+  pass.drop_and_add(dropout_site, y_RD, residual_RD, y_RD, stream);
+}
+
+void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                    ConstTensorView rotary_PH, TensorView output_RD,
+                    device::StreamRef stream) const {
+  attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
+  qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, stream), kept.qkv_NQ, true, stream);
+  const auto heads = split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
+  rotate(heads, pass, rotary_PH, false, stream);
+  const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
+  const std::int64_t row = kept.attended_NA.dim(1);
+  seams_.attention(attention_shape(pass), inputs.q, inputs.k, inputs.v,
+                   {kept.attended_NA.data(), kept.attended_NA.dtype(), pass.tokens * row, row},
+                   kept.lse_NH.as<float>(), stream);
+  add_branch(out_, kept.attended_NA, kept.input_RD, attention_dropout_site(layer_), pass, scratch,
+             kept.middle_RD, stream);
+
+  mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
+  up_.forward(seams_.gather_rows(kept.mlp_norm_RD, stream), kept.up_NU, true, stream);
+  if (family_ == Family::llama) {
+    kernels::swiglu(kept.up_NU, kept.activated_NF, stream);
+  } else {
+    kernels::gelu(kept.up_NU, kept.activated_NF, stream);
+  }
+  add_branch(down_, kept.activated_NF, kept.middle_RD, mlp_dropout_site(layer_), pass, scratch,
+             output_RD, stream);
+}
+
+TensorView Block::branch_gradient(TensorView dresidual_RD, TensorView kept,
+                                  std::uint64_t dropout_site, const Pass& pass,
+                                  device::StreamRef stream) const {
+  if (pass.drops()) {
+    pass.drop_backward(dropout_site, dresidual_RD, kept, stream);
+    return kept;
+  }
+  if (kept) {
+    device::copy(kept.data(), dresidual_RD.data(), kept.bytes(), stream);
+    return kept;
+  }
+  return dresidual_RD;
+}
+
+TensorView Block::norm_gradient(const Linear& product, ConstTensorView dy, const Pass& pass,
+                                const Scratch& scratch, device::StreamRef stream) const {
+  const TensorView summed = scratch.summed_RD.rows(0, pass.residual.count);
+  const TensorView partial = partial_of(summed, pass, scratch);
+  product.backward_input(dy, partial, stream);
+  seams_.reduce_rows(partial, summed, stream);
+  return summed;
+}
+
+TensorView Block::up_gradient(const BlockActivations& kept,
+                              const ProductGradients& gradients) const {
+  return family_ == Family::llama ? kept.up_NU : gradients.activated_NF;
+}
+
+void Block::backward(const Pass& pass, const BlockActivations& kept,
+                     const ProductGradients& gradients, const Scratch& scratch,
+                     ConstTensorView rotary_PH, TensorView dresidual_RD, WeightGradients when,
+                     device::StreamRef stream) const {
+  backward_mlp(pass, kept, gradients, scratch, dresidual_RD, when, stream);
+  backward_attention(pass, kept, gradients, scratch, rotary_PH, dresidual_RD, when, stream);
+}
+
+void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
+                         const ProductGradients& gradients, const Scratch& scratch,
+                         TensorView dresidual_RD, WeightGradients when,
+                         device::StreamRef stream) const {
+  const TensorView ddown_RD =
+      branch_gradient(dresidual_RD, gradients.down_RD, mlp_dropout_site(layer_), pass, stream);
+  const ConstTensorView ddown = seams_.gather_rows(ddown_RD, stream);
+  down_.backward_input(ddown, gradients.activated_NF, stream);
+  if (when == WeightGradients::now) {
+    down_.backward_weight(kept.activated_NF, ddown, stream);
+  }
+  const TensorView dup = up_gradient(kept, gradients);
+  if (family_ == Family::llama) {
+    kernels::swiglu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
+  } else {
+    kernels::gelu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
+  }
+  const TensorView dnorm_RD = norm_gradient(up_, dup, pass, scratch, stream);
+  if (when == WeightGradients::now) {
+    up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, stream), dup, stream);
+  }
+  mlp_norm_.backward(dnorm_RD, kept.middle_RD, kept.mlp_statistics, dresidual_RD, stream);
+}
+
+void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
+                               const ProductGradients& gradients, const Scratch& scratch,
+                               ConstTensorView rotary_PH, TensorView dresidual_RD,
+                               WeightGradients when, device::StreamRef stream) const {
+  const TensorView dout_RD =
+      branch_gradient(dresidual_RD, gradients.out_RD, attention_dropout_site(layer_), pass, stream);
+  const ConstTensorView dout = seams_.gather_rows(dout_RD, stream);
+  const TensorView dattended = scratch.partial(pass.rows, kept.attended_NA.dim(1));
+  out_.backward_input(dout, dattended, stream);
+  if (when == WeightGradients::now) {
+    out_.backward_weight(kept.attended_NA, dout, stream);
+  }
+  const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
+  const auto dqkv = split(gradients.qkv_NQ.data(), gradients.qkv_NQ.dtype(), pass);
+  seams_.attention_backward(attention_shape(pass), inputs.q, inputs.k, inputs.v,
+                            attended(kept.attended_NA, pass), attended(dattended, pass),
+                            kept.lse_NH.as<float>(), scratch.delta_NH.as<float>(), dqkv.q, dqkv.k,
+                            dqkv.v, stream);
+  rotate(dqkv, pass, rotary_PH, true, stream);
+  const TensorView dnorm_RD = norm_gradient(qkv_, gradients.qkv_NQ, pass, scratch, stream);
+  if (when == WeightGradients::now) {
+    qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, stream), gradients.qkv_NQ, stream);
+  }
+  attn_norm_.backward(dnorm_RD, kept.input_RD, kept.attn_statistics, dresidual_RD, stream);
+}
+
+void Block::backward_weight(const BlockActivations& kept, const ProductGradients& gradients,
+                            device::StreamRef stream) const {
+  down_.backward_weight(kept.activated_NF, seams_.gather_rows(gradients.down_RD, stream), stream);
+  up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, stream), up_gradient(kept, gradients),
+                      stream);
+  out_.backward_weight(kept.attended_NA, seams_.gather_rows(gradients.out_RD, stream), stream);
+  qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, stream), gradients.qkv_NQ, stream);
+}
+
+}  // namespace fourfold::model

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The two kinds of layers that own parameters inside a unit. They look their weights up at each
+/// use, because a seam may have put them elsewhere since. Legend: N rows, I input features, O
+/// output features, R rows of the residual stream, D hidden.
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/parameters.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+
+namespace fourfold::model {
+
+/// y = x w^T + b, where w is one parameter or several that lie one behind the other and are read as
+/// one matrix (q, k and v; gate and up).
+class Linear {
+ public:
+  /// @param prefixes  "layers.0.attn.q_proj", ...: names without ".weight", in memory order
+  Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes);
+
+  std::int64_t out_features() const noexcept { return out_features_; }
+  int unit() const noexcept { return weight_->spec.unit; }
+
+  /// @param with_bias  false leaves the bias out (another rank adds it)
+  void forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
+               device::StreamRef stream) const;
+  /// dx = dy w
+  void backward_input(ConstTensorView dy_NO, TensorView dx_NI, device::StreamRef stream) const;
+  /// dw += dy^T x, db += column sums of dy
+  void backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO, device::StreamRef stream) const;
+
+ private:
+  ConstTensorView weight() const;
+
+  const Parameter* weight_;          // the first of them
+  const Parameter* bias_ = nullptr;  // likewise
+  std::int64_t out_features_ = 0;
+};
+
+/// What a norm keeps for its backward pass: f32 per row. rms_norm has no mean.
+struct NormStatistics {
+  TensorView mean_R;
+  TensorView rstd_R;
+};
+
+/// layer_norm (gpt2) or rms_norm (llama).
+class Norm {
+ public:
+  Norm(const ModelConfig& config, const Parameters& parameters, const std::string& prefix);
+
+  void forward(ConstTensorView x_RD, TensorView y_RD, const NormStatistics& statistics,
+               device::StreamRef stream) const;
+  /// dx += gradient; weight gradients are added to.
+  void backward(ConstTensorView dy_RD, ConstTensorView x_RD, const NormStatistics& statistics,
+                TensorView dx_RD, device::StreamRef stream) const;
+
+ private:
+  const Parameter* weight_;
+  const Parameter* bias_;  // nullptr for rms_norm
+  float epsilon_;
+};
+
+}  // namespace fourfold::model

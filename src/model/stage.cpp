@@ -1,0 +1,319 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "stage_memory.hpp"
+#include "units.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/model/rope.hpp>
+#include <fourfold/model/stage.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace fourfold::model {
+namespace {
+
+LocalSizes local_sizes(const ModelConfig& config, const Parameters& parameters) {
+  std::vector<ParameterSpec> table;
+  std::vector<Box> boxes;
+  for (const Parameter& parameter : parameters) {
+    table.push_back(parameter.spec);
+    boxes.push_back(parameter.box);
+  }
+  return model::local_sizes(config, table, boxes);
+}
+
+}  // namespace
+
+struct Stage::Impl {
+  Impl(const ModelConfig& config_in, Units units, const Parameters& parameters, Seams& seams_in,
+       device::Arena& arena, const StageOptions& options);
+
+  void fill_rotary_table() const;
+  SlotMemory& slot(int index) {
+    FOURFOLD_EXPECT(0 <= index && index < shape.options.slots);
+    return memory.slots[static_cast<std::size_t>(index)];
+  }
+  const Pass& pass(int index) const { return passes[static_cast<std::size_t>(index)]; }
+
+  Pass begin(int index, const Batch& batch, bool drops, device::StreamRef stream);
+  /// Runs `body` while the weights of `unit` are in place.
+  template <class Body>
+  void with_weights(int unit, device::StreamRef stream, Body body) {
+    seams.weights_needed(unit, stream);
+    body();
+    seams.weights_done(unit, stream);
+  }
+  /// Likewise for the head, whose product may read a tied embedding.
+  template <class Body>
+  void with_head_weights(device::StreamRef stream, Body body) {
+    with_weights(shape.head_unit(), stream, [&] {
+      if (head->product_unit() == shape.head_unit()) {
+        body();
+      } else {
+        with_weights(head->product_unit(), stream, body);
+      }
+    });
+  }
+  void forward_to_output(int index, device::StreamRef stream);
+  void forward(int index, const Batch& batch, bool drops, std::optional<float> gradient_scale,
+               device::StreamRef stream);
+  void backward(int index, WeightGradients when, Gradients state, device::StreamRef stream);
+  void backward_weight(int index, Gradients state, device::StreamRef stream);
+  void head_weight(int index, Gradients state, device::StreamRef stream);
+  void embedding_weight(int index, Gradients state, device::StreamRef stream);
+  int block_unit(std::size_t block) const { return shape.blocks().begin + static_cast<int>(block); }
+  TensorView output(int index) { return slot(index).residual_RD.back(); }
+
+  ModelConfig config;
+  StageShape shape;
+  Seams& seams;
+  StageMemory memory;
+  std::optional<Embedding> embedding;
+  std::vector<Block> blocks;
+  std::optional<Head> head;
+  std::vector<Pass> passes;  // of each slot: what its forward pass was about
+};
+
+Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& parameters,
+                  Seams& seams_in, device::Arena& arena, const StageOptions& options)
+    : config(config_in),
+      shape{config,
+            units,
+            local_sizes(config, parameters),
+            parameters.compute_dtype(),
+            options,
+            seams_in.residual_rows(options.sequences * options.tokens).count},
+      seams(seams_in),
+      passes(static_cast<std::size_t>(options.slots)) {
+  FOURFOLD_EXPECT(0 <= units.begin && units.begin < units.end &&
+                  units.end <= all_units(config).end);
+  FOURFOLD_EXPECT(options.sequences > 0 && options.tokens > 0 && options.slots > 0);
+  FOURFOLD_EXPECT(options.tokens <= config.context);
+  memory = lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
+    return arena.take(use, dtype, extent);
+  });
+  fill_rotary_table();
+  if (shape.has_embedding()) {
+    embedding.emplace(shape, parameters, seams);
+  }
+  for (int unit = shape.blocks().begin; unit < shape.blocks().end; ++unit) {
+    blocks.emplace_back(shape, unit - 1, parameters, seams);
+  }
+  if (shape.has_head()) {
+    head.emplace(shape, parameters, seams);
+  }
+}
+
+void Stage::Impl::fill_rotary_table() const {
+  if (!memory.rotary_PH) {
+    return;
+  }
+  const std::vector<float> table = rotary_table(config);
+  device::copy(memory.rotary_PH.data(), table.data(), memory.rotary_PH.bytes(), {});
+  device::StreamRef{}.synchronize();  // `table` dies here
+}
+
+Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::StreamRef stream) {
+  const SlotMemory& mine = slot(index);
+  FOURFOLD_EXPECT(0 < batch.tokens && batch.tokens <= shape.options.tokens);
+  FOURFOLD_EXPECT(0 < batch.sequences && batch.sequences * batch.tokens <= shape.rows());
+  Pass pass;
+  pass.sequences = batch.sequences;
+  pass.tokens = batch.tokens;
+  pass.rows = batch.sequences * batch.tokens;
+  pass.residual = seams.residual_rows(pass.rows);
+  FOURFOLD_EXPECT(pass.residual.count <= shape.residual_rows);
+  const auto keep = [&](TensorView own, ConstTensorView given) {
+    if (!own || !given) {
+      return ConstTensorView{};
+    }
+    FOURFOLD_EXPECT(given.dtype() == own.dtype() && given.elements() == pass.rows);
+    const TensorView rows = own.rows(0, pass.rows);
+    device::copy(rows.data(), given.data(), rows.bytes(), stream);
+    return ConstTensorView(rows);
+  };
+  pass.token_N = keep(mine.token_N, batch.token_N);
+  pass.target_N = keep(mine.target_N, batch.target_N);
+  pass.position_N = keep(mine.position_N, batch.position_N);
+  FOURFOLD_EXPECT(pass.position_N && (!embedding || pass.token_N));
+  if (drops && config.dropout > 0) {
+    pass.sample_N = keep(mine.sample_N, batch.sample_N);
+    FOURFOLD_EXPECT(pass.sample_N);
+    pass.dropout.seed = shape.options.seed;
+    pass.dropout.step = batch.step;
+    pass.dropout.probability = static_cast<float>(config.dropout);
+    pass.dropout.features = config.hidden;
+  }
+  return pass;
+}
+
+void Stage::Impl::forward_to_output(int index, device::StreamRef stream) {
+  const SlotMemory& mine = slot(index);
+  const Pass& now = pass(index);
+  const auto residual = [&](std::size_t place) {
+    return mine.residual_RD[place].rows(0, now.residual.count);
+  };
+  if (embedding) {
+    with_weights(0, stream, [&] { embedding->forward(now, memory.scratch, residual(0), stream); });
+  }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    with_weights(block_unit(i), stream, [&] {
+      blocks[i].forward(now, mine.blocks[i].cut(now), memory.scratch, memory.rotary_PH,
+                        residual(i + 1), stream);
+    });
+  }
+}
+
+void Stage::Impl::forward(int index, const Batch& batch, bool drops,
+                          std::optional<float> gradient_scale, device::StreamRef stream) {
+  Pass& now = passes[static_cast<std::size_t>(index)];
+  now = begin(index, batch, drops, stream);
+  forward_to_output(index, stream);
+  if (head) {
+    FOURFOLD_EXPECT(now.target_N);
+    const HeadActivations kept = slot(index).head.cut(now);
+    const TensorView residual = output(index).rows(0, now.residual.count);
+    with_head_weights(stream, [&] { head->forward(now, residual, kept, stream); });
+    head->loss(now, kept, gradient_scale, stream);
+  }
+}
+
+void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
+                           device::StreamRef stream) {
+  const SlotMemory& mine = slot(index);
+  const Pass& now = pass(index);
+  const TensorView dresidual = mine.dresidual_RD.rows(0, now.residual.count);
+  if (head) {
+    const TensorView residual = output(index).rows(0, now.residual.count);
+    with_head_weights(stream, [&] {
+      head->backward_input(now, residual, mine.head.cut(now), memory.scratch, dresidual, stream);
+    });
+    if (when == WeightGradients::now) {
+      head_weight(index, state, stream);
+    }
+  }
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    with_weights(block_unit(i), stream, [&] {
+      blocks[i].backward(now, mine.blocks[i].cut(now), mine.gradients[i].cut(now), memory.scratch,
+                         memory.rotary_PH, dresidual, when, stream);
+    });
+    if (when == WeightGradients::now) {
+      seams.gradients_ready(block_unit(i), state, stream);
+    }
+  }
+  if (embedding) {
+    embedding->backward_input(now, dresidual, stream);
+    if (when == WeightGradients::now) {
+      embedding_weight(index, state, stream);
+    }
+  }
+}
+
+void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef stream) {
+  const SlotMemory& mine = slot(index);
+  const Pass& now = pass(index);
+  if (head) {
+    head_weight(index, state, stream);
+  }
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    blocks[i].backward_weight(mine.blocks[i].cut(now), mine.gradients[i].cut(now), stream);
+    seams.gradients_ready(block_unit(i), state, stream);
+  }
+  if (embedding) {
+    embedding_weight(index, state, stream);
+  }
+}
+
+void Stage::Impl::head_weight(int index, Gradients state, device::StreamRef stream) {
+  head->backward_weight(slot(index).head.cut(pass(index)), stream);
+  seams.gradients_ready(shape.head_unit(), state, stream);
+}
+
+void Stage::Impl::embedding_weight(int index, Gradients state, device::StreamRef stream) {
+  const Pass& now = pass(index);
+  embedding->backward_weight(now, slot(index).dresidual_RD.rows(0, now.residual.count), stream);
+  seams.gradients_ready(0, state, stream);
+}
+
+Stage::Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
+             device::Arena& arena, const StageOptions& options)
+    : impl_(std::make_unique<Impl>(config, units, parameters, seams, arena, options)) {}
+Stage::~Stage() = default;
+Stage::Stage(Stage&&) noexcept = default;
+Stage& Stage::operator=(Stage&&) noexcept = default;
+
+bool Stage::has_embedding() const noexcept {
+  return impl_->shape.has_embedding();
+}
+bool Stage::has_head() const noexcept {
+  return impl_->shape.has_head();
+}
+
+void Stage::forward_train(int slot, const Batch& batch, float gradient_scale,
+                          device::StreamRef stream) {
+  FOURFOLD_EXPECT(impl_->shape.trains());
+  impl_->forward(slot, batch, true, gradient_scale, stream);
+}
+
+void Stage::forward_evaluate(int slot, const Batch& batch, device::StreamRef stream) {
+  impl_->forward(slot, batch, false, std::nullopt, stream);
+}
+
+TensorView Stage::predict(const Batch& batch, std::int64_t row, device::StreamRef stream) {
+  FOURFOLD_EXPECT(has_embedding() && has_head());
+  Pass& now = impl_->passes.front();
+  now = impl_->begin(0, batch, false, stream);
+  FOURFOLD_EXPECT(0 <= row && row < now.rows && now.residual.count == now.rows);
+  impl_->forward_to_output(0, stream);
+  Pass last = now;
+  last.sequences = last.tokens = last.rows = 1;
+  last.residual = {0, 1};
+  const HeadActivations kept = impl_->slot(0).head.cut(last);
+  impl_->with_head_weights(
+      stream, [&] { impl_->head->forward(last, impl_->output(0).rows(row, 1), kept, stream); });
+  return kept.logits_NV;
+}
+
+void Stage::backward(int slot, Gradients state, device::StreamRef stream) {
+  FOURFOLD_EXPECT(impl_->shape.trains());
+  impl_->backward(slot, WeightGradients::now, state, stream);
+}
+
+void Stage::backward_input(int slot, device::StreamRef stream) {
+  FOURFOLD_EXPECT(impl_->shape.trains() && impl_->shape.splits());
+  impl_->backward(slot, WeightGradients::later, Gradients::partial, stream);
+}
+
+void Stage::backward_weight(int slot, Gradients state, device::StreamRef stream) {
+  FOURFOLD_EXPECT(impl_->shape.trains() && impl_->shape.splits());
+  impl_->backward_weight(slot, state, stream);
+}
+
+TensorView Stage::input(int slot) const {
+  return impl_->slot(slot).residual_RD.front();
+}
+TensorView Stage::output(int slot) const {
+  return impl_->output(slot);
+}
+TensorView Stage::output_gradient(int slot) const {
+  return impl_->slot(slot).dresidual_RD;
+}
+TensorView Stage::input_gradient(int slot) const {
+  return impl_->slot(slot).dresidual_RD;
+}
+
+TensorView Stage::loss(int slot) const {
+  FOURFOLD_EXPECT(has_head());
+  return impl_->slot(slot).head.loss_N.rows(0, impl_->pass(slot).rows);
+}
+
+TensorView Stage::logits(int slot) const {
+  FOURFOLD_EXPECT(has_head());
+  return impl_->slot(slot).head.logits_NV.rows(0, impl_->pass(slot).rows);
+}
+
+}  // namespace fourfold::model

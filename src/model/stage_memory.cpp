@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "stage_memory.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace fourfold::model {
+namespace {
+
+using device::MemoryUse;
+
+TensorView first_rows(TensorView view, std::int64_t count) {
+  return view ? view.rows(0, count) : view;
+}
+
+NormStatistics first_rows(const NormStatistics& statistics, std::int64_t count) {
+  return {first_rows(statistics.mean_R, count), first_rows(statistics.rstd_R, count)};
+}
+
+/// Takes the pieces of one stage.
+class Planner {
+ public:
+  Planner(const StageShape& shape, const Take& take) : shape_(shape), take_(take) {}
+
+  StageMemory write() {
+    StageMemory memory;
+    memory.scratch = scratch();
+    if (shape_.config.family == Family::llama && blocks() > 0) {
+      memory.rotary_PH = take_(MemoryUse::workspace, DType::f32,
+                               Shape{shape_.config.context, shape_.config.head_dim});
+    }
+    const bool keeps = shape_.trains();
+    const BlockActivations shared = keeps || blocks() == 0 ? BlockActivations{} : activations();
+    const bool kept_gradients = keeps && shape_.splits();
+    const ProductGradients shared_gradients =
+        keeps && !shape_.splits() && blocks() > 0 ? gradients() : ProductGradients{};
+    if (kept_gradients && shape_.config.family == Family::llama && blocks() > 0) {
+      shared_activated_ = workspace(shape_.rows() * shape_.sizes.ffn);
+    }
+    for (int slot = 0; slot < shape_.options.slots; ++slot) {
+      memory.slots.push_back(inputs());
+      SlotMemory& current = memory.slots.back();
+      current.residual_RD = residuals();
+      if (keeps) {
+        current.dresidual_RD = hidden();
+      }
+      for (std::size_t i = 0; i < blocks(); ++i) {
+        current.blocks.push_back(keeps ? activations() : shared);
+        current.blocks.back().input_RD = current.residual_RD[i];
+        current.gradients.push_back(kept_gradients ? gradients() : shared_gradients);
+      }
+      if (shape_.has_head()) {
+        current.head = head();
+      }
+    }
+    return memory;
+  }
+
+ private:
+  std::size_t blocks() const {
+    return static_cast<std::size_t>(shape_.blocks().end - shape_.blocks().begin);
+  }
+
+  TensorView activation(std::int64_t rows, std::int64_t features) {
+    return take_(MemoryUse::activations, shape_.compute, Shape{rows, features});
+  }
+  TensorView hidden() { return activation(shape_.residual_rows, shape_.config.hidden); }
+  TensorView workspace(std::int64_t elements) {
+    return take_(MemoryUse::workspace, shape_.compute, Shape{elements});
+  }
+
+  NormStatistics statistics() {
+    NormStatistics result;
+    const Shape rows{shape_.residual_rows};
+    if (shape_.config.family == Family::gpt2) {
+      result.mean_R = take_(MemoryUse::activations, DType::f32, rows);
+    }
+    result.rstd_R = take_(MemoryUse::activations, DType::f32, rows);
+    return result;
+  }
+
+  SlotMemory inputs() {
+    SlotMemory slot;
+    const Shape rows{shape_.rows()};
+    slot.position_N = take_(MemoryUse::activations, DType::i32, rows);
+    if (shape_.has_embedding()) {
+      slot.token_N = take_(MemoryUse::activations, DType::i32, rows);
+    }
+    if (shape_.has_head()) {
+      slot.target_N = take_(MemoryUse::activations, DType::i32, rows);
+    }
+    if (shape_.trains() && shape_.config.dropout > 0) {
+      slot.sample_N = take_(MemoryUse::activations, DType::i64, rows);
+    }
+    return slot;
+  }
+
+  /// One per block and one behind; two that take turns when nothing is kept.
+  std::vector<TensorView> residuals() {
+    std::vector<TensorView> result;
+    for (std::size_t i = 0; i <= blocks(); ++i) {
+      result.push_back(shape_.trains() || i < 2 ? hidden() : result[i - 2]);
+    }
+    return result;
+  }
+
+  BlockActivations activations() {
+    const std::int64_t rows = shape_.rows();
+    BlockActivations result;
+    result.attn_norm_RD = hidden();
+    result.attn_statistics = statistics();
+    result.qkv_NQ = activation(rows, shape_.qkv_features());
+    result.attended_NA = activation(rows, shape_.attended_features());
+    result.lse_NH = take_(MemoryUse::activations, DType::f32, Shape{rows, shape_.sizes.heads});
+    result.middle_RD = hidden();
+    result.mlp_norm_RD = hidden();
+    result.mlp_statistics = statistics();
+    result.up_NU = activation(rows, shape_.up_features());
+    result.activated_NF = activation(rows, shape_.sizes.ffn);
+    return result;
+  }
+
+  /// Kept for backward_weight, or shared: then the gradient of the query/key/value product comes
+  /// when that of the mlp's products is used up, and takes its place.
+  ProductGradients gradients() {
+    const std::int64_t rows = shape_.rows();
+    const Shape activated{rows, shape_.sizes.ffn};
+    const Shape qkv{rows, shape_.qkv_features()};
+    ProductGradients result;
+    if (shape_.splits()) {
+      result.down_RD = hidden();
+      result.out_RD = hidden();
+      result.qkv_NQ = activation(rows, shape_.qkv_features());
+      result.activated_NF = shape_.config.family == Family::llama
+                                ? shared_activated_.reshape(activated)
+                                : activation(rows, shape_.sizes.ffn);
+      return result;
+    }
+    const TensorView wide = workspace(std::max(activated.elements(), qkv.elements()));
+    result.activated_NF = {wide.data(), wide.dtype(), activated};
+    result.qkv_NQ = {wide.data(), wide.dtype(), qkv};
+    if (shape_.config.dropout > 0) {
+      result.down_RD = workspace(shape_.residual_rows * shape_.config.hidden)
+                           .reshape(Shape{shape_.residual_rows, shape_.config.hidden});
+      result.out_RD = result.down_RD;
+    }
+    return result;
+  }
+
+  HeadActivations head() {
+    HeadActivations result;
+    result.norm_RD = hidden();
+    result.statistics = statistics();
+    result.logits_NV = activation(shape_.rows(), shape_.sizes.vocab_rows.count);
+    result.loss_N = take_(MemoryUse::activations, DType::f32, Shape{shape_.rows()});
+    return result;
+  }
+
+  /// A forward pass needs scratch only to sum into fewer rows.
+  Scratch scratch() {
+    const std::int64_t rows = shape_.rows();
+    const std::int64_t hidden_size = shape_.config.hidden;
+    const bool all_rows = shape_.residual_rows == rows;
+    Scratch result;
+    if (!shape_.trains() && all_rows) {
+      return result;
+    }
+    result.partial_ND = workspace(rows * std::max(hidden_size, shape_.attended_features()));
+    result.summed_RD =
+        all_rows ? TensorView(result.partial_ND.data(), shape_.compute, Shape{rows, hidden_size})
+                 : workspace(shape_.residual_rows * hidden_size)
+                       .reshape(Shape{shape_.residual_rows, hidden_size});
+    if (shape_.trains()) {
+      result.delta_NH = take_(MemoryUse::workspace, DType::f32, Shape{rows, shape_.sizes.heads});
+    }
+    return result;
+  }
+
+  const StageShape& shape_;
+  const Take& take_;
+  TensorView shared_activated_;  // llama, split backward
+};
+
+}  // namespace
+
+Units StageShape::blocks() const noexcept {
+  const int begin = std::max(units.begin, 1);
+  return {begin, std::max(begin, std::min(units.end, head_unit()))};
+}
+
+BlockActivations BlockActivations::cut(const Pass& pass) const {
+  BlockActivations result;
+  const std::int64_t residual = pass.residual.count;
+  result.input_RD = first_rows(input_RD, residual);
+  result.attn_norm_RD = first_rows(attn_norm_RD, residual);
+  result.attn_statistics = first_rows(attn_statistics, residual);
+  result.qkv_NQ = first_rows(qkv_NQ, pass.rows);
+  result.attended_NA = first_rows(attended_NA, pass.rows);
+  result.lse_NH = first_rows(lse_NH, pass.rows);
+  result.middle_RD = first_rows(middle_RD, residual);
+  result.mlp_norm_RD = first_rows(mlp_norm_RD, residual);
+  result.mlp_statistics = first_rows(mlp_statistics, residual);
+  result.up_NU = first_rows(up_NU, pass.rows);
+  result.activated_NF = first_rows(activated_NF, pass.rows);
+  return result;
+}
+
+ProductGradients ProductGradients::cut(const Pass& pass) const {
+  return {first_rows(down_RD, pass.residual.count), first_rows(activated_NF, pass.rows),
+          first_rows(out_RD, pass.residual.count), first_rows(qkv_NQ, pass.rows)};
+}
+
+HeadActivations HeadActivations::cut(const Pass& pass) const {
+  return {first_rows(norm_RD, pass.residual.count), first_rows(statistics, pass.residual.count),
+          first_rows(logits_NV, pass.rows), first_rows(loss_N, pass.rows)};
+}
+
+TensorView Scratch::partial(std::int64_t rows, std::int64_t features) const {
+  FOURFOLD_EXPECT(rows * features <= partial_ND.elements());
+  return {partial_ND.data(), partial_ND.dtype(), Shape{rows, features}};
+}
+
+StageMemory lay_out(const StageShape& shape, const Take& take) {
+  return Planner(shape, take).write();
+}
+
+LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
+                       std::span<const Box> boxes) {
+  FOURFOLD_EXPECT(table.size() == boxes.size());
+  LocalSizes sizes{config.heads, config.kv_heads, config.ffn, {0, config.vocab}};
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    const std::string& name = table[i].name;
+    if (name.ends_with(".attn.q_proj.weight")) {
+      sizes.heads = boxes[i].extent[0] / config.head_dim;
+    } else if (name.ends_with(".attn.k_proj.weight")) {
+      sizes.kv_heads = boxes[i].extent[0] / config.head_dim;
+    } else if (name.ends_with(".mlp.up_proj.weight")) {
+      sizes.ffn = boxes[i].extent[0];
+    } else if (name == "embedding.token.weight" || name == "lm_head.weight") {
+      sizes.vocab_rows = {boxes[i].offset[0], boxes[i].extent[0]};
+    }
+  }
+  return sizes;
+}
+
+std::array<std::size_t, device::memory_use_count> stage_bytes(const ModelConfig& config,
+                                                              Units units, const LocalSizes& sizes,
+                                                              DType compute,
+                                                              const StageOptions& options,
+                                                              std::int64_t residual_rows) {
+  std::array<std::size_t, device::memory_use_count> bytes{};
+  const StageShape shape{config, units, sizes, compute, options, residual_rows};
+  lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
+    const TensorView counted(nullptr, dtype, extent);
+    bytes[static_cast<std::size_t>(use)] += counted.bytes();
+    return counted;
+  });
+  return bytes;
+}
+
+}  // namespace fourfold::model

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// All memory of a stage besides its parameters, laid out by one function that either takes it from
+/// an arena or only counts. Legend: N rows of products, R rows of the residual stream, D hidden, Q
+/// features of the fused query/key/value product, A of attention's output, U of the mlp's first
+/// product (F, or gate and up: 2F), F ffn, V vocabulary columns here, P positions, H head features.
+#pragma once
+
+#include "layers.hpp"
+#include "pass.hpp"
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/model/stage.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace fourfold::model {
+
+/// Sizes of a stage on this rank.
+struct StageShape {
+  const ModelConfig& config;
+  Units units;
+  LocalSizes sizes;
+  DType compute = DType::f32;
+  StageOptions options;
+  std::int64_t residual_rows = 0;  ///< R for all N rows
+
+  bool has_embedding() const noexcept { return units.contains(0); }
+  bool has_head() const noexcept { return units.contains(head_unit()); }
+  int head_unit() const noexcept { return all_units(config).end - 1; }
+  Units blocks() const noexcept;  ///< the units of `units` that are blocks
+  bool trains() const noexcept { return options.purpose == StageOptions::Purpose::train; }
+  bool splits() const noexcept { return options.backward == StageOptions::Backward::split; }
+  std::int64_t rows() const noexcept { return options.sequences * options.tokens; }
+  std::int64_t qkv_features() const noexcept {
+    return (sizes.heads + 2 * sizes.kv_heads) * config.head_dim;
+  }
+  std::int64_t attended_features() const noexcept { return sizes.heads * config.head_dim; }
+  std::int64_t up_features() const noexcept {
+    return config.family == Family::llama ? 2 * sizes.ffn : sizes.ffn;
+  }
+};
+
+/// What the forward pass of one block keeps for its backward pass: performance.md's minimal set for
+/// exact attention in linear memory. gpt2: 2D residuals + 2D norms + 3D qkv + D attended + 4D up +
+/// 4D activated = 16D elements per token, and f32 statistics.
+struct BlockActivations {
+  TensorView input_RD;  ///< residual stream in front of the block
+  TensorView attn_norm_RD;
+  NormStatistics attn_statistics;
+  TensorView qkv_NQ;
+  TensorView attended_NA;
+  TensorView lse_NH;     ///< f32; as kernels::attention lays it out: [B, heads, T]
+  TensorView middle_RD;  ///< residual stream between attention and mlp
+  TensorView mlp_norm_RD;
+  NormStatistics mlp_statistics;
+  TensorView up_NU;
+  TensorView activated_NF;
+
+  /// The same memory for a micro-batch with fewer rows.
+  BlockActivations cut(const Pass& pass) const;
+};
+
+/// Output gradients of a block's products. Shared by all blocks, or (split backward) kept per block
+/// and slot until backward_weight has used them. The swiglu gradient takes the place of up_NU.
+struct ProductGradients {
+  TensorView down_RD;  ///< absent: the residual stream's own gradient serves
+  TensorView activated_NF;
+  TensorView out_RD;  ///< absent: likewise
+  TensorView qkv_NQ;
+
+  ProductGradients cut(const Pass& pass) const;
+};
+
+struct HeadActivations {
+  TensorView norm_RD;
+  NormStatistics statistics;
+  TensorView logits_NV;
+  TensorView loss_N;
+
+  HeadActivations cut(const Pass& pass) const;
+};
+
+/// Memory that no unit needs once it is done.
+struct Scratch {
+  TensorView partial_ND;  ///< at least N * max(D, A) elements
+  TensorView summed_RD;   ///< the same memory as partial when R = N
+  TensorView delta_NH;    ///< f32
+
+  TensorView partial(std::int64_t rows, std::int64_t features) const;
+};
+
+struct SlotMemory {
+  TensorView token_N;
+  TensorView target_N;
+  TensorView position_N;
+  TensorView sample_N;
+  std::vector<TensorView> residual_RD;  ///< in front of each block, and behind the last
+  TensorView dresidual_RD;
+  std::vector<BlockActivations> blocks;     ///< all the same memory when evaluating
+  std::vector<ProductGradients> gradients;  ///< likewise unless the backward pass is split
+  HeadActivations head;
+};
+
+struct StageMemory {
+  std::vector<SlotMemory> slots;
+  Scratch scratch;
+  TensorView rotary_PH;  ///< f32, llama
+};
+
+using Take = std::function<TensorView(device::MemoryUse, DType, Shape)>;
+StageMemory lay_out(const StageShape& shape, const Take& take);
+
+}  // namespace fourfold::model

@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The three kinds of units that a stage is made of. They own no memory and keep no state between
+/// calls: activations and scratch come with each call. All of them meet other ranks through Seams
+/// only.
+#pragma once
+
+#include "layers.hpp"
+#include "pass.hpp"
+#include "stage_memory.hpp"
+
+#include <fourfold/kernels/attention.hpp>
+#include <fourfold/model/seams.hpp>
+
+#include <cstdint>
+#include <optional>
+
+namespace fourfold::model {
+
+/// When the weight gradients of a unit are added: by backward itself, or later by backward_weight.
+enum class WeightGradients : std::uint8_t { now, later };
+
+/// Token embedding, and learned positions for gpt2.
+class Embedding {
+ public:
+  Embedding(const StageShape& shape, const Parameters& parameters, Seams& seams);
+
+  /// y = dropout(token rows + position rows)
+  void forward(const Pass& pass, const Scratch& scratch, TensorView y_RD,
+               device::StreamRef stream) const;
+  /// dy = gradient in front of the dropout. In place.
+  void backward_input(const Pass& pass, TensorView dy_RD, device::StreamRef stream) const;
+  void backward_weight(const Pass& pass, ConstTensorView dy_RD, device::StreamRef stream) const;
+
+ private:
+  const Parameter* token_;
+  const Parameter* position_;  // nullptr for llama
+  std::int64_t layers_;
+  Seams& seams_;
+};
+
+/// One pre-norm transformer block: x += attention(norm(x)); x += mlp(norm(x)).
+class Block {
+ public:
+  Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams);
+
+  /// @param output_RD  residual stream behind the block; not an activation of this block
+  void forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+               ConstTensorView rotary_PH, TensorView output_RD, device::StreamRef stream) const;
+
+  /// dresidual: gradient behind the block in, in front of it out. Uses up kept.up_NU (swiglu).
+  void backward(const Pass& pass, const BlockActivations& kept, const ProductGradients& gradients,
+                const Scratch& scratch, ConstTensorView rotary_PH, TensorView dresidual_RD,
+                WeightGradients when, device::StreamRef stream) const;
+  /// The second half of backward(..., later): needs its activations and gradients unchanged.
+  void backward_weight(const BlockActivations& kept, const ProductGradients& gradients,
+                       device::StreamRef stream) const;
+
+ private:
+  /// Places of q, k, v in the rows of the fused product (or of its gradient).
+  template <class Pointer>
+  struct Fused {
+    kernels::BasicHeads<Pointer> q, k, v;
+  };
+  template <class Pointer>
+  Fused<Pointer> split(Pointer qkv, DType dtype, const Pass& pass) const;
+  kernels::ConstHeads attended(ConstTensorView rows_NA, const Pass& pass) const;
+  kernels::AttentionShape attention_shape(const Pass& pass) const;
+  void rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH, bool inverse,
+              device::StreamRef stream) const;
+
+  /// y = residual + dropout(sum over ranks of x w^T): the end of both branches.
+  void add_branch(const Linear& product, ConstTensorView x, ConstTensorView residual_RD,
+                  std::uint64_t dropout_site, const Pass& pass, const Scratch& scratch,
+                  TensorView y_RD, device::StreamRef stream) const;
+  /// The gradient of a branch's end: dresidual itself, or in `kept` when that is a tensor.
+  TensorView branch_gradient(TensorView dresidual_RD, TensorView kept, std::uint64_t dropout_site,
+                             const Pass& pass, device::StreamRef stream) const;
+  /// Gradient of the norm's output behind a column-split product.
+  TensorView norm_gradient(const Linear& product, ConstTensorView dy, const Pass& pass,
+                           const Scratch& scratch, device::StreamRef stream) const;
+
+  void backward_mlp(const Pass& pass, const BlockActivations& kept,
+                    const ProductGradients& gradients, const Scratch& scratch,
+                    TensorView dresidual_RD, WeightGradients when, device::StreamRef stream) const;
+  void backward_attention(const Pass& pass, const BlockActivations& kept,
+                          const ProductGradients& gradients, const Scratch& scratch,
+                          ConstTensorView rotary_PH, TensorView dresidual_RD, WeightGradients when,
+                          device::StreamRef stream) const;
+  /// Output gradient of the mlp's first product, once its activation was turned back.
+  TensorView up_gradient(const BlockActivations& kept, const ProductGradients& gradients) const;
+
+  Family family_;
+  int layer_;
+  LocalSizes sizes_;
+  std::int64_t head_dim_;
+  std::int64_t hidden_;
+  Norm attn_norm_;
+  Linear qkv_;
+  Linear out_;
+  Norm mlp_norm_;
+  Linear up_;
+  Linear down_;
+  Seams& seams_;
+};
+
+/// Final norm, language-model head, loss.
+class Head {
+ public:
+  Head(const StageShape& shape, const Parameters& parameters, Seams& seams);
+
+  /// The unit whose weights the product reads: the head's own, or 0 when tied on the same rank.
+  int product_unit() const noexcept { return product_.unit(); }
+
+  /// Norm and logits.
+  void forward(const Pass& pass, ConstTensorView residual_RD, const HeadActivations& kept,
+               device::StreamRef stream) const;
+  /// The loss of logits; with gradient_scale they become their gradient.
+  void loss(const Pass& pass, const HeadActivations& kept, std::optional<float> gradient_scale,
+            device::StreamRef stream) const;
+  /// dresidual is replaced.
+  void backward_input(const Pass& pass, ConstTensorView residual_RD, const HeadActivations& kept,
+                      const Scratch& scratch, TensorView dresidual_RD,
+                      device::StreamRef stream) const;
+  void backward_weight(const HeadActivations& kept, device::StreamRef stream) const;
+
+ private:
+  Norm norm_;
+  Linear product_;
+  VocabularyPart part_;
+  std::int64_t hidden_;
+  Seams& seams_;
+};
+
+/// Where a product with all `rows` writes what ranks then sum into `target_RD`.
+TensorView partial_of(TensorView target_RD, const Pass& pass, const Scratch& scratch);
+
+}  // namespace fourfold::model
