@@ -34,7 +34,8 @@ struct RunStart {
   std::int64_t parameters = 0;       ///< elements of all parameters
   std::int64_t tokens_per_step = 0;  ///< global_batch * context
   std::vector<std::pair<std::string, std::string>>
-      libraries;  ///< name and version, in the order to be shown
+      libraries;               ///< name and version, in the order to be shown
+  double deadline_unix_s = 0;  ///< when the job must end, seconds since 1970; 0: unknown
 };
 
 /// One logged step: every step when log.every_steps is 1.
