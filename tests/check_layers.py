@@ -22,7 +22,8 @@ FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
     r"nccl\.h$": r"^src/comm/.*\.nccl\.cpp$", r"Kokkos_": r"^kernels/(?!include/)",
-    r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/": r"\.json\.cpp$", r"toml\+\+|toml\.hpp": r"\.toml\.cpp$",
+    r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/": r"^(?!.*include/fourfold).*\.json\.[ch]pp$",
+    r"toml\+\+|toml\.hpp": r"^(?!.*include/fourfold).*\.toml\.[ch]pp$",
     r"CLI/": r"^apps/", r"pcre2\.h|sentencepiece": r"^(io|src/data)/(?!include/)", r"omp\.h$": r"^kernels/(?!include/)",
 }
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
