@@ -1,26 +1,29 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/contract.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <fourfold/base/box.hpp>
-#include <fourfold/base/contract.hpp>
+#include <algorithm>
 
 namespace fourfold {
 
-std::string Shape::str() const { return fmt::format("[{}]", fmt::join(begin(), end(), ", ")); }
+std::string Shape::str() const {
+  return fmt::format("[{}]", fmt::join(begin(), end(), ", "));
+}
 
-std::string Box::str() const { return fmt::format("{}+{}", offset.str(), extent.str()); }
+std::string Box::str() const {
+  return fmt::format("{}+{}", offset.str(), extent.str());
+}
 
 std::optional<Box> intersect(const Box& a, const Box& b) {
   FOURFOLD_EXPECT(a.rank() == b.rank());
   Box common = a;
   for (std::size_t dim = 0; dim < a.rank(); ++dim) {
     const std::int64_t begin = std::max(a.offset[dim], b.offset[dim]);
-    const std::int64_t end =
-        std::min(a.offset[dim] + a.extent[dim], b.offset[dim] + b.extent[dim]);
+    const std::int64_t end = std::min(a.offset[dim] + a.extent[dim], b.offset[dim] + b.extent[dim]);
     if (end <= begin) {
       return std::nullopt;
     }
@@ -71,7 +74,8 @@ std::int64_t element_in_box(const Box& box, const Shape& position) {
   return index;
 }
 
-/// First dim of the suffix over which `part` spans source and target fully (those dims merge into one run).
+/// First dim of the suffix over which `part` spans source and target fully (those dims merge into
+/// one run).
 std::size_t first_merged_dim(const Box& source, const Box& target, const Box& part) {
   std::size_t first = part.rank();
   while (first > 0) {
@@ -119,9 +123,10 @@ void for_each_run(const Box& source, const Box& target, const Box& part,
 
 namespace {
 
-/// Appends boxes for [begin, end) within the sub-tensor whose leading coordinates are fixed by `prefix`.
-void append_flat_boxes(const Shape& shape, Shape prefix, std::size_t dim, std::int64_t begin, std::int64_t end,
-                       std::vector<Box>& boxes) {
+/// Appends boxes for [begin, end) within the sub-tensor whose leading coordinates are fixed by
+/// `prefix`.
+void append_flat_boxes(const Shape& shape, Shape prefix, std::size_t dim, std::int64_t begin,
+                       std::int64_t end, std::vector<Box>& boxes) {
   if (begin >= end) {
     return;
   }

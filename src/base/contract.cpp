@@ -6,10 +6,11 @@
 
 namespace fourfold {
 
-ContractViolation::ContractViolation(const char* kind, const char* expression, std::source_location where)
+ContractViolation::ContractViolation(const char* kind, const char* expression,
+                                     std::source_location where)
     : Error(ExitCode::internal,
-            fmt::format("{} does not hold: {} (a bug of fourfold at {}:{}, in {})", kind, expression,
-                        where.file_name(), where.line(), where.function_name()),
+            fmt::format("{} does not hold: {} (a bug of fourfold at {}:{}, in {})", kind,
+                        expression, where.file_name(), where.line(), where.function_name()),
             where) {}
 
 namespace detail {

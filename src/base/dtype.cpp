@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/dtype.hpp>
+
 #include <array>
 #include <cmath>
 #include <limits>
 #include <utility>
-
-#include <fourfold/base/dtype.hpp>
 
 namespace fourfold {
 namespace {
@@ -26,13 +26,19 @@ constexpr std::array<Row, 10> rows{{{DType::f32, "f32", 4},
                                     {DType::u32, "u32", 4},
                                     {DType::u64, "u64", 8}}};
 
-constexpr const Row& row(DType dtype) { return rows[static_cast<std::size_t>(dtype)]; }
+constexpr const Row& row(DType dtype) {
+  return rows[static_cast<std::size_t>(dtype)];
+}
 
 }  // namespace
 
-std::size_t size_in_bytes(DType dtype) noexcept { return row(dtype).bytes; }
+std::size_t size_in_bytes(DType dtype) noexcept {
+  return row(dtype).bytes;
+}
 
-std::string_view name(DType dtype) noexcept { return row(dtype).name; }
+std::string_view name(DType dtype) noexcept {
+  return row(dtype).name;
+}
 
 std::optional<DType> dtype_from_name(std::string_view text) noexcept {
   for (const Row& candidate : rows) {
@@ -51,7 +57,8 @@ Float16::Float16(float value) noexcept {
     bits = static_cast<std::uint16_t>(sign | 0x7e00U);
   } else if (magnitude >= 0x477ff000U) {  // rounds to 65536 or more
     bits = static_cast<std::uint16_t>(sign | 0x7c00U);
-  } else if (magnitude < 0x38800000U) {  // subnormal in binary16: let the FPU round to a multiple of 2^-24
+  } else if (magnitude <
+             0x38800000U) {  // subnormal in binary16: let the FPU round to a multiple of 2^-24
     const float scaled = std::bit_cast<float>(magnitude) * 16777216.0F;
     bits = static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)));
   } else {

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <mutex>
-#include <utility>
+#include <fourfold/base/log.hpp>
 
 #include <fmt/format.h>
 
-#include <fourfold/base/log.hpp>
+#include <cstdio>
+#include <mutex>
+#include <utility>
 
 namespace fourfold::log {
 namespace {
@@ -45,8 +45,12 @@ Sink set_sink(Sink sink) {
   return std::exchange(shared.sink, std::move(sink));
 }
 
-void set_thread_rank(int rank, int size) { this_rank = {rank, size}; }
-int thread_rank() noexcept { return this_rank.rank; }
+void set_thread_rank(int rank, int size) {
+  this_rank = {rank, size};
+}
+int thread_rank() noexcept {
+  return this_rank.rank;
+}
 
 void info(std::string_view message) {
   if (this_rank.rank == 0) {

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/philox.hpp>
+
 #include <cmath>
 #include <numbers>
-
-#include <fourfold/base/philox.hpp>
 
 namespace fourfold {
 

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/suggestion.hpp>
+
 #include <algorithm>
 #include <vector>
-
-#include <fourfold/base/suggestion.hpp>
 
 namespace fourfold {
 

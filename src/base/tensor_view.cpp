@@ -6,7 +6,8 @@ namespace fourfold {
 namespace {
 
 /// Shape of `count` rows of `shape` and the bytes in front of row `begin`.
-std::pair<Shape, std::size_t> row_slice(const Shape& shape, DType dtype, std::int64_t begin, std::int64_t count) {
+std::pair<Shape, std::size_t> row_slice(const Shape& shape, DType dtype, std::int64_t begin,
+                                        std::int64_t count) {
   FOURFOLD_EXPECT(shape.rank() > 0 && begin >= 0 && count >= 0 && begin + count <= shape[0]);
   Shape slice = shape;
   slice[0] = 1;

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <numeric>
-
 #include <fourfold/device/arena.hpp>
+
+#include <numeric>
 
 namespace fourfold::device {
 

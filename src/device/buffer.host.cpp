@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdlib>
-#include <cstring>
-#include <utility>
+#include <fourfold/base/error.hpp>
+#include <fourfold/device/buffer.hpp>
 
 #include <fmt/format.h>
 
-#include <fourfold/base/error.hpp>
-#include <fourfold/device/buffer.hpp>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
 
 namespace fourfold::device {
 namespace {
@@ -29,7 +29,9 @@ Buffer::Buffer(std::size_t bytes) : bytes_(bytes) {
   std::memset(data_, 0, rounded);
 }
 
-Buffer::~Buffer() { std::free(data_); }
+Buffer::~Buffer() {
+  std::free(data_);
+}
 
 Buffer::Buffer(Buffer&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -14,7 +14,9 @@ Stream::Stream() = default;
 Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;
-StreamRef Stream::ref() const noexcept { return StreamRef{}; }
+StreamRef Stream::ref() const noexcept {
+  return StreamRef{};
+}
 
 Event::Event() = default;
 Event::~Event() = default;

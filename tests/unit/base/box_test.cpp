@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <vector>
+#include <fourfold/base/box.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <fourfold/base/box.hpp>
+#include <vector>
 
 using fourfold::Box;
 using fourfold::Range;
@@ -36,8 +36,11 @@ TEST_CASE("even_part covers everything once, longer parts first", "[box]") {
 
 TEST_CASE("for_each_run copies between two shardings like element by element", "[box]") {
   const Shape shape{5, 3, 7};
-  const std::vector<Box> cuts{{{0, 0, 0}, {5, 3, 7}}, {{1, 0, 0}, {3, 3, 7}}, {{0, 1, 2}, {5, 2, 4}},
-                              {{2, 0, 0}, {2, 3, 5}}, {{4, 2, 6}, {1, 1, 1}}};
+  const std::vector<Box> cuts{{{0, 0, 0}, {5, 3, 7}},
+                              {{1, 0, 0}, {3, 3, 7}},
+                              {{0, 1, 2}, {5, 2, 4}},
+                              {{2, 0, 0}, {2, 3, 5}},
+                              {{4, 2, 6}, {1, 1, 1}}};
   for (const Box& source : cuts) {
     for (const Box& target : cuts) {
       const auto part = fourfold::intersect(source, target);

@@ -1,13 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <array>
-#include <string>
+#include <fourfold/base/tensor_view.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <fourfold/base/tensor_view.hpp>
+#include <array>
+#include <string>
 
-TEST_CASE("a broken contract names the expression when contracts are on, and costs nothing when off", "[contract]") {
+TEST_CASE(
+    "a broken contract names the expression when contracts are on, and costs nothing when off",
+    "[contract]") {
   std::array<float, 6> data{};
   const fourfold::TensorView view(data.data(), {2, 3});
 #if FOURFOLD_CONTRACTS

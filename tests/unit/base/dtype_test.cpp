@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <bit>
-#include <cmath>
-#include <limits>
+#include <fourfold/base/dtype.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <fourfold/base/dtype.hpp>
+#include <bit>
+#include <cmath>
+#include <limits>
 
 using fourfold::BFloat16;
 using fourfold::DType;

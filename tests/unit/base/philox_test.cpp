@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <cmath>
-#include <string_view>
+#include <fourfold/base/philox.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <fourfold/base/philox.hpp>
+#include <cmath>
+#include <string_view>
 
 // Known answers of Philox4x32-10 published with Random123 (kat_vectors).
 TEST_CASE("philox gives the published known answers", "[philox]") {
@@ -19,7 +19,8 @@ TEST_CASE("philox gives the published known answers", "[philox]") {
   CHECK(ones.word[1] == 0x41c83b0eU);
   CHECK(ones.word[2] == 0xa20bc7c6U);
   CHECK(ones.word[3] == 0x6d5451fdU);
-  const auto pi = fourfold::philox({0xa4093822U, 0x299f31d0U}, 0x85a308d3243f6a88ULL, 0x0370734413198a2eULL);
+  const auto pi =
+      fourfold::philox({0xa4093822U, 0x299f31d0U}, 0x85a308d3243f6a88ULL, 0x0370734413198a2eULL);
   CHECK(pi.word[0] == 0xd16cfe09U);
   CHECK(pi.word[1] == 0x94fdccebU);
   CHECK(pi.word[2] == 0x5001e420U);
@@ -43,7 +44,7 @@ TEST_CASE("normal numbers have the moments of the normal distribution", "[philox
     squares += value * value;
     fourths += value * value * value * value;
   }
-  CHECK(std::abs(sum / count) < 0.01);          // 4.5 standard errors
+  CHECK(std::abs(sum / count) < 0.01);  // 4.5 standard errors
   CHECK(std::abs(squares / count - 1) < 0.015);
   CHECK(std::abs(fourths / count - 3) < 0.1);
 }

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <string>
-#include <vector>
+#include <fourfold/base/suggestion.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <fourfold/base/suggestion.hpp>
+#include <string>
+#include <vector>
 
 TEST_CASE("edit distance counts insertions, deletions, substitutions and swaps", "[suggestion]") {
   CHECK(fourfold::edit_distance("", "abc") == 3);

@@ -2,19 +2,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/shape.hpp>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <fourfold/base/shape.hpp>
-
 namespace fourfold {
 
 /// A rectangular part of a logical tensor: offset[d] .. offset[d] + extent[d] in every dim d.
-/// Whatever shards a tensor (tensor parallelism, pipeline ownership, ZeRO, checkpoint extents, export) is a set of
-/// boxes of the same logical tensor; this type and intersect() serve them all.
+/// Whatever shards a tensor (tensor parallelism, pipeline ownership, ZeRO, checkpoint extents,
+/// export) is a set of boxes of the same logical tensor; this type and intersect() serve them all.
 struct Box {
   Shape offset;
   Shape extent;
@@ -36,8 +36,8 @@ std::optional<Box> intersect(const Box& a, const Box& b);
 /// Whether every element of `inner` lies in `outer`. Empty boxes lie in every box.
 bool contains(const Box& outer, const Box& inner);
 
-/// Elements [begin, begin + count) of part `index` when `total` is cut into `parts` as evenly as possible: the first
-/// total % parts parts have one more. Parts may be empty when parts > total.
+/// Elements [begin, begin + count) of part `index` when `total` is cut into `parts` as evenly as
+/// possible: the first total % parts parts have one more. Parts may be empty when parts > total.
 struct Range {
   std::int64_t begin = 0;
   std::int64_t count = 0;
@@ -56,14 +56,15 @@ struct Run {
   std::int64_t elements = 0;
 };
 
-/// Calls `visit` for each contiguous run of `part`, in row-major order, when `source` and `target` are boxes of one
-/// tensor that are each stored densely. This is the whole of copying between two shardings.
+/// Calls `visit` for each contiguous run of `part`, in row-major order, when `source` and `target`
+/// are boxes of one tensor that are each stored densely. This is the whole of copying between two
+/// shardings.
 /// @pre contains(source, part) and contains(target, part)
 void for_each_run(const Box& source, const Box& target, const Box& part,
                   const std::function<void(const Run&)>& visit);
 
-/// Covers the flat row-major element range [begin, begin + count) of a tensor by at most 2 * rank - 1 disjoint boxes,
-/// in order.
+/// Covers the flat row-major element range [begin, begin + count) of a tensor by at most 2 * rank -
+/// 1 disjoint boxes, in order.
 std::vector<Box> boxes_of_flat_range(const Shape& shape, Range range);
 
 }  // namespace fourfold

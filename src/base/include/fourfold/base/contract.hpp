@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Contracts catch our own bugs, never the user's mistakes (those are UserError and always on).
-/// They are compiled in when FOURFOLD_CONTRACTS is 1 (preset host-debug, the sanitizer presets) and vanish otherwise,
-/// so their expressions must have no side effects.
+/// They are compiled in when FOURFOLD_CONTRACTS is 1 (preset host-debug, the sanitizer presets) and
+/// vanish otherwise, so their expressions must have no side effects.
 #pragma once
 
-#include <source_location>
-
 #include <fourfold/base/error.hpp>
+
+#include <source_location>
 
 namespace fourfold {
 

@@ -8,22 +8,24 @@
 
 namespace fourfold {
 
-/// Process exit codes. They are a contract with batch scripts; docs/exit-codes.md explains each one to users.
+/// Process exit codes. They are a contract with batch scripts; docs/exit-codes.md explains each one
+/// to users.
 enum class ExitCode : int {
   finished = 0,
-  usage = 64,             ///< unknown option or verb
-  data_corrupt = 65,      ///< token file or checkpoint damaged, or a non-finite loss under the abort policy
-  internal = 70,          ///< a bug of ours: a broken contract
-  cannot_write = 73,      ///< checkpoint or log cannot be written (full, read-only, quota)
-  stopped_saved = 75,     ///< stopped on time or signal with a checkpoint saved: run again to go on
-  config = 78,            ///< run file, mesh or launch wrong
-  node_fault = 85,        ///< node, GPU or transport failed; last checkpoint good
-  hang = 86,              ///< the watchdog found a hang
-  no_progress = 93,       ///< do not restart
+  usage = 64,  ///< unknown option or verb
+  data_corrupt =
+      65,         ///< token file or checkpoint damaged, or a non-finite loss under the abort policy
+  internal = 70,  ///< a bug of ours: a broken contract
+  cannot_write = 73,   ///< checkpoint or log cannot be written (full, read-only, quota)
+  stopped_saved = 75,  ///< stopped on time or signal with a checkpoint saved: run again to go on
+  config = 78,         ///< run file, mesh or launch wrong
+  node_fault = 85,     ///< node, GPU or transport failed; last checkpoint good
+  hang = 86,           ///< the watchdog found a hang
+  no_progress = 93,    ///< do not restart
 };
 
-/// Base of everything fourfold throws on purpose: a message, the place it was thrown at and the exit code that the
-/// process ends with if nobody recovers. Only apps/ catches it.
+/// Base of everything fourfold throws on purpose: a message, the place it was thrown at and the
+/// exit code that the process ends with if nobody recovers. Only apps/ catches it.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message,
@@ -44,7 +46,8 @@ class UserError : public Error {
   using Error::Error;
 };
 
-/// A library or system call failed (MPI, HDF5, CUDA, write(2), ...); the message names the call and its reason.
+/// A library or system call failed (MPI, HDF5, CUDA, write(2), ...); the message names the call and
+/// its reason.
 class SystemError : public Error {
  public:
   using Error::Error;

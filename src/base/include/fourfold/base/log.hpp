@@ -10,15 +10,15 @@ namespace fourfold::log {
 
 enum class Level { debug, info, warning, error };
 
-/// Where finished lines go (without newline). The library itself prints nothing until a program installs a sink; the
-/// default sink drops everything below warning and writes the rest to stderr.
+/// Where finished lines go (without newline). The library itself prints nothing until a program
+/// installs a sink; the default sink drops everything below warning and writes the rest to stderr.
 using Sink = std::function<void(Level, std::string_view line)>;
 
 /// Installs a sink; returns the previous one. Thread-safe.
 Sink set_sink(Sink sink);
 
-/// This thread's rank, shown in front of lines of local() and used by info(): with the threads transport each rank is a
-/// thread. Default 0 of 1.
+/// This thread's rank, shown in front of lines of local() and used by info(): with the threads
+/// transport each rank is a thread. Default 0 of 1.
 void set_thread_rank(int rank, int size);
 int thread_rank() noexcept;
 
@@ -26,7 +26,8 @@ int thread_rank() noexcept;
 void info(std::string_view message);
 void warning(std::string_view message);
 
-/// For what concerns this rank alone: emitted wherever it is called, with "[rank r] " in front when there are several.
+/// For what concerns this rank alone: emitted wherever it is called, with "[rank r] " in front when
+/// there are several.
 void local(Level level, std::string_view message);
 
 }  // namespace fourfold::log

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as
-/// 1, 2, 3", SC'11). A number is a pure function of (key, counter), so every mesh draws the same bits and nothing about
-/// random numbers is ever saved. Header-only and free of library calls, so kernels of any backend inline it.
+/// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel random
+/// numbers: as easy as 1, 2, 3", SC'11). A number is a pure function of (key, counter), so every
+/// mesh draws the same bits and nothing about random numbers is ever saved. Header-only and free of
+/// library calls, so kernels of any backend inline it.
 #pragma once
 
 #include <array>
@@ -43,8 +44,10 @@ FOURFOLD_PHILOX_FUNCTION std::uint64_t mix64(std::uint64_t value) {
   return value ^ (value >> 31);
 }
 
-/// Key for `use` under the run's `seed`; `salt` tells apart streams of one use (a parameter's name hash, a layer).
-FOURFOLD_PHILOX_FUNCTION PhiloxKey philox_key(std::uint64_t seed, RandomUse use, std::uint64_t salt = 0) {
+/// Key for `use` under the run's `seed`; `salt` tells apart streams of one use (a parameter's name
+/// hash, a layer).
+FOURFOLD_PHILOX_FUNCTION PhiloxKey philox_key(std::uint64_t seed, RandomUse use,
+                                              std::uint64_t salt = 0) {
   const std::uint64_t mixed =
       mix64(mix64(seed) ^ (static_cast<std::uint64_t>(use) << 56) ^ mix64(salt + 0x51ed2701ULL));
   return {static_cast<std::uint32_t>(mixed), static_cast<std::uint32_t>(mixed >> 32)};
@@ -79,8 +82,9 @@ FOURFOLD_PHILOX_FUNCTION float uniform_float(std::uint32_t word) {
   return (static_cast<float>(word >> 9) + 0.5F) * (1.0F / 8388608.0F);
 }
 
-/// A standard normal number for logical element `element` of the stream `key` (Box-Muller in double: the same bits on
-/// every mesh because each element is drawn on its own; hosts with another libm may differ in the last bit).
+/// A standard normal number for logical element `element` of the stream `key` (Box-Muller in
+/// double: the same bits on every mesh because each element is drawn on its own; hosts with another
+/// libm may differ in the last bit).
 float normal_float(PhiloxKey key, std::uint64_t element);
 
 /// Hash of a name for use as a salt (FNV-1a 64).

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/contract.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -10,12 +12,10 @@
 #include <span>
 #include <string>
 
-#include <fourfold/base/contract.hpp>
-
 namespace fourfold {
 
-/// Extents (or offsets) of up to eight dims, slowest first. A value: cheap to copy, never allocates.
-/// Rank 0 is a scalar and has one element.
+/// Extents (or offsets) of up to eight dims, slowest first. A value: cheap to copy, never
+/// allocates. Rank 0 is a scalar and has one element.
 class Shape {
  public:
   static constexpr std::size_t max_rank = 8;

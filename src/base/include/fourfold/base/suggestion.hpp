@@ -9,7 +9,8 @@
 
 namespace fourfold {
 
-/// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions, swaps of neighbours.
+/// Damerau-Levenshtein distance (optimal string alignment): insertions, deletions, substitutions,
+/// swaps of neighbours.
 int edit_distance(std::string_view a, std::string_view b);
 
 /// The known word nearest to `typed` when it is at most two edits away: "did you mean ...?".

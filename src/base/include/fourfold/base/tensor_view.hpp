@@ -2,18 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/base/shape.hpp>
 
+#include <cstddef>
+#include <cstdint>
+
 namespace fourfold {
 
-/// A dense row-major tensor that somebody else owns, read-only: pointer, element type chosen at run time, shape.
-/// Borrowed: valid as long as the buffer behind it. A default-constructed view is "absent" (data() == nullptr); optional
-/// operands (a bias, say) are passed that way.
+/// A dense row-major tensor that somebody else owns, read-only: pointer, element type chosen at run
+/// time, shape. Borrowed: valid as long as the buffer behind it. A default-constructed view is
+/// "absent" (data() == nullptr); optional operands (a bias, say) are passed that way.
 class ConstTensorView {
  public:
   ConstTensorView() = default;
@@ -70,7 +70,9 @@ class TensorView {
     return static_cast<std::size_t>(elements()) * size_in_bytes(dtype_);
   }
   explicit operator bool() const noexcept { return data_ != nullptr; }
-  operator ConstTensorView() const { return {data_, dtype_, shape_}; }  // NOLINT(google-explicit-constructor)
+  operator ConstTensorView() const {
+    return {data_, dtype_, shape_};
+  }  // NOLINT(google-explicit-constructor)
 
   /// Typed access. @pre dtype() == dtype_of<T>
   template <class T>

@@ -6,9 +6,9 @@
 
 namespace fourfold {
 
-/// Owns one native handle (MPI_Comm, hid_t, a file descriptor, ...) and closes it exactly once. Move-only.
-/// Traits: native_type, static native_type null() noexcept, static void close(native_type) noexcept (logs, never
-/// throws).
+/// Owns one native handle (MPI_Comm, hid_t, a file descriptor, ...) and closes it exactly once.
+/// Move-only. Traits: native_type, static native_type null() noexcept, static void
+/// close(native_type) noexcept (logs, never throws).
 template <class Traits>
 class UniqueHandle {
  public:

@@ -2,25 +2,32 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/buffer.hpp>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
 
-#include <fourfold/base/tensor_view.hpp>
-#include <fourfold/device/buffer.hpp>
-
 namespace fourfold::device {
 
 /// What memory is for; the planner, the log and out-of-memory messages use these names.
-enum class MemoryUse : std::uint8_t { weights, gradients, optimizer, activations, communication, workspace };
+enum class MemoryUse : std::uint8_t {
+  weights,
+  gradients,
+  optimizer,
+  activations,
+  communication,
+  workspace
+};
 inline constexpr std::size_t memory_use_count = 6;
 std::string_view name(MemoryUse use) noexcept;
 
-/// All long-lived memory of one rank. Filled while a run is set up; after seal() nothing more can be taken, which is
-/// how "a step allocates nothing" is enforced. Tensors stay valid until the arena is destroyed. Not thread-safe: one
-/// arena per rank.
+/// All long-lived memory of one rank. Filled while a run is set up; after seal() nothing more can
+/// be taken, which is how "a step allocates nothing" is enforced. Tensors stay valid until the
+/// arena is destroyed. Not thread-safe: one arena per rank.
 class Arena {
  public:
   /// A zero-filled tensor that lives as long as the arena.

@@ -2,16 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <memory>
-
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 
+#include <cstddef>
+#include <memory>
+
 namespace fourfold::device {
 
-/// Owns `bytes` of device memory (host memory on a host build), aligned to 256 bytes, zero-filled. Move-only: a copy
-/// without a stream is meaningless.
+/// Owns `bytes` of device memory (host memory on a host build), aligned to 256 bytes, zero-filled.
+/// Move-only: a copy without a stream is meaningless.
 class Buffer {
  public:
   Buffer() = default;
@@ -29,7 +29,8 @@ class Buffer {
   std::size_t bytes_ = 0;
 };
 
-/// Copies `bytes` between any two places (host or device), ordered on `stream`. Regions must not overlap.
+/// Copies `bytes` between any two places (host or device), ordered on `stream`. Regions must not
+/// overlap.
 void copy(void* target, const void* source, std::size_t bytes, StreamRef stream);
 
 /// Sets `bytes` to zero, ordered on `stream`.
@@ -40,11 +41,13 @@ class Tensor {
  public:
   Tensor() = default;
   Tensor(DType dtype, Shape shape)
-      : buffer_(static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype)), shape_(shape), dtype_(dtype) {}
+      : buffer_(static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype)),
+        shape_(shape),
+        dtype_(dtype) {}
 
   TensorView view() const { return {buffer_.data(), dtype_, shape_}; }
-  operator TensorView() const { return view(); }            // NOLINT(google-explicit-constructor)
-  operator ConstTensorView() const { return view(); }       // NOLINT(google-explicit-constructor)
+  operator TensorView() const { return view(); }       // NOLINT(google-explicit-constructor)
+  operator ConstTensorView() const { return view(); }  // NOLINT(google-explicit-constructor)
   const Shape& shape() const noexcept { return shape_; }
   template <class T>
   T* as() const {

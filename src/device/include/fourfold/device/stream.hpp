@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Queues of device work. Everything the trainer does is enqueued on a stream; ordering between streams is by events.
-/// On a host build a stream runs each operation at once in the calling thread, so an event that was recorded has
-/// already happened; code is written as if it had not.
+/// Queues of device work. Everything the trainer does is enqueued on a stream; ordering between
+/// streams is by events. On a host build a stream runs each operation at once in the calling
+/// thread, so an event that was recorded has already happened; code is written as if it had not.
 #pragma once
 
 #include <memory>
@@ -51,7 +51,8 @@ class Event {
 
   /// Marks the work enqueued on `stream` so far.
   void record(StreamRef stream);
-  /// Makes later work on `stream` wait for the mark; does not block the host. A never recorded event is no wait.
+  /// Makes later work on `stream` wait for the mark; does not block the host. A never recorded
+  /// event is no wait.
   void wait(StreamRef stream) const;
 
  private:
