@@ -6,8 +6,8 @@
 #include "message_communicator.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
-#include <fourfold/comm/run_program.hpp>
 
 #include <mpi.h>
 #include <sched.h>
@@ -76,7 +76,7 @@ struct MpiRuntime::Impl {
 };
 
 MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()) {
-  // run_program() has told what happened by the time it aborts.
+  // The program's main has told what happened by the time it aborts.
   setenv("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1", 0);
   int provided = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
@@ -90,7 +90,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   if (const auto problem = singleton_problem(launch, size, library_version())) {
     set_rank_identity({launch.rank, launch.size, host_name(), nullptr});
     MPI_Finalize();  // alone: nobody can hang
-    throw LaunchError(ExitCode::config, *problem);
+    throw UserError(ExitCode::config, *problem);
   }
   impl_->host = host_name();
   set_rank_identity({rank, size, impl_->host, size > 1 ? &MpiRuntime::abort : nullptr});
@@ -110,7 +110,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
 
 MpiRuntime::~MpiRuntime() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start && impl_->world->size() > 1) {
-    // Others may be waiting in an operation: run_program() aborts them. MPI stays as it is, and
+    // Others may be waiting in an operation: the program's main ends them. MPI stays as it is, and
     // nothing is freed that it might still write to.
     static_cast<void>(impl_.release());
     return;

@@ -5,7 +5,7 @@
 #include "mpi_world.hpp"
 
 #include <fourfold/comm/mpi_runtime.hpp>
-#include <fourfold/comm/run_program.hpp>
+#include <fourfold/program/run.hpp>
 
 #include <catch2/catch_session.hpp>
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ int run_session(comm::Communicator& world, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return fourfold::comm::run_program("test", [&] {
+  return program::run("test", [&] {
     comm::MpiRuntime mpi(&argc, &argv);
     harness::mpi_world() = &mpi.world();
     return static_cast<ExitCode>(run_session(mpi.world(), argc, argv));

@@ -10,13 +10,6 @@
 
 namespace fourfold::comm {
 
-/// The processes of this run believe to be alone although a launcher started several. Every process
-/// sees the same, so run_program() lets only the launcher's first one speak.
-class LaunchError : public UserError {
- public:
-  using UserError::UserError;
-};
-
 /// Starts MPI for this process and owns the world communicator. One per process, made first in
 /// main(); whatever communicates is destroyed before it.
 ///
@@ -25,11 +18,12 @@ class LaunchError : public UserError {
 /// - MPI_THREAD_FUNNELED: only the thread that made the runtime may use its communicators. All
 ///   progress is made by that thread while it waits, so no more is needed.
 /// - The destructor finalizes MPI, which is collective. While an exception unwinds it does not: the
-///   other ranks may be in the middle of something else and would hang; run_program() aborts then.
+///   other ranks may be in the middle of something else and would hang; the main of the program
+///   ends them all then, as set_rank_identity() told it.
 class MpiRuntime {
  public:
   /// Collective over all processes that the launcher started.
-  /// @throws LaunchError (exit code config) naming the right flag when the processes started as
+  /// @throws UserError (exit code config) naming the right flag when the processes started as
   /// singletons although the launcher meant several ranks.
   MpiRuntime(int* argc, char*** argv);
   ~MpiRuntime();
