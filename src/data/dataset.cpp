@@ -74,10 +74,11 @@ std::vector<std::string> expand_patterns(std::span<const std::string> names) {
     }
     const std::vector<std::string> matches = matches_of(name);
     for (const std::string& match : matches) {
-      const bool index_of_listed =
-          match.ends_with(".idx") && std::binary_search(matches.begin(), matches.end(),
-                                                        match.substr(0, match.size() - 4) + ".bin");
-      if (!index_of_listed) {
+      // What prepare writes beside a .bin is not another token file.
+      const std::filesystem::path bin = std::filesystem::path(match).replace_extension(".bin");
+      const bool companion = (match.ends_with(".idx") || match.ends_with(".json")) &&
+                             std::binary_search(matches.begin(), matches.end(), bin.string());
+      if (!companion) {
         files.push_back(match);
       }
     }

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/data/dataset.hpp>
+#include <fourfold/data/token_record.hpp>
+#include <fourfold/data/tokenizer.hpp>
+#include <fourfold/io/token_file.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+namespace fourfold::apps {
+namespace {
+
+/// Smallest and largest token, in one pass through the file.
+void read_extremes(const io::TokenFile& file, FileFacts& facts) {
+  file.advise(io::MappedFile::Access::sequential);
+  facts.smallest_token = std::numeric_limits<std::int32_t>::max();
+  std::vector<std::int32_t> chunk(1 << 16);
+  for (std::int64_t first = 0; first < file.tokens(); first += std::ssize(chunk)) {
+    const auto count =
+        static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(chunk), file.tokens() - first));
+    file.read(first, std::span(chunk).first(count));
+    const auto [smallest, largest] =
+        std::minmax_element(chunk.begin(), chunk.begin() + static_cast<std::ptrdiff_t>(count));
+    facts.smallest_token = std::min(facts.smallest_token, *smallest);
+    facts.largest_token = std::max(facts.largest_token, *largest);
+  }
+}
+
+FileFacts facts_of(const std::string& path, const InfoRequest& request) {
+  const io::TokenFile file(path);
+  file.verify_index();
+  FileFacts facts;
+  facts.path = file.path().string();
+  facts.format = io::name(file.format());
+  facts.type = io::name(file.type());
+  facts.tokens = file.tokens();
+  facts.size_bytes = static_cast<std::int64_t>(std::filesystem::file_size(file.path()));
+  facts.documents = file.documents();
+  read_extremes(file, facts);
+  const auto record = data::read_token_record(file.path());
+  if (record) {
+    facts.tokenizer = record->tokenizer_description;
+  }
+  if (request.show > 0) {
+    facts.first_tokens.resize(static_cast<std::size_t>(std::min(request.show, file.tokens())));
+    file.read(0, facts.first_tokens);
+    const std::string named =
+        request.tokenizer.empty() && record ? record->tokenizer : request.tokenizer;
+    if (!named.empty()) {
+      facts.first_text = data::open_tokenizer(named)->decode(facts.first_tokens);
+    }
+  }
+  return facts;
+}
+
+void print(const FileFacts& facts) {
+  fmt::print("{}\n", facts.path);
+  fmt::print("  format     {}, {}, {:.1f} MB\n", facts.format, facts.type,
+             static_cast<double>(facts.size_bytes) / 1e6);
+  fmt::print("  tokens     {}, from {} to {}\n", facts.tokens, facts.smallest_token,
+             facts.largest_token);
+  fmt::print("  documents  {}\n",
+             facts.documents ? fmt::format("{}", *facts.documents) : "not recorded");
+  fmt::print("  tokenizer  {}\n", facts.tokenizer.value_or("not recorded"));
+  if (!facts.first_tokens.empty()) {
+    fmt::print("  begins     {}\n", fmt::join(facts.first_tokens, " "));
+  }
+  if (facts.first_text) {
+    fmt::print("  reads\n{}\n", *facts.first_text);
+  }
+}
+
+}  // namespace
+
+void info(const InfoRequest& request) {
+  std::vector<FileFacts> files;
+  for (const std::string& path : data::expand_patterns(request.files)) {
+    files.push_back(facts_of(path, request));
+    if (!request.json) {
+      print(files.back());
+    }
+  }
+  if (request.json) {
+    fmt::print("{}\n", to_json(files));
+  }
+}
+
+}  // namespace fourfold::apps

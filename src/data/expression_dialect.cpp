@@ -1,0 +1,204 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "split_expression.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace fourfold::data::detail {
+namespace {
+
+/// Unicode's White_Space, first and last code point of each run.
+constexpr std::array<std::pair<unsigned, unsigned>, 10> white_space{{{0x09, 0x0D},
+                                                                     {0x20, 0x20},
+                                                                     {0x85, 0x85},
+                                                                     {0xA0, 0xA0},
+                                                                     {0x1680, 0x1680},
+                                                                     {0x2000, 0x200A},
+                                                                     {0x2028, 0x2029},
+                                                                     {0x202F, 0x202F},
+                                                                     {0x205F, 0x205F},
+                                                                     {0x3000, 0x3000}}};
+
+std::string white_space_ranges() {
+  std::string ranges;
+  for (const auto& [first, last] : white_space) {
+    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", first, last);
+  }
+  return ranges;
+}
+
+std::string other_ranges() {
+  std::string ranges;
+  unsigned next = 0;
+  for (const auto& [first, last] : white_space) {
+    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", next, first - 1);
+    next = last + 1;
+  }
+  return ranges + fmt::format("\\x{{{:x}}}-\\x{{10ffff}}", next);
+}
+
+class Translator {
+ public:
+  explicit Translator(std::string_view from) : from_(from) {}
+
+  std::string result() {
+    while (at_ < from_.size()) {
+      if (from_[at_] == '\\') {
+        escape();
+      } else if (inside_class_) {
+        class_character();
+      } else {
+        outer_character();
+      }
+    }
+    return std::move(to_);
+  }
+
+ private:
+  [[noreturn]] void refuse(std::string_view construct) const {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("the splitting expression '{}' uses {} (not supported: it could split "
+                    "differently here than in the tokenizers library); use a tokenizer "
+                    "of the GPT-2 or Llama-3 kind",
+                    from_, construct));
+  }
+
+  bool follows(std::string_view text) const { return from_.substr(at_).starts_with(text); }
+
+  void copy(std::size_t count) {
+    to_ += from_.substr(at_, count);
+    at_ += count;
+  }
+
+  void replace(std::size_t count, const std::string& by) {
+    to_ += by;
+    at_ += count;
+  }
+
+  void escape() {
+    const char kind = at_ + 1 < from_.size() ? from_[at_ + 1] : '\0';
+    switch (kind) {
+      case 's':
+        return replace(2, inside_class_ ? white_space_ranges() : "[" + white_space_ranges() + "]");
+      case 'S':
+        return replace(2, inside_class_ ? other_ranges() : "[" + other_ranges() + "]");
+      case 'd':
+        return replace(2, "\\p{Nd}");
+      case 'D':
+        return replace(2, "\\P{Nd}");
+      case 'p':
+      case 'P':
+        return property();
+      case 'u':
+        return code_point();
+      case 'r':
+      case 'n':
+      case 't':
+      case 'f':
+        return copy(2);
+      default:
+        if (std::ispunct(static_cast<unsigned char>(kind)) != 0) {
+          return copy(2);
+        }
+        refuse(fmt::format("the escape '{}'", from_.substr(at_, 2)));
+    }
+  }
+
+  /// \u3000, which PCRE2 writes \x{3000}.
+  void code_point() {
+    const std::string_view digits = from_.substr(at_ + 2, 4);
+    if (digits.size() != 4 || !std::all_of(digits.begin(), digits.end(),
+                                           [](unsigned char c) { return std::isxdigit(c) != 0; })) {
+      refuse("the escape '\\u' without four hexadecimal digits");
+    }
+    replace(6, fmt::format("\\x{{{}}}", digits));
+  }
+
+  /// \p{L}, \p{^Lu}, \P{Han}: names of one or two letters are general categories, longer ones
+  /// scripts.
+  void property() {
+    const std::size_t close = from_.find('}', at_);
+    if (at_ + 2 >= from_.size() || from_[at_ + 2] != '{' || close == std::string_view::npos) {
+      refuse(fmt::format("the escape '{}' without a name in braces", from_.substr(at_, 2)));
+    }
+    std::string_view name = from_.substr(at_ + 3, close - at_ - 3);
+    const std::string_view negation = name.starts_with('^') ? "^" : "";
+    name.remove_prefix(negation.size());
+    if (name.empty() || !std::all_of(name.begin(), name.end(),
+                                     [](unsigned char c) { return std::isalpha(c) != 0; })) {
+      refuse(fmt::format("the property '{}'", name));
+    }
+    replace(close + 1 - at_, fmt::format("{}{{{}{}{}}}", from_.substr(at_, 2), negation,
+                                         name.size() > 2 ? "sc:" : "", name));
+  }
+
+  void class_character() {
+    if (from_[at_] == '[' || follows("&&")) {
+      refuse("a set inside [...]");
+    }
+    inside_class_ = from_[at_] != ']';
+    copy(1);
+  }
+
+  void outer_character() {
+    switch (from_[at_]) {
+      case '[':
+        copy(follows("[^") ? 2 : 1);
+        inside_class_ = true;
+        if (follows("]")) {
+          refuse("']' as the first character of [...]");
+        }
+        return;
+      case '^':
+      case '$':
+        refuse(fmt::format("the anchor '{}'", from_[at_]));
+      case '(':
+        return group();
+      case '{':
+        if (follows("{,")) {
+          refuse("a repetition without lower bound");
+        }
+        return copy(1);
+      case '}':
+        if (follows("}+")) {
+          refuse("'}+', which one reads as possessive and the other does not");
+        }
+        return copy(1);
+      default:
+        return copy(1);
+    }
+  }
+
+  void group() {
+    if (!follows("(?")) {
+      return copy(1);
+    }
+    for (const std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"}) {
+      if (follows(known)) {
+        return copy(known.size());
+      }
+    }
+    refuse(fmt::format("the group '{}'", from_.substr(at_, 4)));
+  }
+
+  std::string_view from_;
+  std::string to_;
+  std::size_t at_ = 0;
+  bool inside_class_ = false;
+};
+
+}  // namespace
+
+std::string to_pcre2(std::string_view expression) {
+  return Translator(expression).result();
+}
+
+}  // namespace fourfold::data::detail

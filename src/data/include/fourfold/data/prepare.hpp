@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/data/tokenizer.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::data {
+
+/// What `prepare` makes of which texts.
+struct PrepareOptions {
+  /// Text files in the order they are to be read. `*.jsonl` files hold one JSON object per line,
+  /// whose "text" is one document; of others each is one document, or several with
+  /// `document_separator`.
+  std::vector<std::filesystem::path> inputs;
+  /// Output is PREFIX.bin, .idx and .json; with a validation part PREFIX_train.* and PREFIX_val.*.
+  std::filesystem::path output_prefix;
+  /// How the user named the tokenizer; recorded, files as absolute paths.
+  std::string tokenizer_name;
+  /// Put the tokenizer's end-of-text token behind every document.
+  bool append_end_of_text = false;
+  /// Not empty. Taken out of the text.
+  std::optional<std::string> document_separator;
+  /// Part of every input file, at its end, that is held back: the documents that begin in the last
+  /// fraction of its bytes. A file that is a single document is cut after the first line end in
+  /// that fraction. In [0, 1).
+  double validation_fraction = 0;
+};
+
+struct PrepareProgress {
+  std::int64_t done_bytes = 0;
+  std::int64_t total_bytes = 0;
+  std::int64_t tokens = 0;
+};
+
+/// One pair of files that was written.
+struct PreparedPart {
+  std::filesystem::path bin;
+  std::int64_t tokens = 0;
+  std::int64_t documents = 0;
+};
+
+/// Turns texts into token files (Megatron pairs, u16 for vocabularies below 65500, else i32). Empty
+/// documents are left out. Outputs get their names at the end, when all inputs have been read;
+/// after an error there are none. Memory: inputs are mapped, the tokens of one document are held at
+/// a time (4 bytes each).
+/// @param progress  called after every document, from this thread
+/// @return the written parts: one, or training and validation
+/// @throws UserError: config for missing inputs, for end-of-text from a tokenizer without one, or
+/// when a part would be
+///   empty; data_corrupt for an empty input or a .jsonl line without text, naming file and line;
+///   cannot_write
+std::vector<PreparedPart> prepare(Tokenizer& tokenizer, const PrepareOptions& options,
+                                  const std::function<void(const PrepareProgress&)>& progress);
+
+/// Reads a written part again and checks the index and every token against the vocabulary.
+/// @throws UserError (data_corrupt)
+void check_part(const PreparedPart& part, std::int32_t vocab_size);
+
+}  // namespace fourfold::data

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "documents.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace fourfold::data::detail {
+namespace {
+
+std::string text_of_line(const std::filesystem::path& file, std::size_t line_number,
+                         std::string_view line) {
+  const nlohmann::json document = nlohmann::json::parse(line, nullptr, false);
+  if (document.is_discarded() || !document.is_object() || !document.contains("text") ||
+      !document["text"].is_string()) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: line {}: {} (every line of a .jsonl file must be an object "
+                                "with its document under "
+                                "\"text\"); mend or remove the line",
+                                file.string(), line_number,
+                                document.is_discarded() ? "is not JSON"
+                                                        : "has no text under the key \"text\""));
+  }
+  return document["text"].get<std::string>();
+}
+
+}  // namespace
+
+void for_each_json_line(const std::filesystem::path& file, std::string_view text,
+                        const VisitDocument& visit) {
+  std::size_t line_number = 1;
+  for (std::size_t begin = 0; begin < text.size(); ++line_number) {
+    const std::size_t line_end = std::min(text.find('\n', begin), text.size());
+    const std::size_t next = std::min(line_end + 1, text.size());
+    const std::string_view line = text.substr(begin, line_end - begin);
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      const std::string content = text_of_line(file, line_number, line);
+      visit({content, begin, next});
+    }
+    begin = next;
+  }
+}
+
+}  // namespace fourfold::data::detail

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fourfold::data::detail {
+
+/// Rewrites a regular expression as tokenizer files write it (the Ruby syntax of the Oniguruma
+/// library) into one that means the same to PCRE2 under UTF | UCP: \s becomes Unicode's White_Space
+/// spelled out (PCRE2's has U+180E in it), \d becomes \p{Nd}, script names are made exact. What the
+/// two read differently or only one knows is refused.
+/// @throws UserError (config) naming the construct
+std::string to_pcre2(std::string_view expression);
+
+/// A compiled splitting expression (PCRE2, just-in-time compiled where the platform can).
+/// Move-only; one thread.
+class SplitExpression {
+ public:
+  enum class Kind { expression, literal };
+
+  /// @throws UserError (config) when it cannot be compiled, is outside what to_pcre2 knows, or can
+  /// match nothing
+  SplitExpression(std::string_view pattern, Kind kind);
+  SplitExpression(SplitExpression&&) noexcept;
+  SplitExpression& operator=(SplitExpression&&) noexcept;
+  ~SplitExpression();
+
+  struct Match {
+    std::size_t begin;
+    std::size_t end;
+  };
+  /// The first match at or after `from`. @pre text is valid UTF-8, `from` is at the start of a
+  /// character or the end
+  std::optional<Match> find(std::string_view text, std::size_t from);
+
+ private:
+  struct Compiled;
+  std::unique_ptr<Compiled> compiled_;
+};
+
+}  // namespace fourfold::data::detail
