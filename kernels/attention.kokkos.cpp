@@ -22,7 +22,7 @@ namespace fourfold::kernels {
 namespace {
 
 /// Queries of a work item: each block of keys is brought into shape once for so many.
-constexpr std::int64_t query_block = 2 * attention_block;
+constexpr std::int64_t query_block = 4 * attention_block;
 
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 

@@ -37,8 +37,8 @@ struct Strided {
 /// c (+)= a b for tile_rows rows and `vectors` * register_lanes columns. a is read one number at a
 /// time, with any strides; rows of b and c are contiguous, b_row and c_row apart.
 template <int vectors, bool accumulate>
-[[gnu::always_inline]] inline void multiply_tile(Strided a, const float* b, std::int64_t b_row,
-                                                 float* c, std::int64_t c_row, std::int64_t depth) {
+[[gnu::noinline]] inline void multiply_tile(Strided a, const float* b, std::int64_t b_row, float* c,
+                                            std::int64_t c_row, std::int64_t depth) {
   Lanes sum[tile_rows][vectors] = {};
   for (std::int64_t k = 0; k < depth; ++k) {
     Lanes b_k[vectors];

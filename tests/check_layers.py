@@ -13,10 +13,11 @@ import sys
 ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
     "model": ["kernels"], "parallel": ["model", "comm"], "data": ["io"], "train": ["parallel", "data", "io"],
-    "program": ["base"], "apps": ["train", "program"], "tests": ["apps"], "benchmarks": ["apps"],
+    "program": ["base"], "apps": ["train", "program"], "harness": ["comm", "program"], "tests": ["apps", "harness"],
+    "benchmarks": ["apps"],
 }
 FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
-           "apps/program": "program", **{f"src/{room}": room for room in
+           "apps/program": "program", "tests/harness": "harness", **{f"src/{room}": room for room in
            ("base", "device", "comm", "model", "parallel", "data", "train", "plan")}}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {

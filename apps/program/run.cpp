@@ -1,13 +1,17 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace fourfold::program {
@@ -35,19 +39,38 @@ std::pair<std::string, ExitCode> explain() {
   }
 }
 
+/// Long enough for the end of all ranks to reach one that failed for the same reason as a lower
+/// rank; short enough for a rank that failed alone.
+std::chrono::milliseconds moment(int rank) {
+  return std::chrono::milliseconds(rank == 0 ? 0 : 400 + 200 * std::min(rank, 18));
+}
+
+void report(std::string_view name, const std::string& message) {
+  const RankIdentity& self = rank_identity();
+  std::fflush(stdout);
+  if (self.end_all_ranks != nullptr) {
+    fmt::print(stderr, "{}: [rank {} of {} on {}] error: {}\n", name, self.rank, self.size,
+               self.host, message);
+  } else if (self.size == 1 || self.rank == 0) {
+    fmt::print(stderr, "{}: error: {}\n", name, message);
+  }
+  std::fflush(stderr);
+}
+
 }  // namespace
 
-int run(std::string_view name, const std::function<ExitCode()>& body,
-        const std::function<void(ExitCode)>& on_failure) {
+int run(std::string_view name, const std::function<ExitCode()>& body) {
   try {
     return static_cast<int>(body());
   } catch (...) {
     const auto [message, code] = explain();
-    std::fflush(stdout);
-    fmt::print(stderr, "{}: error: {}\n", name, message);
-    std::fflush(stderr);
-    if (on_failure) {
-      on_failure(code);
+    const RankIdentity& self = rank_identity();
+    if (self.end_all_ranks != nullptr) {
+      std::this_thread::sleep_for(moment(self.rank));
+    }
+    report(name, message);
+    if (self.end_all_ranks != nullptr) {
+      self.end_all_ranks(code);
     }
     return static_cast<int>(code);
   }

@@ -30,7 +30,7 @@ AttentionSize any_size() {
   return GENERATE(AttentionSize{1, 1, 1, 1, 1, 1}, AttentionSize{2, 3, 3, 2, 1, 8},
                   AttentionSize{1, 17, 17, 5, 5, 13}, AttentionSize{2, 65, 65, 4, 2, 64},
                   AttentionSize{1, 129, 129, 3, 1, 80}, AttentionSize{1, 129, 129, 1, 1, 128},
-                  AttentionSize{1, 197, 197, 1, 1, 5},               // more than one query block
+                  AttentionSize{1, 401, 401, 1, 1, 5},               // more than one query block
                   AttentionSize{1, 65, 65, 6, 2, 13, false},         // no mask
                   AttentionSize{1, 17, 197, 1, 1, 1, false},         //
                   AttentionSize{1, 17, 129, 2, 1, 64, true, 112},    // the end of a sequence

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -26,13 +27,18 @@ TEST_CASE("what a body returns or throws becomes the exit code", "[run]") {
   CHECK(run("test", []() -> ExitCode { throw std::bad_alloc(); }) == 78);
 }
 
-TEST_CASE("only a failure is handed to on_failure, with its code", "[run]") {
-  std::optional<ExitCode> seen;
-  const auto note = [&](ExitCode code) { seen = code; };
-  run(
-      "test", [] { return ExitCode::finished; }, note);
-  CHECK_FALSE(seen.has_value());
-  run(
-      "test", []() -> ExitCode { throw fourfold::UserError(ExitCode::config, "bad"); }, note);
-  CHECK(seen == ExitCode::config);
+namespace {
+std::optional<ExitCode> ended_with;
+void note_end(ExitCode code) noexcept {
+  ended_with = code;
+}
+}  // namespace
+
+TEST_CASE("a failure ends all ranks with its code, and only a failure does", "[run]") {
+  fourfold::set_rank_identity({0, 4, "here", &note_end});
+  run("test", [] { return ExitCode::finished; });
+  CHECK_FALSE(ended_with.has_value());
+  run("test", []() -> ExitCode { throw fourfold::UserError(ExitCode::config, "bad"); });
+  CHECK(ended_with == ExitCode::config);
+  fourfold::set_rank_identity({});
 }

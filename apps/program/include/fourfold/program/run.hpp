@@ -17,12 +17,14 @@ namespace fourfold::program {
 /// - out of memory: config, since a smaller run is the remedy;
 /// - everything else, broken contracts among it: internal, with the request to report it.
 ///
+/// With several ranks (fourfold/base/rank_identity.hpp) an error of one ends them all, so that
+/// nobody waits for a rank that is gone. Rank 0 speaks at once; another rank first waits a moment
+/// that grows with its rank: when all fail for the same reason rank 0's message is the only one,
+/// and a rank that fails alone is still heard, with "[rank r of N on host]" in front. Of ranks that
+/// cannot end each other only rank 0 speaks.
+///
 /// @param name  how the program is called by users ("fourfold train"), put in front of the message
 /// @param body  does the work and returns the code to exit with when nothing is thrown
-/// @param on_failure  called with the code after the message is out, before it is returned. A
-/// program of several ranks
-///                    ends the others here; what it throws is not caught
-int run(std::string_view name, const std::function<ExitCode()>& body,
-        const std::function<void(ExitCode)>& on_failure = {});
+int run(std::string_view name, const std::function<ExitCode()>& body);
 
 }  // namespace fourfold::program

@@ -96,6 +96,13 @@ class Communicator {
   /// communicator; blocks. The result is independent of this one but must not outlive the
   /// transport's runtime.
   virtual std::unique_ptr<Communicator> split(int color, int key, const std::string& name) = 0;
+
+  /// As split(), for groups that every rank knows beforehand (the axes of a mesh): `members` are
+  /// the ranks of this communicator in this rank's group, in the new order. No colors are
+  /// exchanged, so it also works on a dry run. Collective over this communicator; blocks.
+  /// @pre members are distinct, contain rank() and are the same list on each of them
+  virtual std::unique_ptr<Communicator> subgroup(std::span<const int> members,
+                                                 const std::string& name);
 };
 
 /// Blocking reductions of single numbers, for set-up, logging and votes. Collective.

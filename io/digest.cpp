@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/philox.hpp>
+#include <fourfold/io/digest.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::uint64_t block_elements = 256;
+constexpr std::uint64_t high_block_key = 0x6a09e667f3bcc909ULL;
+constexpr std::uint64_t low_element_key = 0xbb67ae8584caa73bULL;
+constexpr std::uint64_t high_element_key = 0x3c6ef372fe94f82bULL;
+
+using Weights = std::array<std::uint64_t, block_elements>;
+
+Weights element_weights(std::uint64_t key) {
+  Weights weights;
+  for (std::uint64_t j = 0; j < block_elements; ++j) {
+    weights[j] = mix64(j + key) | 1;
+  }
+  return weights;
+}
+
+/// Sum over elements of weight * (bits + 1), for at most one block: the loop that compilers turn
+/// into vector code. memcpy because data may be unaligned.
+template <class Word>
+Digest digest_of_block(const std::byte* data, std::size_t count, const std::uint64_t* low_weight,
+                       const std::uint64_t* high_weight) {
+  std::uint64_t low = 0;
+  std::uint64_t high = 0;
+  for (std::size_t k = 0; k < count; ++k) {
+    Word bits;
+    std::memcpy(&bits, data + k * sizeof(Word), sizeof(Word));
+    const std::uint64_t value = static_cast<std::uint64_t>(bits) + 1;
+    low += low_weight[k] * value;
+    high += high_weight[k] * value;
+  }
+  return {low, high};
+}
+
+template <class Word>
+void add_run(Digest& digest, std::uint64_t first, std::uint64_t count, const std::byte* data) {
+  static const Weights low_weights = element_weights(low_element_key);
+  static const Weights high_weights = element_weights(high_element_key);
+  while (count != 0) {
+    const std::uint64_t block = first / block_elements;
+    const std::uint64_t within = first % block_elements;
+    const std::uint64_t part = std::min(count, block_elements - within);
+    const Digest sum = digest_of_block<Word>(data, part, low_weights.data() + within,
+                                             high_weights.data() + within);
+    digest.low += sum.low * (mix64(block) | 1);
+    digest.high += sum.high * (mix64(block + high_block_key) | 1);
+    first += part;
+    count -= part;
+    data += part * sizeof(Word);
+  }
+}
+
+void add_run(Digest& digest, std::uint64_t first, std::uint64_t count, const std::byte* data,
+             std::size_t element_bytes) {
+  switch (element_bytes) {
+    case 1:
+      return add_run<std::uint8_t>(digest, first, count, data);
+    case 2:
+      return add_run<std::uint16_t>(digest, first, count, data);
+    case 4:
+      return add_run<std::uint32_t>(digest, first, count, data);
+    default:
+      return add_run<std::uint64_t>(digest, first, count, data);
+  }
+}
+
+}  // namespace
+
+std::string Digest::str() const {
+  return fmt::format("{:016x}{:016x}", high, low);
+}
+
+std::optional<Digest> Digest::from_text(std::string_view text) noexcept {
+  if (text.size() != 32) {
+    return std::nullopt;
+  }
+  Digest digest;
+  const char* middle = text.data() + 16;
+  const char* end = middle + 16;
+  const auto high = std::from_chars(text.data(), middle, digest.high, 16);
+  const auto low = std::from_chars(middle, end, digest.low, 16);
+  if (high.ec != std::errc() || high.ptr != middle || low.ec != std::errc() || low.ptr != end) {
+    return std::nullopt;
+  }
+  return digest;
+}
+
+Digest digest_of_box(const Shape& shape, const Box& box, ConstTensorView data) {
+  FOURFOLD_EXPECT(data.elements() == box.elements());
+  FOURFOLD_EXPECT(contains(Box::whole(shape), box));
+  const std::size_t element_bytes = size_in_bytes(data.dtype());
+  const auto* bytes = static_cast<const std::byte*>(data.data());
+  Digest digest;
+  for_each_run(box, Box::whole(shape), box, [&](const Run& run) {
+    add_run(digest, static_cast<std::uint64_t>(run.target_element),
+            static_cast<std::uint64_t>(run.elements),
+            bytes + static_cast<std::size_t>(run.source_element) * element_bytes, element_bytes);
+  });
+  return digest;
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Checkpoints: sharded HDF5 files that restart on any mesh. The format is
+/// docs/checkpoint-format.md.
+///
+///   CheckpointStore store("runs/gpt2/checkpoints", {.keep_last = 3});
+///   store.save({.step = 500, .mesh = mesh.shape(), .scalars = .., .tensors = layouts, .pieces =
+///   mine}, world);
+///   ...
+///   if (auto checkpoint = store.restore(wanted, world)) { step = checkpoint->step(); }
+///
+/// All collective calls block the host; ranks meet on the communicator that is passed, in host
+/// memory. Call them at a step boundary.
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/digest.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io {
+
+/// The few numbers and texts that are state besides the tensors: "seed", "consumed_samples",
+/// "loss_scale", "config.toml", ... Names obey the rule of TensorId. Texts may hold anything.
+struct CheckpointScalars {
+  std::map<std::string, std::int64_t, std::less<>> integers;
+  std::map<std::string, double, std::less<>> reals;
+  std::map<std::string, std::string, std::less<>> texts;
+
+  /// @throws UserError (data_corrupt) naming the entry when a checkpoint lacks it
+  std::int64_t integer(std::string_view name) const;
+  double real(std::string_view name) const;
+  const std::string& text(std::string_view name) const;
+  friend bool operator==(const CheckpointScalars&, const CheckpointScalars&) = default;
+};
+
+/// What this rank holds of one tensor: one of the layout's boxes of which it is a holder, dense, in
+/// host memory. Borrowed for the call.
+struct Piece {
+  TensorId id;
+  Box box;
+  ConstTensorView data;
+};
+
+/// Everything that goes into one checkpoint. step, mesh, scalars and tensors agree on all ranks;
+/// pieces are this rank's own, one for each held box whose holders it is among, in any order.
+struct SaveRequest {
+  std::int64_t step = 0;
+  comm::MeshShape mesh;  ///< recorded for people and tools; a restart does not depend on it
+  CheckpointScalars scalars;
+  std::span<const TensorLayout> tensors;
+  std::span<const Piece> pieces;
+};
+
+struct SaveReport {
+  std::filesystem::path path;      ///< of the committed step directory
+  std::int64_t payload_bytes = 0;  ///< of all ranks
+  double seconds = 0;              ///< this rank's wall time
+};
+
+/// A logical tensor as a checkpoint has it.
+struct StoredTensor {
+  TensorId id;
+  DType dtype = DType::f32;
+  Shape shape;
+  Digest digest;
+};
+
+struct CheckpointContents;
+
+/// One committed step whose manifest and index have been read and checked. Immutable; cheap to
+/// copy; the same on all ranks.
+class Checkpoint {
+ public:
+  explicit Checkpoint(std::shared_ptr<const CheckpointContents> contents);
+
+  std::int64_t step() const noexcept;
+  const std::filesystem::path& path() const noexcept;
+  /// 32 hexadecimal digits that depend on everything stored: equal state, equal identity.
+  const std::string& identity() const noexcept;
+  const comm::MeshShape& mesh() const noexcept;
+  const CheckpointScalars& scalars() const noexcept;
+  /// Ordered by id.
+  std::span<const StoredTensor> tensors() const noexcept;
+  const StoredTensor* find(const TensorId& id) const noexcept;
+  const CheckpointContents& contents() const noexcept { return *contents_; }
+
+ private:
+  std::shared_ptr<const CheckpointContents> contents_;
+};
+
+/// A box that this rank wants and where to put it. data is host memory, dense, of the tensor's
+/// dtype; shape is the shape of the whole logical tensor as the program has it.
+struct WantedBox {
+  TensorId id;
+  Shape shape;
+  Box box;
+  TensorView data;
+};
+
+struct StoreOptions {
+  /// Newest committed steps that are kept; older ones are removed after a newer one is committed.
+  /// 0 keeps all.
+  int keep_last = 0;
+  PlanOptions plan;
+};
+
+/// The checkpoints of one run: a directory with one step-NNNNNNNNN folder per committed step.
+/// A folder of that name is complete; steps are never overwritten.
+class CheckpointStore {
+ public:
+  explicit CheckpointStore(std::filesystem::path directory, StoreOptions options = {});
+
+  const std::filesystem::path& directory() const noexcept { return directory_; }
+
+  /// Writes and commits one step. Collective. Replicas are compared first and written once, split
+  /// among their holders. When this returns, on all ranks, the step is on stable storage.
+  /// @throws on all ranks alike, with earlier steps untouched and nothing left behind:
+  ///   SystemError (cannot_write) with path, reason, free space and what to do, when anything
+  ///   cannot be written or the step exists already with other contents;
+  ///   SystemError (data_corrupt) naming tensor and ranks when replicas differ;
+  ///   SystemError (internal) when ranks disagree about the plan.
+  /// A step that exists already with the same identity is left as it is and counts as saved.
+  SaveReport save(const SaveRequest& request, comm::Communicator& communicator);
+
+  /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
+  std::vector<std::int64_t> list_steps() const;
+
+  /// The newest step below `before` whose manifest and index hold and whose files have their exact
+  /// names and sizes. Collective; rank 0 looks and the others learn. LATEST is not consulted. Each
+  /// newer step that is passed over is named in a warning with the reason.
+  std::optional<Checkpoint> find_newest_valid(
+      comm::Communicator& communicator,
+      std::int64_t before = std::numeric_limits<std::int64_t>::max()) const;
+
+  /// find_newest_valid and load, falling back to the next older step, on all ranks together and
+  /// with a warning that names what is damaged, until one loads whole.
+  /// @return nothing when there is no step at all (then `wanted` is untouched)
+  /// @throws UserError: config, listing the differences by tensor, when the checkpoint is of
+  ///   another model; data_corrupt when steps exist and none is intact
+  std::optional<Checkpoint> restore(std::span<const WantedBox> wanted,
+                                    comm::Communicator& communicator) const;
+
+  /// Removes what dead jobs left: temporary folders of unfinished saves and folders half deleted.
+  /// Collective; call once at the start of a job that will save here, and only one job at a time.
+  void sweep_leftovers(comm::Communicator& communicator) const;
+
+ private:
+  std::filesystem::path directory_;
+  StoreOptions options_;
+};
+
+/// Opens one step folder, wherever it is. Collective; rank 0 reads and the others learn.
+/// @throws UserError: config when the folder does not exist or holds no checkpoint; data_corrupt
+///   naming file and reason when it does not hold together
+Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
+                           comm::Communicator& communicator);
+
+/// What keeps `wanted` from being filled from `checkpoint`: missing tensors, other shapes or
+/// dtypes, one line each, by name. Local. Tensors of the checkpoint that nobody wants are fine.
+std::vector<std::string> differences(const Checkpoint& checkpoint,
+                                     std::span<const WantedBox> wanted);
+
+struct LoadReport {
+  /// What is damaged, one line each with file, tensor and reason, of all ranks. Empty: all is well.
+  std::vector<std::string> damage;
+  std::int64_t bytes_read = 0;  ///< by this rank
+  bool intact() const noexcept { return damage.empty(); }
+};
+
+/// Fills every wanted box, whatever boxes were saved. Collective: the ranks want what they like,
+/// and agree on whether all of them got it. Reads only the 4 MiB chunks that the boxes touch and
+/// checks the CRC of each; the digest of tensors that are wanted whole is checked too. After damage
+/// the wanted boxes hold anything.
+/// @throws UserError (config) listing differences() when the checkpoint is of another model
+LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
+                comm::Communicator& communicator);
+
+/// Reads everything, each byte once, shared among the ranks, and checks every checksum and digest.
+/// Collective. @return what is damaged, one line each; empty when all is well
+std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator);
+
+}  // namespace fourfold::io

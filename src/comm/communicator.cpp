@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/comm/communicator.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace fourfold::comm {
+namespace {
+
+template <class T>
+T reduced(Communicator& communicator, T value, ReduceOp op) {
+  communicator.all_reduce(TensorView(&value, {1}), op, {}).wait({});
+  return value;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> Communicator::subgroup(std::span<const int> members,
+                                                     const std::string& name) {
+  const auto place = std::find(members.begin(), members.end(), rank());
+  FOURFOLD_EXPECT(place != members.end());
+  const int color = *std::min_element(members.begin(), members.end());
+  return split(color, static_cast<int>(place - members.begin()), name);
+}
+
+double all_reduce_scalar(Communicator& communicator, double value, ReduceOp op) {
+  return reduced(communicator, value, op);
+}
+
+std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, ReduceOp op) {
+  return reduced(communicator, value, op);
+}
+
+std::vector<std::string> all_gather_text(Communicator& communicator, const std::string& text) {
+  std::vector<std::int64_t> lengths(communicator.size());
+  const std::vector<std::int64_t> ones(communicator.size(), 1);
+  const std::int64_t own = std::ssize(text);
+  communicator
+      .all_gather(ConstTensorView(&own, {1}), {lengths.data(), {std::ssize(lengths)}}, ones, {})
+      .wait({});
+  std::string all(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}), '\0');
+  communicator
+      .all_gather({text.data(), DType::u8, {own}}, {all.data(), DType::u8, {std::ssize(all)}},
+                  lengths, {})
+      .wait({});
+  std::vector<std::string> result;
+  std::size_t begin = 0;
+  for (const std::int64_t length : lengths) {
+    result.push_back(all.substr(begin, static_cast<std::size_t>(length)));
+    begin += static_cast<std::size_t>(length);
+  }
+  return result;
+}
+
+std::string broadcast_text(Communicator& communicator, std::string text, int root) {
+  std::int64_t length = std::ssize(text);
+  communicator.broadcast(TensorView(&length, {1}), root, {}).wait({});
+  text.resize(static_cast<std::size_t>(length));
+  communicator.broadcast({text.data(), DType::u8, {length}}, root, {}).wait({});
+  return text;
+}
+
+}  // namespace fourfold::comm

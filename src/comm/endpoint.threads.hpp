@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "endpoint.hpp"
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace fourfold::comm {
+
+/// Wakes one rank's thread when a transfer of it may have ended.
+class Bell {
+ public:
+  void ring();
+  std::uint64_t rings() const;
+  /// Until rings() differs from `seen`.
+  void wait(std::uint64_t seen);
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable rung_;
+  std::uint64_t rings_ = 0;
+};
+
+/// One message that was posted and may not have met its partner.
+struct Transfer {
+  enum class State : std::uint8_t { posted, copying, done };
+  bool is_send = false;
+  const void* source = nullptr;  ///< of a send
+  void* target = nullptr;        ///< of a recv
+  std::size_t bytes = 0;
+  int sender = 0;  ///< rank within the group
+  int tag = 0;
+  Bell* bell = nullptr;  ///< of the rank that posted it
+  std::atomic<State> state = State::posted;
+};
+
+/// Messages on their way to one rank of one group.
+class Mailbox {
+ public:
+  /// Meets the first partner of equal sender and tag, or waits in the box for it. The one who comes
+  /// second copies.
+  void post(Transfer& transfer);
+  /// Takes back a transfer whose owner gives up; waits while it is being copied.
+  void withdraw(Transfer& transfer);
+
+ private:
+  using Queue = std::list<Transfer*>;
+  std::mutex mutex_;
+  Queue sends_;
+  Queue recvs_;
+};
+
+class ThreadWorld;
+
+/// Everything in flight of one rank that is a thread.
+class ThreadProgress : public Progress {
+ public:
+  explicit ThreadProgress(ThreadWorld& world) : world_(world) {}
+  Bell& bell() noexcept { return bell_; }
+
+ protected:
+  std::uint64_t changes() override { return bell_.rings(); }
+  void pause(std::uint64_t seen, const std::string& what) override;
+
+ private:
+  ThreadWorld& world_;
+  Bell bell_;
+};
+
+/// The mailboxes of one group of ranks.
+struct ThreadChannel {
+  explicit ThreadChannel(std::size_t ranks) : mailboxes(ranks) {}
+  std::vector<Mailbox> mailboxes;
+};
+
+/// What the ranks of one run_ranks() share.
+class ThreadWorld {
+ public:
+  explicit ThreadWorld(int ranks);
+
+  ThreadProgress& progress(int rank) { return *progress_[rank]; }
+  /// The channel of the group that was made as number `serial` on `parent` and whose first member
+  /// is `leader`: the first to ask makes it.
+  std::shared_ptr<ThreadChannel> channel(const ThreadChannel* parent, std::int64_t serial,
+                                         int leader, std::size_t ranks);
+  /// Ends all waiting: `rank` will not take part any more.
+  void fail(int rank, const std::string& reason);
+  /// @throws SystemError naming `what` when a rank has failed
+  void check(const std::string& what) const;
+
+ private:
+  std::vector<std::unique_ptr<ThreadProgress>> progress_;
+  mutable std::mutex mutex_;
+  std::map<std::tuple<const ThreadChannel*, std::int64_t, int>, std::shared_ptr<ThreadChannel>>
+      channels_;
+  std::atomic<bool> failed_ = false;
+  std::string failure_;
+};
+
+class ThreadEndpoint : public Endpoint {
+ public:
+  ThreadEndpoint(ThreadWorld& world, ThreadProgress& progress,
+                 std::shared_ptr<ThreadChannel> channel, int rank);
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return static_cast<int>(channel_->mailboxes.size()); }
+  int tags() const noexcept override { return 1 << 24; }
+  Progress& progress() noexcept override { return progress_; }
+  std::unique_ptr<TransferBatch> batch() override;
+  std::unique_ptr<Endpoint> subgroup(std::span<const int> members,
+                                     const std::string& name) override;
+
+ private:
+  ThreadWorld& world_;
+  ThreadProgress& progress_;
+  std::shared_ptr<ThreadChannel> channel_;
+  int rank_;
+  std::int64_t subgroups_ = 0;
+};
+
+}  // namespace fourfold::comm

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/communicator.hpp>
+
+#include <memory>
+#include <string>
+
+namespace fourfold::comm {
+
+/// Starts MPI for this process and owns the world communicator. One per process, made first in
+/// main(); whatever communicates is destroyed before it.
+///
+/// - Errors of MPI calls are returned to us (MPI_ERRORS_RETURN) and become SystemError; none kills
+///   the process behind our back.
+/// - MPI_THREAD_FUNNELED: only the thread that made the runtime may use its communicators. All
+///   progress is made by that thread while it waits, so no more is needed.
+/// - The destructor finalizes MPI, which is collective. While an exception unwinds it does not: the
+///   other ranks may be in the middle of something else and would hang; the main of the program
+///   ends them all then, as set_rank_identity() told it.
+class MpiRuntime {
+ public:
+  /// Collective over all processes that the launcher started.
+  /// @throws UserError (exit code config) naming the right flag when the processes started as
+  /// singletons although the launcher meant several ranks.
+  MpiRuntime(int* argc, char*** argv);
+  ~MpiRuntime();
+  MpiRuntime(const MpiRuntime&) = delete;
+  MpiRuntime& operator=(const MpiRuntime&) = delete;
+
+  /// All ranks, on communicators of our own (never MPI_COMM_WORLD itself). Lives as long as this.
+  Communicator& world() const noexcept;
+  /// Name of the machine this rank runs on, as MPI gives it.
+  const std::string& host() const noexcept;
+  /// How many ranks run on this machine, this one included.
+  int ranks_on_host() const noexcept;
+
+  /// Ends all ranks at once with `code`, from any state. Never returns.
+  [[noreturn]] static void abort(ExitCode code) noexcept;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fourfold::comm

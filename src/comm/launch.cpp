@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "launch.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+namespace fourfold::comm {
+namespace {
+
+struct LauncherVariables {
+  const char* size;
+  const char* rank;
+};
+
+/// Nearest first: mpiexec inside a Slurm step decides over the step. SLURM_NTASKS is left out: a
+/// batch script has it too, where one process is right.
+constexpr std::array<LauncherVariables, 5> launchers{{
+    {"PMI_SIZE", "PMI_RANK"},
+    {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+    {"PALS_SIZE", "PALS_RANKID"},
+    {"SLURM_STEP_NUM_TASKS", "SLURM_PROCID"},
+}};
+
+std::optional<int> number(const char* text) {
+  int value = 0;
+  if (text == nullptr) {
+    return std::nullopt;
+  }
+  const char* end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  return error == std::errc{} && stop == end ? std::optional(value) : std::nullopt;
+}
+
+/// What Slurm's --mpi must be for this MPI.
+const char* slurm_plugin(const std::string& mpi_library) {
+  return mpi_library.find("Open MPI") != std::string::npos ? "pmix" : "pmi2";
+}
+
+}  // namespace
+
+Launch launch_of(const Environment& environment) {
+  for (const LauncherVariables& launcher : launchers) {
+    if (const auto size = number(environment(launcher.size))) {
+      return {number(environment(launcher.rank)).value_or(0), *size, launcher.size};
+    }
+  }
+  return {};
+}
+
+std::optional<std::string> singleton_problem(const Launch& launch, int mpi_size,
+                                             const std::string& mpi_library) {
+  if (mpi_size != 1 || launch.size <= 1) {
+    return std::nullopt;
+  }
+  const std::string family = mpi_library.substr(0, mpi_library.find_first_of("\n,"));
+  std::string advice;
+  if (launch.variable == "SLURM_STEP_NUM_TASKS") {
+    advice = fmt::format(
+        "start with `srun --mpi={0} ...` or set SLURM_MPI_TYPE={0} (`srun --mpi=list` shows what "
+        "this Slurm offers)",
+        slurm_plugin(mpi_library));
+  } else {
+    advice = fmt::format(
+        "start with the mpiexec that belongs to that MPI, or with `srun --mpi={}` under Slurm",
+        slurm_plugin(mpi_library));
+  }
+  return fmt::format(
+      "{} processes were started, but each is rank 0 of 1 (the launcher set {}={}, and the MPI in "
+      "use, {}, does not understand that launcher) {}",
+      launch.size, launch.variable, launch.size, family, advice);
+}
+
+}  // namespace fourfold::comm

@@ -1,0 +1,241 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "message_communicator.hpp"
+
+#include "agreement.hpp"
+#include "collectives.hpp"
+#include "reduction.hpp"
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/contract.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+namespace fourfold::comm {
+namespace {
+
+/// Tags above the user's half, as offsets: the check in front, then the operation itself.
+constexpr int check_tag = 0;
+constexpr int machine_tag = 1;
+
+std::int64_t bytes_of(const ConstTensorView& view) {
+  return static_cast<std::int64_t>(view.bytes());
+}
+
+std::int64_t total(std::span<const std::int64_t> counts) {
+  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+}
+
+bool can_average(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16;
+}
+
+/// Nothing to do.
+class Done : public Machine {
+ public:
+  bool advance() override { return true; }
+};
+
+}  // namespace
+
+MessageCommunicator::MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name)
+    : endpoint_(std::move(endpoint)), name_(std::move(name)) {}
+
+std::string MessageCommunicator::where(const std::string& call) const {
+  return fmt::format("{} on communicator '{}' (rank {} of {})", call, name_, rank(), size());
+}
+
+Work MessageCommunicator::launch(const std::string& call,
+                                 std::function<std::unique_ptr<Machine>(int tag)> start) {
+  // The upper half of the tags is for collectives, a few for each, used again after thousands.
+  const int first = user_tags();
+  const int operations = (endpoint_->tags() - first) / tags_per_operation;
+  const int tag = first + static_cast<int>(operations_++ % operations) * tags_per_operation;
+#if FOURFOLD_CONTRACTS
+  auto machine = std::make_unique<CheckedMachine>(
+      *endpoint_, tag + check_tag, name_, call,
+      [start = std::move(start), tag] { return start(tag + machine_tag); });
+#else
+  auto machine = start(tag + machine_tag);
+#endif
+  return endpoint_->progress().launch(std::move(machine), where(call));
+}
+
+std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data, ReduceOp op,
+                                                                int tag) {
+  if (data.elements() == 0) {
+    return std::make_unique<Done>();
+  }
+  if (bytes_of(data) <= small_bytes / size()) {
+    const std::vector<std::int64_t> bytes(size(), bytes_of(data));
+    return std::make_unique<SmallGather>(
+        *endpoint_, tag, data.data(), bytes, [data, op](std::span<const void* const> blocks) {
+          reduce(data.dtype(), op, blocks, data.data(), data.elements());
+        });
+  }
+  std::vector<std::int64_t> counts(size());
+  for (int part = 0; part < size(); ++part) {
+    counts[part] = even_part(data.elements(), size(), part).count;
+  }
+  auto* bytes = static_cast<std::byte*>(data.data());
+  auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(data.dtype())));
+  std::byte* const result = bytes + parts[rank()].begin;
+  return std::make_unique<ChunkedReduction>(
+      *endpoint_, tag,
+      ChunkedReduction::Plan{bytes, std::move(parts), result, bytes, data.dtype(), op});
+}
+
+Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(data.dtype()));
+  return launch(fmt::format("all_reduce({}, {} x {})", comm::name(op), fourfold::name(data.dtype()),
+                            data.elements()),
+                [this, data, op](int tag) { return reduction_machine(data, op, tag); });
+}
+
+std::unique_ptr<Machine> MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
+                                                             std::span<const std::int64_t> counts,
+                                                             int tag) {
+  const auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(recv.dtype())));
+  if (bytes_of(recv) > small_bytes || size() == 1) {
+    return large_gather(*endpoint_, tag, send.data(), recv.data(), parts);
+  }
+  if (recv.elements() == 0) {
+    return std::make_unique<Done>();
+  }
+  std::vector<std::int64_t> bytes(parts.size());
+  std::transform(parts.begin(), parts.end(), bytes.begin(),
+                 [](const Extent& part) { return part.bytes; });
+  auto* target = static_cast<std::byte*>(recv.data());
+  return std::make_unique<SmallGather>(
+      *endpoint_, tag, send.data(), bytes, [target, parts](std::span<const void* const> blocks) {
+        for (std::size_t source = 0; source < parts.size(); ++source) {
+          if (parts[source].bytes > 0) {
+            std::memcpy(target + parts[source].begin, blocks[source],
+                        static_cast<std::size_t>(parts[source].bytes));
+          }
+        }
+      });
+}
+
+Work MessageCommunicator::all_gather(ConstTensorView send, TensorView recv,
+                                     std::span<const std::int64_t> counts,
+                                     device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(std::ssize(counts) == size());
+  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
+  FOURFOLD_EXPECT(send.elements() == counts[rank()]);
+  FOURFOLD_EXPECT(recv.elements() == total(counts));
+  return launch(
+      fmt::format("all_gather({} x {})", fourfold::name(recv.dtype()), fmt::join(counts, ",")),
+      [this, send, recv, parts = std::vector(counts.begin(), counts.end())](int tag) {
+        return gather_machine(send, recv, parts, tag);
+      });
+}
+
+Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
+                                         std::span<const std::int64_t> counts, ReduceOp op,
+                                         device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(std::ssize(counts) == size());
+  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
+  FOURFOLD_EXPECT(send.elements() == total(counts));
+  FOURFOLD_EXPECT(recv.elements() == counts[rank()]);
+  FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(send.dtype()));
+  return launch(fmt::format("reduce_scatter({}, {} x {})", comm::name(op),
+                            fourfold::name(send.dtype()), fmt::join(counts, ",")),
+                [this, send, recv, op, parts = std::vector(counts.begin(), counts.end())](int tag) {
+                  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(send.dtype()));
+                  return std::make_unique<ChunkedReduction>(
+                      *endpoint_, tag,
+                      ChunkedReduction::Plan{static_cast<const std::byte*>(send.data()),
+                                             extents_of(parts, element_bytes),
+                                             static_cast<std::byte*>(recv.data()), nullptr,
+                                             send.dtype(), op});
+                });
+}
+
+Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(root >= 0 && root < size());
+  return launch(fmt::format("broadcast(from {}, {} x {})", root, fourfold::name(data.dtype()),
+                            data.elements()),
+                [this, data, root](int tag) {
+                  return std::make_unique<TreeBroadcast>(
+                      *endpoint_, tag, static_cast<std::byte*>(data.data()), bytes_of(data), root);
+                });
+}
+
+Work MessageCommunicator::all_to_all(ConstTensorView send,
+                                     std::span<const std::int64_t> send_counts, TensorView recv,
+                                     std::span<const std::int64_t> recv_counts,
+                                     device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(std::ssize(send_counts) == size() && std::ssize(recv_counts) == size());
+  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
+  FOURFOLD_EXPECT(send.elements() == total(send_counts));
+  FOURFOLD_EXPECT(recv.elements() == total(recv_counts));
+  FOURFOLD_EXPECT(send_counts[rank()] == recv_counts[rank()]);
+  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(send.dtype()));
+  return launch(fmt::format("all_to_all({})", fourfold::name(send.dtype())),
+                [this, send, recv, to = extents_of(send_counts, element_bytes),
+                 from = extents_of(recv_counts, element_bytes)](int tag) {
+                  return personal_exchange(*endpoint_, tag, send.data(), to, recv.data(), from);
+                });
+}
+
+Work MessageCommunicator::send(ConstTensorView data, int peer, int tag,
+                               device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
+  FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
+  auto batch = endpoint_->batch();
+  batch->send(data.data(), data.bytes(), peer, tag);
+  return endpoint_->progress().launch(
+      std::make_unique<Exchange>(std::move(batch)),
+      where(fmt::format("send(to {}, tag {}, {} bytes)", peer, tag, data.bytes())));
+}
+
+Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
+  FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
+  auto batch = endpoint_->batch();
+  batch->recv(data.data(), data.bytes(), peer, tag);
+  return endpoint_->progress().launch(
+      std::make_unique<Exchange>(std::move(batch)),
+      where(fmt::format("recv(from {}, tag {}, {} bytes)", peer, tag, data.bytes())));
+}
+
+void MessageCommunicator::barrier() {
+  Work work = launch("barrier()", [this](int tag) {
+    const std::vector<std::int64_t> nothing(size(), 0);
+    return std::make_unique<SmallGather>(*endpoint_, tag, nullptr, nothing,
+                                         [](std::span<const void* const> /*blocks*/) {});
+  });
+  work.wait({});
+}
+
+std::unique_ptr<Communicator> MessageCommunicator::split(int color, int key,
+                                                         const std::string& name) {
+  const std::int32_t own[2] = {color, key};
+  std::vector<std::int32_t> all(2 * static_cast<std::size_t>(size()));
+  const std::vector<std::int64_t> counts(size(), 2);
+  all_gather({own, {2}}, {all.data(), {std::ssize(all)}}, counts, {}).wait({});
+  std::vector<int> members;
+  for (int rank = 0; rank < size(); ++rank) {
+    if (all[2 * rank] == color) {
+      members.push_back(rank);
+    }
+  }
+  std::stable_sort(members.begin(), members.end(),
+                   [&all](int a, int b) { return all[2 * a + 1] < all[2 * b + 1]; });
+  return subgroup(members, name);
+}
+
+std::unique_ptr<Communicator> MessageCommunicator::subgroup(std::span<const int> members,
+                                                            const std::string& name) {
+  FOURFOLD_EXPECT(std::count(members.begin(), members.end(), rank()) == 1);
+  return std::make_unique<MessageCommunicator>(endpoint_->subgroup(members, name), name);
+}
+
+}  // namespace fourfold::comm

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "endpoint.hpp"
+
+#include <fourfold/comm/communicator.hpp>
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace fourfold::comm {
+
+/// The Communicator of every transport that passes messages (threads, mpi).
+class MessageCommunicator : public Communicator {
+ public:
+  MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name);
+
+  int rank() const noexcept override { return endpoint_->rank(); }
+  int size() const noexcept override { return endpoint_->size(); }
+  const std::string& name() const noexcept override { return name_; }
+
+  Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream) override;
+  Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
+                  device::StreamRef stream) override;
+  Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
+                      ReduceOp op, device::StreamRef stream) override;
+  Work broadcast(TensorView data, int root, device::StreamRef stream) override;
+  Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
+                  std::span<const std::int64_t> recv_counts, device::StreamRef stream) override;
+  Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream) override;
+  Work recv(TensorView data, int peer, int tag, device::StreamRef stream) override;
+  void barrier() override;
+  std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override;
+  std::unique_ptr<Communicator> subgroup(std::span<const int> members,
+                                         const std::string& name) override;
+
+ private:
+  /// Starts the machine that `start` makes for the tag it is given.
+  Work launch(const std::string& call, std::function<std::unique_ptr<Machine>(int tag)> start);
+  std::unique_ptr<Machine> reduction_machine(TensorView data, ReduceOp op, int tag);
+  std::unique_ptr<Machine> gather_machine(ConstTensorView send, TensorView recv,
+                                          std::span<const std::int64_t> counts, int tag);
+  std::string where(const std::string& call) const;
+  int user_tags() const noexcept { return endpoint_->tags() / 2; }
+
+  std::unique_ptr<Endpoint> endpoint_;
+  std::string name_;
+  std::int64_t operations_ = 0;
+};
+
+}  // namespace fourfold::comm

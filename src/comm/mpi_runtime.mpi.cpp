@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "check_mpi.hpp"
+#include "endpoint.mpi.hpp"
+#include "launch.hpp"
+#include "message_communicator.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/rank_identity.hpp>
+#include <fourfold/comm/mpi_runtime.hpp>
+
+#include <mpi.h>
+#include <sched.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+namespace fourfold::comm {
+namespace {
+
+int cores_allowed() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
+std::string library_version() {
+  std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');
+  int length = 0;
+  check_mpi(MPI_Get_library_version(text.data(), &length));
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+std::string host_name() {
+  std::string text(MPI_MAX_PROCESSOR_NAME, '\0');
+  int length = 0;
+  check_mpi(MPI_Get_processor_name(text.data(), &length));
+  text.resize(static_cast<std::size_t>(length));
+  return text;
+}
+
+int count_ranks_on_host() {
+  MPI_Comm host = MPI_COMM_NULL;
+  int ranks = 1;
+  check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
+  const CommHandle owner(host);
+  check_mpi(MPI_Comm_size(host, &ranks));
+  return ranks;
+}
+
+/// MPICH up to 4.0 over TCP deadlocks in MPI_Finalize when some ranks have said all and wait for
+/// the process manager while others still need an answer from them. So all come together, and then
+/// keep answering for a moment. Ranks that share memory need no such time.
+void settle(Communicator& world, bool over_network) {
+  world.barrier();
+  const auto until =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(over_network ? 300 : 0);
+  while (std::chrono::steady_clock::now() < until) {
+    int found = 0;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE));
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
+struct MpiRuntime::Impl {
+  std::string host;
+  int ranks_on_host = 1;
+  std::unique_ptr<MpiProgress> progress;
+  std::unique_ptr<MessageCommunicator> world;
+  int exceptions_at_start = std::uncaught_exceptions();
+};
+
+MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()) {
+  // The program's main has told what happened by the time it aborts.
+  setenv("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1", 0);
+  int provided = MPI_THREAD_SINGLE;
+  check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
+  check_mpi(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
+  int rank = 0;
+  int size = 1;
+  check_mpi(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+  check_mpi(MPI_Comm_size(MPI_COMM_WORLD, &size));
+  const Launch launch = launch_of([](const char* name) { return std::getenv(name); });
+  if (const auto problem = singleton_problem(launch, size, library_version())) {
+    set_rank_identity({launch.rank, launch.size, host_name(), nullptr});
+    MPI_Finalize();  // alone: nobody can hang
+    throw UserError(ExitCode::config, *problem);
+  }
+  impl_->host = host_name();
+  set_rank_identity({rank, size, impl_->host, size > 1 ? &MpiRuntime::abort : nullptr});
+  log::set_thread_rank(rank, size);
+  if (provided < MPI_THREAD_FUNNELED) {
+    throw SystemError(ExitCode::config,
+                      "this MPI cannot serve a program with threads (it offers less than "
+                      "MPI_THREAD_FUNNELED) use one that was built with thread support");
+  }
+  impl_->ranks_on_host = size > 1 ? count_ranks_on_host() : 1;
+  // A launcher may bind each rank to cores of its own; then this yields a little early, which
+  // costs nothing on a core that nobody else wants.
+  impl_->progress = std::make_unique<MpiProgress>(impl_->ranks_on_host > cores_allowed());
+  impl_->world = std::make_unique<MessageCommunicator>(
+      MpiEndpoint::duplicate(MPI_COMM_WORLD, *impl_->progress), "world");
+}
+
+MpiRuntime::~MpiRuntime() {
+  if (std::uncaught_exceptions() > impl_->exceptions_at_start && impl_->world->size() > 1) {
+    // Others may be waiting in an operation: the program's main ends them. MPI stays as it is, and
+    // nothing is freed that it might still write to.
+    static_cast<void>(impl_.release());
+    return;
+  }
+  try {
+    const bool over_network =
+        impl_->ranks_on_host < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
+    settle(*impl_->world, over_network);
+  } catch (const std::exception& error) {
+    log::local(log::Level::error, std::string("while MPI was ended: ") + error.what());
+  }
+  impl_->world.reset();
+  set_rank_identity({log::thread_rank(), 1, impl_->host, nullptr});
+  MPI_Finalize();
+}
+
+Communicator& MpiRuntime::world() const noexcept {
+  return *impl_->world;
+}
+const std::string& MpiRuntime::host() const noexcept {
+  return impl_->host;
+}
+int MpiRuntime::ranks_on_host() const noexcept {
+  return impl_->ranks_on_host;
+}
+
+void MpiRuntime::abort(ExitCode code) noexcept {
+  MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
+  std::_Exit(static_cast<int>(code));
+}
+
+}  // namespace fourfold::comm

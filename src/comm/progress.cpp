@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "progress.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <exception>
+#include <utility>
+
+namespace fourfold::comm {
+
+ScratchPool::Lease& ScratchPool::Lease::operator=(Lease&& other) noexcept {
+  std::swap(pool_, other.pool_);
+  std::swap(buffer_, other.buffer_);
+  return *this;
+}
+
+ScratchPool::Lease::~Lease() {
+  if (pool_ != nullptr && buffer_.data() != nullptr) {
+    pool_->free_.push_back(std::move(buffer_));
+  }
+}
+
+ScratchPool::Lease ScratchPool::take(std::size_t bytes) {
+  // Powers of two, so that a block fits again soon.
+  const std::size_t rounded = std::bit_ceil(std::max<std::size_t>(bytes, 256));
+  const auto found = std::find_if(free_.begin(), free_.end(), [rounded](const auto& buffer) {
+    return buffer.bytes() == rounded;
+  });
+  if (found == free_.end()) {
+    return {*this, device::Buffer(rounded)};
+  }
+  std::swap(*found, free_.back());
+  Lease lease(*this, std::move(free_.back()));
+  free_.pop_back();
+  return lease;
+}
+
+/// An operation that is not finished and the Work that somebody holds for it.
+class Progress::Pending : public Work::Operation {
+ public:
+  Pending(Progress& progress, std::unique_ptr<Machine> machine, std::string what)
+      : progress_(progress), machine_(std::move(machine)), what_(std::move(what)) {
+    progress_.pending_.push_back(this);
+  }
+  ~Pending() override { std::erase(progress_.pending_, this); }
+
+  void wait(device::StreamRef /*stream*/) override {
+    if (!finished_) {
+      progress_.run(*machine_, what_);
+      finished_ = true;
+    }
+  }
+
+  bool test() override {
+    progress_.advance_others(nullptr);
+    return finished_;
+  }
+
+  void advance() { finished_ = finished_ || machine_->advance(); }
+  const Machine* machine() const noexcept { return machine_.get(); }
+
+ private:
+  Progress& progress_;
+  std::unique_ptr<Machine> machine_;
+  std::string what_;
+  bool finished_ = false;
+};
+
+Work Progress::launch(std::unique_ptr<Machine> machine, std::string what) {
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+  try {
+    if (machine->advance()) {
+      return {};
+    }
+  } catch (...) {
+    failure_ = std::current_exception();
+    throw;
+  }
+  return Work(std::make_unique<Pending>(*this, std::move(machine), std::move(what)));
+}
+
+void Progress::run(Machine& machine, const std::string& what) {
+  for (;;) {
+    const std::uint64_t seen = changes();
+    advance_others(&machine);
+    try {
+      if (machine.advance()) {
+        return;
+      }
+      pause(seen, what);
+    } catch (...) {
+      failure_ = std::current_exception();
+      throw;
+    }
+  }
+}
+
+void Progress::advance_others(const Machine* except) {
+  if (failure_) {
+    std::rethrow_exception(failure_);
+  }
+  try {
+    for (Pending* operation : pending_) {
+      if (operation->machine() != except) {
+        operation->advance();
+      }
+    }
+  } catch (...) {
+    // Whoever caught this might go on with data that never arrived; every later call fails too.
+    failure_ = std::current_exception();
+    throw;
+  }
+}
+
+}  // namespace fourfold::comm

@@ -1,0 +1,84 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/dry_run.hpp>
+#include <fourfold/comm/mesh.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+
+namespace fourfold::comm {
+namespace {
+
+std::string problem(int pp, int dp, int cp, int tp, std::int64_t ranks) {
+  try {
+    resolve_mesh(pp, dp, cp, tp, ranks);
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::config);
+    return error.what();
+  }
+  return "none";
+}
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST_CASE("coordinates count tp fastest and pp slowest", "[mesh]") {
+  const MeshShape shape{.pp = 2, .dp = 3, .cp = 5, .tp = 4};
+  CHECK(shape.ranks() == 120);
+  CHECK(shape.str() == "pp2 dp3 cp5 tp4");
+  CHECK(coordinate_of(shape, 0) == MeshCoordinate{0, 0, 0, 0});
+  CHECK(coordinate_of(shape, 1) == MeshCoordinate{.pp = 0, .dp = 0, .cp = 0, .tp = 1});
+  CHECK(coordinate_of(shape, 4) == MeshCoordinate{.pp = 0, .dp = 0, .cp = 1, .tp = 0});
+  CHECK(coordinate_of(shape, 20) == MeshCoordinate{.pp = 0, .dp = 1, .cp = 0, .tp = 0});
+  CHECK(coordinate_of(shape, 60) == MeshCoordinate{.pp = 1, .dp = 0, .cp = 0, .tp = 0});
+  CHECK(coordinate_of(shape, 119) == MeshCoordinate{1, 2, 4, 3});
+  for (std::int64_t rank = 0; rank < shape.ranks(); ++rank) {
+    CHECK(rank_of(shape, coordinate_of(shape, rank)) == rank);
+  }
+}
+
+TEST_CASE("auto takes what is left", "[mesh]") {
+  CHECK(resolve_mesh(2, 0, 1, 4, 32) == MeshShape{.pp = 2, .dp = 4, .cp = 1, .tp = 4});
+  CHECK(resolve_mesh(1, 0, 1, 1, 1) == MeshShape{});
+  CHECK(resolve_mesh(1, 7, 1, 1, 7).dp == 7);
+}
+
+TEST_CASE("a mesh that does not fit names every number and a way out", "[mesh]") {
+  const std::string three = problem(1, 4, 1, 1, 3);
+  CHECK(has(three, "3 ranks"));
+  CHECK(has(three, "mesh.pp = 1 x mesh.dp = 4 x mesh.cp = 1 x mesh.tp = 1 is 4"));
+  CHECK(has(three, "use mesh.dp = 3"));
+
+  const std::string automatic = problem(2, 0, 1, 3, 8);
+  CHECK(has(automatic, "makes 6 ranks per copy"));
+  CHECK(has(automatic, "6 ranks (dp = 1) or 12 ranks (dp = 2)"));
+
+  CHECK(has(problem(2, 0, 2, 4, 8), "at least 16 ranks"));
+  CHECK(has(problem(0, 0, 1, 1, 8), "mesh.pp = 0"));
+  CHECK(has(problem(1, 0, 1, -2, 8), "mesh.tp = -2"));
+  CHECK(has(problem(1, -1, 1, 1, 8), "mesh.dp = -1"));
+  CHECK(has(problem(1 << 20, 1, 1 << 20, 1 << 20, 8), "more ranks than can be counted"));
+}
+
+TEST_CASE("the mesh of every one of 16384 ranks can be built in one process", "[mesh]") {
+  const MeshShape shape = resolve_mesh(16, 0, 4, 8, 16384);
+  REQUIRE(shape.dp == 32);
+  std::int64_t wrong = 0;
+  for (int rank = 0; rank < 16384; ++rank) {
+    const auto world = make_dry_run(rank, 16384);
+    const Mesh mesh(shape, *world);
+    const MeshCoordinate at = coordinate_of(shape, rank);
+    for (const Axis axis : {Axis::pp, Axis::dp, Axis::cp, Axis::tp}) {
+      wrong += mesh.axis(axis).size() != shape.degree(axis);
+      wrong += mesh.axis(axis).rank() != at.on(axis);
+    }
+    wrong += mesh.data_plane().size() != 128 || mesh.data_plane().rank() != at.dp * 4 + at.cp;
+  }
+  CHECK(wrong == 0);
+}
+
+}  // namespace
+}  // namespace fourfold::comm

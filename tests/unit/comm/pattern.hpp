@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/comm/communicator.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold::comm {
+
+/// Numbers whose sums over up to 8 ranks are exact in every type: |(rank + 1) * (-3 .. 3)| adds up
+/// to at most 108, and bf16 counts to 256.
+inline int pattern(int rank, std::int64_t i) {
+  return (rank + 1) * (static_cast<int>(i % 7) - 3);
+}
+
+/// The reduction of pattern() over all ranks, by formula.
+inline double reduced_pattern(ReduceOp op, int ranks, std::int64_t i) {
+  const int sign = static_cast<int>(i % 7) - 3;
+  const double sum = sign * ranks * (ranks + 1) / 2.0;
+  switch (op) {
+    case ReduceOp::sum:
+      return sum;
+    case ReduceOp::avg:
+      return sum / ranks;
+    case ReduceOp::max:
+      return sign > 0 ? sign * ranks : sign;
+    case ReduceOp::min:
+      return sign < 0 ? sign * ranks : sign;
+  }
+  return 0;
+}
+
+template <class T>
+T number(double value) {
+  if constexpr (sizeof(T) == 2) {
+    return T(static_cast<float>(value));
+  } else {
+    return static_cast<T>(value);
+  }
+}
+
+template <class T>
+std::vector<T> filled(int rank, std::int64_t elements, std::int64_t first = 0) {
+  std::vector<T> values(static_cast<std::size_t>(elements));
+  for (std::int64_t i = 0; i < elements; ++i) {
+    values[i] = number<T>(pattern(rank, first + i));
+  }
+  return values;
+}
+
+template <class T>
+TensorView view(std::vector<T>& values) {
+  return {values.data(), {std::ssize(values)}};
+}
+
+template <class T>
+ConstTensorView view(const std::vector<T>& values) {
+  return {values.data(), {std::ssize(values)}};
+}
+
+/// Index of the first element that is not what `expected(i)` says, or -1. Compares bits.
+template <class T, class Expected>
+std::int64_t first_wrong(const std::vector<T>& values, Expected expected) {
+  for (std::int64_t i = 0; i < std::ssize(values); ++i) {
+    if (!(values[i] == number<T>(expected(i)))) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+/// Parts of different lengths, some empty.
+inline std::vector<std::int64_t> ragged_counts(int ranks, std::int64_t scale) {
+  std::vector<std::int64_t> counts;
+  for (int rank = 0; rank < ranks; ++rank) {
+    counts.push_back(rank % 3 == 1 ? 0 : scale * (rank + 1) + rank);
+  }
+  return counts;
+}
+
+}  // namespace fourfold::comm

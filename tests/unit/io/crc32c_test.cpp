@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/philox.hpp>
+#include <fourfold/io/crc32c.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string_view>
+#include <vector>
+
+using fourfold::io::crc32c;
+using fourfold::io::crc32c_by_table;
+using fourfold::io::crc32c_combine;
+
+namespace {
+
+std::vector<std::byte> random_bytes(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<std::byte>(fourfold::mix64(i) & 0xffU);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("crc32c gives the published answers") {
+  // RFC 3720 (iSCSI) appendix B.4, and the check value of the catalogue of CRCs.
+  using std::as_bytes;
+  using std::span;
+  CHECK(crc32c(as_bytes(span(std::string_view("123456789")))) == 0xe3069283U);
+  std::vector<std::byte> block(32, std::byte{0});
+  CHECK(crc32c(block) == 0x8a9136aaU);
+  block.assign(32, std::byte{0xff});
+  CHECK(crc32c(block) == 0x62a8ab43U);
+  for (std::size_t i = 0; i < 32; ++i) {
+    block[i] = static_cast<std::byte>(i);
+  }
+  CHECK(crc32c(block) == 0x46dd794eU);
+  for (std::size_t i = 0; i < 32; ++i) {
+    block[i] = static_cast<std::byte>(31 - i);
+  }
+  CHECK(crc32c(block) == 0x113fdb5cU);
+  CHECK(crc32c({}) == 0U);
+}
+
+TEST_CASE("crc32c of the fast path and of the tables agree for every length and alignment") {
+  const std::vector<std::byte> bytes = random_bytes(40000);
+  for (const std::size_t length :
+       {0, 1, 7, 8, 9, 255, 767, 768, 769, 4096, 12287, 12288, 12289, 13056, 13057, 36864, 39990}) {
+    for (std::size_t start = 0; start < 9; ++start) {
+      const std::span<const std::byte> part(bytes.data() + start, length);
+      CAPTURE(length, start);
+      CHECK(crc32c(part) == crc32c_by_table(part));
+    }
+  }
+}
+
+TEST_CASE("crc32c goes on from a previous part, and parts combine") {
+  const std::vector<std::byte> bytes = random_bytes(20011);
+  const std::uint32_t whole = crc32c(bytes);
+  for (const std::size_t cut : {0, 1, 5000, 19999, 20011}) {
+    const std::span<const std::byte> a(bytes.data(), cut);
+    const std::span<const std::byte> b(bytes.data() + cut, bytes.size() - cut);
+    CHECK(crc32c(b, crc32c(a)) == whole);
+    CHECK(crc32c_combine(crc32c(a), crc32c(b), b.size()) == whole);
+  }
+}
+
+TEST_CASE("crc32c shows every flip of one bit") {
+  std::vector<std::byte> bytes = random_bytes(1000);
+  const std::uint32_t good = crc32c(bytes);
+  for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+    const auto mask = static_cast<std::byte>(1U << (bit % 8));
+    bytes[bit / 8] ^= mask;
+    REQUIRE(crc32c(bytes) != good);
+    bytes[bit / 8] ^= mask;
+  }
+}

@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "small_models.hpp"
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/base/philox.hpp>
+#include <fourfold/model/parameters.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+using Catch::Matchers::WithinAbs;
+using Catch::Matchers::WithinRel;
+using fourfold::Box;
+using fourfold::DType;
+using fourfold::Shape;
+using fourfold::device::Arena;
+using fourfold::device::MemoryUse;
+using fourfold::model::Family;
+using fourfold::model::ModelConfig;
+using fourfold::model::Parameter;
+using fourfold::model::Parameters;
+using fourfold::model::ParameterSpec;
+using fourfold::model::UnitMemory;
+using fourfold::model_test::small;
+
+namespace model = fourfold::model;
+
+namespace {
+
+/// The boxes of one of two ranks that cut every tensor in the middle of `dim` (vectors in dim 0).
+std::vector<Box> halves(const std::vector<ParameterSpec>& table, std::size_t dim, int which) {
+  std::vector<Box> boxes;
+  for (const ParameterSpec& spec : table) {
+    Box box = Box::whole(spec.shape);
+    const std::size_t cut = std::min(dim, spec.shape.rank() - 1);
+    const fourfold::Range part = fourfold::even_part(spec.shape[cut], 2, which);
+    box.offset[cut] = part.begin;
+    box.extent[cut] = part.count;
+    boxes.push_back(box);
+  }
+  return boxes;
+}
+
+}  // namespace
+
+TEST_CASE("q, k, v and gate, up lie one behind the other, with their biases", "[parameters]") {
+  ModelConfig config = small(Family::llama);
+  config.hidden = 23;  // no multiple of the alignment
+  config.head_dim = 6;
+  config.qkv_bias = true;
+  Arena arena;
+  const Parameters parameters(model::parameter_table(config), DType::f32, arena);
+  for (const std::string part : {"weight", "bias"}) {
+    const Parameter& q = parameters.at("layers.1.attn.q_proj." + part);
+    const Parameter& k = parameters.at("layers.1.attn.k_proj." + part);
+    const Parameter& v = parameters.at("layers.1.attn.v_proj." + part);
+    CHECK(k.flat.begin == q.flat.end());
+    CHECK(v.flat.begin == k.flat.end());
+    CHECK(static_cast<float*>(v.weight.data()) ==
+          static_cast<float*>(q.weight.data()) + q.flat.count + k.flat.count);
+    CHECK(static_cast<float*>(v.gradient.data()) ==
+          static_cast<float*>(q.gradient.data()) + q.flat.count + k.flat.count);
+  }
+  CHECK(parameters.at("layers.0.mlp.up_proj.weight").flat.begin ==
+        parameters.at("layers.0.mlp.gate_proj.weight").flat.end());
+  CHECK(parameters.find("layers.9.mlp.up_proj.weight") == nullptr);
+}
+
+TEST_CASE("flat memory covers every parameter once, unit by unit, decaying ones first",
+          "[parameters]") {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    const ModelConfig config = small(family, 0, false);
+    Arena arena;
+    const Parameters parameters(model::parameter_table(config), DType::f32, arena);
+    std::vector<int> owners(static_cast<std::size_t>(parameters.weights().elements()), 0);
+    std::int64_t next = 0;
+    for (const UnitMemory& unit : parameters.units()) {
+      CHECK(unit.flat.begin == next);
+      std::int64_t next_in_unit = unit.flat.begin;
+      for (const model::DecayRange& range : unit.decay_ranges) {
+        CHECK(range.flat.begin == next_in_unit);
+        next_in_unit = range.flat.end();
+        for (const Parameter& parameter : parameters) {
+          const bool inside =
+              range.flat.begin <= parameter.flat.begin && parameter.flat.end() <= range.flat.end();
+          if (inside) {
+            CHECK(parameter.spec.unit == unit.unit);
+            CHECK(parameter.spec.decays == range.decays);
+          }
+        }
+      }
+      CHECK(next_in_unit == unit.flat.end());
+      CHECK(unit.decay_ranges.size() <= 2);
+      next = unit.flat.end();
+    }
+    CHECK(next == parameters.weights().elements());
+    for (const Parameter& parameter : parameters) {
+      CHECK((parameter.spec.follows || parameter.flat.begin % 16 == 0));
+      for (std::int64_t i = parameter.flat.begin; i < parameter.flat.end(); ++i) {
+        ++owners[static_cast<std::size_t>(i)];
+      }
+    }
+    CHECK(std::count(owners.begin(), owners.end(), 1) == model::parameter_count(config));
+    CHECK(std::count(owners.begin(), owners.end(), 0) ==
+          parameters.weights().elements() - model::parameter_count(config));
+  }
+}
+
+TEST_CASE("masters are the weights for f32 and rounded to them for bf16", "[parameters]") {
+  const ModelConfig config = small(Family::gpt2);
+  const auto table = model::parameter_table(config);
+  Arena arena32;
+  const Parameters f32(table, DType::f32, arena32);
+  CHECK(f32.masters().data() == f32.weights().data());
+  Arena arena16;
+  const Parameters bf16(table, DType::bf16, arena16);
+  model::initialise(bf16, 3, {});
+  const auto elements = static_cast<std::size_t>(bf16.weights().elements());
+  std::vector<Box> boxes;
+  for (const ParameterSpec& spec : table) {
+    boxes.push_back(Box::whole(spec.shape));
+  }
+  CHECK(model::flat_elements(table, boxes) == bf16.weights().elements());
+  CHECK(arena16.bytes(MemoryUse::weights) == 2 * elements);
+  CHECK(arena16.bytes(MemoryUse::optimizer) == 4 * elements);
+  CHECK(arena16.bytes(MemoryUse::gradients) == 4 * elements);
+  bool rounded = true;
+  for (std::size_t i = 0; i < elements; ++i) {
+    rounded = rounded && bf16.weights().as<fourfold::BFloat16>()[i] ==
+                             fourfold::BFloat16(bf16.masters().as<float>()[i]);
+  }
+  CHECK(rounded);
+}
+
+TEST_CASE("initial weights follow their formula", "[parameters]") {
+  ModelConfig config = small(Family::llama, 0, false);
+  config.hidden = 300;
+  config.vocab = 200;
+  Arena arena;
+  const Parameters parameters(model::parameter_table(config), DType::f32, arena);
+  model::initialise(parameters, 42, {});
+  const std::string name = "layers.1.mlp.down_proj.weight";
+  const Parameter& down = parameters.at(name);
+  const auto key = fourfold::philox_key(42, fourfold::RandomUse::initial_weight,
+                                        fourfold::name_salt(name.data(), name.size()));
+  for (const std::int64_t i : {0, 1, 36, 37, 1000}) {
+    CHECK(down.master.as<float>()[i] ==
+          down.spec.init_std * fourfold::normal_float(key, static_cast<std::uint64_t>(i)));
+  }
+  const Parameter& head = parameters.at("lm_head.weight");
+  double sum = 0;
+  double squares = 0;
+  for (std::int64_t i = 0; i < head.flat.count; ++i) {
+    sum += head.master.as<float>()[i];
+    squares += std::pow(head.master.as<float>()[i], 2);
+  }
+  const auto count = static_cast<double>(head.flat.count);
+  CHECK_THAT(sum / count, WithinAbs(0, 3 * 0.02 / std::sqrt(count)));
+  CHECK_THAT(std::sqrt(squares / count), WithinRel(0.02, 0.02));
+  CHECK(parameters.at("final_norm.weight").master.as<float>()[7] == 1.0F);
+}
+
+TEST_CASE("a part of a parameter starts with the bits of the whole", "[parameters]") {
+  for (const Family family : {Family::gpt2, Family::llama}) {
+    const auto table = model::parameter_table(small(family, 0, false));
+    Arena arena;
+    const Parameters whole(table, DType::f32, arena);
+    model::initialise(whole, 9, {});
+    for (const std::size_t dim : {std::size_t{0}, std::size_t{1}}) {
+      for (const int which : {0, 1}) {
+        Arena part_arena;
+        const Parameters part(table, halves(table, dim, which), DType::f32, part_arena);
+        model::initialise(part, 9, {});
+        for (const Parameter& held : part) {
+          const Parameter& source = whole.at(held.spec.name);
+          bool same = true;
+          fourfold::for_each_run(source.box, held.box, held.box, [&](const fourfold::Run& run) {
+            same = same && std::equal(held.master.as<float>() + run.target_element,
+                                      held.master.as<float>() + run.target_element + run.elements,
+                                      source.master.as<float>() + run.source_element);
+          });
+          CAPTURE(held.spec.name, dim, which);
+          CHECK(same);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("another seed draws other weights; gradients can be cleared", "[parameters]") {
+  Arena arena;
+  const auto table = model::parameter_table(small(Family::gpt2));
+  const Parameters a(table, DType::f32, arena);
+  const Parameters b(table, DType::f32, arena);
+  model::initialise(a, 1, {});
+  model::initialise(b, 2, {});
+  CHECK(a.weights().as<float>()[0] != b.weights().as<float>()[0]);
+  std::fill_n(a.gradients().as<float>(), a.gradients().elements(), 1.0F);
+  a.zero_gradients({});
+  CHECK(std::all_of(a.gradients().as<float>(), a.gradients().as<float>() + a.gradients().elements(),
+                    [](float value) { return value == 0.0F; }));
+}

@@ -1,0 +1,309 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The default seams, the order in which a stage calls them, and the proof that the interface is
+/// enough for tensor and sequence parallelism: two ranks (threads of this test) against one.
+#include "small_models.hpp"
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/model/seams.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <algorithm>
+#include <array>
+#include <barrier>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+using Catch::Matchers::WithinRel;
+using fourfold::Box;
+using fourfold::ConstTensorView;
+using fourfold::DType;
+using fourfold::Range;
+using fourfold::Shape;
+using fourfold::TensorView;
+using fourfold::device::StreamRef;
+using fourfold::model::Family;
+using fourfold::model::Gradients;
+using fourfold::model::ModelConfig;
+using fourfold::model::Parameter;
+using fourfold::model::ParameterSpec;
+using fourfold::model::Seams;
+using fourfold::model_test::Model;
+using fourfold::model_test::options_for;
+using fourfold::model_test::OwnedBatch;
+using fourfold::model_test::small;
+
+namespace kernels = fourfold::kernels;
+namespace model = fourfold::model;
+
+namespace {
+
+/// Writes down which unit was announced how.
+class Recorder : public Seams {
+ public:
+  std::vector<std::string> calls;
+
+  void weights_needed(int unit, StreamRef /*stream*/) override {
+    calls.push_back("need " + std::to_string(unit));
+  }
+  void weights_done(int unit, StreamRef /*stream*/) override {
+    calls.push_back("done " + std::to_string(unit));
+  }
+  void gradients_ready(int unit, Gradients state, StreamRef /*stream*/) override {
+    calls.push_back((state == Gradients::complete ? "complete " : "partial ") +
+                    std::to_string(unit));
+  }
+};
+
+/// What two ranks show each other between two barriers.
+struct Meeting {
+  std::barrier<> both{2};
+  std::array<const float*, 2> shown{};
+};
+
+/// Rank `rank` of two on the tensor axis, f32, host memory.
+class TensorPair : public Seams {
+ public:
+  TensorPair(Meeting& meeting, int rank, bool sequence_parallel)
+      : meeting_(meeting), rank_(rank), sequence_parallel_(sequence_parallel) {}
+
+  Range residual_rows(std::int64_t rows) const override {
+    return sequence_parallel_ ? fourfold::even_part(rows, 2, rank_) : Range{0, rows};
+  }
+  bool adds_once() const override { return rank_ == 0; }
+
+  ConstTensorView gather_rows(ConstTensorView x_RD, StreamRef /*stream*/) override {
+    if (!sequence_parallel_) {
+      return x_RD;
+    }
+    const std::int64_t features = x_RD.dim(1);
+    const std::int64_t rows = 2 * x_RD.dim(0) + (uneven_ ? (rank_ == 0 ? -1 : 1) : 0);
+    gathered_.resize(static_cast<std::size_t>(rows * features));
+    meet(x_RD.as<float>());
+    for (int peer = 0; peer < 2; ++peer) {
+      const Range part = fourfold::even_part(rows, 2, peer);
+      std::copy_n(meeting_.shown[static_cast<std::size_t>(peer)], part.count * features,
+                  gathered_.begin() + part.begin * features);
+    }
+    meeting_.both.arrive_and_wait();
+    return {gathered_.data(), Shape{rows, features}};
+  }
+
+  void reduce_rows(TensorView partial_TD, TensorView y_RD, StreamRef /*stream*/) override {
+    meet(partial_TD.as<float>());
+    const std::int64_t features = partial_TD.dim(1);
+    const Range mine = residual_rows(partial_TD.dim(0));
+    std::vector<float> sum(static_cast<std::size_t>(mine.count * features));
+    for (std::size_t i = 0; i < sum.size(); ++i) {
+      const std::size_t element = static_cast<std::size_t>(mine.begin * features) + i;
+      sum[i] = meeting_.shown[0][element] + meeting_.shown[1][element];
+    }
+    meeting_.both.arrive_and_wait();
+    std::copy(sum.begin(), sum.end(), y_RD.as<float>());
+  }
+
+  void cross_entropy(model::VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
+                     TensorView loss_T, std::optional<float> gradient_scale,
+                     StreamRef stream) override {
+    const std::int64_t rows = logits_TV.dim(0);
+    std::vector<float> whole(static_cast<std::size_t>(rows * part.vocabulary));
+    meet(logits_TV.as<float>());
+    for (int peer = 0; peer < 2; ++peer) {
+      const Range columns = fourfold::even_part(part.vocabulary, 2, peer);
+      for (std::int64_t row = 0; row < rows; ++row) {
+        std::copy_n(meeting_.shown[static_cast<std::size_t>(peer)] + row * columns.count,
+                    columns.count, whole.begin() + row * part.vocabulary + columns.begin);
+      }
+    }
+    meeting_.both.arrive_and_wait();
+    const TensorView view(whole.data(), Shape{rows, part.vocabulary});
+    Seams::cross_entropy(part, view, target_T, loss_T, gradient_scale, stream);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::copy_n(whole.begin() + row * part.vocabulary + part.first_column, logits_TV.dim(1),
+                  logits_TV.as<float>() + row * logits_TV.dim(1));
+    }
+  }
+
+  /// For odd numbers of rows: rank 0 holds one more.
+  void set_uneven(bool uneven) { uneven_ = uneven; }
+
+ private:
+  void meet(const float* data) {
+    meeting_.shown[static_cast<std::size_t>(rank_)] = data;
+    meeting_.both.arrive_and_wait();
+  }
+
+  Meeting& meeting_;
+  int rank_;
+  bool sequence_parallel_;
+  bool uneven_ = false;
+  std::vector<float> gathered_;
+};
+
+/// The part of a parameter that rank `rank` of two on the tensor axis holds.
+Box tensor_box(const ModelConfig& config, const ParameterSpec& spec, int rank) {
+  Box box = Box::whole(spec.shape);
+  const auto cut = [&](std::size_t dim, std::int64_t unit) {
+    const Range part = fourfold::even_part(spec.shape[dim] / unit, 2, rank);
+    box.offset[dim] = part.begin * unit;
+    box.extent[dim] = part.count * unit;
+  };
+  const auto named = [&](const char* part) { return spec.name.find(part) != std::string::npos; };
+  if (named(".q_proj.") || named(".k_proj.") || named(".v_proj.")) {
+    cut(0, config.head_dim);
+  } else if (named(".up_proj.") || named(".gate_proj.") || named("lm_head.") ||
+             named("embedding.token.")) {
+    cut(0, 1);
+  } else if (named(".o_proj.weight")) {
+    cut(1, config.head_dim);
+  } else if (named(".down_proj.weight")) {
+    cut(1, 1);
+  }
+  return box;
+}
+
+/// One of the two ranks, with the initial weights of the whole model.
+struct TensorRank {
+  TensorRank(const ModelConfig& config, const Model& whole, Seams& seams, std::int64_t sequences,
+             std::int64_t tokens, int rank)
+      : parameters(model::parameter_table(config), boxes(config, rank), DType::f32, arena),
+        stage(config, model::all_units(config), parameters, seams, arena,
+              options_for(sequences, tokens)) {
+    for (const Parameter& part : parameters) {
+      const Parameter& source = whole.parameters.at(part.spec.name);
+      fourfold::for_each_run(source.box, part.box, part.box, [&](const fourfold::Run& run) {
+        std::copy_n(source.weight.as<float>() + run.source_element, run.elements,
+                    part.weight.as<float>() + run.target_element);
+      });
+    }
+  }
+
+  static std::vector<Box> boxes(const ModelConfig& config, int rank) {
+    std::vector<Box> result;
+    for (const ParameterSpec& spec : model::parameter_table(config)) {
+      result.push_back(tensor_box(config, spec, rank));
+    }
+    return result;
+  }
+
+  fourfold::device::Arena arena;
+  model::Parameters parameters;
+  model::Stage stage;
+};
+
+/// This part of the whole gradient, dense.
+std::vector<float> cut_out(const Parameter& whole, const Box& box) {
+  std::vector<float> part(static_cast<std::size_t>(box.elements()));
+  fourfold::for_each_run(whole.box, box, box, [&](const fourfold::Run& run) {
+    std::copy_n(whole.gradient.as<float>() + run.source_element, run.elements,
+                part.begin() + run.target_element);
+  });
+  return part;
+}
+
+double worst_error(const std::vector<float>& got, const std::vector<float>& expected) {
+  double largest = 0;
+  double difference = 0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
+    difference = std::max(difference, std::abs(static_cast<double>(got[i]) - expected[i]));
+  }
+  return largest > 1e-7 ? difference / largest : difference;  // k_proj.bias of gpt2 is zero
+}
+
+}  // namespace
+
+TEST_CASE("units are announced around their use, gradients in backward order", "[seams]") {
+  const ModelConfig config = small(Family::gpt2);  // tied: the head reads unit 0
+  Recorder seams;
+  Model model(config, model::all_units(config), options_for(1, 4), seams);
+  const OwnedBatch batch(config, 1, 4, 1);
+  model.stage->forward_train(0, batch.view(), 1, {});
+  CHECK(seams.calls == std::vector<std::string>{"need 0", "done 0", "need 1", "done 1", "need 2",
+                                                "done 2", "need 3", "done 3", "need 4", "need 0",
+                                                "done 0", "done 4"});
+  seams.calls.clear();
+  model.stage->backward(0, Gradients::partial, {});
+  CHECK(seams.calls == std::vector<std::string>{"need 4", "need 0", "done 0", "done 4", "partial 4",
+                                                "need 3", "done 3", "partial 3", "need 2", "done 2",
+                                                "partial 2", "need 1", "done 1", "partial 1",
+                                                "partial 0"});
+  seams.calls.clear();
+  model.stage->forward_train(0, batch.view(), 1, {});
+  model.stage->backward(0, Gradients::complete, {});
+  CHECK(std::count(seams.calls.begin(), seams.calls.end(), "complete 0") == 1);
+  CHECK(seams.calls.back() == "complete 0");
+}
+
+TEST_CASE("the default seams hold everything and change nothing", "[seams]") {
+  Seams seams;
+  CHECK(seams.residual_rows(7) == Range{0, 7});
+  CHECK(seams.adds_once());
+  std::vector<float> numbers{1, 2, 3, 4};
+  const TensorView view(numbers.data(), Shape{2, 2});
+  CHECK(seams.gather_rows(view, {}).data() == numbers.data());
+  seams.reduce_rows(view, view, {});
+  CHECK(numbers == std::vector<float>{1, 2, 3, 4});
+}
+
+TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parallelism too",
+          "[seams]") {
+  const Family family = GENERATE(Family::gpt2, Family::llama);
+  const bool sequence_parallel = GENERATE(false, true);
+  const bool tied = GENERATE(false, true);
+  const std::int64_t sequences = GENERATE(1, 2);  // 7 rows: ranks hold 4 and 3
+  constexpr std::int64_t tokens = 7;
+  const ModelConfig config = small(family, 0.2, tied);
+  const OwnedBatch batch(config, sequences, tokens, 1);
+  Seams alone;
+  Model whole(config, model::all_units(config), options_for(sequences, tokens), alone);
+  whole.stage->forward_train(0, batch.view(), 0.1F, {});
+  whole.stage->backward(0, Gradients::complete, {});
+
+  Meeting meeting;
+  std::array<std::optional<TensorRank>, 2> ranks;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      TensorPair seams(meeting, rank, sequence_parallel);
+      seams.set_uneven(sequences * tokens % 2 == 1);
+      auto& mine = ranks[static_cast<std::size_t>(rank)];
+      mine.emplace(config, whole, seams, sequences, tokens, rank);
+      mine->stage.forward_train(0, batch.view(), 0.1F, {});
+      mine->stage.backward(0, Gradients::complete, {});
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+
+  for (int rank = 0; rank < 2; ++rank) {
+    const TensorRank& mine = *ranks[static_cast<std::size_t>(rank)];
+    for (std::int64_t row = 0; row < sequences * tokens; ++row) {
+      CHECK_THAT(mine.stage.loss(0).as<float>()[row],
+                 WithinRel(whole.stage->loss(0).as<float>()[row], 1e-5F));
+    }
+    for (const Parameter& part : mine.parameters) {
+      CAPTURE(part.spec.name, rank);
+      std::vector<float> got(part.gradient.as<float>(),
+                             part.gradient.as<float>() + part.flat.count);
+      if (sequence_parallel && part.spec.name.find("norm") != std::string::npos) {
+        // Each rank saw its rows only: the two shares add up.
+        const auto* other = ranks[static_cast<std::size_t>(1 - rank)]
+                                ->parameters.at(part.spec.name)
+                                .gradient.as<float>();
+        std::transform(got.begin(), got.end(), other, got.begin(), std::plus<>());
+      }
+      CHECK(worst_error(got, cut_out(whole.parameters.at(part.spec.name), part.box)) < 1e-4);
+    }
+  }
+}
