@@ -15,22 +15,22 @@
 namespace fourfold::comm {
 namespace {
 
-/// Marks a transfer as ended. It may be gone as soon as its owner sees that, so the bell is taken
-/// before.
-void finish(Transfer& transfer) {
-  Bell* const bell = transfer.bell;
-  transfer.state.store(Transfer::State::done, std::memory_order_release);
-  bell->ring();
-}
-
 class ThreadBatch : public TransferBatch {
  public:
   ThreadBatch(std::shared_ptr<ThreadChannel> channel, int rank, Bell& bell)
-      : channel_(std::move(channel)), rank_(rank), bell_(bell) {}
+      : channel_(std::move(channel)), rank_(rank) {
+    countdown_.bell = &bell;
+  }
 
   ~ThreadBatch() override {
     for (Posted& posted : posted_) {
-      posted.mailbox->withdraw(posted.transfer);
+      if (posted.mailbox->withdraw(posted.transfer)) {
+        --countdown_.left;
+      }
+    }
+    // What is left is being copied by others: a matter of microseconds.
+    while (countdown_.left.load(std::memory_order_acquire) > 0) {
+      std::this_thread::yield();
     }
   }
 
@@ -48,13 +48,11 @@ class ThreadBatch : public TransferBatch {
   }
 
   bool done() override {
-    const bool all = std::all_of(posted_.begin(), posted_.end(), [](const Posted& posted) {
-      return posted.transfer.state.load(std::memory_order_acquire) == Transfer::State::done;
-    });
-    if (all) {
-      posted_.clear();
+    if (countdown_.left.load(std::memory_order_acquire) > 0) {
+      return false;
     }
-    return all;
+    posted_.clear();
+    return true;
   }
 
  private:
@@ -64,18 +62,19 @@ class ThreadBatch : public TransferBatch {
   };
 
   Posted& next(std::size_t bytes, int tag, int sender, Mailbox& mailbox) {
+    ++countdown_.left;
     Posted& posted = posted_.emplace_back();
     posted.transfer.bytes = bytes;
     posted.transfer.tag = tag;
     posted.transfer.sender = sender;
-    posted.transfer.bell = &bell_;
+    posted.transfer.countdown = &countdown_;
     posted.mailbox = &mailbox;
     return posted;
   }
 
   std::shared_ptr<ThreadChannel> channel_;
   int rank_;
-  Bell& bell_;
+  Countdown countdown_;
   std::deque<Posted> posted_;  // stable addresses
 };
 
@@ -99,50 +98,55 @@ void Bell::wait(std::uint64_t seen) {
   rung_.wait(lock, [this, seen] { return rings_ != seen; });
 }
 
+void Countdown::finish_one() {
+  Bell* const ring_at_last = bell;
+  if (left.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    ring_at_last->ring();
+  }
+}
+
 void Mailbox::post(Transfer& transfer) {
   Queue& own = transfer.is_send ? sends_ : recvs_;
   Queue& partners = transfer.is_send ? recvs_ : sends_;
+  const std::pair key(transfer.sender, transfer.tag);
   Transfer* partner = nullptr;
   {
     const std::scoped_lock lock(mutex_);
-    const auto found = std::find_if(partners.begin(), partners.end(), [&](const Transfer* other) {
-      return other->sender == transfer.sender && other->tag == transfer.tag;
-    });
-    if (found == partners.end()) {
-      own.push_back(&transfer);
+    const auto oldest = partners.lower_bound(key);
+    if (oldest == partners.end() || oldest->first != key) {
+      own.emplace(key, &transfer);
       return;
     }
-    partner = *found;
-    partners.erase(found);
-    partner->state = Transfer::State::copying;
+    partner = oldest->second;
+    partners.erase(oldest);
   }
   const Transfer& send = transfer.is_send ? transfer : *partner;
   const Transfer& recv = transfer.is_send ? *partner : transfer;
-  const bool fits = send.bytes == recv.bytes;
-  if (fits && send.bytes > 0) {
-    std::memcpy(recv.target, send.source, send.bytes);
-  }
   const std::size_t sent = send.bytes;
   const std::size_t expected = recv.bytes;
-  transfer.state = Transfer::State::done;
-  finish(*partner);
-  if (!fits) {
+  if (sent == expected && sent > 0) {
+    std::memcpy(recv.target, send.source, sent);
+  }
+  partner->countdown->finish_one();
+  transfer.countdown->finish_one();
+  if (sent != expected) {
     throw Error(ExitCode::internal,
                 fmt::format("rank {} sent {} bytes where {} were expected (a bug of fourfold)",
                             transfer.sender, sent, expected));
   }
 }
 
-void Mailbox::withdraw(Transfer& transfer) {
-  {
-    const std::scoped_lock lock(mutex_);
-    sends_.remove(&transfer);
-    recvs_.remove(&transfer);
+bool Mailbox::withdraw(const Transfer& transfer) {
+  const std::scoped_lock lock(mutex_);
+  Queue& own = transfer.is_send ? sends_ : recvs_;
+  const auto [first, last] = own.equal_range({transfer.sender, transfer.tag});
+  const auto found =
+      std::find_if(first, last, [&](const auto& entry) { return entry.second == &transfer; });
+  if (found == last) {
+    return false;
   }
-  // Whoever is copying holds no lock; it is a matter of microseconds.
-  while (transfer.state.load(std::memory_order_acquire) == Transfer::State::copying) {
-    std::this_thread::yield();
-  }
+  own.erase(found);
+  return true;
 }
 
 void ThreadProgress::pause(std::uint64_t seen, const std::string& what) {

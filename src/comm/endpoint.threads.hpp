@@ -7,13 +7,13 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace fourfold::comm {
@@ -32,17 +32,24 @@ class Bell {
   std::uint64_t rings_ = 0;
 };
 
-/// One message that was posted and may not have met its partner.
+/// The transfers of one batch that have not ended.
+struct Countdown {
+  std::atomic<int> left = 0;
+  Bell* bell = nullptr;  ///< of the rank that posted them; rung by the last
+
+  /// After this the countdown may be gone: whoever waits for zero destroys it.
+  void finish_one();
+};
+
+/// One message that was posted.
 struct Transfer {
-  enum class State : std::uint8_t { posted, copying, done };
   bool is_send = false;
   const void* source = nullptr;  ///< of a send
   void* target = nullptr;        ///< of a recv
   std::size_t bytes = 0;
   int sender = 0;  ///< rank within the group
   int tag = 0;
-  Bell* bell = nullptr;  ///< of the rank that posted it
-  std::atomic<State> state = State::posted;
+  Countdown* countdown = nullptr;
 };
 
 /// Messages on their way to one rank of one group.
@@ -51,11 +58,13 @@ class Mailbox {
   /// Meets the first partner of equal sender and tag, or waits in the box for it. The one who comes
   /// second copies.
   void post(Transfer& transfer);
-  /// Takes back a transfer whose owner gives up; waits while it is being copied.
-  void withdraw(Transfer& transfer);
+  /// Takes back a transfer whose owner gives up. Returns whether it was still waiting; else a
+  /// partner has it, and the countdown tells when it is done.
+  bool withdraw(const Transfer& transfer);
 
  private:
-  using Queue = std::list<Transfer*>;
+  /// By sender and tag; equal ones in the order of posting.
+  using Queue = std::multimap<std::pair<int, int>, Transfer*>;
   std::mutex mutex_;
   Queue sends_;
   Queue recvs_;

@@ -48,8 +48,10 @@ void GradientBuckets::next_ready(device::StreamRef stream) {
   }
   while (started_ < buckets_.size() && buckets_[started_].ready_after <= ready_) {
     const Range& part = buckets_[started_].elements;
+    produced_.record(stream);
+    produced_.wait(communication_);
     in_flight_.push_back(communicator_->all_reduce(gradients_.rows(part.begin, part.count),
-                                                   comm::ReduceOp::sum, stream));
+                                                   comm::ReduceOp::sum, communication_));
     ++started_;
   }
 }

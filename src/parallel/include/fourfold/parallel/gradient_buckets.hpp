@@ -20,7 +20,9 @@ namespace fourfold::parallel {
 /// The gradient memory is cut into ranges, one per unit, in the order the backward pass finishes
 /// them. Neighbours in memory that finish one after another share a bucket until it holds
 /// bucket_bytes; a range larger than that is cut into several buckets. The all_reduce of a bucket
-/// starts as soon as all of it is ready, in place: nothing is copied.
+/// starts as soon as all of it is ready, in place: nothing is copied. It runs on a stream of its
+/// own, so that on a device the backward pass goes on beside it. The size of the buckets changes no
+/// bits.
 class GradientBuckets {
  public:
   /// @param communicator    borrowed
@@ -51,6 +53,8 @@ class GradientBuckets {
 
   comm::Communicator* communicator_;
   TensorView gradients_;
+  device::Stream communication_;
+  device::Event produced_;
   std::size_t ranges_;
   std::vector<Bucket> buckets_;
   std::vector<comm::Work> in_flight_;
