@@ -42,8 +42,8 @@ class Fourfold(CMakePackage):
         depends_on("python@3.9:", when="+tests")
     variant("tests", default=False, description="Build the test suite, too")
 
-    conflicts("%gcc@:11", msg="fourfold is written in C++20 as GCC 12 and Clang 14 know it")
-    conflicts("%clang@:13", msg="fourfold is written in C++20 as GCC 12 and Clang 14 know it")
+    conflicts("%gcc@:11", msg="fourfold is written in C++20 as GCC 12 and Clang 16 know it")
+    conflicts("%clang@:15", msg="fourfold is written in C++20 as GCC 12 and Clang 16 know it")
 
     sanity_check_is_file = ["bin/fourfold", "libexec/fourfold/fourfold-version"]
 
