@@ -48,9 +48,11 @@ class BpeTokenizer final : public Tokenizer {
     for (const SplitStep& step : steps_) {
       auto& expression = expressions_.emplace_back();
       if (step.kind != SplitStep::Kind::prefix_space) {
-        expression.emplace(step.pattern, step.kind == SplitStep::Kind::literal
-                                             ? SplitExpression::Kind::literal
-                                             : SplitExpression::Kind::expression);
+        expression.emplace(step.pattern,
+                           step.kind == SplitStep::Kind::literal
+                               ? SplitExpression::Kind::literal
+                               : SplitExpression::Kind::expression,
+                           description.file.string());
       }
     }
   }

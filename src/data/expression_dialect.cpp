@@ -46,7 +46,7 @@ std::string other_ranges() {
 
 class Translator {
  public:
-  explicit Translator(std::string_view from) : from_(from) {}
+  Translator(std::string_view from, std::string_view source) : from_(from), source_(source) {}
 
   std::string result() {
     while (at_ < from_.size()) {
@@ -65,10 +65,10 @@ class Translator {
   [[noreturn]] void refuse(std::string_view construct) const {
     throw UserError(
         ExitCode::config,
-        fmt::format("the splitting expression '{}' uses {} (not supported: it could split "
+        fmt::format("{}: the splitting expression '{}' uses {} (not supported: it could split "
                     "differently here than in the tokenizers library); use a tokenizer "
                     "of the GPT-2 or Llama-3 kind",
-                    from_, construct));
+                    source_, from_, construct));
   }
 
   bool follows(std::string_view text) const { return from_.substr(at_).starts_with(text); }
@@ -190,6 +190,7 @@ class Translator {
   }
 
   std::string_view from_;
+  std::string_view source_;
   std::string to_;
   std::size_t at_ = 0;
   bool inside_class_ = false;
@@ -197,8 +198,8 @@ class Translator {
 
 }  // namespace
 
-std::string to_pcre2(std::string_view expression) {
-  return Translator(expression).result();
+std::string to_pcre2(std::string_view expression, std::string_view source) {
+  return Translator(expression, source).result();
 }
 
 }  // namespace fourfold::data::detail

@@ -43,12 +43,15 @@ struct SplitExpression::Compiled {
   std::unique_ptr<pcre2_match_context, Free> context;
   std::unique_ptr<pcre2_jit_stack, Free> stack;
   std::string pattern;
+  std::string source;
 };
 
-SplitExpression::SplitExpression(std::string_view pattern, Kind kind)
+SplitExpression::SplitExpression(std::string_view pattern, Kind kind, std::string_view source)
     : compiled_(std::make_unique<Compiled>()) {
   compiled_->pattern = pattern;
-  const std::string translated = kind == Kind::literal ? std::string(pattern) : to_pcre2(pattern);
+  compiled_->source = source;
+  const std::string translated =
+      kind == Kind::literal ? std::string(pattern) : to_pcre2(pattern, source);
   const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   const std::uint32_t options = PCRE2_UTF | (kind == Kind::literal ? PCRE2_LITERAL : PCRE2_UCP);
@@ -57,18 +60,20 @@ SplitExpression::SplitExpression(std::string_view pattern, Kind kind)
   compiled_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
                                       translated.size(), options, &error, &offset, context.get()));
   if (!compiled_->code) {
-    throw UserError(ExitCode::config,
-                    fmt::format("the splitting expression '{}' cannot be compiled ({}); mend the "
-                                "tokenizer file",
-                                pattern, reason_of(error)));
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{}: the splitting expression '{}' cannot be compiled ({}); mend the "
+                    "tokenizer file",
+                    source, pattern, reason_of(error)));
   }
   std::uint32_t matches_nothing = 0;
   pcre2_pattern_info(compiled_->code.get(), PCRE2_INFO_MATCHEMPTY, &matches_nothing);
   if (matches_nothing != 0) {
-    throw UserError(ExitCode::config,
-                    fmt::format("the splitting expression '{}' can match an empty text (so it does "
-                                "not say where to split); mend the tokenizer file",
-                                pattern));
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{}: the splitting expression '{}' can match an empty text (so it does "
+                    "not say where to split); mend the tokenizer file",
+                    source, pattern));
   }
   // Where just-in-time compilation is not to be had, pcre2_match interprets: slower, same matches.
   pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE);
@@ -94,10 +99,10 @@ std::optional<SplitExpression::Match> SplitExpression::find(std::string_view tex
   if (outcome < 0) {
     throw UserError(
         ExitCode::config,
-        fmt::format(
-            "the splitting expression '{}' fails at byte {} of a text of {} bytes ({}); split the "
-            "text into smaller documents, or use another tokenizer",
-            compiled_->pattern, from, text.size(), reason_of(outcome)));
+        fmt::format("{}: the splitting expression '{}' fails at byte {} of a text of {} bytes "
+                    "({}); split the "
+                    "text into smaller documents, or use another tokenizer",
+                    compiled_->source, compiled_->pattern, from, text.size(), reason_of(outcome)));
   }
   const std::size_t* offsets = pcre2_get_ovector_pointer(compiled_->match.get());
   return Match{offsets[0], offsets[1]};

@@ -14,8 +14,9 @@ namespace fourfold::data::detail {
 /// library) into one that means the same to PCRE2 under UTF | UCP: \s becomes Unicode's White_Space
 /// spelled out (PCRE2's has U+180E in it), \d becomes \p{Nd}, script names are made exact. What the
 /// two read differently or only one knows is refused.
+/// @param source  the file it comes from, for messages
 /// @throws UserError (config) naming the construct
-std::string to_pcre2(std::string_view expression);
+std::string to_pcre2(std::string_view expression, std::string_view source);
 
 /// A compiled splitting expression (PCRE2, just-in-time compiled where the platform can).
 /// Move-only; one thread.
@@ -23,9 +24,10 @@ class SplitExpression {
  public:
   enum class Kind { expression, literal };
 
+  /// @param source  the file it comes from, for messages
   /// @throws UserError (config) when it cannot be compiled, is outside what to_pcre2 knows, or can
   /// match nothing
-  SplitExpression(std::string_view pattern, Kind kind);
+  SplitExpression(std::string_view pattern, Kind kind, std::string_view source);
   SplitExpression(SplitExpression&&) noexcept;
   SplitExpression& operator=(SplitExpression&&) noexcept;
   ~SplitExpression();

@@ -18,15 +18,15 @@ struct PrepareOptions {
   /// Text files in the order they are to be read. `*.jsonl` files hold one JSON object per line,
   /// whose "text" is one document; of others each is one document, or several with
   /// `document_separator`.
-  std::vector<std::filesystem::path> inputs;
+  std::vector<std::filesystem::path> inputs = {};
   /// Output is PREFIX.bin, .idx and .json; with a validation part PREFIX_train.* and PREFIX_val.*.
-  std::filesystem::path output_prefix;
+  std::filesystem::path output_prefix = {};
   /// How the user named the tokenizer; recorded, files as absolute paths.
-  std::string tokenizer_name;
+  std::string tokenizer_name = "byte";
   /// Put the tokenizer's end-of-text token behind every document.
   bool append_end_of_text = false;
   /// Not empty. Taken out of the text.
-  std::optional<std::string> document_separator;
+  std::optional<std::string> document_separator = std::nullopt;
   /// Part of every input file, at its end, that is held back: the documents that begin in the last
   /// fraction of its bytes. A file that is a single document is cut after the first line end in
   /// that fraction. In [0, 1).

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# fourfold data as users call it, and its tokens on the quickstart's text. Usage: data_program.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+fourfold=$1/bin/fourfold
+golden=$SOURCE_DIR/tests/golden
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$output" "$errors"' EXIT
+cd "$work" || exit 1
+
+expect_exit 0 "$fourfold" data --help
+expect_stdout prepare
+expect_exit 0 "$fourfold" data prepare --help
+expect_stdout "--validation-fraction"
+expect_stdout "EXIT CODES"
+expect_exit 64 "$fourfold" data
+expect_exit 64 "$fourfold" data prepare
+expect_exit 64 "$fourfold" data prepare --output x --validation-fraction 1.5 a.txt
+expect_exit 64 "$fourfold" data prepare --output x --document-separator '\q' "$golden/tokenizers/nasty.txt"
+expect_stderr "only \\n, \\t"
+
+# Prepare, look, and prepare again over the old files.
+printf 'one\n--\ntwo\n--\nthree\n' >a.txt
+for _ in 1 2; do
+  expect_exit 0 "$fourfold" data prepare --output out --append-eot --document-separator '--\n' --vocab-check a.txt
+  expect_stdout "out.bin: 17 tokens in 3 documents, read again and found right"
+done
+expect test "$(ls)" = $'a.txt\nout.bin\nout.idx\nout.json'
+expect_exit 0 "$fourfold" data info out.bin --show 5
+expect_stdout "Megatron .bin/.idx, u16"
+expect_stdout "17, from 10 to 256"
+expect_stdout "111 110 101 10 256"
+expect_exit 0 "$fourfold" data info 'out*' --json --show 4
+expect python3 -c 'import json, sys
+(facts,) = json.load(open(sys.argv[1]))
+assert (facts["tokens"], facts["documents"], facts["largest_token"], facts["first_text"]) == (17, 3, 256, "one\n")' "$output"
+
+# Bad input: one message, the right code, nothing left behind.
+expect_exit 78 "$fourfold" data prepare --output bad missing.txt
+expect_stderr "missing.txt: cannot be opened"
+expect_stderr_lines 1
+: >empty.txt
+expect_exit 65 "$fourfold" data prepare --output bad a.txt empty.txt
+expect_exit 73 "$fourfold" data prepare --output nowhere/bad a.txt
+expect_exit 78 "$fourfold" data prepare --output bad --tokenizer byet a.txt
+expect_exit 73 "$fourfold" data prepare --output /dev/full/x a.txt
+expect test -z "$(ls bad* 2>/dev/null)"
+head -c 33 out.bin >cut.bin && cp out.idx cut.idx
+expect_exit 65 "$fourfold" data info cut.bin
+expect_stderr "cut.bin: byte 33: ends inside a token"
+expect_exit 78 "$fourfold" data info missing.bin
+
+# Where the quickstart's text can be had without installing anything, its tokens are those of the tokenizers library.
+if ! command -v bible >/dev/null; then
+  echo "not compared on the quickstart's text: the program 'bible' is not installed"
+else
+  "$SOURCE_DIR/scripts/quickstart-text" text.txt
+  for tokenizer in gpt2/vocab.json llama3.json gpt4o.json prefix_space.json words.json; do
+    expect_exit 0 "$fourfold" data prepare --output text --tokenizer "$golden/tokenizers/$tokenizer" text.txt
+    expect python3 "$golden/check_text_tokens.py" text.bin "${tokenizer%%[./]*}"
+  done
+fi
+expectations_met

@@ -1,0 +1,197 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/data/prepare.hpp>
+#include <fourfold/data/token_record.hpp>
+#include <fourfold/io/token_file.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using fourfold::ExitCode;
+using fourfold::data::PreparedPart;
+using fourfold::data::PrepareOptions;
+using fourfold::data::PrepareProgress;
+using fourfold::harness::ScratchFolder;
+
+namespace {
+
+std::vector<PreparedPart> prepare(const PrepareOptions& options,
+                                  std::vector<PrepareProgress>* seen = nullptr) {
+  const auto tokenizer = fourfold::data::open_tokenizer(options.tokenizer_name);
+  return fourfold::data::prepare(*tokenizer, options, [&](const PrepareProgress& progress) {
+    if (seen != nullptr) {
+      seen->push_back(progress);
+    }
+  });
+}
+
+/// The documents of a token file, decoded; end-of-text shown as "$".
+std::vector<std::string> documents_of(const std::filesystem::path& bin) {
+  const fourfold::io::TokenFile file(bin);
+  file.verify_index();
+  std::vector<std::string> documents;
+  for (std::int64_t i = 0; i < file.documents(); ++i) {
+    const auto range = file.document(i);
+    std::vector<std::int32_t> ids(static_cast<std::size_t>(range.count));
+    file.read(range.begin, ids);
+    std::string& text = documents.emplace_back();
+    for (const std::int32_t id : ids) {
+      text.push_back(id == 256 ? '$' : static_cast<char>(id));
+    }
+  }
+  return documents;
+}
+
+std::string error_of(ExitCode code, const PrepareOptions& options) {
+  try {
+    prepare(options);
+  } catch (const fourfold::UserError& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "";
+}
+
+std::ptrdiff_t files_in(const ScratchFolder& folder) {
+  return std::distance(std::filesystem::directory_iterator(folder.path()),
+                       std::filesystem::directory_iterator());
+}
+
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("files become documents, in order, with their record", "[prepare]") {
+  const ScratchFolder folder;
+  PrepareOptions options{.inputs = {folder.write("b.txt", "second"), folder.write("a.txt", "a\0b"),
+                                    folder.write("c.txt", "x")},
+                         .output_prefix = folder / "out",
+                         .tokenizer_name = "byte"};
+  options.append_end_of_text = true;
+  std::vector<PrepareProgress> seen;
+  const auto parts = prepare(options, &seen);
+  REQUIRE(parts.size() == 1);
+  CHECK(parts[0].bin == folder / "out.bin");
+  CHECK(parts[0].documents == 3);
+  CHECK(parts[0].tokens == 11);
+  CHECK(documents_of(folder / "out") == Texts{"second$", "a$", "x$"});
+  fourfold::data::check_part(parts[0], 257);
+  CHECK_THROWS_AS(fourfold::data::check_part(parts[0], 256), fourfold::UserError);
+  REQUIRE(seen.size() == 3);
+  CHECK(seen.back().done_bytes == 8);
+  CHECK(seen.back().total_bytes == 8);
+  CHECK(seen.back().tokens == 11);
+  const auto record = fourfold::data::read_token_record(folder / "out.bin");
+  REQUIRE(record);
+  CHECK(record->tokenizer == "byte");
+  CHECK(record->vocab_size == 257);
+  CHECK(record->end_of_text == 256);
+  CHECK(record->end_of_text_appended);
+  CHECK(record->tokens == 11);
+  CHECK(record->documents == 3);
+  CHECK(record->inputs.size() == 3);
+}
+
+TEST_CASE("separators are taken out and empty documents left out", "[prepare]") {
+  const ScratchFolder folder;
+  const PrepareOptions options{.inputs = {folder.write("a.txt", "==one====two==\n==")},
+                               .output_prefix = folder / "out",
+                               .tokenizer_name = "byte",
+                               .document_separator = "=="};
+  prepare(options);
+  CHECK(documents_of(folder / "out") == Texts{"one", "two", "\n"});
+}
+
+TEST_CASE("every line of a .jsonl file is a document", "[prepare]") {
+  const ScratchFolder folder;
+  PrepareOptions options{.output_prefix = folder / "out", .tokenizer_name = "byte"};
+  options.inputs = {folder.write("a.jsonl",
+                                 "{\"text\": \"one\\ntwo\", \"id\": 1}\r\n\n  \n{\"text\": "
+                                 "\"\"}\n{\"id\": 2, \"text\": \"\\u00e9\"}")};
+  prepare(options);
+  CHECK(documents_of(folder / "out") == Texts{"one\ntwo", "\xC3\xA9"});
+  for (const std::string line :
+       {"{\"text\": 5}", "[]", "{\"txt\": \"x\"}", "{\"text\": \"x\"", "text"}) {
+    options.inputs = {folder.write("bad.jsonl", "{\"text\": \"good\"}\n" + line + "\n")};
+    CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("bad.jsonl: line 2: "));
+  }
+}
+
+TEST_CASE("the last part of every input is held back", "[prepare]") {
+  const ScratchFolder folder;
+  PrepareOptions options{
+      .output_prefix = folder / "out", .tokenizer_name = "byte", .validation_fraction = 0.25};
+  // A single document is cut after the first line end in its last quarter, here at byte 30 of 40 or
+  // later.
+  options.inputs = {
+      folder.write("a.txt", "0123456789\n0123456789\n0123456789\n012345"),
+      folder.write("b.jsonl",
+                   "{\"text\": \"p\"}\n{\"text\": \"q\"}\n{\"text\": \"r\"}\n{\"text\": \"s\"}\n")};
+  const auto parts = prepare(options);
+  REQUIRE(parts.size() == 2);
+  CHECK(parts[0].bin == folder / "out_train.bin");
+  CHECK(parts[1].bin == folder / "out_val.bin");
+  CHECK(documents_of(parts[0].bin) == Texts{"0123456789\n0123456789\n0123456789\n", "p", "q", "r"});
+  CHECK(documents_of(parts[1].bin) == Texts{"012345", "s"});
+  CHECK(fourfold::data::read_token_record(parts[1].bin)->tokens == 7);
+}
+
+TEST_CASE("what cannot be prepared leaves nothing behind", "[prepare]") {
+  const ScratchFolder folder;
+  const auto good = folder.write("good.txt", "text without line end");
+  PrepareOptions options{.inputs = {good, folder / "missing.txt"},
+                         .output_prefix = folder / "out",
+                         .tokenizer_name = "byte"};
+  CHECK_THAT(error_of(ExitCode::config, options),
+             ContainsSubstring("missing.txt: cannot be opened"));
+  options.inputs = {good, folder.write("empty.txt", "")};
+  CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("empty.txt: is empty"));
+  options.inputs = {good};
+  options.validation_fraction = 0.1;
+  CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("out_val.bin would be empty"));
+  options.validation_fraction = 0;
+  options.document_separator = "text without line end";
+  CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("out.bin would be empty"));
+  options.document_separator = std::nullopt;
+  options.output_prefix = folder / "nowhere/out";
+  CHECK_THAT(error_of(ExitCode::cannot_write, options),
+             ContainsSubstring("nowhere/out.bin: cannot be written"));
+  CHECK(files_in(folder) == 2);
+}
+
+TEST_CASE("end-of-text needs a tokenizer that has one", "[prepare]") {
+  const ScratchFolder folder;
+  std::string json = fourfold::harness::read_bytes(FOURFOLD_GOLDEN_DIR "/tokenizers/llama3.json");
+  json.replace(json.find("<|endoftext|>"), 13, "<|elsewhere|>");
+  PrepareOptions options{.inputs = {folder.write("a.txt", "x")},
+                         .output_prefix = folder / "out",
+                         .append_end_of_text = true};
+  options.tokenizer_name = folder.write("tokenizer.json", json).string();
+  CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("has no end-of-text token"));
+}
+
+TEST_CASE("a record comes back as it was written, and damage is named", "[token_record]") {
+  const ScratchFolder folder;
+  CHECK_FALSE(fourfold::data::read_token_record(folder / "x.bin"));
+  const fourfold::data::TokenRecord record{.tokenizer = "/t/tokenizer.json",
+                                           .tokenizer_description = "a \"tokenizer\"",
+                                           .vocab_size = 7,
+                                           .end_of_text = std::nullopt,
+                                           .end_of_text_appended = false,
+                                           .tokens = 5'000'000'000,
+                                           .documents = 3,
+                                           .inputs = {"a", "b"}};
+  folder.write("x.json", fourfold::data::to_json(record));
+  CHECK(fourfold::data::read_token_record(folder / "x.bin") == record);
+  for (const std::string text : {"", "{", "[]", "{}", "{\"tokenizer\": 1}"}) {
+    folder.write("x.json", text);
+    CHECK_THROWS_AS(fourfold::data::read_token_record(folder / "x.bin"), fourfold::UserError);
+  }
+}
