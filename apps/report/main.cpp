@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/program/command_line.hpp>
+#include <fourfold/program/run.hpp>
+#include <fourfold/train/report.hpp>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace {
+
+using fourfold::ExitCode;
+
+/// Where the report goes when nobody says: one run keeps its own, several are compared in the
+/// current directory.
+std::filesystem::path usual_output(const std::vector<std::string>& run_dirs) {
+  return run_dirs.size() == 1 ? std::filesystem::path(run_dirs.front()) / "report.html"
+                              : std::filesystem::path("comparison.html");
+}
+
+ExitCode make_report(const std::vector<std::string>& run_dirs, const std::string& output) {
+  std::vector<fourfold::train::ReportedRun> runs;
+  for (const std::string& run_dir : run_dirs) {
+    runs.push_back(fourfold::train::load_reported_run(run_dir));
+  }
+  const std::filesystem::path file =
+      output.empty() ? usual_output(run_dirs) : std::filesystem::path(output);
+  fourfold::train::write_report(file, runs);
+  fmt::print("{}\n", file.string());
+  return ExitCode::finished;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App command{
+      "Makes the report of a run from its directory (log.dir of the run file): loss, learning "
+      "rate, gradient norm, "
+      "tokens/s and step times as one HTML file that opens without a network. Several directories "
+      "are laid over each "
+      "other, with the differences of their configurations. Runs that still go on can be looked at "
+      "too.",
+      "fourfold report"};
+  std::vector<std::string> run_dirs;
+  std::string output;
+  command.add_option("DIR", run_dirs, "Directory of a run: it holds metrics.jsonl")->required();
+  command.add_option(
+      "-o,--output", output,
+      "File to write. Default: DIR/report.html, or comparison.html here for several");
+  command.footer(
+      "\nEXAMPLES\n"
+      "  fourfold report runs/gpt2                  write runs/gpt2/report.html\n"
+      "  fourfold report runs/a runs/b -o ab.html   compare two runs\n"
+      "\nEXIT CODES\n" +
+      fourfold::program::exit_codes_table({ExitCode::config, ExitCode::cannot_write}));
+  return fourfold::program::run("fourfold report", [&] {
+    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+      return *end;
+    }
+    return make_report(run_dirs, output);
+  });
+}
