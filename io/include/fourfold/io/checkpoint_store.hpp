@@ -45,7 +45,8 @@ struct CheckpointScalars {
   std::int64_t integer(std::string_view name) const;
   double real(std::string_view name) const;
   const std::string& text(std::string_view name) const;
-  friend bool operator==(const CheckpointScalars&, const CheckpointScalars&) = default;
+  /// Compares bits: a NaN equals itself.
+  friend bool operator==(const CheckpointScalars& a, const CheckpointScalars& b) noexcept;
 };
 
 /// What this rank holds of one tensor: one of the layout's boxes of which it is a holder, dense, in
@@ -78,6 +79,7 @@ struct StoredTensor {
   DType dtype = DType::f32;
   Shape shape;
   Digest digest;
+  friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
 };
 
 struct CheckpointContents;

@@ -1,0 +1,190 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "agreement.hpp"
+#include "checkpoint_contents.hpp"
+#include "checkpoint_read.hpp"
+#include "payload_writer.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace fourfold::io {
+namespace {
+
+/// A rank names at most this much damage; one line is enough to refuse a checkpoint.
+constexpr std::size_t most_lines = 20;
+
+/// One read: the part of a stored extent that lies in a wanted box.
+struct Read {
+  const StoredExtent* extent = nullptr;
+  const WantedBox* wanted = nullptr;
+  Box part;
+};
+
+/// All reads of this rank, in the order in which the bytes lie on disk.
+std::vector<Read> plan_reads(const Checkpoint& checkpoint, std::span<const WantedBox> wanted) {
+  const CheckpointContents& contents = checkpoint.contents();
+  std::vector<Read> reads;
+  for (const WantedBox& box : wanted) {
+    const auto tensor =
+        static_cast<std::size_t>(checkpoint.find(box.id) - contents.index.tensors.data());
+    for (std::size_t i = contents.first_extent[tensor]; i < contents.first_extent[tensor + 1];
+         ++i) {
+      const StoredExtent& extent = contents.index.extents[i];
+      if (const auto part = box.box.empty() ? std::nullopt : intersect(extent.box, box.box)) {
+        reads.push_back({&extent, &box, *part});
+      }
+    }
+  }
+  std::sort(reads.begin(), reads.end(), [](const Read& a, const Read& b) {
+    return a.extent->file != b.extent->file ? a.extent->file < b.extent->file
+                                            : a.extent->byte_offset < b.extent->byte_offset;
+  });
+  return reads;
+}
+
+void check_digests(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
+                   std::vector<std::string>& damage) {
+  for (const WantedBox& box : wanted) {
+    const StoredTensor& tensor = *checkpoint.find(box.id);
+    if (box.box == Box::whole(tensor.shape) && damage.size() < most_lines &&
+        digest_of_box(tensor.shape, box.box, box.data) != tensor.digest) {
+      damage.push_back(
+          fmt::format("tensor {} has another digest than the manifest says", tensor.id.str()));
+    }
+  }
+}
+
+/// All ranks learn all lines; rank by rank, and no line twice.
+std::vector<std::string> gather_lines(const std::vector<std::string>& mine,
+                                      comm::Communicator& communicator) {
+  const auto count = static_cast<std::int64_t>(mine.size());
+  if (comm::all_reduce_scalar(communicator, count, comm::ReduceOp::max) == 0) {
+    return {};
+  }
+  std::vector<std::string> lines;
+  const auto add = [&](std::string_view line) {
+    if (!line.empty() && std::find(lines.begin(), lines.end(), line) == lines.end()) {
+      lines.emplace_back(line);
+    }
+  };
+  for (const std::string& text :
+       comm::all_gather_text(communicator, fmt::format("{}", fmt::join(mine, "\n")))) {
+    std::string_view rest = text;
+    for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
+      add(rest.substr(0, end));
+      rest.remove_prefix(end + 1);
+    }
+    add(rest);
+  }
+  return lines;
+}
+
+/// Reads one payload file whole, each byte once.
+Defect file_damage(const CheckpointContents& contents, std::size_t file, ExtentReader& reader,
+                   std::vector<std::string>& damage) {
+  const ManifestFile& expected = contents.manifest.files[file];
+  const CrcTable& table = contents.index.tables[file];
+  std::vector<FileRegion> regions{{table.byte_offset, table.chunks * 4, expected.table_crc32c}};
+  bool extents_are_good = true;
+  for (const StoredExtent& extent : contents.index.extents) {
+    if (extent.file != file) {
+      continue;
+    }
+    regions.push_back({extent.byte_offset, extent.bytes, 0});
+    if (Defect defect = reader.check(extent, regions.back().crc32c)) {
+      extents_are_good = false;
+      damage.push_back(std::move(*defect));
+    }
+  }
+  if (!extents_are_good) {
+    return std::nullopt;
+  }
+  for (FileRegion gap : gaps_between(regions, expected.bytes)) {
+    if (Defect defect = reader.crc_of(file, gap.byte_offset, gap.bytes, gap.crc32c)) {
+      return defect;
+    }
+    regions.push_back(gap);
+  }
+  if (crc_of_parts(std::move(regions)) != expected.crc32c) {
+    return fmt::format(
+        "{} is damaged in its HDF5 metadata (the CRC-32C of the file differs, those "
+        "of its tensors hold)",
+        expected.name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::string> differences(const Checkpoint& checkpoint,
+                                     std::span<const WantedBox> wanted) {
+  std::vector<std::string> lines;
+  for (const WantedBox& box : wanted) {
+    const StoredTensor* stored = checkpoint.find(box.id);
+    if (stored == nullptr) {
+      lines.push_back(fmt::format("tensor {} is not in the checkpoint", box.id.str()));
+    } else if (stored->shape != box.shape) {
+      lines.push_back(fmt::format("tensor {} has shape {} in the checkpoint and {} in this model",
+                                  box.id.str(), stored->shape.str(), box.shape.str()));
+    } else if (stored->dtype != box.data.dtype()) {
+      lines.push_back(fmt::format("tensor {} is {} in the checkpoint and {} in this model",
+                                  box.id.str(), name(stored->dtype), name(box.data.dtype())));
+    }
+  }
+  return lines;
+}
+
+LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
+                comm::Communicator& communicator) {
+  const std::vector<std::string> different =
+      gather_lines(differences(checkpoint, wanted), communicator);
+  if (!different.empty()) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{}: the checkpoint is of another model; change [model] or choose another "
+                    "checkpoint:\n  {}",
+                    checkpoint.path().string(), fmt::join(different, "\n  ")));
+  }
+  std::vector<std::string> damage;
+  ExtentReader reader(checkpoint.contents());
+  const auto failure = attempt([&] {
+    for (const Read& read : plan_reads(checkpoint, wanted)) {
+      auto defect = reader.copy(*read.extent, read.part, read.wanted->box,
+                                static_cast<std::byte*>(read.wanted->data.data()));
+      if (defect && damage.size() < most_lines) {
+        damage.push_back(std::move(*defect));
+      }
+    }
+    if (damage.empty()) {
+      check_digests(checkpoint, wanted, damage);
+    }
+  });
+  agree(communicator, failure);
+  return {gather_lines(damage, communicator), reader.bytes_read()};
+}
+
+std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator) {
+  const CheckpointContents& contents = checkpoint.contents();
+  std::vector<std::string> damage;
+  ExtentReader reader(contents);
+  const auto failure = attempt([&] {
+    const auto ranks = static_cast<std::size_t>(communicator.size());
+    const auto rank = static_cast<std::size_t>(communicator.rank());
+    for (std::size_t file = rank; file < contents.manifest.files.size(); file += ranks) {
+      if (auto defect = file_damage(contents, file, reader, damage)) {
+        damage.push_back(std::move(*defect));
+      }
+    }
+  });
+  agree(communicator, failure);
+  return gather_lines(damage, communicator);
+}
+
+}  // namespace fourfold::io

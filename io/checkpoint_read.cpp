@@ -1,0 +1,253 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "checkpoint_read.hpp"
+
+#include "agreement.hpp"
+#include "index_file.hpp"
+#include "manifest.hpp"
+#include "payload_writer.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/io/crc32c.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::uint64_t most_manifest_bytes = std::uint64_t{1} << 30;
+
+Inspection defective(std::string_view file, const std::string& what) {
+  Inspection inspection;
+  inspection.defect = fmt::format("{} {}", file, what);
+  return inspection;
+}
+
+/// Exactly the files of the manifest, with their sizes; what NFS leaves of open files is let pass.
+Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest) {
+  std::set<std::string> expected{manifest_name, index_name};
+  for (const ManifestFile& file : manifest.files) {
+    expected.insert(file.name);
+    InputFile opened;
+    if (const Defect defect = opened.open(folder / file.name)) {
+      return fmt::format("{} {}", file.name, *defect);
+    }
+    if (opened.size_bytes() != file.bytes) {
+      return fmt::format("{} has {} bytes instead of {}", file.name, opened.size_bytes(),
+                         file.bytes);
+    }
+  }
+  const auto names = names_in(folder);
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (!expected.contains(name) && !name.starts_with(".nfs")) {
+      return fmt::format("{} does not belong to the checkpoint", name);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Inspection parse_contents(const std::filesystem::path& step_directory, std::string manifest_text,
+                          std::string index_bytes) {
+  auto contents = std::make_shared<CheckpointContents>();
+  contents->path = step_directory;
+  if (const Defect defect = parse_manifest(manifest_text, contents->manifest)) {
+    return defective(manifest_name, *defect);
+  }
+  const Manifest& manifest = contents->manifest;
+  if (index_bytes.size() != manifest.index_bytes ||
+      crc32c(std::as_bytes(std::span(index_bytes))) != manifest.index_crc32c) {
+    return defective(index_name, "is not what the manifest says (its size or CRC-32C differs)");
+  }
+  Defect defect;
+  const auto failure =
+      attempt([&] { defect = parse_index(index_bytes, manifest, contents->index); });
+  if (failure || defect) {
+    return defective(index_name, failure ? failure->message : *defect);
+  }
+  std::size_t extent = 0;
+  for (std::size_t tensor = 0; tensor < contents->index.tensors.size(); ++tensor) {
+    contents->first_extent.push_back(extent);
+    while (extent < contents->index.extents.size() &&
+           contents->index.extents[extent].tensor == tensor) {
+      ++extent;
+    }
+  }
+  contents->first_extent.push_back(extent);
+  Inspection inspection;
+  inspection.contents = std::move(contents);
+  inspection.manifest_text = std::move(manifest_text);
+  inspection.index_bytes = std::move(index_bytes);
+  return inspection;
+}
+
+Inspection inspect(const std::filesystem::path& step_directory) {
+  std::string manifest_text;
+  if (const Defect defect =
+          read_file(step_directory / manifest_name, most_manifest_bytes, manifest_text)) {
+    return defective(manifest_name, *defect);
+  }
+  Manifest manifest;
+  if (const Defect defect = parse_manifest(manifest_text, manifest)) {
+    return defective(manifest_name, *defect);
+  }
+  std::string index_bytes;
+  if (const Defect defect =
+          read_file(step_directory / index_name, manifest.index_bytes, index_bytes)) {
+    return defective(index_name, *defect);
+  }
+  Inspection inspection =
+      parse_contents(step_directory, std::move(manifest_text), std::move(index_bytes));
+  if (!inspection.defect) {
+    inspection.defect = file_defect(step_directory, inspection.contents->manifest);
+  }
+  if (inspection.defect) {
+    inspection.contents.reset();
+  }
+  return inspection;
+}
+
+Inspection share(Inspection mine, comm::Communicator& communicator) {
+  const bool is_root = communicator.rank() == 0;
+  const std::string defect = comm::broadcast_text(communicator, mine.defect.value_or(""), 0);
+  if (!defect.empty()) {
+    mine.contents.reset();
+    mine.defect = defect;
+    return mine;
+  }
+  const std::string path =
+      comm::broadcast_text(communicator, is_root ? mine.contents->path.string() : "", 0);
+  std::string manifest = comm::broadcast_text(communicator, mine.manifest_text, 0);
+  std::string index = comm::broadcast_text(communicator, mine.index_bytes, 0);
+  return is_root ? mine : parse_contents(path, std::move(manifest), std::move(index));
+}
+
+ExtentReader::ExtentReader(const CheckpointContents& contents)
+    : contents_(contents), open_file_(contents.manifest.files.size()) {}
+
+Defect ExtentReader::use_file(std::size_t file) {
+  if (file == open_file_) {
+    return std::nullopt;
+  }
+  open_file_ = contents_.manifest.files.size();
+  const ManifestFile& expected = contents_.manifest.files[file];
+  const CrcTable& table = contents_.index.tables[file];
+  const auto named = [&](const std::string& what) {
+    return fmt::format("{} {}", expected.name, what);
+  };
+  if (const Defect defect = file_.open(contents_.path / expected.name)) {
+    return named(*defect);
+  }
+  if (file_.size_bytes() != expected.bytes) {
+    return named(fmt::format("has {} bytes instead of {}", file_.size_bytes(), expected.bytes));
+  }
+  table_.resize(table.chunks);
+  const auto bytes = std::as_writable_bytes(std::span(table_));
+  if (const Defect defect = file_.read_at(table.byte_offset, bytes)) {
+    return named(*defect);
+  }
+  if (crc32c(bytes) != expected.table_crc32c) {
+    return named("has a damaged CRC table, or is the payload of another checkpoint");
+  }
+  open_file_ = file;
+  return std::nullopt;
+}
+
+std::string ExtentReader::described(const StoredExtent& extent, const std::string& what) const {
+  return fmt::format("{}: tensor {} b{} {}", contents_.manifest.files[extent.file].name,
+                     contents_.index.tensors[extent.tensor].id.str(), extent.number, what);
+}
+
+Defect ExtentReader::read_chunk(const StoredExtent& extent, std::uint64_t chunk,
+                                std::span<std::byte> bytes) {
+  const std::uint64_t offset = extent.byte_offset + chunk * chunk_bytes;
+  if (const Defect defect = file_.read_at(offset, bytes)) {
+    return described(extent, *defect);
+  }
+  bytes_read_ += std::ssize(bytes);
+  if (crc32c(bytes) != table_[extent.first_chunk + chunk]) {
+    return described(extent, fmt::format("is damaged in bytes {} to {} of the file (CRC-32C)",
+                                         offset, offset + bytes.size()));
+  }
+  return std::nullopt;
+}
+
+Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box& target_box,
+                          std::byte* target) {
+  if (Defect defect = use_file(extent.file)) {
+    return defect;
+  }
+  const std::uint64_t element_bytes = size_in_bytes(contents_.index.tensors[extent.tensor].dtype);
+  std::uint64_t loaded = UINT64_MAX;  // the chunk in buffer_
+  Defect defect;
+  for_each_run(extent.box, target_box, part, [&](const Run& run) {
+    std::uint64_t begin = static_cast<std::uint64_t>(run.source_element) * element_bytes;
+    const std::uint64_t end = begin + static_cast<std::uint64_t>(run.elements) * element_bytes;
+    std::byte* to = target + static_cast<std::uint64_t>(run.target_element) * element_bytes;
+    while (begin < end && !defect) {
+      const std::uint64_t chunk = begin / chunk_bytes;
+      const std::uint64_t chunk_begin = chunk * chunk_bytes;
+      const std::uint64_t chunk_end = std::min(chunk_begin + chunk_bytes, extent.bytes);
+      const std::uint64_t count = std::min(end, chunk_end) - begin;
+      if (begin == chunk_begin && count == chunk_end - chunk_begin) {  // whole: no copy in between
+        defect = read_chunk(extent, chunk, {to, count});
+      } else {
+        if (loaded != chunk) {
+          buffer_.resize(chunk_end - chunk_begin);
+          defect = read_chunk(extent, chunk, buffer_);
+          loaded = chunk;
+        }
+        std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(begin - chunk_begin), count, to);
+      }
+      begin += count;
+      to += count;
+    }
+  });
+  return defect;
+}
+
+Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
+  if (Defect defect = use_file(extent.file)) {
+    return defect;
+  }
+  const StoredTensor& tensor = contents_.index.tensors[extent.tensor];
+  Digest digest;
+  crc = 0;
+  for (std::uint64_t chunk = 0; chunk < chunks_of(extent.bytes); ++chunk) {
+    const std::uint64_t begin = chunk * chunk_bytes;
+    buffer_.resize(std::min(chunk_bytes, extent.bytes - begin));
+    if (Defect defect = read_chunk(extent, chunk, buffer_)) {
+      return defect;
+    }
+    crc = crc32c_combine(crc, table_[extent.first_chunk + chunk], buffer_.size());
+    digest += digest_of_bytes(tensor.dtype, tensor.shape, extent.box, begin, buffer_);
+  }
+  if (digest != extent.digest) {
+    return described(extent, "has another digest than the index says");
+  }
+  return std::nullopt;
+}
+
+Defect ExtentReader::crc_of(std::size_t file, std::uint64_t byte_offset, std::uint64_t bytes,
+                            std::uint32_t& crc) {
+  if (Defect defect = use_file(file)) {
+    return defect;
+  }
+  crc = 0;
+  for (std::uint64_t done = 0; done < bytes; done += chunk_bytes) {
+    buffer_.resize(std::min(chunk_bytes, bytes - done));
+    if (const Defect defect = file_.read_at(byte_offset + done, buffer_)) {
+      return fmt::format("{} {}", contents_.manifest.files[file].name, *defect);
+    }
+    bytes_read_ += std::ssize(buffer_);
+    crc = crc32c(buffer_, crc);
+  }
+  return std::nullopt;
+}
+
+}  // namespace fourfold::io

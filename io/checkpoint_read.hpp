@@ -1,0 +1,64 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "checkpoint_contents.hpp"
+#include "file.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fourfold::io {
+
+/// A step folder looked at without its payloads.
+struct Inspection {
+  std::shared_ptr<const CheckpointContents> contents;  ///< null when there is a defect
+  std::string manifest_text;
+  std::string index_bytes;
+  Defect defect;  ///< with the name of the file
+};
+
+/// Checks manifest, index, and that exactly the payload files are there, with their sizes. Local.
+Inspection inspect(const std::filesystem::path& step_directory);
+
+/// The part of it that needs no file system.
+Inspection parse_contents(const std::filesystem::path& step_directory, std::string manifest_text,
+                          std::string index_bytes);
+
+/// Gives rank 0's inspection to all. Collective.
+Inspection share(Inspection mine, comm::Communicator& communicator);
+
+/// Reads the extents of a checkpoint's payload files, chunk by checked chunk. Keeps one file open.
+class ExtentReader {
+ public:
+  explicit ExtentReader(const CheckpointContents& contents);
+
+  /// Copies `part` of `extent` into `target`, which holds `target_box` densely.
+  /// @pre part lies in both
+  Defect copy(const StoredExtent& extent, const Box& part, const Box& target_box,
+              std::byte* target);
+  /// Reads all of it: chunk CRCs, digest and, into `crc`, the CRC of its bytes.
+  Defect check(const StoredExtent& extent, std::uint32_t& crc);
+  /// CRC of bytes that belong to no extent.
+  Defect crc_of(std::size_t file, std::uint64_t byte_offset, std::uint64_t bytes,
+                std::uint32_t& crc);
+
+  std::int64_t bytes_read() const noexcept { return bytes_read_; }
+
+ private:
+  Defect use_file(std::size_t file);
+  Defect read_chunk(const StoredExtent& extent, std::uint64_t chunk, std::span<std::byte> bytes);
+  std::string described(const StoredExtent& extent, const std::string& what) const;
+
+  const CheckpointContents& contents_;
+  std::size_t open_file_;
+  InputFile file_;
+  std::vector<std::uint32_t> table_;
+  std::vector<std::byte> buffer_;
+  std::int64_t bytes_read_ = 0;
+};
+
+}  // namespace fourfold::io

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "agreement.hpp"
+#include "checkpoint_read.hpp"
+#include "step_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace fourfold::io {
+
+CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions options)
+    : directory_(std::move(directory)), options_(options) {}
+
+std::vector<std::int64_t> CheckpointStore::list_steps() const {
+  return steps_in(directory_);
+}
+
+std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator& communicator,
+                                                             std::int64_t before) const {
+  Inspection found;
+  found.defect = "none";
+  if (communicator.rank() == 0) {
+    std::vector<std::int64_t> steps = list_steps();
+    std::reverse(steps.begin(), steps.end());
+    for (const std::int64_t step : steps) {
+      if (step >= before) {
+        continue;
+      }
+      const std::filesystem::path folder = directory_ / step_folder_name(step);
+      found = inspect(folder);
+      if (!found.defect) {
+        break;
+      }
+      log::warning(fmt::format("{}: the checkpoint of step {} is passed over: {}", folder.string(),
+                               step, *found.defect));
+    }
+  }
+  found = share(std::move(found), communicator);
+  return found.defect ? std::nullopt : std::optional(Checkpoint(found.contents));
+}
+
+std::optional<Checkpoint> CheckpointStore::restore(std::span<const WantedBox> wanted,
+                                                   comm::Communicator& communicator) const {
+  const std::string any = comm::broadcast_text(communicator, list_steps().empty() ? "" : "some", 0);
+  if (any.empty()) {
+    return std::nullopt;
+  }
+  std::int64_t before = std::numeric_limits<std::int64_t>::max();
+  while (auto checkpoint = find_newest_valid(communicator, before)) {
+    const LoadReport report = load(*checkpoint, wanted, communicator);
+    if (report.intact()) {
+      return checkpoint;
+    }
+    log::warning(fmt::format(
+        "{}: the checkpoint of step {} is damaged, falling back to an older "
+        "one:\n  {}",
+        checkpoint->path().string(), checkpoint->step(), fmt::join(report.damage, "\n  ")));
+    before = checkpoint->step();
+  }
+  throw UserError(ExitCode::data_corrupt,
+                  fmt::format("{}: no checkpoint there is intact (each is named above with the "
+                              "reason); restore one from a copy, or start anew in another folder",
+                              directory_.string()));
+}
+
+void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
+  if (communicator.rank() == 0) {
+    for (const std::string& problem : remove_leftovers(directory_)) {
+      log::warning("what an earlier job left cannot be removed: " + problem);
+    }
+  }
+  communicator.barrier();
+}
+
+Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
+                           comm::Communicator& communicator) {
+  std::string missing;
+  Inspection mine;
+  if (communicator.rank() == 0) {
+    std::error_code failure;
+    const bool is_there = std::filesystem::exists(step_directory / manifest_name, failure);
+    mine = inspect(step_directory);
+    missing = mine.defect && !is_there ? *mine.defect : "";
+  }
+  missing = comm::broadcast_text(communicator, missing, 0);
+  if (!missing.empty()) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is no checkpoint ({}); name a step-NNNNNNNNN folder",
+                                step_directory.string(), missing));
+  }
+  mine = share(std::move(mine), communicator);
+  if (mine.defect) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: the checkpoint is damaged: {}; choose another step",
+                                step_directory.string(), *mine.defect));
+  }
+  return Checkpoint(mine.contents);
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The file system as checkpoints use it: every call's return code is looked at, short transfers
+/// and EINTR are gone on with, and a failure names call, path and reason. All that checkpoints
+/// write goes through here, except HDF5's own metadata, which is read back and checked.
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/file_descriptor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io {
+
+/// What went wrong, in words; nothing when all is well. Reading does not throw: a damaged file is a
+/// finding that ranks vote on.
+using Defect = std::optional<std::string>;
+
+/// @throws SystemError (cannot_write): "PATH: cannot be written (CALL: REASON; 3.1 GiB free) ..."
+[[noreturn]] void cannot_write(const std::filesystem::path& path, std::string_view call,
+                               int error_number);
+
+/// A file that is written at offsets. Move-only. Closing is explicit, because it can fail; a file
+/// that is destroyed open is closed without a word.
+class OutputFile {
+ public:
+  /// A new file. @throws SystemError (cannot_write), also when there is one already
+  static OutputFile create(const std::filesystem::path& path);
+  /// An existing file, contents kept.
+  static OutputFile open(const std::filesystem::path& path);
+
+  /// Makes room for the first `bytes` bytes, so that a full disk shows before anything is written.
+  /// Where the file system cannot, does nothing.
+  void reserve(std::uint64_t bytes);
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
+  /// Reads back what was written. @throws SystemError (cannot_write) also at the end of the file
+  void read_at(std::uint64_t offset, std::span<std::byte> bytes);
+  std::uint64_t size_bytes() const;
+  /// fdatasync: contents and size reach stable storage.
+  void sync();
+  void close();
+
+ private:
+  OutputFile(std::filesystem::path path, int flags);
+
+  std::filesystem::path path_;
+  FileDescriptor descriptor_;
+};
+
+/// Creates `path` with these contents, synced and closed.
+void write_new_file(const std::filesystem::path& path, std::span<const std::byte> bytes);
+
+/// A regular file that is read at offsets; never follows a symbolic link.
+class InputFile {
+ public:
+  /// Opens, and replaces what was open before.
+  Defect open(const std::filesystem::path& path);
+  /// Takes over a file that is open already.
+  Defect adopt(FileDescriptor descriptor);
+  Defect read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
+  std::uint64_t size_bytes() const noexcept { return size_bytes_; }
+
+ private:
+  FileDescriptor descriptor_;
+  std::uint64_t size_bytes_ = 0;
+};
+
+/// The whole of a regular file of at most `limit` bytes, into `contents`.
+Defect read_file(const std::filesystem::path& path, std::uint64_t limit, std::string& contents);
+
+/// Creates one folder. @throws SystemError (cannot_write), also when it exists
+void make_directory(const std::filesystem::path& path);
+/// Creates a folder and its parents where missing, and brings their entries to stable storage.
+void make_directories(const std::filesystem::path& path);
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+/// fsync of a folder: creations, renames and removals in it reach stable storage.
+void sync_directory(const std::filesystem::path& path);
+
+enum class EntryKind : std::uint8_t { missing, file, directory, other };
+/// Symbolic links are "other".
+EntryKind kind_of(const std::filesystem::path& path) noexcept;
+
+/// Names in a folder, sorted; nothing when it cannot be read.
+std::optional<std::vector<std::string>> names_in(const std::filesystem::path& directory);
+
+/// Removes a folder and all below, not following links. Goes on after a failure and names the
+/// first.
+Defect remove_tree(const std::filesystem::path& path);
+
+/// Bytes that an unprivileged user can still write on the file system of `path`.
+std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path) noexcept;
+
+/// "3.1 GiB"
+std::string bytes_text(std::uint64_t bytes);
+
+}  // namespace fourfold::io

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The few HDF5 calls that checkpoints need, checked. HDF5 here is a schema: payload bytes never
+/// pass through it. Include only from *.hdf5.cpp files.
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/base/shape.hpp>
+#include <fourfold/base/unique_handle.hpp>
+
+#include <hdf5.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io::h5 {
+
+struct IdTraits {
+  using native_type = hid_t;
+  static native_type null() noexcept { return -1; }
+  static void close(native_type id) noexcept { H5Idec_ref(id); }
+};
+/// Owns an identifier of any kind (file, group, dataset, space, type, property list).
+using Id = UniqueHandle<IdTraits>;
+
+/// HDF5 is not thread-safe as Debian builds it, and with the threads transport ranks are threads:
+/// every use of HDF5 holds this lock. Also silences HDF5's own printing of errors.
+std::unique_lock<std::mutex> lock();
+
+/// A call that failed, on its way to writing().
+struct CallFailure {
+  const char* call;
+  int error_number;
+};
+/// @throws CallFailure when `result` is negative
+herr_t check(herr_t result, const char* call);
+/// The same for identifiers, which it takes over.
+Id own(hid_t id, const char* call);
+
+/// Runs `write`, which makes the file `path`, under the lock.
+/// @throws SystemError (cannot_write) naming path, call and reason when a call fails
+void writing(const std::filesystem::path& path, const std::function<void()>& write);
+
+/// Type in files and in memory: little-endian; bf16 and f16 as floating-point types of their own.
+Id type_of(DType dtype);
+/// Fixed-length text, padded with zero bytes. @pre bytes > 0
+Id text_type(std::size_t bytes);
+Id simple_space(std::span<const std::int64_t> dims);
+/// A scalar space for rank 0.
+Id space_of(const Shape& shape);
+
+/// File access: version bounds 1.10 (so that metadata is checksummed), no file locks, and the
+/// alignment that payloads want; file creation and groups without times.
+Id file_access();
+Id untimed_file_creation();
+Id untimed_group_creation();
+/// Contiguous, allocated at once, never filled, without times.
+Id contiguous_creation();
+
+/// Creates a group and those above it where missing.
+void create_group(hid_t file, const std::string& path);
+/// Attributes: a list of 64-bit integers (an empty one has a null space), one text.
+void write_attribute(hid_t object, const char* name, std::span<const std::int64_t> values);
+void write_attribute(hid_t object, const char* name, std::string_view text);
+
+}  // namespace fourfold::io::h5

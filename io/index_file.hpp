@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "checkpoint_contents.hpp"
+#include "file.hpp"
+
+#include <string>
+
+namespace fourfold::io {
+
+/// Creates index.h5: the extent table, the scalars and the virtual datasets that show every tensor
+/// whole. The same input gives the same bytes. Not synced. HDF5 may report success when it could
+/// not write everything, so the caller reads it back and compares.
+/// @throws SystemError (cannot_write)
+void write_index_file(const std::filesystem::path& path, const Manifest& manifest,
+                      const Index& index);
+
+/// Reads it. Every number is checked against the manifest and against the others (tensors are
+/// covered once, extents lie in their files and do not overlap the CRC tables' ranges, digests add
+/// up); nothing is believed before. @return what is wrong
+Defect parse_index(const std::string& bytes, const Manifest& manifest, Index& index);
+
+/// The checks of parse_index that need no HDF5.
+Defect index_defect(const Manifest& manifest, const Index& index);
+
+}  // namespace fourfold::io

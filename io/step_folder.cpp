@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "step_folder.hpp"
+
+#include "file.hpp"
+#include "manifest.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/crc32c.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <random>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::string_view temporary_prefix = ".tmp-step-";
+constexpr std::string_view trash_prefix = ".trash-";
+
+/// Tells apart folders of different jobs; never part of what is stored.
+std::string random_word() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
+  return names_in(directory).value_or(std::vector<std::string>{});
+}
+
+std::span<const std::byte> bytes_of(const std::string& text) {
+  return std::as_bytes(std::span(text));
+}
+
+}  // namespace
+
+std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
+  constexpr std::string_view prefix = "step-";
+  std::int64_t step = 0;
+  if (!name.starts_with(prefix)) {
+    return std::nullopt;
+  }
+  const char* end = name.data() + name.size();
+  const auto [rest, failure] = std::from_chars(name.data() + prefix.size(), end, step);
+  if (failure != std::errc() || rest != end || step < 0 || name != step_folder_name(step)) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : names_or_none(directory)) {
+    const auto step = step_of_folder(name);
+    if (step && kind_of(directory / name) == EntryKind::directory) {
+      steps.push_back(*step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
+                             std::uint64_t bytes)
+    : directory_(directory) {
+  make_directories(directory);
+  const auto free = free_bytes(directory);
+  if (free && *free < bytes) {
+    throw SystemError(
+        ExitCode::cannot_write,
+        fmt::format("{}: the checkpoint of step {} does not fit ({} needed, {} free there); free "
+                    "some space or choose a folder on another file system; checkpoints that exist "
+                    "are untouched",
+                    directory.string(), step, bytes_text(bytes), bytes_text(*free)));
+  }
+  path_ = directory / fmt::format("{}{:09}-{}", temporary_prefix, step, random_word());
+  make_directory(path_);  // when this throws there is no destructor, and nothing to remove
+}
+
+TemporaryStep::~TemporaryStep() {
+  if (path_.empty()) {
+    return;
+  }
+  if (const Defect defect = remove_tree(path_)) {
+    log::local(log::Level::warning,
+               fmt::format("an unfinished checkpoint could not be removed ({}); the next job that "
+                           "saves here removes it",
+                           *defect));
+  }
+}
+
+void TemporaryStep::commit(const Manifest& manifest) {
+  OutputFile index = OutputFile::open(path_ / index_name);
+  index.sync();
+  index.close();
+  const std::filesystem::path unnamed = path_ / (std::string(manifest_name) + ".tmp");
+  write_new_file(unnamed, bytes_of(manifest_text(manifest)));
+  rename_path(unnamed, path_ / manifest_name);
+  sync_directory(path_);
+  const std::filesystem::path final_path = directory_ / step_folder_name(manifest.step);
+  if (kind_of(final_path) != EntryKind::missing) {
+    cannot_write(final_path, "rename", EEXIST);
+  }
+  rename_path(path_, final_path);
+  path_.clear();
+  sync_directory(directory_);
+}
+
+void write_latest(const std::filesystem::path& directory, const Manifest& manifest) {
+  AtomicFile file(directory / "LATEST");
+  file.write(fmt::format("{} {} {:08x}\n", manifest.step, manifest.identity,
+                         crc32c(bytes_of(manifest_text(manifest)))));
+  file.publish();
+}
+
+std::vector<std::string> remove_old_steps(const std::filesystem::path& directory, int keep_last) {
+  std::vector<std::string> problems;
+  std::vector<std::int64_t> steps = steps_in(directory);
+  if (keep_last <= 0 || std::ssize(steps) <= keep_last) {
+    return problems;
+  }
+  steps.resize(steps.size() - static_cast<std::size_t>(keep_last));
+  for (const std::int64_t step : steps) {
+    const std::filesystem::path trash =
+        directory / fmt::format("{}{}", trash_prefix, random_word());
+    if (::rename((directory / step_folder_name(step)).c_str(), trash.c_str()) != 0) {
+      problems.push_back(fmt::format("{}: rename: {}",
+                                     (directory / step_folder_name(step)).string(),
+                                     std::system_category().message(errno)));
+      continue;
+    }
+    sync_directory(directory);
+    if (Defect defect = remove_tree(trash)) {
+      problems.push_back(std::move(*defect));
+    }
+  }
+  return problems;
+}
+
+std::vector<std::string> remove_leftovers(const std::filesystem::path& directory) {
+  std::vector<std::string> problems;
+  for (const std::string& name : names_or_none(directory)) {
+    if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix)) {
+      if (Defect defect = remove_tree(directory / name)) {
+        problems.push_back(std::move(*defect));
+      }
+    }
+  }
+  return problems;
+}
+
+std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step) {
+  const std::filesystem::path aside =
+      directory / fmt::format("damaged-{}-{}", step_folder_name(step), random_word());
+  rename_path(directory / step_folder_name(step), aside);
+  sync_directory(directory);
+  return aside;
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A step folder on its way: temporary while it is written, then committed by one rename, later
+/// removed by another. Local; rank 0 does this for all.
+#pragma once
+
+#include "checkpoint_contents.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io {
+
+/// The step in "step-000000010"; nothing for other names.
+std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
+/// Steps committed in a directory, ascending.
+std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
+
+/// A folder ".tmp-step-NNNNNNNNN-<random>" beside the steps. Removed on destruction unless
+/// committed.
+class TemporaryStep {
+ public:
+  /// Creates it, and the directory above it where missing.
+  /// @throws SystemError (cannot_write), also when less than `bytes` are free
+  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes);
+  ~TemporaryStep();
+  TemporaryStep(const TemporaryStep&) = delete;
+  TemporaryStep& operator=(const TemporaryStep&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+  /// Syncs the index, writes the manifest, syncs the folder, gives it its name and syncs the
+  /// directory. From the rename on, the step exists. @throws SystemError (cannot_write)
+  void commit(const Manifest& manifest);
+
+ private:
+  std::filesystem::path directory_;
+  std::filesystem::path path_;
+};
+
+/// Replaces LATEST. @throws UserError (cannot_write)
+void write_latest(const std::filesystem::path& directory, const Manifest& manifest);
+
+/// Removes all but the newest `keep_last` steps (0: none), each renamed to ".trash-<random>" first,
+/// so that no folder with a step's name is ever incomplete. @return what went wrong, line by line
+std::vector<std::string> remove_old_steps(const std::filesystem::path& directory, int keep_last);
+
+/// Removes ".tmp-*" and ".trash-*". @return what went wrong, line by line
+std::vector<std::string> remove_leftovers(const std::filesystem::path& directory);
+
+/// Renames a damaged step to "damaged-step-NNNNNNNNN-<random>", to make room for a good one.
+/// @throws SystemError (cannot_write) @return the new path
+std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step);
+
+}  // namespace fourfold::io

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "position_coded_state.hpp"
+#include "scratch_folder.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <atomic>
+#include <map>
+
+using namespace fourfold;
+using namespace fourfold::io_test;
+
+TEST_CASE("what any cut on any number of ranks saved, any other loads, element for element") {
+  const harness::ScratchFolder scratch;
+  const std::vector<NamedCut> cuts = all_cuts();
+  std::map<std::string, std::string> digests;
+  for (const NamedCut& from : cuts) {
+    for (const int saving : {1, 3, 4}) {
+      const std::filesystem::path directory = scratch / (from.name + std::to_string(saving));
+      comm::run_ranks(
+          saving, [&](comm::Communicator& world) { save_as(directory, from, saving, 10, world); });
+      for (const NamedCut& to : cuts) {
+        for (const int loading : {1, 2, 5}) {
+          CAPTURE(from.name, saving, to.name, loading);
+          std::atomic<std::int64_t> wrong{0};
+          std::atomic<bool> scalars_hold{true};
+          comm::run_ranks(loading, [&](comm::Communicator& world) {
+            RankState state(small_model(), to.cut, world.rank(), loading, false);
+            const io::CheckpointStore store(directory);
+            const auto checkpoint = store.restore(state.wanted, world);
+            wrong += checkpoint ? state.wrong_elements() : 1;
+            if (!checkpoint || checkpoint->step() != 10 ||
+                checkpoint->scalars() != some_scalars(10) ||
+                checkpoint->mesh() != comm::MeshShape{1, saving, 1, 1}) {
+              scalars_hold = false;
+            }
+            for (const io::StoredTensor& tensor : checkpoint->tensors()) {
+              if (world.rank() == 0) {
+                const std::string text = tensor.digest.str();
+                const auto [first, is_new] = digests.emplace(tensor.id.str(), text);
+                wrong += first->second == text ? 0 : 1;
+              }
+            }
+          });
+          REQUIRE(wrong == 0);
+          REQUIRE(scalars_hold);
+        }
+      }
+    }
+  }
+  CHECK(digests.size() == small_model().size());
+}

@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A state in which every element's bits are a function of its tensor and its global index, so that
+/// any rank of any mesh can check what it loaded alone.
+#pragma once
+
+#include <fourfold/base/philox.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fourfold::io_test {
+
+struct TensorSpec {
+  io::TensorId id;
+  DType dtype = DType::f32;
+  Shape shape;
+};
+
+/// Every rank from 0 to 4, odd sizes, empty, scalar, several dtypes.
+inline std::vector<TensorSpec> small_model() {
+  using io::TensorState;
+  std::vector<TensorSpec> model;
+  for (const TensorState state :
+       {TensorState::master, TensorState::exp_avg, TensorState::exp_avg_sq}) {
+    model.push_back({{"embed.weight", state}, DType::f32, {31, 13}});
+    model.push_back({{"layers.0.norm.weight", state}, DType::f32, {17}});
+    model.push_back({{"layers.0.scale", state}, DType::f32, {}});
+    model.push_back({{"layers.0.experts", state}, DType::f32, {3, 5, 7}});
+    model.push_back({{"layers.0.empty", state}, DType::f32, {0, 4}});
+  }
+  model.push_back({{"layers.1.attn.weight", TensorState::weight}, DType::bf16, {9, 10}});
+  model.push_back({{"layers.1.kernel", TensorState::weight}, DType::f16, {2, 3, 4, 5}});
+  model.push_back({{"counts", TensorState::momentum}, DType::i64, {1, 6}});
+  return model;
+}
+
+/// Bits of element `index`, cut to the element's size.
+inline std::uint64_t coded_bits(const TensorSpec& tensor, std::int64_t index) {
+  const std::string id = tensor.id.str();
+  return mix64(name_salt(id.data(), id.size()) + static_cast<std::uint64_t>(index));
+}
+
+/// How a state lies on the ranks: the boxes of each tensor with their holders.
+using Cut =
+    std::function<std::vector<io::HeldBox>(const Shape& shape, std::size_t tensor, int ranks)>;
+
+struct NamedCut {
+  std::string name;
+  Cut cut;
+};
+
+namespace detail {
+
+inline std::vector<io::HeldBox> along(const Shape& shape, std::size_t dim, int ranks) {
+  std::vector<io::HeldBox> boxes;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Range range = even_part(shape[dim], ranks, rank);
+    Box box = Box::whole(shape);
+    box.offset[dim] = range.begin;
+    box.extent[dim] = range.count;
+    boxes.push_back({box, io::RankSet::single(rank)});
+  }
+  return boxes;
+}
+
+}  // namespace detail
+
+inline std::vector<NamedCut> all_cuts() {
+  using io::HeldBox;
+  using io::RankSet;
+  std::vector<NamedCut> cuts;
+  cuts.push_back({"replicated", [](const Shape& shape, std::size_t, int ranks) {
+                    return std::vector<HeldBox>{{Box::whole(shape), RankSet::all(ranks)}};
+                  }});
+  cuts.push_back(
+      {"rows", [](const Shape& shape, std::size_t tensor, int ranks) {
+         return shape.rank() == 0
+                    ? std::vector<HeldBox>{{Box::whole(shape),
+                                            RankSet::single(static_cast<int>(tensor) % ranks)}}
+                    : detail::along(shape, 0, ranks);
+       }});
+  cuts.push_back({"columns", [](const Shape& shape, std::size_t, int ranks) {
+                    return shape.rank() == 0
+                               ? std::vector<HeldBox>{{Box::whole(shape), RankSet::all(ranks)}}
+                               : detail::along(shape, shape.rank() - 1, ranks);
+                  }});
+  cuts.push_back({"owners", [](const Shape& shape, std::size_t tensor, int ranks) {
+                    return std::vector<HeldBox>{
+                        {Box::whole(shape), RankSet::single(static_cast<int>(tensor) % ranks)}};
+                  }});
+  cuts.push_back({"flat", [](const Shape& shape, std::size_t, int ranks) {
+                    std::vector<HeldBox> boxes;
+                    for (int rank = 0; rank < ranks; ++rank) {
+                      const Range range = even_part(shape.elements(), ranks, rank);
+                      for (const Box& box : boxes_of_flat_range(shape, range)) {
+                        boxes.push_back({box, RankSet::single(rank)});
+                      }
+                    }
+                    return boxes;
+                  }});
+  // Two column shards, each replicated over the other axis; an odd last rank holds nothing.
+  cuts.push_back({"tp2", [](const Shape& shape, std::size_t, int ranks) {
+                    if (shape.rank() == 0 || ranks < 2) {
+                      return std::vector<HeldBox>{{Box::whole(shape), RankSet::all(ranks)}};
+                    }
+                    std::vector<HeldBox> boxes = detail::along(shape, shape.rank() - 1, 2);
+                    const RankSet::Axis dp{ranks / 2, 2};
+                    boxes[0].holders = RankSet(0, {&dp, 1});
+                    boxes[1].holders = RankSet(1, {&dp, 1});
+                    return boxes;
+                  }});
+  return cuts;
+}
+
+/// One rank's share of the state under a cut. Not movable: views point into it.
+class RankState {
+ public:
+  /// `filled`: with the coded values (to be saved), or with zeros (to be loaded into).
+  RankState(const std::vector<TensorSpec>& model, const Cut& cut, int rank, int ranks, bool filled)
+      : model_(model) {
+    for (std::size_t t = 0; t < model_.size(); ++t) {
+      const TensorSpec& tensor = model_[t];
+      layouts.push_back({tensor.id, tensor.dtype, tensor.shape, cut(tensor.shape, t, ranks)});
+      for (const io::HeldBox& held : layouts.back().boxes) {
+        if (!held.holders.contains(rank)) {
+          continue;
+        }
+        auto& bytes = storage_.emplace_back(std::make_unique<std::vector<std::byte>>(
+            static_cast<std::size_t>(held.box.elements()) * size_in_bytes(tensor.dtype)));
+        const TensorView view(bytes->data(), tensor.dtype, held.box.extent);
+        pieces.push_back({tensor.id, held.box, view});
+        wanted.push_back({tensor.id, tensor.shape, held.box, view});
+        if (filled) {
+          each_element(tensor, held.box, [&](std::size_t place, std::uint64_t bits) {
+            std::memcpy(bytes->data() + place, &bits, size_in_bytes(tensor.dtype));
+          });
+        }
+      }
+    }
+  }
+  RankState(const RankState&) = delete;
+  RankState& operator=(const RankState&) = delete;
+
+  /// Elements that are not what they should be.
+  std::int64_t wrong_elements() const {
+    std::int64_t wrong = 0;
+    for (const io::WantedBox& box : wanted) {
+      const auto tensor = std::find_if(model_.begin(), model_.end(),
+                                       [&](const TensorSpec& t) { return t.id == box.id; });
+      const auto* bytes = static_cast<const std::byte*>(box.data.data());
+      each_element(*tensor, box.box, [&](std::size_t place, std::uint64_t bits) {
+        wrong += std::memcmp(bytes + place, &bits, size_in_bytes(tensor->dtype)) == 0 ? 0 : 1;
+      });
+    }
+    return wrong;
+  }
+
+  std::vector<io::TensorLayout> layouts;
+  std::vector<io::Piece> pieces;
+  std::vector<io::WantedBox> wanted;
+
+ private:
+  template <class Visit>
+  static void each_element(const TensorSpec& tensor, const Box& box, const Visit& visit) {
+    for_each_run(box, Box::whole(tensor.shape), box, [&](const Run& run) {
+      for (std::int64_t k = 0; k < run.elements; ++k) {
+        visit(static_cast<std::size_t>(run.source_element + k) * size_in_bytes(tensor.dtype),
+              coded_bits(tensor, run.target_element + k));
+      }
+    });
+  }
+
+  std::vector<TensorSpec> model_;
+  std::vector<std::unique_ptr<std::vector<std::byte>>> storage_;
+};
+
+inline io::CheckpointScalars some_scalars(std::int64_t step) {
+  return {{{"consumed_samples", step * 512}, {"seed", 1234}},
+          {{"loss_scale", 65536.0}, {"best_loss", 2.25}},
+          {{"config.toml", "[model]\nfamily = \"gpt2\"\n"}, {"nothing", ""}}};
+}
+
+/// Saves the coded state as `ranks` threads under a cut.
+inline io::SaveReport save_as(const std::filesystem::path& directory, const NamedCut& cut,
+                              int ranks, std::int64_t step, comm::Communicator& world,
+                              io::StoreOptions options = {.keep_last = 0,
+                                                          .plan = {.smallest_part_bytes = 64}}) {
+  const RankState state(small_model(), cut.cut, world.rank(), ranks, true);
+  io::CheckpointStore store(directory, options);
+  return store.save({.step = step,
+                     .mesh = {1, ranks, 1, 1},
+                     .scalars = some_scalars(step),
+                     .tensors = state.layouts,
+                     .pieces = state.pieces},
+                    world);
+}
+
+}  // namespace fourfold::io_test
