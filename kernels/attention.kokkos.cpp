@@ -155,17 +155,11 @@ struct AttendQueryBlock {
   }
 };
 
-bool is_storage(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::bf16;
-}
-
 }  // namespace
 
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
                float* lse_BNT, device::StreamRef /*stream*/) {
   FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
-  FOURFOLD_EXPECT(is_storage(q.dtype) && is_storage(k.dtype) && is_storage(v.dtype) &&
-                  is_storage(out.dtype));
   const std::int64_t blocks = (shape.query_tokens + query_block - 1) / query_block;
   using Policy =
       Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>,

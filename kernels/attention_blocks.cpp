@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention_blocks.hpp"
 
+#include <fourfold/base/contract.hpp>
+
 #include <cstddef>
 
 namespace fourfold::kernels {
@@ -10,6 +12,7 @@ namespace {
 template <class Pointer, class Bytes>
 BasicHead<Pointer> head_of(const AttentionShape& shape, const BasicHeads<Pointer>& x,
                            std::int64_t b, std::int64_t n) {
+  FOURFOLD_EXPECT(x.dtype == DType::f32 || x.dtype == DType::bf16);
   const std::int64_t offset = b * x.batch_stride + n * shape.head_dim;
   auto* bytes = static_cast<Bytes*>(x.data);
   return {bytes + offset * static_cast<std::int64_t>(size_in_bytes(x.dtype)), x.dtype,
