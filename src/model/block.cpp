@@ -39,7 +39,6 @@ Block::Block(const StageShape& shape, int layer, const Parameters& parameters, S
       layer_(layer),
       sizes_(shape.sizes),
       head_dim_(shape.config.head_dim),
-      hidden_(shape.config.hidden),
       attn_norm_(shape.config, parameters, prefix(layer, "attn_norm")),
       qkv_(parameters, {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
                         prefix(layer, "attn.v_proj")}),

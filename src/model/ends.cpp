@@ -50,7 +50,6 @@ Head::Head(const StageShape& shape, const Parameters& parameters, Seams& seams)
     : norm_(shape.config, parameters, "final_norm"),
       product_(parameters, {shape.config.tie_embeddings ? "embedding.token" : "lm_head"}),
       part_{shape.sizes.vocab_rows.begin, shape.config.vocab},
-      hidden_(shape.config.hidden),
       seams_(seams) {
   FOURFOLD_EXPECT(product_.out_features() == shape.sizes.vocab_rows.count);
 }

@@ -100,7 +100,7 @@ Parameters::Parameters(std::vector<ParameterSpec> table, std::span<const Box> bo
   }
 }
 
-Parameters::Parameters(std::vector<ParameterSpec> table, DType compute, device::Arena& arena)
+Parameters::Parameters(const std::vector<ParameterSpec>& table, DType compute, device::Arena& arena)
     : Parameters(table, whole_boxes(table), compute, arena) {}
 
 const Parameter* Parameters::find(std::string_view name) const noexcept {

@@ -12,7 +12,7 @@ namespace {
 /// below original_context / high_freq_factor stay, in between both are mixed linearly in
 /// original_context / wavelength.
 double llama3_frequency(double frequency, const RopeScaling& scaling) {
-  const double context = static_cast<double>(scaling.original_context);
+  const auto context = static_cast<double>(scaling.original_context);
   const double turns = context * frequency / (2 * std::numbers::pi);
   if (turns < scaling.low_freq_factor) {
     return frequency / scaling.factor;

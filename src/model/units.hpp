@@ -95,7 +95,6 @@ class Block {
   int layer_;
   LocalSizes sizes_;
   std::int64_t head_dim_;
-  std::int64_t hidden_;
   Norm attn_norm_;
   Linear qkv_;
   Linear out_;
@@ -129,7 +128,6 @@ class Head {
   Norm norm_;
   Linear product_;
   VocabularyPart part_;
-  std::int64_t hidden_;
   Seams& seams_;
 };
 

@@ -22,6 +22,7 @@ namespace {
 
 std::vector<std::string> names(const std::vector<ParameterSpec>& table) {
   std::vector<std::string> result;
+  result.reserve(table.size());
   for (const ParameterSpec& spec : table) {
     result.push_back(spec.name);
   }

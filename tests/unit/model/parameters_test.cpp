@@ -126,6 +126,7 @@ TEST_CASE("masters are the weights for f32 and rounded to them for bf16", "[para
   model::initialise(bf16, 3, {});
   const auto elements = static_cast<std::size_t>(bf16.weights().elements());
   std::vector<Box> boxes;
+  boxes.reserve(table.size());
   for (const ParameterSpec& spec : table) {
     boxes.push_back(Box::whole(spec.shape));
   }

@@ -272,6 +272,7 @@ TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parall
   Meeting meeting;
   std::array<std::optional<TensorRank>, 2> ranks;
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       TensorPair seams(meeting, rank, sequence_parallel);

@@ -93,6 +93,7 @@ TEST_CASE("sizes are read off the boxes", "[stage_memory]") {
   const ModelConfig config = small(Family::llama, 0, false);
   const auto table = model::parameter_table(config);
   std::vector<fourfold::Box> boxes;
+  boxes.reserve(table.size());
   for (const model::ParameterSpec& spec : table) {
     boxes.push_back(fourfold::Box::whole(spec.shape));
   }

@@ -55,7 +55,7 @@ class Parameters {
   Parameters(std::vector<ParameterSpec> table, std::span<const Box> boxes, DType compute,
              device::Arena& arena);
   /// Every parameter whole.
-  Parameters(std::vector<ParameterSpec> table, DType compute, device::Arena& arena);
+  Parameters(const std::vector<ParameterSpec>& table, DType compute, device::Arena& arena);
 
   DType compute_dtype() const noexcept { return compute_; }
 
