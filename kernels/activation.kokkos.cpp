@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "lanes.hpp"
 #include "launch.hpp"
 #include "storage.hpp"
 #include "vector_math.hpp"
@@ -11,16 +12,37 @@
 namespace fourfold::kernels {
 namespace {
 
-KOKKOS_FORCEINLINE_FUNCTION float sigmoid(float x) {
-  return 1.0F / (1.0F + vector_exp(-x));
+// The loops below are cut into short ones over a chunk: the long chain of operations of one element
+// leaves the units idle, many short ones do not.
+
+/// e^-|x|.
+KOKKOS_FORCEINLINE_FUNCTION void exps_of_minus_magnitude(float* e, const float* x) {
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    e[i] = vector_exp_minus(float_from_bits(float_bits(x[i]) & 0x7FFFFFFFU));
+  }
+}
+
+/// 1 / (1 + e^-x), given e = e^-|x|: nothing overflows, and small results are accurate.
+KOKKOS_FORCEINLINE_FUNCTION float sigmoid(float x, float e) {
+  return (x < 0.0F ? e : 1.0F) / (1.0F + e);
 }
 
 constexpr float sqrt_8_over_pi = 1.5957691216057308F;
 constexpr float gelu_cubic = 0.044715F;
 
-/// 0.5 (1 + tanh(u)) = sigmoid(2 u): one exponential, and no cancellation for negative x.
-KOKKOS_FORCEINLINE_FUNCTION float gelu_gate(float x) {
-  return sigmoid(sqrt_8_over_pi * x * (1.0F + gelu_cubic * x * x));
+/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u). 2 u has the sign of x.
+KOKKOS_FORCEINLINE_FUNCTION float gelu_argument(float x) {
+  return sqrt_8_over_pi * x * (1.0F + gelu_cubic * x * x);
+}
+
+KOKKOS_FORCEINLINE_FUNCTION void gelu_exps(float* e, const float* x) {
+  Lanes argument;
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    argument[i] = gelu_argument(x[i]);
+  }
+  exps_of_minus_magnitude(e, argument);
 }
 
 template <class T>
@@ -28,11 +50,17 @@ struct Gelu {
   const T* x;
   T* y;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+    for_chunks(
+        end - begin,
+        [](float* y_chunk, const float* v) {
+          Lanes e;
+          gelu_exps(e, v);
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float v = to_float(x[i]);
-      store(y[i], v * gelu_gate(v));
-    }
+          for (int i = 0; i < lanes; ++i) {
+            y_chunk[i] = v[i] * sigmoid(v[i], e[i]);
+          }
+        },
+        y + begin, x + begin);
   }
 };
 
@@ -42,13 +70,22 @@ struct GeluBackward {
   const T* x;
   T* dx;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+    for_chunks(
+        end - begin,
+        [](float* dx_chunk, const float* dy_chunk, const float* v) {
+          Lanes gate;
+          gelu_exps(gate, v);
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) {
-      const float v = to_float(x[i]);
-      const float gate = gelu_gate(v);
-      const float slope = sqrt_8_over_pi * (1.0F + 3.0F * gelu_cubic * v * v);
-      store(dx[i], to_float(dy[i]) * (gate + v * gate * (1.0F - gate) * slope));
-    }
+          for (int i = 0; i < lanes; ++i) {
+            gate[i] = sigmoid(v[i], gate[i]);
+          }
+#pragma omp simd
+          for (int i = 0; i < lanes; ++i) {
+            const float slope = sqrt_8_over_pi * (1.0F + 3.0F * gelu_cubic * v[i] * v[i]);
+            dx_chunk[i] = dy_chunk[i] * (gate[i] + v[i] * gate[i] * (1.0F - gate[i]) * slope);
+          }
+        },
+        dx + begin, dy + begin, x + begin);
   }
 };
 
@@ -59,16 +96,21 @@ struct Swiglu {
   std::int64_t features;
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
     const T* gate = gate_up_T2F + 2 * t * features;
-    const T* up = gate + features;
-    T* y = y_TF + t * features;
+    for_chunks(
+        features,
+        [](float* y, const float* g, const float* up) {
+          Lanes e;
+          exps_of_minus_magnitude(e, g);
 #pragma omp simd
-    for (std::int64_t f = 0; f < features; ++f) {
-      const float g = to_float(gate[f]);
-      store(y[f], g * sigmoid(g) * to_float(up[f]));
-    }
+          for (int i = 0; i < lanes; ++i) {
+            y[i] = g[i] * sigmoid(g[i], e[i]) * up[i];
+          }
+        },
+        y_TF + t * features, gate, gate + features);
   }
 };
 
+/// Two results, so the chunks are taken by hand.
 template <class T>
 struct SwigluBackward {
   const T* dy_TF;
@@ -81,14 +123,43 @@ struct SwigluBackward {
     const T* up = gate + features;
     T* dgate = dgate_up_T2F + 2 * t * features;
     T* dup = dgate + features;
+    Lanes dy_buffer;
+    Lanes gate_buffer;
+    Lanes up_buffer;
+    Lanes dgate_buffer;
+    Lanes dup_buffer;
+    std::int64_t f = 0;
+    for (; f + lanes <= features; f += lanes) {
+      differentiate(results(dgate + f, dgate_buffer), results(dup + f, dup_buffer),
+                    widen(dy + f, dy_buffer), widen(gate + f, gate_buffer),
+                    widen(up + f, up_buffer));
+      narrow(dgate + f, dgate_buffer);
+      narrow(dup + f, dup_buffer);
+    }
+    if (f < features) {
+      const auto left = static_cast<int>(features - f);
+      differentiate(dgate_buffer, dup_buffer, widen_part(dy + f, left, dy_buffer),
+                    widen_part(gate + f, left, gate_buffer), widen_part(up + f, left, up_buffer));
+      narrow_part(dgate + f, left, dgate_buffer);
+      narrow_part(dup + f, left, dup_buffer);
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void differentiate(float* dgate, float* dup, const float* dy,
+                                                        const float* g, const float* up) {
+    Lanes s;
+    exps_of_minus_magnitude(s, g);
 #pragma omp simd
-    for (std::int64_t f = 0; f < features; ++f) {
-      const float g = to_float(gate[f]);
-      const float s = sigmoid(g);
-      const float dy_up = to_float(dy[f]) * to_float(up[f]);
-      const float dy_silu = to_float(dy[f]) * g * s;
-      store(dgate[f], dy_up * s * (1.0F + g * (1.0F - s)));
-      store(dup[f], dy_silu);
+    for (int i = 0; i < lanes; ++i) {
+      s[i] = sigmoid(g[i], s[i]);
+    }
+#pragma omp simd
+    for (int i = 0; i < lanes; ++i) {
+      const float dy_s = dy[i] * s[i];
+      const float dgate_i = dy_s * up[i] * (1.0F + g[i] * (1.0F - s[i]));
+      const float dup_i = dy_s * g[i];
+      dgate[i] = dgate_i;
+      dup[i] = dup_i;
     }
   }
 };
@@ -99,10 +170,15 @@ struct Add {
   const T* b;
   T* y;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+    for_chunks(
+        end - begin,
+        [](float* y_chunk, const float* a_chunk, const float* b_chunk) {
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) {
-      store(y[i], to_float(a[i]) + to_float(b[i]));
-    }
+          for (int i = 0; i < lanes; ++i) {
+            y_chunk[i] = a_chunk[i] + b_chunk[i];
+          }
+        },
+        y + begin, a + begin, b + begin);
   }
 };
 

@@ -14,6 +14,11 @@
 namespace fourfold::kernels {
 namespace {
 
+/// e^(logit - largest), NaN for NaN.
+KOKKOS_FORCEINLINE_FUNCTION float exp_of_difference(float logit, float largest) {
+  return vector_exp_minus(largest - logit);
+}
+
 /// Of one row: the largest logit, and the sum of exp(logit - largest).
 struct RowSums {
   float largest;
@@ -21,12 +26,35 @@ struct RowSums {
 };
 
 template <class T>
+KOKKOS_FORCEINLINE_FUNCTION float row_maximum(const T* row, std::int64_t vocabulary) {
+  Lanes largest;
+  const float first = to_float(row[0]);
+  for (float& lane : largest) {
+    lane = first;
+  }
+  read_chunks(
+      vocabulary,
+      [&](int valid, const float* logit) {
+        if (valid == lanes) {
+#pragma omp simd
+          for (int i = 0; i < lanes; ++i) {
+            largest[i] = logit[i] > largest[i] ? logit[i] : largest[i];
+          }
+        } else {
+          for (int i = 0; i < valid; ++i) {
+            largest[i] = logit[i] > largest[i] ? logit[i] : largest[i];
+          }
+        }
+      },
+      row);
+  return fold(largest, [](float a, float b) { return b > a ? b : a; });
+}
+
+template <class T>
 KOKKOS_FORCEINLINE_FUNCTION RowSums row_sums(const T* row, std::int64_t vocabulary) {
-  const float largest =
-      lane_max(vocabulary, to_float(row[0]), [row](std::int64_t v) { return to_float(row[v]); });
-  const float sum = lane_sum(vocabulary, 0.0F, [row, largest](std::int64_t v) {
-    return vector_exp(to_float(row[v]) - largest);
-  });
+  const float largest = row_maximum(row, vocabulary);
+  const float sum = sum_row(
+      vocabulary, [largest](float logit) { return exp_of_difference(logit, largest); }, row);
   return {largest, sum};
 }
 
@@ -57,12 +85,17 @@ struct CrossEntropy {
       T* gradient = gradient_TV + t * columns;
       const float factor = gradient_scale / sums.sum;
       const float largest = sums.largest;
+      for_chunks(
+          vocabulary,
+          [largest, factor](float* y, const float* logit) {
 #pragma omp simd
-      for (std::int64_t v = 0; v < vocabulary; ++v) {
-        store(gradient[v], vector_exp(to_float(gradient[v]) - largest) * factor);
-      }
+            for (int i = 0; i < lanes; ++i) {
+              y[i] = exp_of_difference(logit[i], largest) * factor;
+            }
+          },
+          gradient, row);
       clear(gradient, vocabulary);
-      store(gradient[target], vector_exp(target_logit - largest) * factor - gradient_scale);
+      store(gradient[target], exp_of_difference(target_logit, largest) * factor - gradient_scale);
     }
   }
 

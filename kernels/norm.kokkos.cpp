@@ -30,22 +30,24 @@ struct LayerNorm {
   float epsilon;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const T* x = x_TD + t * features;
+    const T* row = x_TD + t * features;
     const auto count = static_cast<float>(features);
-    const float mean =
-        lane_sum(features, 0.0F, [x](std::int64_t d) { return to_float(x[d]); }) / count;
-    const float variance = lane_sum(features, 0.0F,
-                                    [x, mean](std::int64_t d) {
-                                      const float centred = to_float(x[d]) - mean;
-                                      return centred * centred;
-                                    }) /
+    const float mean = sum_row(
+                           features, [](float x) { return x; }, row) /
+                       count;
+    const float variance = sum_row(
+                               features, [mean](float x) { return (x - mean) * (x - mean); }, row) /
                            count;
     const float rstd = 1.0F / std::sqrt(variance + epsilon);
-    T* y = y_TD + t * features;
+    for_chunks(
+        features,
+        [mean, rstd](float* y, const float* x, const float* weight, const float* bias) {
 #pragma omp simd
-    for (std::int64_t d = 0; d < features; ++d) {
-      store(y[d], (to_float(x[d]) - mean) * rstd * to_float(weight_D[d]) + to_float(bias_D[d]));
-    }
+          for (int i = 0; i < lanes; ++i) {
+            y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
+          }
+        },
+        y_TD + t * features, row, weight_D, bias_D);
     mean_T[t] = mean;
     rstd_T[t] = rstd;
   }
@@ -61,21 +63,25 @@ struct RmsNorm {
   float epsilon;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const T* x = x_TD + t * features;
-    const float squares =
-        lane_sum(features, 0.0F, [x](std::int64_t d) { return to_float(x[d]) * to_float(x[d]); });
+    const T* row = x_TD + t * features;
+    const float squares = sum_row(
+        features, [](float x) { return x * x; }, row);
     const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + epsilon);
-    T* y = y_TD + t * features;
+    for_chunks(
+        features,
+        [rstd](float* y, const float* x, const float* weight) {
 #pragma omp simd
-    for (std::int64_t d = 0; d < features; ++d) {
-      store(y[d], to_float(x[d]) * rstd * to_float(weight_D[d]));
-    }
+          for (int i = 0; i < lanes; ++i) {
+            y[i] = x[i] * rstd * weight[i];
+          }
+        },
+        y_TD + t * features, row, weight_D);
     rstd_T[t] = rstd;
   }
 };
 
 /// One block of rows of either backward pass: the gradient of each row, and the block's sums for
-/// dweight (and, where `centred`, dbias).
+/// dweight (and, where `centred`, dbias) in the order of lanes.
 template <class T, bool centred>
 struct NormBackward {
   const T* dy_TD;
@@ -84,95 +90,116 @@ struct NormBackward {
   const float* mean_T;
   const float* rstd_T;
   T* dx_TD;
-  float* partial_BD;  ///< per block `features` sums for dweight, then as many for dbias
+  float* partial_BD;  ///< per block `padded` sums for dweight, then as many for dbias
   std::int64_t rows;
   std::int64_t features;
+  std::int64_t padded;  ///< features rounded up to whole chunks
 
   static constexpr std::int64_t sums = centred ? 2 : 1;
 
   KOKKOS_FUNCTION void operator()(std::int64_t block) const {
-    float* dweight = partial_BD + block * sums * features;
-    for (std::int64_t i = 0; i < sums * features; ++i) {
+    float* dweight = partial_BD + block * sums * padded;
+    for (std::int64_t i = 0; i < sums * padded; ++i) {
       dweight[i] = 0;
     }
     const std::int64_t begin = block * rows_per_block;
     const std::int64_t end = begin + rows_per_block < rows ? begin + rows_per_block : rows;
     for (std::int64_t t = begin; t < end; ++t) {
-      add_row(t, dweight, dweight + features);
+      add_row(t, dweight, dweight + padded);
     }
   }
 
-  KOKKOS_FUNCTION void add_row(std::int64_t t, float* dweight, float* dbias) const {
+  /// What a chunk needs to know of its row.
+  struct Row {
+    float mean;
+    float rstd;
+    float mean_g;       ///< of dy * weight
+    float mean_g_xhat;  ///< of dy * weight * xhat
+  };
+
+  KOKKOS_FORCEINLINE_FUNCTION void add_row(std::int64_t t, float* dweight, float* dbias) const {
     const T* dy = dy_TD + t * features;
     const T* x = x_TD + t * features;
     T* dx = dx_TD + t * features;
-    const float mean = centred ? mean_T[t] : 0.0F;
-    const float rstd = rstd_T[t];
-    const auto count = static_cast<float>(features);
-    const Sums row = sum_row(dy, x, mean);
-    const float mean_g = centred ? row.g / count : 0.0F;
-    const float mean_g_xhat = row.g_centred * rstd / count;
+    const Row row = sum_up(dy, x, centred ? mean_T[t] : 0.0F, rstd_T[t]);
+    Lanes dx_buffer;
+    Lanes result;
+    Lanes dy_buffer;
+    Lanes x_buffer;
+    Lanes weight_buffer;
+    std::int64_t d = 0;
+    for (; d + lanes <= features; d += lanes) {
+      add_chunk(row, results(dx + d, result), dweight + d, dbias + d, widen(dx + d, dx_buffer),
+                widen(dy + d, dy_buffer), widen(x + d, x_buffer),
+                widen(weight_D + d, weight_buffer));
+      narrow(dx + d, result);
+    }
+    if (d < features) {
+      const auto left = static_cast<int>(features - d);
+      add_chunk(row, result, dweight + d, dbias + d, widen_part(dx + d, left, dx_buffer),
+                widen_part(dy + d, left, dy_buffer), widen_part(x + d, left, x_buffer),
+                widen_part(weight_D + d, left, weight_buffer));
+      narrow_part(dx + d, left, result);
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void add_chunk(const Row& row, float* dx_new, float* dweight,
+                                                    float* dbias, const float* dx, const float* dy,
+                                                    const float* x, const float* weight) {
 #pragma omp simd
-    for (std::int64_t d = 0; d < features; ++d) {
-      const float dy_d = to_float(dy[d]);
-      const float xhat = (to_float(x[d]) - mean) * rstd;
-      const float g = dy_d * to_float(weight_D[d]);
-      store(dx[d], to_float(dx[d]) + rstd * (g - mean_g - xhat * mean_g_xhat));
-      dweight[d] += dy_d * xhat;
+    for (int i = 0; i < lanes; ++i) {
+      const float xhat = (x[i] - row.mean) * row.rstd;
+      const float g = dy[i] * weight[i];
+      dx_new[i] = dx[i] + row.rstd * (g - row.mean_g - xhat * row.mean_g_xhat);
+      dweight[i] += dy[i] * xhat;
       if constexpr (centred) {
-        dbias[d] += dy_d;
+        dbias[i] += dy[i];
       }
     }
   }
 
-  struct Sums {
-    float g = 0;          ///< of dy * weight
-    float g_centred = 0;  ///< of dy * weight * (x - mean)
-  };
-
-  KOKKOS_FORCEINLINE_FUNCTION Sums sum_row(const T* dy, const T* x, float mean) const {
-    float g_lane[lanes] = {};
-    float g_centred_lane[lanes] = {};
-    const auto add = [&](std::int64_t d, int lane) {
-      const float g = to_float(dy[d]) * to_float(weight_D[d]);
-      g_lane[lane] += g;
-      g_centred_lane[lane] += g * (to_float(x[d]) - mean);
-    };
-    std::int64_t d = 0;
-    for (; d + lanes <= features; d += lanes) {
-      for (int lane = 0; lane < lanes; ++lane) {
-        add(d + lane, lane);
-      }
-    }
-    for (int lane = 0; d + lane < features; ++lane) {
-      add(d + lane, lane);
-    }
-    const auto plus = [](float a, float b) { return a + b; };
-    return {fold_lanes(g_lane, plus), fold_lanes(g_centred_lane, plus)};
+  KOKKOS_FORCEINLINE_FUNCTION Row sum_up(const T* dy, const T* x, float mean, float rstd) const {
+    Lanes g_sum = {};
+    Lanes g_centred_sum = {};
+    // Lanes that do not count hold zeros in dy, and so add nothing.
+    read_chunks(
+        features,
+        [&](int /*valid*/, const float* dy_chunk, const float* x_chunk, const float* weight) {
+#pragma omp simd
+          for (int i = 0; i < lanes; ++i) {
+            const float g = dy_chunk[i] * weight[i];
+            g_sum[i] += g;
+            g_centred_sum[i] += g * (x_chunk[i] - mean);
+          }
+        },
+        dy, x, weight_D);
+    const auto count = static_cast<float>(features);
+    return {mean, rstd, centred ? fold_sum(g_sum) / count : 0.0F,
+            fold_sum(g_centred_sum) * rstd / count};
   }
 };
 
-/// target[column] += sum over blocks of partial[block][column], in order.
+/// target[d] += sum over blocks of partial[block][lane of d], blocks in order.
+template <class T>
 struct AddBlocks {
   const float* partial;
   float* target;
   std::int64_t blocks;
   std::int64_t stride;
-  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    constexpr std::int64_t width = 64;
-    for (std::int64_t first = begin; first < end; first += width) {
-      const std::int64_t count = end - first < width ? end - first : width;
-      float sum[width] = {};
-      for (std::int64_t block = 0; block < blocks; ++block) {
-        const float* from = partial + block * stride + first;
+  std::int64_t features;
+  KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
+    const float* from = partial + chunk * lanes;
+    Lanes sum = {};
+    for (std::int64_t block = 0; block < blocks; ++block) {
 #pragma omp simd
-        for (std::int64_t i = 0; i < count; ++i) {
-          sum[i] += from[i];
-        }
+      for (int i = 0; i < lanes; ++i) {
+        sum[i] += from[block * stride + i];
       }
-      for (std::int64_t i = 0; i < count; ++i) {
-        target[first + i] += sum[i];
-      }
+    }
+    float* to = target + chunk * lanes;
+    const std::int64_t left = features - chunk * lanes;
+    for (int i = 0; i < lanes && i < left; ++i) {
+      to[i] += sum[left >= lanes ? lane_of<T>(i) : i];
     }
   }
 };
@@ -184,16 +211,19 @@ void norm_backward(const char* label, ConstTensorView dy_TD, ConstTensorView x_T
   const std::int64_t rows = x_TD.dim(0);
   const std::int64_t features = x_TD.dim(1);
   const std::int64_t blocks = (rows + rows_per_block - 1) / rows_per_block;
-  const std::int64_t stride = NormBackward<T, centred>::sums * features;
+  const std::int64_t chunks = (features + lanes - 1) / lanes;
+  const std::int64_t padded = chunks * lanes;
+  const std::int64_t stride = NormBackward<T, centred>::sums * padded;
   auto* partial = static_cast<float*>(
       scratch(static_cast<std::size_t>(blocks * stride) * sizeof(float), stream));
   for_each(label, blocks, stream,
            NormBackward<T, centred>{dy_TD.as<T>(), x_TD.as<T>(), weight_D.as<T>(), mean_T, rstd_T,
-                                    dx_TD.as<T>(), partial, rows, features});
-  for_each_block("norm_dweight", features, stream, AddBlocks{partial, dweight_D, blocks, stride});
+                                    dx_TD.as<T>(), partial, rows, features, padded});
+  for_each("norm_dweight", chunks, stream,
+           AddBlocks<T>{partial, dweight_D, blocks, stride, features});
   if constexpr (centred) {
-    for_each_block("norm_dbias", features, stream,
-                   AddBlocks{partial + features, dbias_D, blocks, stride});
+    for_each("norm_dbias", chunks, stream,
+             AddBlocks<T>{partial + padded, dbias_D, blocks, stride, features});
   }
 }
 

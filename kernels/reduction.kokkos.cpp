@@ -28,11 +28,19 @@ struct PartialSum {
   KOKKOS_FUNCTION void operator()(std::int64_t block) const {
     const float* from = x + block * elements_per_partial;
     const std::int64_t left = elements - block * elements_per_partial;
-    partial[block] = lane_sum(left < elements_per_partial ? left : elements_per_partial, 0.0,
-                              [from](std::int64_t i) {
-                                const auto value = static_cast<double>(from[i]);
-                                return squares ? value * value : value;
-                              });
+    double sum[lanes] = {};
+    // Lanes that do not count hold zeros.
+    read_chunks(
+        left < elements_per_partial ? left : elements_per_partial,
+        [&](int /*valid*/, const float* chunk) {
+#pragma omp simd
+          for (int i = 0; i < lanes; ++i) {
+            const auto value = static_cast<double>(chunk[i]);
+            sum[i] += squares ? value * value : value;
+          }
+        },
+        from);
+    partial[block] = fold_sum(sum);
   }
 };
 

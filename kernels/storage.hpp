@@ -42,12 +42,15 @@ KOKKOS_FORCEINLINE_FUNCTION void store(float& target, float value) {
   target = value;
 }
 
-KOKKOS_FORCEINLINE_FUNCTION void store(BFloat16& target, float value) {
+/// A word whose upper half is `value` rounded to bf16.
+KOKKOS_FORCEINLINE_FUNCTION std::uint32_t bfloat16_word(float value) {
   const std::uint32_t word = float_bits(value);
-  const std::uint32_t rounded = (word + 0x7FFFU + ((word >> 16) & 1U)) >> 16;
-  const std::uint32_t quiet_nan = (word >> 16) | 0x40U;
-  const bool is_nan = (word & 0x7FFFFFFFU) > 0x7F800000U;
-  target.bits = static_cast<std::uint16_t>(is_nan ? quiet_nan : rounded);
+  const std::uint32_t nan = value != value ? 0xFFFFFFFFU : 0U;  // quiet, whatever was in it
+  return (word + 0x7FFFU + ((word >> 16) & 1U)) | nan;
+}
+
+KOKKOS_FORCEINLINE_FUNCTION void store(BFloat16& target, float value) {
+  target.bits = static_cast<std::uint16_t>(bfloat16_word(value) >> 16);
 }
 
 KOKKOS_FORCEINLINE_FUNCTION void store(Float16& target, float value) {

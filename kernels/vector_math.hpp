@@ -16,30 +16,45 @@
 
 namespace fourfold::kernels {
 
+/// e^r for |r| <= ln 2 / 2, within 1e-7: minimax in the relative error, exact at 0.
+FOURFOLD_VECTOR_MATH float vector_exp_reduced(float r) {
+  float p = 8.290275e-3F;
+  p = p * r + 4.1898165e-2F;
+  p = p * r + 1.6667639e-1F;
+  p = p * r + 4.9999148e-1F;
+  p = p * r + 9.999997e-1F;
+  return p * r + 1.0F;
+}
+
 /// e^x over the whole range: 0 below -104, subnormals included, infinity above 88.73, NaN for NaN.
 ///
-/// x = n ln 2 + r with |r| <= ln 2 / 2; e^r by a polynomial of degree 6; the power of two by
-/// exponent bits, in two halves because 2^128 and 2^-149 are no normal floats.
+/// x = n ln 2 + r; e^r by a polynomial; the power of two by exponent bits, in two halves because
+/// 2^128 and 2^-149 are no normal floats.
 FOURFOLD_VECTOR_MATH float vector_exp(float x) {
-  constexpr float shift =
-      12582912.0F;  // 1.5 * 2^23: adding it rounds to an integer in the low bits
+  // Adding 1.5 * 2^23 rounds to an integer in the low bits; 254 more is the bias of both halves.
+  constexpr float shift = 12582912.0F + 254.0F;
   x = x < -104.0F ? -104.0F : x;
   x = x > 89.0F ? 89.0F : x;
   const float shifted = x * 1.44269504088896341F + shift;
   const float n = shifted - shift;
-  const std::int32_t exponent = __builtin_bit_cast(std::int32_t, shifted) - 0x4B400000;
   const float r = (x - n * 0.693359375F) + n * 2.12194440e-4F;
-  float p = 1.9875691500e-4F;  // coefficients: Cephes expf (Moshier)
-  p = p * r + 1.3981999507e-3F;
-  p = p * r + 8.3334519073e-3F;
-  p = p * r + 4.1665795894e-2F;
-  p = p * r + 1.6666665459e-1F;
-  p = p * r + 5.0000001201e-1F;
-  p = p * r * r + r + 1.0F;
-  const std::int32_t low = exponent >> 1;
-  const std::int32_t high = exponent - low;
-  return p * __builtin_bit_cast(float, (low + 127) << 23) *
-         __builtin_bit_cast(float, (high + 127) << 23);
+  const auto bits = __builtin_bit_cast(std::uint32_t, shifted);
+  const std::uint32_t low = bits >> 1;
+  const std::uint32_t high = bits - low;
+  return vector_exp_reduced(r) * __builtin_bit_cast(float, low << 23) *
+         __builtin_bit_cast(float, high << 23);
+}
+
+/// e^-x for x >= 0, with 0 from 88 on, at 1.5 times the rate of vector_exp: for softmax, and for
+/// what adds a number of size 1 to it. The relative error grows with x: 2e-7 + 3e-9 x. NaN for NaN.
+FOURFOLD_VECTOR_MATH float vector_exp_minus(float x) {
+  constexpr float shift = 12582912.0F + 127.0F;
+  x = x > 88.0F ? 88.0F : x;
+  const float shifted = shift - x * 1.44269504088896341F;
+  const float n = shifted - shift;
+  const float r = -x - n * 0.69314718056F;
+  return vector_exp_reduced(r) *
+         __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, shifted) << 23);
 }
 
 /// tanh(x): an odd polynomial near zero, where the other form would cancel; 1 - 2 / (e^2|x| + 1)

@@ -109,6 +109,22 @@ TEST_CASE("large logits neither overflow nor vanish", "[cross_entropy]") {
   CHECK(logits.as<float>()[vocabulary + 8] == -1.0F);
 }
 
+TEST_CASE("a NaN among the logits makes the loss NaN, one that is -inf does not",
+          "[cross_entropy]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  for (const float odd : {NAN, -NAN, -INFINITY}) {
+    for (const std::int64_t place : {0, 5, 70, 128}) {
+      device::Tensor logits = random_tensor(dtype, {1, 129}, 1);
+      write_element(logits, place, static_cast<double>(odd));
+      device::Tensor target(DType::i32, {1});
+      *target.as<std::int32_t>() = 7;
+      device::Tensor loss(DType::f32, {1});
+      cross_entropy(logits, target, loss, 129, {});
+      CHECK(std::isnan(*loss.as<float>()) == std::isnan(odd));
+    }
+  }
+}
+
 TEST_CASE("the gradient of cross-entropy equals finite differences in double", "[cross_entropy]") {
   constexpr std::int64_t tokens = 5;
   constexpr std::int64_t vocabulary = 11;

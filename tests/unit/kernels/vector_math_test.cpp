@@ -8,6 +8,7 @@
 #include <limits>
 
 using fourfold::kernels::vector_exp;
+using fourfold::kernels::vector_exp_minus;
 using fourfold::kernels::vector_tanh;
 
 namespace {
@@ -37,6 +38,22 @@ TEST_CASE("vector_exp at the ends of its range", "[vector_math]") {
   CHECK(vector_exp(88.8F) == infinity);
   CHECK(std::isnan(vector_exp(std::numeric_limits<float>::quiet_NaN())));
   CHECK(std::fabs(vector_exp(-95.0F) - std::exp(-95.0)) <= 1e-44);
+}
+
+TEST_CASE("vector_exp_minus is exp of minus x, and 0 from 88 on", "[vector_math]") {
+  double worst = 0;
+  for (int i = 0; i <= 8730000; i += 3) {
+    const float x = static_cast<float>(i) * 1e-5F;
+    const double exact = std::exp(-static_cast<double>(x));
+    worst = std::fmax(worst,
+                      relative_error(vector_exp_minus(x), exact) - 3e-9 * static_cast<double>(x));
+  }
+  CHECK(worst <= 2e-7);
+  CHECK(vector_exp_minus(0.0F) == 1.0F);
+  CHECK(vector_exp_minus(88.0F) == 0.0F);
+  CHECK(vector_exp_minus(1e30F) == 0.0F);
+  CHECK(vector_exp_minus(infinity) == 0.0F);
+  CHECK(std::isnan(vector_exp_minus(std::numeric_limits<float>::quiet_NaN())));
 }
 
 TEST_CASE("vector_tanh is within 2e-7 of tanh, odd, and bounded", "[vector_math]") {
