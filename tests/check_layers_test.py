@@ -47,6 +47,14 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual([line for line, _ in check_layers.breaches("src/base/x.cpp", "int x;\n")], [1])
         self.breach("src/utils/x.cpp", "", "lies in no room")
 
+    def test_headers_are_tested(self):
+        header = "src/base/include/fourfold/base/box.hpp"
+        test = "tests/unit/base/box_test.cpp"
+        self.assertEqual(len(list(check_layers.untested({header: "", test: ""}))), 1)
+        self.assertEqual(list(check_layers.untested({header: "", test: "#include <fourfold/base/box.hpp>\n"})), [])
+        user = "src/comm/mesh.cpp"
+        self.assertEqual(len(list(check_layers.untested({header: "", user: "#include <fourfold/base/box.hpp>\n"}))), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

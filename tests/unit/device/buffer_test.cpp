@@ -1,0 +1,71 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/device/buffer.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <utility>
+#include <vector>
+
+using fourfold::device::Buffer;
+
+namespace {
+
+std::span<const std::uint8_t> contents(const Buffer& buffer) {
+  return {static_cast<const std::uint8_t*>(buffer.data()), buffer.bytes()};
+}
+
+}  // namespace
+
+TEST_CASE("a buffer is aligned and zero-filled, whatever its size", "[buffer]") {
+  for (const std::size_t bytes : {1UL, 255UL, 256UL, 257UL, 100'003UL}) {
+    const Buffer buffer(bytes);
+    CHECK(buffer.bytes() == bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 256 == 0);
+    CHECK(std::ranges::count(contents(buffer), 0) == static_cast<std::ptrdiff_t>(bytes));
+  }
+  CHECK(Buffer(0).data() == nullptr);
+}
+
+TEST_CASE("memory that cannot be had is an error that says how much", "[buffer]") {
+  for (const std::size_t bytes :
+       {std::numeric_limits<std::size_t>::max(), std::numeric_limits<std::size_t>::max() / 4}) {
+    try {
+      const Buffer buffer(bytes);
+      FAIL("no error for " << bytes << " bytes");
+    } catch (const fourfold::SystemError& error) {
+      CHECK(error.code() == fourfold::ExitCode::config);
+      CHECK(std::string(error.what()).find(std::to_string(bytes)) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("moving a buffer moves its memory", "[buffer]") {
+  Buffer first(64);
+  const void* const memory = first.data();
+  Buffer second(std::move(first));
+  CHECK(second.data() == memory);
+  Buffer third(8);
+  third = std::move(second);
+  CHECK(third.data() == memory);
+  CHECK(third.bytes() == 64);
+}
+
+TEST_CASE("copy and zero touch exactly the bytes named", "[buffer]") {
+  const Buffer buffer(16);
+  std::vector<std::uint8_t> numbers(16);
+  std::iota(numbers.begin(), numbers.end(), std::uint8_t{1});
+  auto* const bytes = static_cast<std::uint8_t*>(buffer.data());
+  fourfold::device::copy(bytes + 2, numbers.data(), 9, {});
+  fourfold::device::zero(bytes + 4, 3, {});
+  fourfold::device::copy(nullptr, nullptr, 0, {});
+  fourfold::device::zero(nullptr, 0, {});
+  const std::vector<std::uint8_t> expected{0, 0, 1, 2, 0, 0, 0, 6, 7, 8, 9, 0, 0, 0, 0, 0};
+  CHECK(std::ranges::equal(contents(buffer), expected));
+}

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/atomic_file.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <scratch_folder.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace fs = std::filesystem;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::io::AtomicFile;
+
+namespace {
+
+std::ptrdiff_t entries(const fs::path& folder) {
+  return std::distance(fs::directory_iterator(folder), fs::directory_iterator());
+}
+
+}  // namespace
+
+TEST_CASE("a file appears whole, when it is published", "[atomic_file]") {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.path() / "file";
+  const std::string large(3'000'001, 'x');
+  {
+    AtomicFile file(path);
+    file.write("begin ");
+    file.write(large);
+    file.sync();
+    CHECK_FALSE(fs::exists(path));
+    file.publish();
+  }
+  CHECK(read_bytes(path) == "begin " + large);
+  CHECK(entries(scratch.path()) == 1);
+}
+
+TEST_CASE("without publish nothing is left and an older file stays", "[atomic_file]") {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.path() / "file";
+  scratch.write("file", "old");
+  {
+    AtomicFile file(path);
+    file.write("new");
+    file.sync();
+  }
+  CHECK(read_bytes(path) == "old");
+  CHECK(entries(scratch.path()) == 1);
+  AtomicFile file(path);
+  file.publish();
+  CHECK(read_bytes(path).empty());
+}
+
+TEST_CASE("a place that cannot be written is named, with the right exit code", "[atomic_file]") {
+  const ScratchFolder scratch;
+  try {
+    const AtomicFile file(scratch.path() / "no" / "such" / "folder");
+    FAIL("no error");
+  } catch (const fourfold::UserError& error) {
+    CHECK(error.code() == fourfold::ExitCode::cannot_write);
+    CHECK(std::string(error.what()).find("no/such/folder") != std::string::npos);
+  }
+  fs::create_directories(scratch.path() / "taken" / "by a folder");
+  AtomicFile file(scratch.path() / "taken");
+  file.write("text");
+  CHECK_THROWS_AS(file.publish(), fourfold::UserError);
+}
