@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/event_file.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace fourfold::io {
+namespace {
+
+[[noreturn]] void cannot_write_events(const std::filesystem::path& path, const std::string& why) {
+  throw UserError(
+      ExitCode::cannot_write,
+      fmt::format("{}: TensorBoard events cannot be written ({}); check that the folder "
+                  "is yours to write and has room",
+                  path.string(), why));
+}
+
+std::string reason(std::string_view call) {
+  return fmt::format("{}: {}", call, std::strerror(errno));
+}
+
+/// Protocol buffers on the wire: a field is its number and wire type, then the value.
+enum class Wire : std::uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
+
+template <class T>
+void put_little_endian(std::string& out, T value) {
+  for (std::size_t byte = 0; byte < sizeof(T); ++byte) {
+    out += static_cast<char>((value >> (8 * byte)) & 0xffU);
+  }
+}
+
+void put_varint(std::string& out, std::uint64_t value) {
+  for (; value >= 0x80; value >>= 7) {
+    out += static_cast<char>((value & 0x7fU) | 0x80U);
+  }
+  out += static_cast<char>(value);
+}
+
+void put_key(std::string& out, std::uint32_t field, Wire wire) {
+  put_varint(out, (field << 3) | static_cast<std::uint32_t>(wire));
+}
+
+void put_integer(std::string& out, std::uint32_t field, std::int64_t value) {
+  put_key(out, field, Wire::varint);
+  put_varint(out, static_cast<std::uint64_t>(value));
+}
+
+void put_double(std::string& out, std::uint32_t field, double value) {
+  put_key(out, field, Wire::fixed64);
+  put_little_endian(out, std::bit_cast<std::uint64_t>(value));
+}
+
+void put_float(std::string& out, std::uint32_t field, float value) {
+  put_key(out, field, Wire::fixed32);
+  put_little_endian(out, std::bit_cast<std::uint32_t>(value));
+}
+
+void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {
+  put_key(out, field, Wire::bytes);
+  put_varint(out, bytes.size());
+  out += bytes;
+}
+
+/// Event { 1 wall_time, 2 step, 3 file_version | 5 summary | 7 session_log }
+std::string event(double wall_time_s, std::int64_t step, std::uint32_t what,
+                  std::string_view contents) {
+  std::string out;
+  put_double(out, 1, wall_time_s);
+  if (step != 0) {
+    put_integer(out, 2, step);
+  }
+  put_bytes(out, what, contents);
+  return out;
+}
+
+/// TFRecord's: rotated and shifted, so that the CRC of data that holds CRCs stays good.
+std::uint32_t masked_crc(std::string_view bytes) {
+  const std::uint32_t crc = crc32c(std::as_bytes(std::span(bytes)));
+  return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
+}
+
+FileDescriptor create_anew(const std::filesystem::path& directory, double wall_time_s,
+                           std::filesystem::path& path) {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) {
+    std::strcpy(host.data(), "localhost");
+  }
+  for (int number = 0;; ++number) {
+    path = directory / fmt::format("events.out.tfevents.{}.{}.{}.{}",
+                                   static_cast<std::int64_t>(wall_time_s), host.data(), ::getpid(),
+                                   number);
+    FileDescriptor file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+    if (file || errno != EEXIST) {
+      return file;
+    }
+  }
+}
+
+}  // namespace
+
+EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_step,
+                     double wall_time_s) {
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure) {
+    cannot_write_events(directory, failure.message());
+  }
+  file_ = create_anew(directory, wall_time_s, path_);
+  if (!file_) {
+    cannot_write_events(path_, reason("open"));
+  }
+  append_record(event(wall_time_s, 0, 3, "brain.Event:2"));
+  if (first_step > 0) {
+    std::string session_log;  // SessionLog { 1 status: START = 1 }
+    put_integer(session_log, 1, 1);
+    append_record(event(wall_time_s, first_step, 7, session_log));
+  }
+}
+
+void EventFile::add(std::int64_t step, double wall_time_s, std::span<const EventScalar> scalars) {
+  std::string summary;  // Summary { repeated 1 Value { 1 tag, 2 simple_value } }
+  for (const EventScalar& scalar : scalars) {
+    std::string value;
+    put_bytes(value, 1, scalar.tag);
+    put_float(value, 2, scalar.value);
+    put_bytes(summary, 1, value);
+  }
+  append_record(event(wall_time_s, step, 5, summary));
+}
+
+void EventFile::append_record(const std::string& event) {
+  std::string record;
+  put_little_endian(record, static_cast<std::uint64_t>(event.size()));
+  put_little_endian(record, masked_crc(record));
+  record += event;
+  put_little_endian(record, masked_crc(event));
+  std::string_view rest = record;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      cannot_write_events(path_, reason("write"));
+    }
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/io/file_descriptor.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace fourfold::io {
+
+/// One point of a curve.
+struct EventScalar {
+  std::string_view tag;  ///< "train/loss"; the part before the first '/' is TensorBoard's group
+  float value = 0;
+};
+
+/// A TensorBoard event file: a record of protobuf bytes per event, each with its length and masked
+/// CRC-32C, written without protobuf. One process writes it; move-only; one thread per object.
+///
+/// A run that goes on from a checkpoint opens a new file in the same folder with `first_step` set:
+/// its SessionLog START tells TensorBoard to drop what earlier files have from that step on.
+class EventFile {
+ public:
+  /// Creates "events.out.tfevents.<seconds>.<host>.<pid>.<n>" in `directory`, which is created
+  /// where missing. @param first_step  0: a fresh run; otherwise events with this step or later in
+  /// older files are void
+  /// @param wall_time_s  seconds since 1970 of the first event
+  /// @throws UserError (cannot_write)
+  EventFile(const std::filesystem::path& directory, std::int64_t first_step, double wall_time_s);
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+  /// Appends one event with these scalars. What is written survives the death of the process, not
+  /// of the machine. @throws UserError (cannot_write)
+  void add(std::int64_t step, double wall_time_s, std::span<const EventScalar> scalars);
+
+ private:
+  void append_record(const std::string& event);
+
+  std::filesystem::path path_;
+  FileDescriptor file_;
+};
+
+}  // namespace fourfold::io
