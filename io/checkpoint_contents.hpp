@@ -58,14 +58,12 @@ struct StoredExtent {
   std::uint64_t bytes = 0;
   std::uint64_t first_chunk = 0;  ///< entry in the file's /_crc32c of its first 4 MiB
   Digest digest;
-  friend bool operator==(const StoredExtent&, const StoredExtent&) = default;
 };
 
 /// Where a payload file keeps its CRC table.
 struct CrcTable {
   std::uint64_t byte_offset = 0;
   std::uint64_t chunks = 0;
-  friend bool operator==(const CrcTable&, const CrcTable&) = default;
 };
 
 /// What index.h5 says.
@@ -74,7 +72,6 @@ struct Index {
   std::vector<StoredExtent> extents;  ///< by (tensor, number)
   std::vector<CrcTable> tables;       ///< one per file
   CheckpointScalars scalars;
-  friend bool operator==(const Index&, const Index&) = default;
 };
 
 struct CheckpointContents {

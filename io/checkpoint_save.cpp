@@ -19,7 +19,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <numeric>
 
@@ -134,20 +133,10 @@ void commit(TemporaryStep& step, const std::filesystem::path& directory, const S
   if (is_saved_already(directory, manifest)) {
     return;
   }
-  const std::filesystem::path path = step.path() / index_name;
-  write_index_file(path, manifest, index);
-  std::string bytes;
-  Index read_back;
-  Defect defect = read_file(path, UINT64_MAX, bytes);
-  if (!defect) {
-    defect = parse_index(bytes, manifest, read_back);
-  }
-  if (defect || read_back != index) {
-    cannot_write(path, defect.value_or("it reads back with other contents"), EIO);
-  }
+  const std::string bytes = index_bytes(manifest, index);
   manifest.index_bytes = bytes.size();
   manifest.index_crc32c = crc32c(std::as_bytes(std::span(bytes)));
-  step.commit(manifest);
+  step.commit(manifest, bytes);
 }
 
 /// A run that fell back to an older step comes by the damaged one again: it is set aside. An intact

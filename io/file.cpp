@@ -70,29 +70,26 @@ void cannot_write(const std::filesystem::path& path, std::string_view call, int 
                   free ? bytes_text(*free) : "unknown space", advice(error_number)));
 }
 
-OutputFile::OutputFile(std::filesystem::path path, int flags) : path_(std::move(path)) {
-  descriptor_.reset(uninterrupted(
-      [&] { return ::open(path_.c_str(), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW, 0666); }));
-  if (!descriptor_) {
-    cannot_write(path_, "open", errno);
-  }
-}
-
 OutputFile OutputFile::create(const std::filesystem::path& path) {
-  return OutputFile(path, O_CREAT | O_EXCL);
-}
-
-OutputFile OutputFile::open(const std::filesystem::path& path) {
-  return OutputFile(path, 0);
-}
-
-void OutputFile::reserve(std::uint64_t bytes) {
-  if (bytes == 0) {
-    return;
+  OutputFile file(path);
+  file.descriptor_.reset(uninterrupted([&] {
+    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
+  }));
+  if (!file.descriptor_) {
+    cannot_write(path, "open", errno);
   }
-  const auto result = uninterrupted(
-      [&] { return ::fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(bytes)); });
-  if (result != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
+  return file;
+}
+
+void OutputFile::set_size(std::uint64_t bytes) {
+  if (uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)); }) !=
+      0) {
+    cannot_write(path_, "ftruncate", errno);
+  }
+  const auto reserved = uninterrupted([&] {
+    return bytes == 0 ? 0 : ::fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(bytes));
+  });
+  if (reserved != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
     cannot_write(path_, "fallocate", errno);
   }
 }
@@ -108,27 +105,6 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
   }
-}
-
-void OutputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t got = uninterrupted([&] {
-      return ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    });
-    if (got <= 0) {
-      cannot_write(path_, "reading back what was written", got == 0 ? EIO : errno);
-    }
-    bytes = bytes.subspan(static_cast<std::size_t>(got));
-    offset += static_cast<std::uint64_t>(got);
-  }
-}
-
-std::uint64_t OutputFile::size_bytes() const {
-  struct stat status = {};
-  if (::fstat(descriptor_.get(), &status) != 0) {
-    cannot_write(path_, "fstat", errno);
-  }
-  return static_cast<std::uint64_t>(status.st_size);
 }
 
 void OutputFile::sync() {
@@ -216,7 +192,7 @@ void make_directories(const std::filesystem::path& path) {
   }
   if (::mkdir(path.c_str(), 0777) != 0 &&
       (errno != EEXIST || !std::filesystem::is_directory(path, ignored))) {
-    cannot_write(path, "mkdir", errno);
+    cannot_write(path, "mkdir", errno == EEXIST ? ENOTDIR : errno);
   }
   sync_directory(parent.empty() ? "." : parent);
 }

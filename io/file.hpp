@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fourfold::io {
@@ -34,22 +35,17 @@ class OutputFile {
  public:
   /// A new file. @throws SystemError (cannot_write), also when there is one already
   static OutputFile create(const std::filesystem::path& path);
-  /// An existing file, contents kept.
-  static OutputFile open(const std::filesystem::path& path);
 
-  /// Makes room for the first `bytes` bytes, so that a full disk shows before anything is written.
-  /// Where the file system cannot, does nothing.
-  void reserve(std::uint64_t bytes);
+  /// Makes the file this long and, where the file system can, reserves its space, so that a full
+  /// disk shows before anything is written.
+  void set_size(std::uint64_t bytes);
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Reads back what was written. @throws SystemError (cannot_write) also at the end of the file
-  void read_at(std::uint64_t offset, std::span<std::byte> bytes);
-  std::uint64_t size_bytes() const;
   /// fdatasync: contents and size reach stable storage.
   void sync();
   void close();
 
  private:
-  OutputFile(std::filesystem::path path, int flags);
+  explicit OutputFile(std::filesystem::path path) : path_(std::move(path)) {}
 
   std::filesystem::path path_;
   FileDescriptor descriptor_;

@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hdf5.hpp"
 
-#include "file.hpp"
-
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
 
 namespace fourfold::io::h5 {
 namespace {
@@ -41,7 +41,7 @@ std::unique_lock<std::mutex> lock() {
 
 herr_t check(herr_t result, const char* call) {
   if (result < 0) {
-    throw CallFailure{call, errno};
+    throw SystemError(ExitCode::internal, fmt::format("HDF5 failed in {}", call));
   }
   return result;
 }
@@ -49,16 +49,6 @@ herr_t check(herr_t result, const char* call) {
 Id own(hid_t id, const char* call) {
   check(id < 0 ? -1 : 0, call);
   return Id(id);
-}
-
-void writing(const std::filesystem::path& path, const std::function<void()>& write) {
-  const auto held = lock();
-  errno = 0;
-  try {
-    write();
-  } catch (const CallFailure& failure) {
-    cannot_write(path, failure.call, failure.error_number == 0 ? EIO : failure.error_number);
-  }
 }
 
 Id type_of(DType dtype) {
@@ -115,9 +105,6 @@ Id file_access() {
         "H5Pset_libver_bounds");
   check(H5Pset_alignment(access.get(), alignment_threshold_bytes, alignment_bytes),
         "H5Pset_alignment");
-#if H5_VERSION_GE(1, 10, 7)
-  check(H5Pset_file_locking(access.get(), 0, 1), "H5Pset_file_locking");
-#endif
   return access;
 }
 

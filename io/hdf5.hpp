@@ -5,6 +5,8 @@
 /// pass through it. Include only from *.hdf5.cpp files.
 #pragma once
 
+#include "sparse_image.hpp"
+
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/base/shape.hpp>
 #include <fourfold/base/unique_handle.hpp>
@@ -12,7 +14,6 @@
 #include <hdf5.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <span>
@@ -34,19 +35,14 @@ using Id = UniqueHandle<IdTraits>;
 /// every use of HDF5 holds this lock. Also silences HDF5's own printing of errors.
 std::unique_lock<std::mutex> lock();
 
-/// A call that failed, on its way to writing().
-struct CallFailure {
-  const char* call;
-  int error_number;
-};
-/// @throws CallFailure when `result` is negative
+/// @throws SystemError (internal) naming the call when `result` is negative: in memory nothing of
+/// ours can fail but for a bug or for lack of memory
 herr_t check(herr_t result, const char* call);
 /// The same for identifiers, which it takes over.
 Id own(hid_t id, const char* call);
 
-/// Runs `write`, which makes the file `path`, under the lock.
-/// @throws SystemError (cannot_write) naming path, call and reason when a call fails
-void writing(const std::filesystem::path& path, const std::function<void()>& write);
+/// The bytes of an HDF5 file that `fill` has filled, made without touching a disk. Holds the lock.
+SparseImage made_in_memory(const std::function<void(hid_t file)>& fill);
 
 /// Type in files and in memory: little-endian; bf16 and f16 as floating-point types of their own.
 Id type_of(DType dtype);
@@ -56,8 +52,8 @@ Id simple_space(std::span<const std::int64_t> dims);
 /// A scalar space for rank 0.
 Id space_of(const Shape& shape);
 
-/// File access: version bounds 1.10 (so that metadata is checksummed), no file locks, and the
-/// alignment that payloads want; file creation and groups without times.
+/// File access: version bounds 1.10 (so that metadata is checksummed) and the alignment that
+/// payloads want; file creation and groups without times.
 Id file_access();
 Id untimed_file_creation();
 Id untimed_group_creation();

@@ -9,12 +9,9 @@
 
 namespace fourfold::io {
 
-/// Creates index.h5: the extent table, the scalars and the virtual datasets that show every tensor
-/// whole. The same input gives the same bytes. Not synced. HDF5 may report success when it could
-/// not write everything, so the caller reads it back and compares.
-/// @throws SystemError (cannot_write)
-void write_index_file(const std::filesystem::path& path, const Manifest& manifest,
-                      const Index& index);
+/// index.h5 as bytes: the extent table, the scalars and the virtual datasets that show every tensor
+/// whole. The same input gives the same bytes.
+std::string index_bytes(const Manifest& manifest, const Index& index);
 
 /// Reads it. Every number is checked against the manifest and against the others (tensors are
 /// covered once, extents lie in their files and do not overlap the CRC tables' ranges, digests add

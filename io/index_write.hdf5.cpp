@@ -203,16 +203,12 @@ void write_index(hid_t file, const Manifest& manifest, const Index& index) {
 
 }  // namespace
 
-void write_index_file(const std::filesystem::path& path, const Manifest& manifest,
-                      const Index& index) {
-  h5::writing(path, [&] {
-    const h5::Id access = h5::file_access();
-    const h5::Id creation = h5::untimed_file_creation();
-    h5::Id file =
-        h5::own(H5Fcreate(path.c_str(), H5F_ACC_EXCL, creation.get(), access.get()), "H5Fcreate");
-    write_index(file.get(), manifest, index);
-    h5::check(H5Fclose(file.release()), "H5Fclose");
-  });
+std::string index_bytes(const Manifest& manifest, const Index& index) {
+  const SparseImage image =
+      h5::made_in_memory([&](hid_t file) { write_index(file, manifest, index); });
+  std::string bytes(image.size_bytes(), '\0');
+  image.read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
 }
 
 }  // namespace fourfold::io

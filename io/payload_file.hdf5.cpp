@@ -2,12 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "payload_file.hpp"
 
-#include "file.hpp"
 #include "hdf5.hpp"
 
 #include <fourfold/base/contract.hpp>
-
-#include <cerrno>
 
 namespace fourfold::io {
 namespace {
@@ -31,8 +28,9 @@ h5::Id create_dataset(hid_t file, const std::string& path, hid_t type, hid_t spa
       "H5Dcreate2");
 }
 
-void create_datasets(hid_t file, std::int64_t step, std::span<PayloadDataset> datasets,
-                     std::uint64_t chunks, PayloadLayout& layout) {
+/// @return where the CRC table lies
+std::uint64_t create_datasets(hid_t file, std::int64_t step, std::span<PayloadDataset> datasets,
+                              std::uint64_t chunks) {
   h5::write_attribute(file, "format", "fourfold checkpoint payload 1");
   h5::write_attribute(file, "step", {&step, 1});
   for (PayloadDataset& wanted : datasets) {
@@ -49,46 +47,18 @@ void create_datasets(hid_t file, std::int64_t step, std::span<PayloadDataset> da
   const auto entries = static_cast<std::int64_t>(chunks);
   const h5::Id space = h5::simple_space({&entries, 1});
   const h5::Id table = create_dataset(file, table_path, H5T_STD_U32LE, space.get());
-  layout.table_offset = offset_of(table.get());
+  return offset_of(table.get());
 }
 
 }  // namespace
 
-PayloadLayout create_payload_file(const std::filesystem::path& path, std::int64_t step,
-                                  std::span<PayloadDataset> datasets, std::uint64_t chunks) {
+PayloadSchema make_payload_schema(std::int64_t step, std::span<PayloadDataset> datasets,
+                                  std::uint64_t chunks) {
   FOURFOLD_EXPECT(!datasets.empty());
-  PayloadLayout layout;
-  h5::writing(path, [&] {
-    const h5::Id access = h5::file_access();
-    const h5::Id creation = h5::untimed_file_creation();
-    h5::Id file =
-        h5::own(H5Fcreate(path.c_str(), H5F_ACC_EXCL, creation.get(), access.get()), "H5Fcreate");
-    create_datasets(file.get(), step, datasets, chunks, layout);
-    h5::check(H5Fclose(file.release()), "H5Fclose");
-  });
-  OutputFile written = OutputFile::open(path);
-  layout.file_bytes = written.size_bytes();
-  written.close();
-  return layout;
-}
-
-void check_payload_file(const std::filesystem::path& path, std::span<const PayloadDataset> datasets,
-                        const PayloadLayout& layout) {
-  const auto held = h5::lock();
-  const h5::Id access(H5Pcreate(H5P_FILE_ACCESS));
-  const h5::Id file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
-  const auto stands_at = [&](const std::string& dataset_path, std::uint64_t offset) {
-    const h5::Id dataset(H5Dopen2(file.get(), dataset_path.c_str(), H5P_DEFAULT));
-    return dataset && H5Dget_offset(dataset.get()) == offset &&
-           offset + H5Dget_storage_size(dataset.get()) <= layout.file_bytes;
-  };
-  bool good = file && stands_at(table_path, layout.table_offset);
-  for (const PayloadDataset& dataset : datasets) {
-    good = good && stands_at(dataset.path, dataset.byte_offset);
-  }
-  if (!good) {
-    cannot_write(path, "HDF5 metadata is not what was written", EIO);
-  }
+  PayloadSchema schema;
+  schema.image = h5::made_in_memory(
+      [&](hid_t file) { schema.table_offset = create_datasets(file, step, datasets, chunks); });
+  return schema;
 }
 
 }  // namespace fourfold::io

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "sparse_image.hpp"
+
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 
 #include <cstdint>
-#include <filesystem>
 #include <span>
 #include <string>
 
@@ -23,21 +24,14 @@ struct PayloadDataset {
   std::uint64_t byte_offset = 0;  ///< out: where its bytes lie in the file
 };
 
-struct PayloadLayout {
-  std::uint64_t file_bytes = 0;
+struct PayloadSchema {
+  SparseImage image;               ///< HDF5's metadata, and where the file ends
   std::uint64_t table_offset = 0;  ///< of /_crc32c, `chunks` little-endian u32
 };
 
-/// Creates an HDF5 file with these datasets and a /_crc32c of `chunks` entries, all without
-/// contents, and says where the bytes belong. The same input gives the same bytes.
-/// @throws SystemError (cannot_write)
-PayloadLayout create_payload_file(const std::filesystem::path& path, std::int64_t step,
-                                  std::span<PayloadDataset> datasets, std::uint64_t chunks);
-
-/// Opens the file anew and finds every dataset where it was put. HDF5 reports success when its own
-/// metadata could not be written to a full disk; its checksums tell now.
-/// @throws SystemError (cannot_write)
-void check_payload_file(const std::filesystem::path& path, std::span<const PayloadDataset> datasets,
-                        const PayloadLayout& layout);
+/// An HDF5 file with these datasets and a /_crc32c of `chunks` entries, all without contents, and
+/// where the contents belong. The same input gives the same bytes. Touches no disk.
+PayloadSchema make_payload_schema(std::int64_t step, std::span<PayloadDataset> datasets,
+                                  std::uint64_t chunks);
 
 }  // namespace fourfold::io

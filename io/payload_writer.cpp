@@ -35,12 +35,21 @@ FileRegion write_extent(OutputFile& file, const PayloadExtent& extent, WrittenEx
   return region;
 }
 
+/// Writes HDF5's metadata; pages of it that reach into datasets are zero there, as they are still.
+void write_schema(OutputFile& file, const SparseImage& image) {
+  for (const auto& [number, page] : image.pages()) {
+    const std::uint64_t offset = number * SparseImage::page_bytes;
+    const std::uint64_t bytes = std::min(SparseImage::page_bytes, image.size_bytes() - offset);
+    file.write_at(offset, std::span(page).first(bytes));
+  }
+}
+
 /// HDF5's metadata and the padding between datasets.
-void add_gaps(OutputFile& file, std::vector<FileRegion>& regions, std::uint64_t file_bytes) {
+void add_gaps(const SparseImage& image, std::vector<FileRegion>& regions) {
   std::vector<std::byte> buffer;
-  for (FileRegion gap : gaps_between(regions, file_bytes)) {
+  for (FileRegion gap : gaps_between(regions, image.size_bytes())) {
     buffer.resize(gap.bytes);
-    file.read_at(gap.byte_offset, buffer);
+    image.read(gap.byte_offset, buffer);
     gap.crc32c = crc32c(buffer);
     regions.push_back(gap);
   }
@@ -105,12 +114,13 @@ WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_
                         extent.global_shape, extent.box, 0});
     written.chunks += chunks_of(bytes_of(extent).size());
   }
-  const PayloadLayout layout = create_payload_file(path, step, datasets, written.chunks);
-  written.file_bytes = layout.file_bytes;
-  written.table_offset = layout.table_offset;
+  const PayloadSchema schema = make_payload_schema(step, datasets, written.chunks);
+  written.file_bytes = schema.image.size_bytes();
+  written.table_offset = schema.table_offset;
 
-  OutputFile file = OutputFile::open(path);
-  file.reserve(layout.file_bytes);
+  OutputFile file = OutputFile::create(path);
+  file.set_size(written.file_bytes);
+  write_schema(file, schema.image);
   std::vector<std::uint32_t> table;
   std::vector<FileRegion> regions;
   for (std::size_t i = 0; i < extents.size(); ++i) {
@@ -118,11 +128,10 @@ WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_
     regions.push_back(write_extent(file, extents[i], written.extents.back(), table));
   }
   const auto table_bytes = std::as_bytes(std::span(table));
-  file.write_at(layout.table_offset, table_bytes);
+  file.write_at(written.table_offset, table_bytes);
   written.table_crc32c = crc32c(table_bytes);
-  regions.push_back({layout.table_offset, table_bytes.size(), written.table_crc32c});
-  check_payload_file(path, datasets, layout);
-  add_gaps(file, regions, layout.file_bytes);
+  regions.push_back({written.table_offset, table_bytes.size(), written.table_crc32c});
+  add_gaps(schema.image, regions);
   written.file_crc32c = crc_of_parts(std::move(regions));
   file.sync();
   file.close();

@@ -94,10 +94,8 @@ TemporaryStep::~TemporaryStep() {
   }
 }
 
-void TemporaryStep::commit(const Manifest& manifest) {
-  OutputFile index = OutputFile::open(path_ / index_name);
-  index.sync();
-  index.close();
+void TemporaryStep::commit(const Manifest& manifest, const std::string& index_bytes) {
+  write_new_file(path_ / index_name, bytes_of(index_bytes));
   const std::filesystem::path unnamed = path_ / (std::string(manifest_name) + ".tmp");
   write_new_file(unnamed, bytes_of(manifest_text(manifest)));
   rename_path(unnamed, path_ / manifest_name);

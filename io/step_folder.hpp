@@ -34,9 +34,9 @@ class TemporaryStep {
 
   const std::filesystem::path& path() const noexcept { return path_; }
 
-  /// Syncs the index, writes the manifest, syncs the folder, gives it its name and syncs the
+  /// Writes index and manifest, syncs the folder, gives it its name and syncs the
   /// directory. From the rename on, the step exists. @throws SystemError (cannot_write)
-  void commit(const Manifest& manifest);
+  void commit(const Manifest& manifest, const std::string& index_bytes);
 
  private:
   std::filesystem::path directory_;

@@ -79,7 +79,6 @@ struct StoredTensor {
   DType dtype = DType::f32;
   Shape shape;
   Digest digest;
-  friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
 };
 
 struct CheckpointContents;
