@@ -50,6 +50,7 @@ std::vector<std::int64_t> begins_of(const std::vector<io::TokenFile>& files) {
 }
 
 std::int64_t samples_of(std::int64_t tokens, std::int64_t context, const std::string& first_file) {
+  FOURFOLD_EXPECT(context >= 1);
   if (tokens < 2) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: the data set has {} token(s) (a sample needs an input and a "
@@ -92,7 +93,6 @@ TokenDataset::TokenDataset(std::span<const std::string> files, const Options& op
       begins_(begins_of(files_)),
       tokens_(begins_.back()),
       order_(options.seed, samples_of(tokens_, options.context, files_.front().path().string())) {
-  FOURFOLD_EXPECT(options.context >= 1);
   FOURFOLD_EXPECT(options.vocab >= 1 && options.vocab <= std::int64_t{1} << 31);
   for (const io::TokenFile& file : files_) {
     file.advise(options.order == Order::shuffled ? io::MappedFile::Access::random

@@ -273,7 +273,7 @@ std::vector<RunKey> data_keys() {
       {.table = "data",
        .name = "tokenizer",
        .field = member(&DataConfig::tokenizer),
-       .meaning = "Tokenizer that made the token files: \"bytes\" or the path of its file. "
+       .meaning = "Tokenizer that made the token files: \"byte\" or the path of its file. "
                   "Generated text is decoded "
                   "with it.",
        .on_resume = needs_allowance},

@@ -65,7 +65,7 @@ struct OptimConfig {
 struct DataConfig {
   std::vector<std::string> train;       ///< token files, prefixes or globs
   std::vector<std::string> validation;  ///< held-back ones; empty: no evaluation
-  std::string tokenizer = "bytes";      ///< "bytes", or a file; samples are decoded with it
+  std::string tokenizer = "byte";       ///< "byte", or a file; samples are decoded with it
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
