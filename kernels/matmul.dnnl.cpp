@@ -68,12 +68,13 @@ void multiply(DType dtype, const Product& product) {
 }  // namespace
 
 void f32_product(const Product& p) {
-  FOURFOLD_EXPECT(p.c_dtype == DType::f32);
+  FOURFOLD_EXPECT(p.c_dtype == DType::f32 && p.c_row >= p.n);
+  FOURFOLD_EXPECT(p.bias_N == nullptr || p.c_row == p.n);
   const dnnl_status_t status =
       dnnl_sgemm(p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.m, p.n, p.k, 1.0F,
                  static_cast<const float*>(p.a), p.a_transposed ? p.m : p.k,
                  static_cast<const float*>(p.b), p.b_transposed ? p.k : p.n,
-                 p.write == Write::accumulate ? 1.0F : 0.0F, static_cast<float*>(p.c), p.n);
+                 p.write == Write::accumulate ? 1.0F : 0.0F, static_cast<float*>(p.c), p.c_row);
   if (status != dnnl_success) {
     throw SystemError(ExitCode::internal,
                       fmt::format("dnnl_sgemm failed with status {} for a product of {} x {} x {}",
@@ -110,6 +111,7 @@ void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, 
                           .b = w_OI.data(),
                           .b_transposed = true,
                           .c = y_TO.data(),
+                          .c_row = w_OI.dim(0),
                           .c_dtype = y_TO.dtype(),
                           .bias_N = bias_O.data()});
 }
@@ -130,6 +132,7 @@ void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorVi
                            .a = dy_TO.data(),
                            .b = w_OI.data(),
                            .c = dx_TI.data(),
+                           .c_row = w_OI.dim(1),
                            .c_dtype = dx_TI.dtype(),
                            .write = write});
 }
@@ -151,6 +154,7 @@ void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorV
                            .a_transposed = true,
                            .b = x_TI.data(),
                            .c = dw_OI.data(),
+                           .c_row = x_TI.dim(1),
                            .c_dtype = DType::f32,
                            .write = Write::accumulate});
   if (dbias_O && dy_TO.dtype() == DType::f32) {

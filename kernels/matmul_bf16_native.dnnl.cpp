@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product.hpp"
 
+#include <fourfold/base/contract.hpp>
+
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include <map>
@@ -76,6 +78,7 @@ dnnl::memory borrow(const dnnl::memory::desc& description, const dnnl::engine& e
 }  // namespace
 
 void bf16_product_native(const Product& p) {
+  FOURFOLD_EXPECT(p.c_row == p.n);
   thread_local Primitives primitives;
   const Primitive& primitive = primitive_for(p, primitives);
   const dnnl::engine& engine = primitives.engine;

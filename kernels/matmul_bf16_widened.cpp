@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product.hpp"
 
+#include <fourfold/base/contract.hpp>
+
 #include <algorithm>
 #include <vector>
 
@@ -60,12 +62,21 @@ struct Tile {
   std::int64_t columns;
 };
 
-/// sum = op(a) op(b) over all of k, for one tile of c.
-void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch) {
+/// Length of the parts when `total` is cut as evenly as possible into parts of at most one block,
+/// in whole registers.
+std::int64_t part_length(std::int64_t total) {
+  const std::int64_t parts = (total + block - 1) / block;
+  return (total + parts * 16 - 1) / (parts * 16) * 16;
+}
+
+/// sum (+)= op(a) op(b) over all of k, for one tile of c; rows of `sum` are sum_row apart.
+void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch, float* sum,
+                   std::int64_t sum_row, Write write) {
   const auto* a = static_cast<const BFloat16*>(p.a);
   const auto* b = static_cast<const BFloat16*>(p.b);
-  for (std::int64_t k0 = 0; k0 < p.k; k0 += block) {
-    const std::int64_t depth = std::min(block, p.k - k0);
+  const std::int64_t step = part_length(p.k);
+  for (std::int64_t k0 = 0; k0 < p.k; k0 += step) {
+    const std::int64_t depth = std::min(step, p.k - k0);
     const float* a_block = p.a_transposed
                                ? scratch.a.load(a, p.m, k0, depth, tile.first_row, tile.rows)
                                : scratch.a.load(a, p.k, tile.first_row, tile.rows, k0, depth);
@@ -79,31 +90,31 @@ void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch) {
                  .a_transposed = p.a_transposed,
                  .b = b_block,
                  .b_transposed = p.b_transposed,
-                 .c = scratch.sum.data(),
-                 .write = k0 == 0 ? Write::replace : Write::accumulate});
+                 .c = sum,
+                 .c_row = sum_row,
+                 .write = k0 == 0 ? write : Write::accumulate});
   }
 }
 
-/// c = sum (+ bias), or c += sum, for one tile of c.
-template <class Element>
+/// c = sum (+ bias), or c += sum, rounded to bf16, for one tile of c.
 void write_tile(const Product& p, const Tile& tile, const float* sum) {
   const auto* bias = static_cast<const BFloat16*>(p.bias_N);
   const bool accumulate = p.write == Write::accumulate;
 #pragma omp parallel for schedule(static)
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     const float* source = sum + r * tile.columns;
-    Element* target = static_cast<Element*>(p.c) + (tile.first_row + r) * p.n + tile.first_column;
+    BFloat16* target = static_cast<BFloat16*>(p.c) + (tile.first_row + r) * p.n + tile.first_column;
     if (accumulate) {
       for (std::int64_t c = 0; c < tile.columns; ++c) {
-        target[c] = Element(static_cast<float>(target[c]) + source[c]);
+        target[c] = BFloat16(static_cast<float>(target[c]) + source[c]);
       }
     } else if (bias != nullptr) {
       for (std::int64_t c = 0; c < tile.columns; ++c) {
-        target[c] = Element(source[c] + static_cast<float>(bias[tile.first_column + c]));
+        target[c] = BFloat16(source[c] + static_cast<float>(bias[tile.first_column + c]));
       }
     } else {
       for (std::int64_t c = 0; c < tile.columns; ++c) {
-        target[c] = Element(source[c]);
+        target[c] = BFloat16(source[c]);
       }
     }
   }
@@ -112,19 +123,24 @@ void write_tile(const Product& p, const Tile& tile, const float* sum) {
 }  // namespace
 
 void bf16_product_widened(const Product& p) {
+  FOURFOLD_EXPECT(p.c_row == p.n);
+  FOURFOLD_EXPECT(p.bias_N == nullptr || p.c_dtype == DType::bf16);
   thread_local Scratch scratch;
   scratch.a.forget();
   scratch.b.forget();
   scratch.sum.resize(static_cast<std::size_t>(block * block));
+  const std::int64_t rows = part_length(p.m);
+  const std::int64_t columns = part_length(p.n);
   // With a short k, the block of b stays for all rows.
-  for (std::int64_t column = 0; column < p.n; column += block) {
-    for (std::int64_t row = 0; row < p.m; row += block) {
-      const Tile tile{row, std::min(block, p.m - row), column, std::min(block, p.n - column)};
-      multiply_tile(p, tile, scratch);
-      if (p.c_dtype == DType::bf16) {
-        write_tile<BFloat16>(p, tile, scratch.sum.data());
+  for (std::int64_t column = 0; column < p.n; column += columns) {
+    for (std::int64_t row = 0; row < p.m; row += rows) {
+      const Tile tile{row, std::min(rows, p.m - row), column, std::min(columns, p.n - column)};
+      if (p.c_dtype == DType::f32) {
+        multiply_tile(p, tile, scratch, static_cast<float*>(p.c) + row * p.n + column, p.n,
+                      p.write);
       } else {
-        write_tile<float>(p, tile, scratch.sum.data());
+        multiply_tile(p, tile, scratch, scratch.sum.data(), tile.columns, Write::replace);
+        write_tile(p, tile, scratch.sum.data());
       }
     }
   }

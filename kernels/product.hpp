@@ -11,7 +11,7 @@
 
 namespace fourfold::kernels {
 
-/// c_MN = op(a) op(b) (+ c_MN), row-major and dense; op transposes what is stored transposed.
+/// c_MN = op(a) op(b) (+ c_MN), row-major; op transposes what is stored transposed.
 /// a and b are both f32 or both bf16; c is f32, or bf16 when they are.
 struct Product {
   std::int64_t m = 0;
@@ -22,6 +22,8 @@ struct Product {
   const void* b = nullptr;
   bool b_transposed = false;  ///< stored [n, k]
   void* c = nullptr;
+  std::int64_t c_row =
+      0;  ///< elements from one row of c to the next; only f32_product takes other than n
   DType c_dtype = DType::f32;
   Write write = Write::replace;
   const void* bias_N = nullptr;  ///< dtype of a, added to each row; only with Write::replace

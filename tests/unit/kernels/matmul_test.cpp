@@ -161,6 +161,7 @@ void compare_with_f32(void (*body)(const kernels::Product&), const Size& size, b
                            .b = b.view().data(),
                            .b_transposed = b_transposed,
                            .c = c.view().data(),
+                           .c_row = n,
                            .c_dtype = c_dtype,
                            .write = write,
                            .bias_N = write == Write::replace ? bias.view().data() : nullptr};
