@@ -52,7 +52,8 @@ FOURFOLD_VECTOR_MATH float vector_exp_minus(float x) {
   x = x > 88.0F ? 88.0F : x;
   const float shifted = shift - x * 1.44269504088896341F;
   const float n = shifted - shift;
-  const float r = -x - n * 0.69314718056F;
+  // ln 2 in two parts, as above: one would need a fused multiply-add, which not every CPU has.
+  const float r = (-x - n * 0.693359375F) + n * 2.12194440e-4F;
   return vector_exp_reduced(r) *
          __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, shifted) << 23);
 }
