@@ -70,10 +70,10 @@ void absorb_scores(float* __restrict score, std::int64_t visible, std::int64_t c
   float row_sum = 0;
 #pragma omp simd reduction(+ : row_sum)
   for (std::int64_t j = 0; j < columns; ++j) {
-    score[j] = vector_exp(score[j] - next);
+    score[j] = vector_exp_minus(next - score[j]);
     row_sum += score[j];
   }
-  const float correction = vector_exp(maximum - next);
+  const float correction = vector_exp_minus(next - maximum);
   maximum = next;
   sum = sum * correction + row_sum;
   for (std::int64_t h = 0; h < width; ++h) {

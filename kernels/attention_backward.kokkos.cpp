@@ -68,7 +68,7 @@ void differentiate_softmax(float* __restrict score, float* __restrict dp, std::i
                            float lse, float delta) {
 #pragma omp simd
   for (std::int64_t j = 0; j < visible; ++j) {
-    score[j] = vector_exp(score[j] - lse);
+    score[j] = vector_exp_minus(lse - score[j]);
     dp[j] = score[j] * (dp[j] - delta);
   }
   std::fill(score + visible, score + attention_block, 0.0F);
