@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agreement.hpp"
 #include "checkpoint_read.hpp"
+#include "file.hpp"
 #include "step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -10,6 +11,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -18,6 +20,24 @@ namespace fourfold::io {
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions options)
     : directory_(std::move(directory)), options_(options) {}
+
+void CheckpointStore::check_writable(comm::Communicator& communicator) const {
+  std::string failure;
+  if (communicator.rank() == 0) {
+    try {
+      make_directories(directory_);
+      const std::filesystem::path probe = directory_ / fmt::format(".probe-{}", ::getpid());
+      write_new_file(probe, std::vector<std::byte>(4096));
+      std::filesystem::remove(probe);
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  }
+  failure = comm::broadcast_text(communicator, failure, 0);
+  if (!failure.empty()) {
+    throw SystemError(ExitCode::cannot_write, failure);
+  }
+}
 
 std::vector<std::int64_t> CheckpointStore::list_steps() const {
   return steps_in(directory_);

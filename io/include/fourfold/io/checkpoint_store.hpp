@@ -138,6 +138,10 @@ class CheckpointStore {
   /// A step that exists already with the same identity is left as it is and counts as saved.
   SaveReport save(const SaveRequest& request, comm::Communicator& communicator);
 
+  /// Tries whether a save could begin: makes the directory and writes, syncs and removes a small
+  /// file in it. Collective; rank 0 tries. @throws SystemError (cannot_write) on all ranks
+  void check_writable(comm::Communicator& communicator) const;
+
   /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
   std::vector<std::int64_t> list_steps() const;
 
