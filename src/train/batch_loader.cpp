@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/train/batch_loader.hpp>
+
+#include <algorithm>
+
+namespace fourfold::train {
+
+MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t tokens,
+                                   device::Arena& arena)
+    : tokens_(tokens),
+      host_token_(static_cast<std::size_t>(sequences * tokens)),
+      host_target_(host_token_.size()),
+      host_sample_(host_token_.size()) {
+  using device::MemoryUse;
+  const Shape rows{sequences * tokens};
+  token_ = arena.take(MemoryUse::workspace, DType::i32, rows);
+  target_ = arena.take(MemoryUse::workspace, DType::i32, rows);
+  position_ = arena.take(MemoryUse::workspace, DType::i32, rows);
+  sample_ = arena.take(MemoryUse::workspace, DType::i64, rows);
+  std::vector<std::int32_t> positions(host_token_.size());
+  for (std::size_t row = 0; row < positions.size(); ++row) {
+    positions[row] = static_cast<std::int32_t>(static_cast<std::int64_t>(row) % tokens);
+  }
+  device::copy(position_.data(), positions.data(), position_.bytes(), {});
+  device::StreamRef{}.synchronize();
+}
+
+std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::SampleRange samples,
+                                    std::int64_t step, device::StreamRef stream) {
+  FOURFOLD_EXPECT(samples.count * tokens_ <= token_.elements());
+  std::int64_t valid = 0;
+  for (std::int64_t i = 0; i < samples.count; ++i) {
+    const auto first = static_cast<std::size_t>(i * tokens_);
+    const auto count = static_cast<std::size_t>(tokens_);
+    valid += dataset.fill(samples.begin + i, std::span(host_token_).subspan(first, count),
+                          std::span(host_target_).subspan(first, count));
+    std::fill_n(host_sample_.begin() + static_cast<std::ptrdiff_t>(first), count,
+                samples.begin + i);
+  }
+  const Shape rows{samples.count * tokens_};
+  const auto send = [&](TensorView whole, const void* host) {
+    const TensorView used = whole.rows(0, rows[0]);
+    device::copy(used.data(), host, used.bytes(), stream);
+    return used;
+  };
+  batch_ = {.sequences = samples.count,
+            .tokens = tokens_,
+            .token_N = send(token_, host_token_.data()),
+            .target_N = send(target_, host_target_.data()),
+            .position_N = position_.rows(0, rows[0]),
+            .sample_N = send(sample_, host_sample_.data()),
+            .step = step};
+  return valid;
+}
+
+BatchLoader::BatchLoader(const data::TokenDataset& dataset, const data::BatchPlan& plan,
+                         int dp_rank, device::Arena& arena)
+    : dataset_(&dataset), plan_(plan), dp_rank_(dp_rank) {
+  plan.validate();
+  for (std::int64_t i = 0; i < plan.accumulation_steps(); ++i) {
+    buffers_.emplace_back(plan.micro_batch, dataset.context(), arena);
+  }
+  batches_.resize(buffers_.size());
+}
+
+StepBatches BatchLoader::load(std::int64_t step, std::int64_t first_sample,
+                              device::StreamRef stream) {
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    // The plan numbers the samples of step 0 from 0; a step may begin anywhere.
+    data::SampleRange samples =
+        plan_.micro_batch_samples(0, dp_rank_, static_cast<std::int64_t>(i));
+    samples.begin += first_sample;
+    buffers_[i].fill(*dataset_, samples, step, stream);
+    batches_[i] = buffers_[i].batch();
+    for (std::int64_t sample = samples.begin; sample < samples.end(); ++sample) {
+      dataset_->prefetch(sample + plan_.global_batch);
+    }
+  }
+  return {batches_, global_targets(first_sample)};
+}
+
+std::int64_t BatchLoader::global_targets(std::int64_t first_sample) const {
+  const std::int64_t last_position = dataset_->samples() - 1;
+  const std::int64_t ragged_targets = dataset_->tokens() - 1 - last_position * dataset_->context();
+  std::int64_t targets = 0;
+  for (std::int64_t i = 0; i < plan_.global_batch; ++i) {
+    const bool ragged = dataset_->position(first_sample + i) == last_position;
+    targets += ragged ? ragged_targets : dataset_->context();
+  }
+  return targets;
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/kernels/cast.hpp>
+#include <fourfold/train/evaluator.hpp>
+
+#include <algorithm>
+
+namespace fourfold::train {
+
+Evaluator::Evaluator(const data::TokenDataset& dataset, comm::Mesh& mesh, std::int64_t micro_batch,
+                     std::int64_t max_samples, device::Arena& arena)
+    : dataset_(&dataset),
+      mesh_(&mesh),
+      plan_{
+          .samples = max_samples > 0 ? std::min(max_samples, dataset.samples()) : dataset.samples(),
+          .micro_batch = micro_batch,
+          .dp = mesh.shape().dp},
+      buffer_(micro_batch, dataset.context(), arena),
+      loss_sum_(arena.take(device::MemoryUse::workspace, DType::f64, {1})) {}
+
+Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const Visit& visit) {
+  device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
+  std::int64_t targets = 0;
+  for (std::int64_t round = 0; round < plan_.rounds(); ++round) {
+    const data::SampleRange samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
+    if (samples.count == 0) {
+      continue;
+    }
+    targets += buffer_.fill(*dataset_, samples, 0, stream);
+    stage.forward_evaluate(0, buffer_.batch(), stream);
+    kernels::sum(stage.loss(0).rows(0, samples.count * dataset_->context()), loss_sum_, true,
+                 stream);
+    if (visit) {
+      visit(samples);
+    }
+  }
+  double local_sum = 0;
+  device::copy(&local_sum, loss_sum_.data(), sizeof local_sum, stream);
+  stream.synchronize();
+  comm::Communicator& dp = mesh_->axis(comm::Axis::dp);
+  const double sum = comm::all_reduce_scalar(dp, local_sum, comm::ReduceOp::sum);
+  targets = comm::all_reduce_scalar(dp, targets, comm::ReduceOp::sum);
+  return {.loss = targets > 0 ? sum / static_cast<double>(targets) : 0, .targets = targets};
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// From sample numbers to the micro-batches of one rank. Legend: B sequences, T tokens, N = B * T.
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/data/batch_plan.hpp>
+#include <fourfold/data/dataset.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/stage.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fourfold::train {
+
+/// The data of one optimizer step on this rank.
+struct StepBatches {
+  std::span<const model::Batch> micro_batches;
+  std::int64_t targets = 0;  ///< valid ones of the whole global batch, all ranks
+};
+
+/// One micro-batch's tensors in device memory and their image on the host. Rows that a batch does
+/// not use keep what they held.
+class MicroBatchBuffer {
+ public:
+  MicroBatchBuffer(std::int64_t sequences, std::int64_t tokens, device::Arena& arena);
+
+  /// Reads `samples` (at most B) and copies them to the device, ordered on `stream`.
+  /// @return how many targets are not ignored
+  /// @throws UserError (data_corrupt) as TokenDataset::fill
+  std::int64_t fill(const data::TokenDataset& dataset, data::SampleRange samples, std::int64_t step,
+                    device::StreamRef stream);
+  const model::Batch& batch() const noexcept { return batch_; }
+
+ private:
+  std::int64_t tokens_;
+  std::vector<std::int32_t> host_token_;
+  std::vector<std::int32_t> host_target_;
+  std::vector<std::int64_t> host_sample_;
+  TensorView token_;
+  TensorView target_;
+  TensorView position_;
+  TensorView sample_;
+  model::Batch batch_;
+};
+
+/// Loads the micro-batches of training steps. A step's sample numbers are
+/// [first_sample, first_sample + global_batch), so the position in the data is one number.
+class BatchLoader {
+ public:
+  /// @param plan  its dp and micro_batch as the mesh has them; validated
+  BatchLoader(const data::TokenDataset& dataset, const data::BatchPlan& plan, int dp_rank,
+              device::Arena& arena);
+
+  /// Fills the buffers of all micro-batches of this rank. Local: the number of targets follows from
+  /// the sample numbers alone. The result is valid until the next call.
+  StepBatches load(std::int64_t step, std::int64_t first_sample, device::StreamRef stream);
+
+ private:
+  std::int64_t global_targets(std::int64_t first_sample) const;
+
+  const data::TokenDataset* dataset_;
+  data::BatchPlan plan_;
+  int dp_rank_;
+  std::vector<MicroBatchBuffer> buffers_;
+  std::vector<model::Batch> batches_;
+};
+
+}  // namespace fourfold::train

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/data/dataset.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/stage.hpp>
+#include <fourfold/train/batch_loader.hpp>
+
+#include <cstdint>
+#include <functional>
+
+namespace fourfold::train {
+
+struct Evaluation {
+  double loss = 0;           ///< mean over the targets, nats per token; 0 without targets
+  std::int64_t targets = 0;  ///< that it was measured on
+};
+
+/// Measures a model's loss on held-back data, in order, each sample once, shared over the dp axis.
+class Evaluator {
+ public:
+  /// @param dataset  in sequential order; borrowed
+  /// @param max_samples  0: all of it
+  Evaluator(const data::TokenDataset& dataset, comm::Mesh& mesh, std::int64_t micro_batch,
+            std::int64_t max_samples, device::Arena& arena);
+
+  /// Called after each micro-batch of this rank with the samples it held; the stage's slot 0 has
+  /// their logits and losses.
+  using Visit = std::function<void(data::SampleRange samples)>;
+
+  /// Collective over the data plane; the same answer on all ranks. Uses the stage's slot 0, which
+  /// must wait for no backward pass. Blocks the host.
+  Evaluation run(model::Stage& stage, device::StreamRef stream, const Visit& visit = {});
+
+  /// Samples that run() goes through, all ranks together.
+  std::int64_t samples() const noexcept { return plan_.samples; }
+
+ private:
+  const data::TokenDataset* dataset_;
+  comm::Mesh* mesh_;
+  data::EvaluationPlan plan_;
+  MicroBatchBuffer buffer_;
+  TensorView loss_sum_;  ///< f64 scalar
+};
+
+}  // namespace fourfold::train

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/model/seams.hpp>
+#include <fourfold/model/stage.hpp>
+#include <fourfold/train/run_config.hpp>
+
+#include <cstdint>
+#include <filesystem>
+
+namespace fourfold::train {
+
+/// Finds the checkpoint a user names: a step directory, or a directory of steps (the newest valid
+/// one is taken). Collective.
+/// @throws UserError: config when there is none, data_corrupt when it does not hold together
+io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
+                               comm::Communicator& communicator);
+
+/// A trained model, read from a checkpoint for evaluation or sampling; any checkpoint opens on any
+/// number of ranks. Every rank holds all weights.
+class SavedModel {
+ public:
+  /// Collective over `world`.
+  /// @param sequences  the most sequences of one forward pass
+  /// @throws UserError as find_checkpoint; data_corrupt naming file and tensor when weights are
+  ///   damaged
+  SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Communicator& world);
+
+  /// The run file of the training run.
+  const RunConfig& config() const noexcept { return config_; }
+  model::Stage& stage() noexcept { return stage_; }
+  device::Arena& arena() noexcept { return arena_; }
+
+ private:
+  RunConfig config_;
+  device::Arena arena_;
+  model::Parameters parameters_;
+  model::Seams seams_;
+  model::Stage stage_;
+};
+
+}  // namespace fourfold::train

@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/comm/work.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/model/stage.hpp>
+#include <fourfold/parallel/data_parallel.hpp>
+#include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/run_config.hpp>
+
+#include <cstdint>
+
+namespace fourfold::train {
+
+/// What one step gave, the same on all ranks.
+struct StepOutcome {
+  double loss = 0;       ///< mean over the valid targets of the global batch, nats
+  double grad_norm = 0;  ///< global L2 norm before clipping
+};
+
+/// One rank's model, optimizer and gradient reduction: everything an optimizer step touches on the
+/// device. Takes all its memory from the arena when it is made; a step allocates nothing.
+///
+/// With L the sum of the losses of all valid targets of the global batch and n their number, every
+/// micro-batch adds the gradient of its part of L / n, so the sum over micro-batches and ranks is
+/// the gradient of the mean: ragged batches and ignored targets weigh what they should.
+class StepRunner {
+ public:
+  /// Collective over the mesh. Parameters are zero until initialised or restored.
+  StepRunner(const RunConfig& config, comm::Mesh& mesh, device::Arena& arena);
+
+  /// Enqueues update number `step` + 1 on `stream`: forward and backward of all micro-batches, the
+  /// gradient reduction (started bucket by bucket during the last backward pass), clipping, the
+  /// optimizer. Collective over the data plane; does not wait for the device.
+  void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
+
+  /// The numbers of the last run(). Blocks the host until the step is done on this rank.
+  StepOutcome outcome(device::StreamRef stream);
+
+  const model::Parameters& parameters() const noexcept { return parameters_; }
+  const Optimizer& optimizer() const noexcept { return optimizer_; }
+  model::Stage& stage() noexcept { return stage_; }
+
+ private:
+  void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
+  void clip_and_update(std::int64_t step, double lr, device::StreamRef stream);
+
+  double clip_norm_;
+  comm::Communicator* data_plane_;
+  model::Parameters parameters_;
+  parallel::DataParallelSeams seams_;
+  model::Stage stage_;
+  Optimizer optimizer_;
+  TensorView loss_sum_;        ///< f64 scalar
+  TensorView sum_of_squares_;  ///< f64 scalar
+  TensorView norm_;            ///< f32 scalar
+  TensorView gradient_scale_;  ///< f32 scalar
+  comm::Work loss_reduction_;
+  std::int64_t targets_ = 0;
+};
+
+/// The stage options that a run file asks for.
+model::StageOptions stage_options(const RunConfig& config);
+
+}  // namespace fourfold::train

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+namespace fourfold::train {
+
+/// Why a run should save and stop before its last step.
+enum class StopReason : std::uint8_t { none, stop_file, deadline, signal };
+std::string_view name(StopReason reason) noexcept;
+
+/// Makes SIGTERM, SIGINT and SIGUSR2 set a flag, which is all a handler may do; the run looks at it
+/// between steps. One per process, made by main; the old handlers come back when it is destroyed.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  /// The signal that came, or 0.
+  static int received() noexcept;
+};
+
+/// Decides between two steps whether to go on. Reasons reach ranks at different moments, so the
+/// ranks agree on the most urgent one.
+class StopRequest {
+ public:
+  /// @param run_directory  a file named STOP in it asks the run to save and stop (rank 0 looks)
+  /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME
+  StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s);
+
+  /// Collective; the same answer on all ranks. A host round trip of eight bytes.
+  /// @param needed_s  time that one more step and a save will take, this rank's estimate
+  StopReason poll(comm::Communicator& world, double needed_s) const;
+
+ private:
+  StopReason local_reason(bool first_rank, double needed_s) const;
+
+  std::filesystem::path stop_file_;
+  std::optional<double> deadline_unix_s_;
+};
+
+/// The end of the job as the environment tells it: FOURFOLD_DEADLINE, else SLURM_JOB_END_TIME
+/// (Slurm >= 23.02), in seconds since 1970.
+/// @throws UserError (exit code config) when FOURFOLD_DEADLINE is set but is no number
+std::optional<double> deadline_from_environment();
+
+}  // namespace fourfold::train

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/stage.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace fourfold::train {
+
+struct SamplingOptions {
+  std::int64_t tokens = 200;  ///< the most to draw
+  double temperature = 0.8;   ///< logits are divided by it; 0 takes the likeliest token each time
+  std::int64_t top_k = 0;     ///< only the k likeliest tokens may come; 0: all
+  std::uint64_t seed = 0;
+  std::optional<std::int32_t> stop_token = {};  ///< drawing it ends the text; it is not given out
+};
+
+/// Draws a token from softmax(logits / temperature) over the top_k likeliest (ties: lower numbers
+/// first). `draw` is the number of the draw: with the seed it fixes the random number.
+/// @param logits_V  host memory, f32 or bf16, any shape
+std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options,
+                        std::int64_t draw);
+
+/// Continues `prompt` token by token; every new token is handed to `emit` at once. The model sees
+/// the last `context` tokens. The same seed and prompt give the same text.
+/// @param stage  with all units, holding at least one sequence of `context` tokens
+/// @pre !prompt.empty()
+std::vector<std::int32_t> continue_text(model::Stage& stage, std::int64_t context,
+                                        std::span<const std::int32_t> prompt,
+                                        const SamplingOptions& options,
+                                        const std::function<void(std::int32_t)>& emit,
+                                        device::StreamRef stream);
+
+}  // namespace fourfold::train

@@ -1,0 +1,100 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/data/dataset.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/evaluator.hpp>
+#include <fourfold/train/metrics.hpp>
+#include <fourfold/train/run_config.hpp>
+#include <fourfold/train/step_runner.hpp>
+#include <fourfold/train/stop_request.hpp>
+#include <fourfold/train/training_state.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+struct TrainerOptions {
+  std::vector<std::string> allowed_changes;    ///< --allow-change: keys that may differ on resuming
+  std::optional<double> deadline_unix_s = {};  ///< when the job ends
+  /// What is known of the program and its ranks, for logs and the report: version, device,
+  /// rank_hosts, libraries. The trainer fills in the rest.
+  RunStart facts;
+};
+
+/// How a run ended when it ended well.
+struct RunResult {
+  ExitCode code = ExitCode::finished;  ///< finished or stopped_saved
+  StopReason reason = StopReason::none;
+  Progress progress;
+  std::filesystem::path checkpoint;  ///< newest committed one; empty when none
+  double loss = 0;                   ///< of the last step; 0 when none was made
+};
+
+/// One rank of a training run, from a run file to its last checkpoint. Collective in all it does:
+/// all ranks of the mesh make and call it alike.
+class Trainer {
+ public:
+  /// Sets everything up: data, memory, model; takes up the newest checkpoint as checkpoint.resume
+  /// says, else draws initial weights. Nothing is allocated on the device after this.
+  /// @param metrics  rank 0's; nullptr on the others
+  /// @throws UserError for everything that is wrong with run file, data or checkpoints
+  Trainer(const EffectiveConfig& effective, comm::Mesh& mesh, const TrainerOptions& options,
+          MetricsLog* metrics);
+
+  /// Trains to train.steps, or until a stop is asked for; saves and evaluates as the run file says.
+  RunResult run();
+
+  /// Loads the first batch and tries to write where checkpoints will go. For --dry-run.
+  void rehearse();
+
+  const Progress& progress() const noexcept { return progress_; }
+  const model::Parameters& parameters() const noexcept { return runner_.parameters(); }
+  const Optimizer& optimizer() const noexcept { return runner_.optimizer(); }
+
+ private:
+  void resume_or_initialise(const TrainerOptions& options);
+  void resume(const io::Checkpoint& candidate, const TrainerOptions& options);
+  void announce(const TrainerOptions& options) const;
+  StepOutcome one_step();
+  void record(const StepOutcome& outcome);
+  void check_finite(const StepOutcome& outcome) const;
+  void evaluate();
+  void save();
+  double needed_s() const;
+  bool due(std::int64_t every_steps) const;
+
+  RunConfig config_;
+  comm::Mesh* mesh_;
+  MetricsLog* metrics_;
+  device::Stream stream_;
+  device::Arena arena_;
+  data::TokenDataset dataset_;
+  std::unique_ptr<data::TokenDataset> validation_;
+  StepRunner runner_;
+  BatchLoader loader_;
+  std::unique_ptr<Evaluator> evaluator_;
+  TrainingState state_;
+  io::CheckpointStore store_;
+  StopRequest stop_request_;
+  Progress progress_;
+  std::filesystem::path last_checkpoint_;
+  std::int64_t last_saved_step_ = -1;
+  double step_s_ = 0;  ///< wall time of the last step
+  double save_s_ = 0;  ///< wall time of the last save
+  double data_s_ = 0;  ///< part of step_s_ spent loading the batch
+  std::int64_t step_targets_ = 0;
+};
+
+}  // namespace fourfold::train

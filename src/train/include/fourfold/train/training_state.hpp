@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/train/optimizer.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// The integers that are state besides the tensors. Random numbers and the data order are closed
+/// forms of these and the run file's seed.
+struct Progress {
+  std::int64_t step = 0;              ///< completed updates
+  std::int64_t consumed_samples = 0;  ///< the next step begins with this sample number
+  std::int64_t consumed_tokens = 0;   ///< valid targets trained on
+  friend bool operator==(const Progress&, const Progress&) = default;
+};
+
+/// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
+/// the optimizer's moments, under the parameter's logical name. The views borrow the memory of
+/// Parameters and Optimizer.
+class TrainingState {
+ public:
+  /// @param optimizer  nullptr for the weights alone (evaluation, sampling)
+  TrainingState(const model::Parameters& parameters, const Optimizer* optimizer, int ranks);
+
+  const std::vector<io::TensorLayout>& layouts() const noexcept { return layouts_; }
+  const std::vector<io::Piece>& pieces() const noexcept { return pieces_; }
+  const std::vector<io::WantedBox>& wanted() const noexcept { return wanted_; }
+
+ private:
+  void add(const model::Parameter& parameter, io::TensorState state, TensorView view, int ranks);
+
+  std::vector<io::TensorLayout> layouts_;
+  std::vector<io::Piece> pieces_;
+  std::vector<io::WantedBox> wanted_;
+};
+
+/// To and from the scalars of a checkpoint; `config_toml` is the run file as it was used.
+io::CheckpointScalars to_scalars(const Progress& progress, std::int64_t seed,
+                                 std::string config_toml);
+/// @throws UserError (data_corrupt) naming what is missing or impossible
+Progress progress_of(const io::Checkpoint& checkpoint);
+
+/// The name under which a checkpoint keeps the run file.
+inline constexpr const char* config_text_name = "config.toml";
+
+}  // namespace fourfold::train

@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/train/stop_request.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace fourfold::train {
+namespace {
+
+constexpr std::array<int, 3> watched_signals{SIGTERM, SIGINT, SIGUSR2};
+volatile std::sig_atomic_t signal_received = 0;
+std::array<struct sigaction, watched_signals.size()> previous_actions;
+
+extern "C" void remember_signal(int number) {
+  signal_received = number;
+}
+
+double now_unix_s() {
+  using std::chrono::duration;
+  return duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+std::string_view name(StopReason reason) noexcept {
+  constexpr std::array<std::string_view, 4> names{"none", "STOP file", "deadline", "signal"};
+  return names[static_cast<std::size_t>(reason)];
+}
+
+StopSignals::StopSignals() {
+  signal_received = 0;
+  struct sigaction action {};
+  action.sa_handler = remember_signal;
+  action.sa_flags = SA_RESTART;  // MPI and file calls go on; the flag is looked at between steps
+  for (std::size_t i = 0; i < watched_signals.size(); ++i) {
+    sigaction(watched_signals[i], &action, &previous_actions[i]);
+  }
+}
+
+StopSignals::~StopSignals() {
+  for (std::size_t i = 0; i < watched_signals.size(); ++i) {
+    sigaction(watched_signals[i], &previous_actions[i], nullptr);
+  }
+}
+
+int StopSignals::received() noexcept {
+  return signal_received;
+}
+
+StopRequest::StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s)
+    : stop_file_(std::move(run_directory) / "STOP"), deadline_unix_s_(deadline_unix_s) {}
+
+StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
+  if (StopSignals::received() != 0) {
+    return StopReason::signal;
+  }
+  if (deadline_unix_s_ && now_unix_s() + needed_s > *deadline_unix_s_) {
+    return StopReason::deadline;
+  }
+  std::error_code ignored;  // a file that cannot be looked at asks for nothing
+  if (first_rank && std::filesystem::exists(stop_file_, ignored)) {
+    return StopReason::stop_file;
+  }
+  return StopReason::none;
+}
+
+StopReason StopRequest::poll(comm::Communicator& world, double needed_s) const {
+  const auto local = static_cast<std::int64_t>(local_reason(world.rank() == 0, needed_s));
+  return static_cast<StopReason>(comm::all_reduce_scalar(world, local, comm::ReduceOp::max));
+}
+
+std::optional<double> deadline_from_environment() {
+  const char* own = std::getenv("FOURFOLD_DEADLINE");
+  const char* text = own != nullptr ? own : std::getenv("SLURM_JOB_END_TIME");
+  if (text == nullptr || *text == '\0') {
+    return std::nullopt;
+  }
+  char* end = nullptr;
+  const double seconds = std::strtod(text, &end);
+  if (*end == '\0' && seconds > 0) {
+    return seconds;
+  }
+  if (own == nullptr) {
+    return std::nullopt;  // the scheduler's variable is a courtesy, not a contract
+  }
+  throw UserError(
+      ExitCode::config,
+      fmt::format("FOURFOLD_DEADLINE is \"{}\" (it must be the end of the job in seconds "
+                  "since 1970) set it with date +%s, or unset it",
+                  text));
+}
+
+}  // namespace fourfold::train

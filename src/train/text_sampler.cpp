@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/philox.hpp>
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/train/text_sampler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace fourfold::train {
+namespace {
+
+std::vector<double> as_doubles(ConstTensorView logits) {
+  std::vector<double> values(static_cast<std::size_t>(logits.elements()));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = logits.dtype() == DType::bf16
+                    ? static_cast<double>(static_cast<float>(logits.as<BFloat16>()[i]))
+                    : static_cast<double>(logits.as<float>()[i]);
+  }
+  return values;
+}
+
+}  // namespace
+
+std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options,
+                        std::int64_t draw) {
+  const std::vector<double> logits = as_doubles(logits_V);
+  std::vector<std::int32_t> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+    return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+  });
+  if (options.temperature <= 0) {
+    return order.front();
+  }
+  if (options.top_k > 0 && options.top_k < static_cast<std::int64_t>(order.size())) {
+    order.resize(static_cast<std::size_t>(options.top_k));
+  }
+  const double highest = logits[static_cast<std::size_t>(order.front())];
+  std::vector<double> cumulative;
+  cumulative.reserve(order.size());
+  double sum = 0;
+  for (const std::int32_t token : order) {
+    sum += std::exp((logits[static_cast<std::size_t>(token)] - highest) / options.temperature);
+    cumulative.push_back(sum);
+  }
+  const PhiloxKey key = philox_key(options.seed, RandomUse::sampling);
+  const auto random =
+      static_cast<double>(uniform_float(philox(key, static_cast<std::uint64_t>(draw)).word[0]));
+  const auto chosen = std::upper_bound(cumulative.begin(), cumulative.end(), random * sum);
+  const auto index = std::min<std::ptrdiff_t>(chosen - cumulative.begin(),
+                                              static_cast<std::ptrdiff_t>(order.size()) - 1);
+  return order[static_cast<std::size_t>(index)];
+}
+
+std::vector<std::int32_t> continue_text(model::Stage& stage, std::int64_t context,
+                                        std::span<const std::int32_t> prompt,
+                                        const SamplingOptions& options,
+                                        const std::function<void(std::int32_t)>& emit,
+                                        device::StreamRef stream) {
+  FOURFOLD_EXPECT(!prompt.empty());
+  std::vector<std::int32_t> text(prompt.begin(), prompt.end());
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(context));
+  std::iota(positions.begin(), positions.end(), 0);
+  const device::Tensor token_T(DType::i32, {context});
+  const device::Tensor position_T(DType::i32, {context});
+  device::copy(position_T.view().data(), positions.data(), position_T.view().bytes(), stream);
+  std::vector<std::byte> host_logits;
+  std::vector<std::int32_t> drawn;
+  for (std::int64_t draw = 0; draw < options.tokens; ++draw) {
+    const auto length = std::min<std::int64_t>(context, static_cast<std::int64_t>(text.size()));
+    const std::int32_t* window = text.data() + (static_cast<std::int64_t>(text.size()) - length);
+    device::copy(token_T.view().data(), window,
+                 static_cast<std::size_t>(length) * sizeof(std::int32_t), stream);
+    const model::Batch batch{.sequences = 1,
+                             .tokens = length,
+                             .token_N = token_T.view().rows(0, length),
+                             .target_N = {},
+                             .position_N = position_T.view().rows(0, length),
+                             .sample_N = {}};
+    const TensorView logits_1V = stage.predict(batch, length - 1, stream);
+    host_logits.resize(logits_1V.bytes());
+    device::copy(host_logits.data(), logits_1V.data(), logits_1V.bytes(), stream);
+    stream.synchronize();
+    const std::int32_t token = draw_token(
+        ConstTensorView(host_logits.data(), logits_1V.dtype(), logits_1V.shape()), options, draw);
+    if (options.stop_token && token == *options.stop_token) {
+      break;
+    }
+    text.push_back(token);
+    drawn.push_back(token);
+    emit(token);
+  }
+  return drawn;
+}
+
+}  // namespace fourfold::train

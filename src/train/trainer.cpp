@@ -1,0 +1,267 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/log.hpp>
+#include <fourfold/train/learning_rate.hpp>
+#include <fourfold/train/trainer.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+
+namespace fourfold::train {
+namespace {
+
+class Stopwatch {
+ public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+data::TokenDataset::Options dataset_options(const RunConfig& config,
+                                            data::TokenDataset::Order order) {
+  return {.context = config.model.context,
+          .vocab = config.model.vocab,
+          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .order = order};
+}
+
+data::BatchPlan batch_plan(const RunConfig& config, const comm::Mesh& mesh) {
+  return {.global_batch = config.train.global_batch,
+          .micro_batch = config.train.micro_batch,
+          .dp = mesh.shape().dp};
+}
+
+std::unique_ptr<data::TokenDataset> open_validation(const RunConfig& config) {
+  if (config.data.validation.empty()) {
+    return nullptr;
+  }
+  return std::make_unique<data::TokenDataset>(
+      config.data.validation, dataset_options(config, data::TokenDataset::Order::sequential));
+}
+
+}  // namespace
+
+Trainer::Trainer(const EffectiveConfig& effective, comm::Mesh& mesh, const TrainerOptions& options,
+                 MetricsLog* metrics)
+    : config_(effective.config),
+      mesh_(&mesh),
+      metrics_(metrics),
+      dataset_(config_.data.train, dataset_options(config_, data::TokenDataset::Order::shuffled)),
+      validation_(open_validation(config_)),
+      runner_(config_, mesh, arena_),
+      loader_(dataset_, batch_plan(config_, mesh), mesh.coordinate().dp, arena_),
+      state_(runner_.parameters(), &runner_.optimizer(), mesh.world().size()),
+      store_(config_.checkpoint.dir,
+             {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),
+      stop_request_(config_.log.dir, options.deadline_unix_s) {
+  if (validation_) {
+    const std::int64_t samples = config_.train.eval_batches * config_.train.global_batch;
+    evaluator_ =
+        std::make_unique<Evaluator>(*validation_, mesh, config_.train.micro_batch, samples, arena_);
+  }
+  arena_.seal();
+  resume_or_initialise(options);
+  announce(options);
+}
+
+void Trainer::resume_or_initialise(const TrainerOptions& options) {
+  const std::string& mode = config_.checkpoint.resume;
+  std::optional<io::Checkpoint> candidate;
+  if (mode == "never") {
+    const auto steps = store_.list_steps();
+    if (comm::all_reduce_scalar(mesh_->world(), static_cast<std::int64_t>(steps.size()),
+                                comm::ReduceOp::max) > 0) {
+      throw UserError(ExitCode::config,
+                      fmt::format("checkpoint.resume is \"never\" but {} holds checkpoints (their "
+                                  "steps are never overwritten) name another checkpoint.dir or "
+                                  "remove them",
+                                  store_.directory().string()));
+    }
+  } else if (mode == "auto") {
+    candidate = store_.find_newest_valid(mesh_->world());
+  } else {
+    candidate = io::open_checkpoint(mode, mesh_->world());
+  }
+  if (candidate) {
+    resume(*candidate, options);
+  } else {
+    model::initialise(runner_.parameters(), static_cast<std::uint64_t>(config_.train.seed),
+                      stream_);
+  }
+}
+
+void Trainer::resume(const io::Checkpoint& candidate, const TrainerOptions& options) {
+  const auto changes = config_difference(candidate.scalars().text(config_text_name), config_);
+  for (const ConfigChange& change : changes) {
+    log::info(fmt::format("changed since the checkpoint: {}", change.str()));
+  }
+  refuse_changes(changes, options.allowed_changes);
+
+  std::optional<io::Checkpoint> taken = candidate;
+  if (config_.checkpoint.resume == "auto") {
+    taken = store_.restore(state_.wanted(), mesh_->world());
+  } else if (const auto report = io::load(candidate, state_.wanted(), mesh_->world());
+             !report.intact()) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{} is damaged ({}) resume from another step",
+                                candidate.path().string(), report.damage.front()));
+  }
+  runner_.parameters().update_weights_from_masters(stream_);
+  progress_ = progress_of(*taken);
+  last_checkpoint_ = taken->path();
+  last_saved_step_ = progress_.step;
+  log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
+                        taken->path().string(), progress_.step, taken->mesh().str(),
+                        mesh_->shape().str()));
+}
+
+void Trainer::announce(const TrainerOptions& options) const {
+  const std::int64_t parameters = model::parameter_count(config_.model);
+  log::info(fmt::format(
+      "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
+      "epoch",
+      name(config_.model.family), static_cast<double>(parameters) / 1e6,
+      name(config_.train.precision), mesh_->shape().str(), dataset_.samples(), dataset_.context()));
+  std::string memory;
+  for (std::size_t use = 0; use < device::memory_use_count; ++use) {
+    const auto kind = static_cast<device::MemoryUse>(use);
+    memory += fmt::format("{}{} {:.1f}", use == 0 ? "" : ", ", device::name(kind),
+                          static_cast<double>(arena_.bytes(kind)) / 1048576.0);
+  }
+  log::info(fmt::format("memory per rank: {:.1f} MiB ({})",
+                        static_cast<double>(arena_.total_bytes()) / 1048576.0, memory));
+  if (metrics_ != nullptr) {
+    RunStart run = options.facts;
+    run.first_step = progress_.step;
+    run.steps = config_.train.steps;
+    run.checkpoint = last_checkpoint_.string();
+    run.mesh = mesh_->shape().str();
+    run.precision = name(config_.train.precision);
+    run.parameters = parameters;
+    run.tokens_per_step = config_.train.global_batch * config_.model.context;
+    metrics_->start(run);
+  }
+}
+
+void Trainer::rehearse() {
+  loader_.load(progress_.step, progress_.consumed_samples, stream_);
+  store_.check_writable(mesh_->world());
+}
+
+bool Trainer::due(std::int64_t every_steps) const {
+  return progress_.step == config_.train.steps ||
+         (every_steps > 0 && progress_.step % every_steps == 0);
+}
+
+RunResult Trainer::run() {
+  store_.sweep_leftovers(mesh_->world());
+  RunResult result;
+  StopReason reason = StopReason::none;
+  while (progress_.step < config_.train.steps && reason == StopReason::none) {
+    const StepOutcome outcome = one_step();
+    check_finite(outcome);
+    result.loss = outcome.loss;
+    record(outcome);
+    if (evaluator_ && due(config_.train.eval_every_steps)) {
+      evaluate();
+    }
+    if (due(config_.checkpoint.every_steps)) {
+      save();
+    }
+    reason = stop_request_.poll(mesh_->world(), needed_s());
+  }
+  if (progress_.step != last_saved_step_ && progress_.step > 0) {
+    save();
+  }
+  const bool finished = progress_.step >= config_.train.steps;
+  result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
+  result.reason = finished ? StopReason::none : reason;
+  result.progress = progress_;
+  result.checkpoint = last_checkpoint_;
+  return result;
+}
+
+StepOutcome Trainer::one_step() {
+  const Stopwatch watch;
+  const StepBatches batches = loader_.load(progress_.step, progress_.consumed_samples, stream_);
+  data_s_ = watch.seconds();
+  const double lr = learning_rate(config_.optim.schedule, progress_.step);
+  runner_.run(progress_.step, batches, lr, stream_);
+  const StepOutcome outcome = runner_.outcome(stream_);
+  ++progress_.step;
+  progress_.consumed_samples += config_.train.global_batch;
+  progress_.consumed_tokens += batches.targets;
+  step_targets_ = batches.targets;
+  step_s_ = watch.seconds();
+  return outcome;
+}
+
+void Trainer::record(const StepOutcome& outcome) {
+  if (metrics_ == nullptr) {
+    return;
+  }
+  metrics_->step({.step = progress_.step,
+                  .loss = outcome.loss,
+                  .grad_norm = outcome.grad_norm,
+                  .lr = learning_rate(config_.optim.schedule, progress_.step - 1),
+                  .tokens = progress_.consumed_tokens,
+                  .step_s = step_s_,
+                  .tokens_per_s = static_cast<double>(step_targets_) / step_s_,
+                  .data_s = data_s_});
+}
+
+void Trainer::check_finite(const StepOutcome& outcome) const {
+  if (std::isfinite(outcome.loss) && std::isfinite(outcome.grad_norm)) {
+    return;
+  }
+  throw UserError(
+      ExitCode::data_corrupt,
+      fmt::format("loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
+                  "is saved) lower optim.lr or lengthen optim.warmup_steps and resume from {}",
+                  outcome.loss, outcome.grad_norm, progress_.step,
+                  last_checkpoint_.empty() ? "the start" : last_checkpoint_.string()));
+}
+
+void Trainer::evaluate() {
+  const Stopwatch watch;
+  const Evaluation evaluation = evaluator_->run(runner_.stage(), stream_);
+  if (metrics_ != nullptr) {
+    metrics_->evaluation({.step = progress_.step,
+                          .loss = evaluation.loss,
+                          .tokens = evaluation.targets,
+                          .eval_s = watch.seconds()});
+  }
+}
+
+void Trainer::save() {
+  const Stopwatch watch;
+  stream_.ref().synchronize();
+  const io::SaveReport report =
+      store_.save({.step = progress_.step,
+                   .mesh = mesh_->shape(),
+                   .scalars = to_scalars(progress_, config_.train.seed, to_toml(config_)),
+                   .tensors = state_.layouts(),
+                   .pieces = state_.pieces()},
+                  mesh_->world());
+  save_s_ = watch.seconds();
+  last_checkpoint_ = report.path;
+  last_saved_step_ = progress_.step;
+  if (metrics_ != nullptr) {
+    metrics_->checkpoint({.step = progress_.step,
+                          .path = report.path.string(),
+                          .bytes = report.payload_bytes,
+                          .save_s = save_s_});
+  }
+}
+
+/// One more step and a save, with room for a slow file system and for the end of the process.
+double Trainer::needed_s() const {
+  return step_s_ + 1.5 * save_s_ + 30;
+}
+
+}  // namespace fourfold::train

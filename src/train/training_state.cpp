@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/train/training_state.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace fourfold::train {
+
+TrainingState::TrainingState(const model::Parameters& parameters, const Optimizer* optimizer,
+                             int ranks) {
+  for (const model::Parameter& parameter : parameters) {
+    add(parameter, io::TensorState::master, parameter.master, ranks);
+    if (optimizer == nullptr) {
+      continue;
+    }
+    for (const Moment& moment : optimizer->moments()) {
+      const auto state = io::tensor_state_from_name(moment.name);
+      FOURFOLD_ASSERT(state.has_value());
+      const TensorView part = moment.flat.rows(parameter.flat.begin, parameter.flat.count)
+                                  .reshape(parameter.box.extent);
+      add(parameter, *state, part, ranks);
+    }
+  }
+}
+
+void TrainingState::add(const model::Parameter& parameter, io::TensorState state, TensorView view,
+                        int ranks) {
+  const io::TensorId id{parameter.spec.name, state};
+  layouts_.push_back(io::TensorLayout::replicated(id, view.dtype(), parameter.spec.shape, ranks));
+  pieces_.push_back({id, parameter.box, view});
+  wanted_.push_back({id, parameter.spec.shape, parameter.box, view});
+}
+
+io::CheckpointScalars to_scalars(const Progress& progress, std::int64_t seed,
+                                 std::string config_toml) {
+  io::CheckpointScalars scalars;
+  scalars.integers = {{"consumed_samples", progress.consumed_samples},
+                      {"consumed_tokens", progress.consumed_tokens},
+                      {"seed", seed}};
+  scalars.texts = {{config_text_name, std::move(config_toml)}};
+  return scalars;
+}
+
+Progress progress_of(const io::Checkpoint& checkpoint) {
+  const Progress progress{.step = checkpoint.step(),
+                          .consumed_samples = checkpoint.scalars().integer("consumed_samples"),
+                          .consumed_tokens = checkpoint.scalars().integer("consumed_tokens")};
+  if (progress.consumed_samples < 0 || progress.consumed_tokens < 0) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{} has a negative position in the data (it is damaged) resume "
+                                "from another step",
+                                checkpoint.path().string()));
+  }
+  return progress;
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/training_state.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <cmath>
+#include <string>
+
+using Catch::Matchers::WithinAbs;
+using fourfold::DType;
+namespace model = fourfold::model;
+namespace train = fourfold::train;
+
+namespace {
+
+model::ModelConfig tiny_model() {
+  model::ModelConfig config;
+  config.layers = 1;
+  config.hidden = 8;
+  config.heads = 2;
+  config.vocab = 11;
+  config.context = 4;
+  return config.resolved();
+}
+
+}  // namespace
+
+TEST_CASE("an update follows the formula; norms and biases do not decay", "[optimizer]") {
+  const DType compute = GENERATE(DType::f32, DType::bf16);
+  fourfold::device::Arena arena;
+  const model::Parameters parameters(model::parameter_table(tiny_model()), compute, arena);
+  train::OptimConfig config;
+  config.weight_decay = 0.5;
+  const train::Optimizer optimizer(config, parameters, arena);
+  model::initialise(parameters, 3, {});
+  std::vector<float> before;
+  for (const model::Parameter& parameter : parameters) {
+    for (std::int64_t i = 0; i < parameter.master.elements(); ++i) {
+      before.push_back(parameter.master.as<float>()[i]);
+      parameter.gradient.as<float>()[i] = 0.25F;
+    }
+  }
+  const float scale = 2.0F;
+  optimizer.update(1, 0.01, &scale, {});
+
+  std::size_t next = 0;
+  for (const model::Parameter& parameter : parameters) {
+    for (std::int64_t i = 0; i < parameter.master.elements(); ++i) {
+      // First step of AdamW: both bias-corrected moments are the gradient's, so the step is lr.
+      const double decayed = before[next++] * (1 - 0.01 * (parameter.spec.decays ? 0.5 : 0.0));
+      CHECK_THAT(static_cast<double>(parameter.master.as<float>()[i]),
+                 WithinAbs(decayed - 0.01 * (0.5 / (0.5 + 1e-8)), 1e-7));
+      if (compute == DType::bf16) {
+        CHECK(parameter.weight.as<fourfold::BFloat16>()[i] ==
+              fourfold::BFloat16(parameter.master.as<float>()[i]));
+      }
+    }
+  }
+}
+
+TEST_CASE("a checkpoint sees each parameter once per state, at its place in the flat memory",
+          "[training_state]") {
+  const bool sgd = GENERATE(false, true);
+  fourfold::device::Arena arena;
+  const model::Parameters parameters(model::parameter_table(tiny_model()), DType::bf16, arena);
+  train::OptimConfig config;
+  config.name = sgd ? train::OptimizerKind::sgd : train::OptimizerKind::adamw;
+  const train::Optimizer optimizer(config, parameters, arena);
+  const train::TrainingState state(parameters, &optimizer, 4);
+  const std::size_t states = sgd ? 2 : 3;
+  CHECK(state.layouts().size() == parameters.all().size() * states);
+  CHECK(state.pieces().size() == state.layouts().size());
+  CHECK_NOTHROW(fourfold::io::plan_save(state.layouts(), 4));
+  const train::TrainingState weights_only(parameters, nullptr, 4);
+  CHECK(weights_only.layouts().size() == parameters.all().size());
+
+  const model::Parameter& down = parameters.at("layers.0.mlp.down_proj.weight");
+  for (const auto& piece : state.pieces()) {
+    if (piece.id.name == down.spec.name && piece.id.state == fourfold::io::TensorState::master) {
+      CHECK(piece.data.data() == down.master.data());
+      CHECK(piece.data.shape() == down.spec.shape);
+    }
+  }
+}
+
+TEST_CASE("progress survives the way through a checkpoint's scalars", "[training_state]") {
+  const train::Progress progress{.step = 7, .consumed_samples = 56, .consumed_tokens = 890};
+  const auto scalars = train::to_scalars(progress, 42, "x = 1\n");
+  CHECK(scalars.integer("consumed_samples") == 56);
+  CHECK(scalars.integer("consumed_tokens") == 890);
+  CHECK(scalars.integer("seed") == 42);
+  CHECK(scalars.text(train::config_text_name) == "x = 1\n");
+}

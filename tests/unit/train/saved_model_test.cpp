@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tiny_run.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/train/evaluator.hpp>
+#include <fourfold/train/saved_model.hpp>
+#include <fourfold/train/step_runner.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <atomic>
+#include <cmath>
+
+namespace comm = fourfold::comm;
+namespace data = fourfold::data;
+namespace train = fourfold::train;
+
+TEST_CASE("a saved model evaluates as the run that saved it, on any number of ranks",
+          "[saved_model]") {
+  const fourfold::test::TinyRun tiny("llama");
+  const auto trace = tiny.train(2, 5, "saved");
+  REQUIRE(trace.evaluations.size() == 1);
+  for (const int ranks : {1, 3, 4}) {  // 26 samples: ragged shares, an empty one in the last round
+    for (const std::int64_t micro_batch : {1, 5}) {
+      std::atomic<int> right = 0;
+      comm::run_ranks(ranks, [&](comm::Communicator& world) {
+        comm::Mesh mesh(comm::resolve_mesh(1, 0, 1, 1, world.size()), world);
+        const auto checkpoint = train::find_checkpoint(tiny.checkpoints("saved"), world);
+        train::SavedModel saved(checkpoint, micro_batch, world);
+        const data::TokenDataset held_back({{tiny.held_back_tokens()}},
+                                           {.context = saved.config().model.context,
+                                            .vocab = saved.config().model.vocab,
+                                            .order = data::TokenDataset::Order::sequential});
+        train::Evaluator evaluator(held_back, mesh, micro_batch, 0, saved.arena());
+        const train::Evaluation evaluation = evaluator.run(saved.stage(), {});
+        const bool same = std::abs(evaluation.loss - trace.evaluations[0]) < 1e-6 * evaluation.loss;
+        right += same && evaluation.targets == held_back.tokens() - 1 ? 1 : 0;
+      });
+      CHECK(right == ranks);
+    }
+  }
+}
+
+TEST_CASE("what is no checkpoint is refused with the reason", "[saved_model]") {
+  const fourfold::test::TinyRun tiny("gpt2");
+  comm::run_ranks(1, [&](comm::Communicator& world) {
+    CHECK_THROWS_AS(train::find_checkpoint(tiny.checkpoints("never_made"), world),
+                    fourfold::UserError);
+  });
+}
+
+TEST_CASE("without any valid target nothing moves but the decay", "[step_runner]") {
+  const fourfold::test::TinyRun tiny("gpt2");
+  train::RunConfig config = tiny.config(1, "empty").config;
+  config.optim.weight_decay = 0;
+  comm::run_ranks(1, [&](comm::Communicator& world) {
+    comm::Mesh mesh({}, world);
+    fourfold::device::Arena arena;
+    train::StepRunner runner(config, mesh, arena);
+    fourfold::model::initialise(runner.parameters(), 1, {});
+    std::vector<std::int32_t> tokens(16, 3);
+    std::vector<std::int32_t> targets(16, data::ignored_target);
+    std::vector<std::int32_t> positions(16);
+    std::vector<std::int64_t> samples(16, 0);
+    const fourfold::model::Batch batch{
+        .sequences = 1,
+        .tokens = 16,
+        .token_N = fourfold::ConstTensorView(tokens.data(), {16}),
+        .target_N = fourfold::ConstTensorView(targets.data(), {16}),
+        .position_N = fourfold::ConstTensorView(positions.data(), {16}),
+        .sample_N = fourfold::ConstTensorView(samples.data(), {16})};
+    const float first = runner.parameters().masters().as<float>()[0];
+    runner.run(0, {std::span(&batch, 1), 0}, 0.1, {});
+    const train::StepOutcome outcome = runner.outcome({});
+    CHECK(outcome.loss == 0);
+    CHECK(outcome.grad_norm == 0);
+    CHECK(runner.parameters().masters().as<float>()[0] == first);
+  });
+}

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tiny_run.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/token_file_writer.hpp>
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+#include <mutex>
+
+namespace fourfold::test {
+namespace {
+
+/// Keeps the numbers of each record.
+class TraceSink : public train::MetricSink {
+ public:
+  explicit TraceSink(RunTrace& trace) : trace_(&trace) {}
+  void step(const train::StepRecord& record, double /*unix_time_s*/) override {
+    trace_->losses.push_back(record.loss);
+  }
+  void evaluation(const train::EvalRecord& record, double /*unix_time_s*/) override {
+    trace_->evaluations.push_back(record.loss);
+  }
+
+ private:
+  RunTrace* trace_;
+};
+
+void write_tokens(const std::filesystem::path& prefix, int count) {
+  io::TokenFileWriter writer(prefix, io::megatron_type(53));
+  std::vector<std::int32_t> tokens;
+  std::uint32_t state = 12345;
+  for (int i = 0; i < count; ++i) {  // words that repeat, so that there is something to learn
+    state = state * 1664525U + 1013904223U;
+    const auto word = static_cast<std::int32_t>(state >> 29);
+    tokens.push_back(word * 6 + i % 5);
+  }
+  writer.add_document(tokens);
+  writer.publish();
+}
+
+}  // namespace
+
+TinyRun::TinyRun(const std::string& family) : family_(family) {
+  write_tokens(folder_.path() / "train", 3001);
+  write_tokens(folder_.path() / "held_back", 401);
+}
+
+std::filesystem::path TinyRun::checkpoints(const std::string& name) const {
+  return folder_.path() / name / "checkpoints";
+}
+
+void TinyRun::request_stop(const std::string& name) const {
+  std::filesystem::create_directories(folder_.path() / name);
+  std::ofstream(folder_.path() / name / "STOP") << "please\n";
+}
+
+void TinyRun::withdraw_stop(const std::string& name) const {
+  std::filesystem::remove(folder_.path() / name / "STOP");
+}
+
+train::EffectiveConfig TinyRun::config(int steps, const std::string& name,
+                                       const std::vector<std::string>& overrides) const {
+  const std::string kv_heads = family_ == "llama" ? "kv_heads = 1\n" : "";
+  const std::string text = fmt::format(
+      R"([model]
+family = "{}"
+layers = 2
+hidden = 32
+heads = 2
+{}ffn = 64
+vocab = 53
+context = 16
+[train]
+global_batch = 8
+micro_batch = 1
+steps = {}
+seed = 7
+eval_every_steps = 5
+eval_batches = 0
+[optim]
+lr = 1e-2
+schedule = "constant"
+warmup_steps = 2
+[data]
+train = ["{}/train"]
+validation = ["{}/held_back"]
+[checkpoint]
+dir = "{}"
+every_steps = 4
+[log]
+dir = "{}"
+)",
+      family_, kv_heads, steps, folder_.path().string(), folder_.path().string(),
+      checkpoints(name).string(), (folder_.path() / name).string());
+  return train::parse_run_config(text, "tiny.toml", overrides);
+}
+
+RunTrace TinyRun::train(int ranks, int steps, const std::string& name,
+                        const std::vector<std::string>& overrides,
+                        const std::vector<std::string>& allowed_changes) const {
+  const train::EffectiveConfig effective = config(steps, name, overrides);
+  RunTrace trace;
+  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    comm::Mesh mesh(comm::resolve_mesh(1, 0, 1, 1, world.size()), world);
+    train::MetricsLog metrics;
+    metrics.add(std::make_unique<TraceSink>(trace));
+    const bool first = world.rank() == 0;
+    train::Trainer trainer(effective, mesh, {.allowed_changes = allowed_changes, .facts = {}},
+                           first ? &metrics : nullptr);
+    const train::RunResult result = trainer.run();
+    if (first) {
+      trace.result = result;
+      const TensorView masters = trainer.parameters().masters();
+      trace.weights.assign(masters.as<float>(), masters.as<float>() + masters.elements());
+      for (const train::Moment& moment : trainer.optimizer().moments()) {
+        trace.moments.insert(trace.moments.end(), moment.flat.as<float>(),
+                             moment.flat.as<float>() + moment.flat.elements());
+      }
+    }
+  });
+  return trace;
+}
+
+}  // namespace fourfold::test

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "scratch_folder.hpp"
+
+#include <fourfold/train/trainer.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace fourfold::test {
+
+/// What a run did, as rank 0 saw it.
+struct RunTrace {
+  std::vector<double> losses;
+  std::vector<double> evaluations;
+  std::vector<float> weights;  ///< masters, gaps included
+  std::vector<float> moments;
+  train::RunResult result;
+};
+
+/// A model of a few thousand parameters on a text of a few thousand tokens, in a folder of its own.
+/// Global batch 8, so that 1, 2, 4 and 8 ranks fit; the data ends in a ragged sample.
+class TinyRun {
+ public:
+  explicit TinyRun(const std::string& family);
+
+  /// Trains on `ranks` threads to `steps`, resuming what `name` has saved.
+  RunTrace train(int ranks, int steps, const std::string& name,
+                 const std::vector<std::string>& overrides = {},
+                 const std::vector<std::string>& allowed_changes = {}) const;
+
+  std::string training_tokens() const { return (folder_ / "train").string(); }
+  std::string held_back_tokens() const { return (folder_ / "held_back").string(); }
+  std::filesystem::path checkpoints(const std::string& name) const;
+  void request_stop(const std::string& name) const;
+  void withdraw_stop(const std::string& name) const;
+
+  train::EffectiveConfig config(int steps, const std::string& name,
+                                const std::vector<std::string>& overrides = {}) const;
+
+ private:
+  std::string family_;
+  harness::ScratchFolder folder_;
+};
+
+}  // namespace fourfold::test

@@ -1,0 +1,136 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+// Whole training runs over the threads transport, compared with the one-rank run.
+#include "tiny_run.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/train/trainer.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+
+#include <cmath>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using Catch::Matchers::WithinRel;
+using fourfold::ExitCode;
+using fourfold::test::RunTrace;
+using fourfold::test::TinyRun;
+namespace train = fourfold::train;
+
+namespace {
+
+void check_losses(const std::vector<double>& got, const std::vector<double>& expected,
+                  double relative) {
+  REQUIRE(got.size() == expected.size());
+  for (std::size_t i = 0; i < got.size(); ++i) {
+    CHECK_THAT(got[i], WithinRel(expected[i], relative));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("losses of any number of data-parallel ranks are those of one rank", "[trainer]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const RunTrace one = tiny.train(1, 20, "dp1");
+  REQUIRE(one.losses.size() == 20);
+  CHECK(one.losses.back() < 0.8 * one.losses.front());  // it learns
+  for (const int ranks : {2, 4, 8}) {
+    const RunTrace several = tiny.train(ranks, 20, "dp" + std::to_string(ranks));
+    check_losses(several.losses, one.losses, 1e-6);
+    check_losses(several.evaluations, one.evaluations, 1e-6);
+  }
+}
+
+TEST_CASE("buckets smaller than a unit and accumulation change nothing", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  const RunTrace one = tiny.train(1, 6, "whole");
+  const RunTrace buckets = tiny.train(2, 6, "buckets", {"mesh.dp_bucket_mb=0.001"});
+  const RunTrace accumulated = tiny.train(2, 6, "micro", {"train.micro_batch=4"});
+  check_losses(buckets.losses, one.losses, 1e-6);
+  check_losses(accumulated.losses, one.losses, 1e-6);
+}
+
+TEST_CASE("two equal runs have the same bits", "[trainer]") {
+  const TinyRun tiny("llama");
+  const int ranks = GENERATE(1, 3);
+  const RunTrace first = tiny.train(ranks, 5, "a" + std::to_string(ranks),
+                                    {"train.global_batch=6", "train.micro_batch=2"});
+  const RunTrace second = tiny.train(ranks, 5, "b" + std::to_string(ranks),
+                                     {"train.global_batch=6", "train.micro_batch=2"});
+  CHECK(first.losses == second.losses);
+  CHECK(first.weights == second.weights);
+}
+
+TEST_CASE("a run that stopped and restarted at the same size has the same bits", "[trainer]") {
+  const std::string precision = GENERATE("f32", "bf16");
+  const std::string optimizer = GENERATE("adamw", "sgd");
+  const TinyRun tiny("gpt2");
+  const std::vector<std::string> options{"train.precision=\"" + precision + "\"",
+                                         "optim.name=\"" + optimizer + "\"", "model.dropout=0.1"};
+  const std::string tag = precision + optimizer;
+  const RunTrace whole = tiny.train(2, 20, tag + "whole", options);
+  const RunTrace first = tiny.train(2, 10, tag + "parts", options);
+  const RunTrace second = tiny.train(2, 20, tag + "parts", options);
+  REQUIRE(second.losses.size() == 10);
+  std::vector<double> joined = first.losses;
+  joined.insert(joined.end(), second.losses.begin(), second.losses.end());
+  CHECK(joined == whole.losses);
+  CHECK(second.weights == whole.weights);
+}
+
+TEST_CASE("a restart at another size has the same state and goes on with the next sample",
+          "[trainer]") {
+  const TinyRun tiny("llama");
+  const RunTrace one = tiny.train(1, 12, "one");
+  const RunTrace before = tiny.train(4, 6, "moved");
+  for (const int ranks : {1, 2, 8}) {
+    const std::string name = "moved_to_" + std::to_string(ranks);
+    std::filesystem::create_directories(tiny.checkpoints(name).parent_path());
+    std::filesystem::copy(tiny.checkpoints("moved"), tiny.checkpoints(name),
+                          std::filesystem::copy_options::recursive);
+    const RunTrace restored = tiny.train(ranks, 6, name);  // nothing left to train
+    CHECK(restored.losses.empty());
+    CHECK(restored.weights == before.weights);
+    CHECK(restored.moments == before.moments);
+    const RunTrace after = tiny.train(ranks, 12, name);
+    check_losses(after.losses, {one.losses.begin() + 6, one.losses.end()}, 1e-6);
+  }
+}
+
+TEST_CASE("changing what a run means is refused on resuming, unless allowed by name", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 2, "changed");
+  CHECK_THROWS_AS(tiny.train(1, 4, "changed", {"optim.lr=0.5"}), fourfold::UserError);
+  CHECK_THROWS_AS(tiny.train(1, 4, "changed", {"model.hidden=48", "model.ffn=96"}),
+                  fourfold::UserError);
+  CHECK_NOTHROW(tiny.train(1, 4, "changed", {"optim.lr=0.002"}, {"optim.lr"}));
+}
+
+TEST_CASE("a loss that is not a number ends the run and is not saved", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  try {
+    tiny.train(2, 20, "diverged", {"optim.name=\"sgd\"", "optim.lr=1e30", "optim.clip_norm=0"});
+    FAIL("nothing was thrown");
+  } catch (const fourfold::UserError& error) {
+    CHECK(error.code() == ExitCode::data_corrupt);
+    CHECK(std::string(error.what()).find("diverged") != std::string::npos);
+  }
+}
+
+TEST_CASE("a STOP file ends the run with a checkpoint, and it goes on later", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  const RunTrace whole = tiny.train(2, 8, "unstopped");
+  tiny.request_stop("stopped");
+  const RunTrace stopped = tiny.train(2, 8, "stopped");
+  CHECK(stopped.result.code == ExitCode::stopped_saved);
+  CHECK(stopped.result.progress.step == 1);
+  tiny.withdraw_stop("stopped");
+  const RunTrace rest = tiny.train(2, 8, "stopped");
+  CHECK(rest.result.code == ExitCode::finished);
+  CHECK(rest.weights == whole.weights);
+}
