@@ -1,0 +1,112 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "evaluation_report.hpp"
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/kernels/runtime.hpp>
+#include <fourfold/program/command_line.hpp>
+#include <fourfold/program/run.hpp>
+#include <fourfold/train/saved_model.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace {
+
+using fourfold::ExitCode;
+namespace train = fourfold::train;
+
+struct Arguments {
+  std::string checkpoint;
+  std::vector<std::string> data;
+  std::int64_t micro_batch = 1;
+  std::int64_t max_samples = 0;
+  bool json = false;
+  std::string logits;
+};
+
+void describe(CLI::App& command, Arguments& arguments) {
+  command
+      .add_option("--checkpoint", arguments.checkpoint,
+                  "Step directory, or a directory of steps (the newest intact one is taken)")
+      ->required();
+  command.add_option("--data", arguments.data, "Token files, prefixes or patterns")->required();
+  command.add_option("--micro-batch", arguments.micro_batch, "Sequences per rank and forward pass")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--samples", arguments.max_samples, "Only the first N sequences; 0: all of them")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
+  command.add_option(
+      "--logits", arguments.logits,
+      "Write the logits of every token to this HDF5 file: /logits [samples, context, "
+      "vocab] f32, /tokens and /targets [samples, context] i32");
+  command.footer("\nEXIT CODES\n" +
+                 fourfold::program::exit_codes_table(
+                     {ExitCode::data_corrupt, ExitCode::cannot_write, ExitCode::config}));
+}
+
+void print_for_people(const fourfold::evaluate::Report& report) {
+  fmt::print("{} (step {})\n", report.checkpoint, report.step);
+  fmt::print("loss        {:.17g} nats per token\n", report.evaluation.loss);
+  fmt::print("perplexity  {:.17g}\n", std::exp(report.evaluation.loss));
+  fmt::print("tokens      {} in {} samples, {:.1f} s\n", report.evaluation.targets, report.samples,
+             report.seconds);
+}
+
+ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
+  using Clock = std::chrono::steady_clock;
+  const auto start = Clock::now();
+  const fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  const fourfold::kernels::Runtime kernels;
+  fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh(1, 0, 1, 1, mpi.world().size()),
+                            mpi.world());
+  const auto checkpoint = train::find_checkpoint(arguments.checkpoint, mpi.world());
+  train::SavedModel model(checkpoint, arguments.micro_batch, mpi.world());
+  const fourfold::data::TokenDataset dataset(
+      arguments.data, {.context = model.config().model.context,
+                       .vocab = model.config().model.vocab,
+                       .order = fourfold::data::TokenDataset::Order::sequential});
+  train::Evaluator evaluator(dataset, mesh, arguments.micro_batch, arguments.max_samples,
+                             model.arena());
+  const train::Evaluation evaluation = evaluator.run(model.stage(), {});
+  if (mpi.world().rank() == 0) {
+    const fourfold::evaluate::Report report{
+        .checkpoint = checkpoint.path().string(),
+        .step = checkpoint.step(),
+        .evaluation = evaluation,
+        .samples = evaluator.samples(),
+        .seconds = std::chrono::duration<double>(Clock::now() - start).count()};
+    if (arguments.json) {
+      fmt::print("{}\n", fourfold::evaluate::to_json(report));
+    } else {
+      print_for_people(report);
+    }
+  }
+  return ExitCode::finished;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App command{
+      "Measures a trained model's mean loss per token on token files. Runs on any number of ranks "
+      "(mpiexec -n N fourfold evaluate ...), which share the samples.",
+      "fourfold evaluate"};
+  Arguments arguments;
+  describe(command, arguments);
+  return fourfold::program::run("fourfold evaluate", [&] {
+    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+      return *end;
+    }
+    return evaluate(arguments, argc, argv);
+  });
+}

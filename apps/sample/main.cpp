@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/data/tokenizer.hpp>
+#include <fourfold/kernels/runtime.hpp>
+#include <fourfold/program/command_line.hpp>
+#include <fourfold/program/run.hpp>
+#include <fourfold/train/saved_model.hpp>
+#include <fourfold/train/text_sampler.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+namespace {
+
+using fourfold::ExitCode;
+
+struct Arguments {
+  std::string checkpoint;
+  std::string prompt;
+  std::string tokenizer;
+  fourfold::train::SamplingOptions sampling;
+};
+
+void describe(CLI::App& command, Arguments& arguments) {
+  command
+      .add_option("--checkpoint", arguments.checkpoint,
+                  "Step directory, or a directory of steps (the newest intact one is taken)")
+      ->required();
+  command.add_option("--prompt", arguments.prompt, "Text to go on from")->required();
+  command.add_option("--tokens", arguments.sampling.tokens, "The most tokens to draw")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--temperature", arguments.sampling.temperature,
+                  "Below 1 sharper, above 1 wilder; 0 always takes the likeliest token")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--top-k", arguments.sampling.top_k,
+                  "Draw among the k likeliest tokens only; 0: among all")
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--seed", arguments.sampling.seed, "Same seed and prompt, same text")
+      ->capture_default_str();
+  command.add_option("--tokenizer", arguments.tokenizer,
+                     "Tokenizer; default: the one of the run file (data.tokenizer)");
+  command.footer("\nEXIT CODES\n" +
+                 fourfold::program::exit_codes_table({ExitCode::data_corrupt, ExitCode::config}));
+}
+
+/// The tokens of the prompt; an empty prompt starts behind an end of text.
+std::vector<std::int32_t> prompt_tokens(fourfold::data::Tokenizer& tokenizer,
+                                        const std::string& prompt) {
+  std::vector<std::int32_t> tokens;
+  tokenizer.encode(prompt, tokens);
+  if (tokens.empty()) {
+    if (!tokenizer.end_of_text()) {
+      throw fourfold::UserError(ExitCode::config,
+                                "--prompt is empty (this tokenizer has no end-of-text token to "
+                                "start from) give at least one character");
+    }
+    tokens.push_back(*tokenizer.end_of_text());
+  }
+  return tokens;
+}
+
+ExitCode sample(Arguments& arguments, int argc, char** argv) {
+  const fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  const fourfold::kernels::Runtime kernels;
+  const auto checkpoint = fourfold::train::find_checkpoint(arguments.checkpoint, mpi.world());
+  fourfold::train::SavedModel model(checkpoint, 1, mpi.world());
+  const auto tokenizer = fourfold::data::open_tokenizer(
+      arguments.tokenizer.empty() ? model.config().data.tokenizer : arguments.tokenizer);
+  const auto prompt = prompt_tokens(*tokenizer, arguments.prompt);
+  arguments.sampling.stop_token = tokenizer->end_of_text();
+  if (mpi.world().rank() != 0) {
+    return ExitCode::finished;
+  }
+  fmt::print("{}", arguments.prompt);
+  const auto emit = [&](std::int32_t token) {
+    fmt::print("{}", tokenizer->decode(std::span(&token, 1)));
+    std::fflush(stdout);
+  };
+  fourfold::train::continue_text(model.stage(), model.config().model.context, prompt,
+                                 arguments.sampling, emit, {});
+  fmt::print("\n");
+  return ExitCode::finished;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App command{
+      "Continues a text with a trained model: draws token after token and prints them as they "
+      "come. One process is enough.",
+      "fourfold sample"};
+  Arguments arguments;
+  describe(command, arguments);
+  return fourfold::program::run("fourfold sample", [&] {
+    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+      return *end;
+    }
+    return sample(arguments, argc, argv);
+  });
+}

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
+#include <fourfold/program/command_line.hpp>
+#include <fourfold/train/run_config.hpp>
+
+namespace fourfold::train_program {
+namespace {
+
+const char* const files_help = R"(
+FILES (in log.dir)
+  metrics.jsonl    one JSON object per step, evaluation and checkpoint
+  status.json      where the run is, replaced at every record
+  report.html      curves and facts of the run, one file, opens offline
+  config.toml      the run file as it was used, with the origin of each value
+  exit.json        how the run ended; trust it over the launcher's exit code
+  STOP             make this file and the run saves and stops after its step
+
+SIGNALS
+  SIGTERM, SIGINT and SIGUSR2 ask the run to save and stop after its step (exit code 75).
+
+ENVIRONMENT
+  FOURFOLD_DEADLINE  end of the job in seconds since 1970; the run saves and stops in time.
+                     Default: SLURM_JOB_END_TIME, where Slurm sets it.
+  OMP_NUM_THREADS    threads per rank. Default: 1, one rank per core.
+
+EXAMPLES
+  fourfold train run.toml --print-config
+  mpiexec -n 4 fourfold train run.toml
+  mpiexec -n 2 fourfold train run.toml --set train.steps=2000    # go on, on another mesh
+
+RUN FILE
+)";
+
+/// An option that stands for --set `key`="VALUE".
+void add_short(CLI::App& command, Arguments& arguments, const char* option, const std::string& key,
+               const char* help) {
+  command
+      .add_option_function<std::string>(
+          option,
+          [&arguments, key](const std::string& value) {
+            arguments.overrides.push_back(key + "=" + value);
+          },
+          help)
+      ->type_name("MODE");
+}
+
+}  // namespace
+
+void describe(CLI::App& command, Arguments& arguments) {
+  const auto repeatable = [](CLI::Option* option, const char* type) {
+    option->type_name(type)->allow_extra_args(false)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
+  };
+  command.add_option("RUN_FILE", arguments.run_file, "The run file (TOML)")->required();
+  repeatable(command.add_option("--set", arguments.overrides,
+                                "Override a key of the run file; may be given several times"),
+             "KEY=VALUE");
+  repeatable(command.add_option("--allow-change", arguments.allowed_changes,
+                                "Go on although this key differs in meaning from the checkpoint's"),
+             "KEY");
+  add_short(command, arguments, "--resume", "checkpoint.resume",
+            "Short for --set checkpoint.resume=...: auto, never or a step directory");
+  add_short(command, arguments, "--progress", "log.progress",
+            "Short for --set log.progress=...: auto, bar, plain or none");
+  command.add_flag("--print-config", arguments.print_config,
+                   "Print the effective run file with the origin of each value, and stop");
+  command.add_flag("--dry-run", arguments.dry_run,
+                   "Set everything up, read the first batch, try the checkpoint directory, and "
+                   "stop before the first step");
+  command.footer(
+      "\nEXIT CODES\n" +
+      program::exit_codes_table({ExitCode::data_corrupt, ExitCode::cannot_write,
+                                 ExitCode::stopped_saved, ExitCode::config, ExitCode::node_fault}) +
+      files_help + train::run_file_help());
+}
+
+}  // namespace fourfold::train_program
