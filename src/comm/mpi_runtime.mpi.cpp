@@ -52,16 +52,19 @@ int count_ranks_on_host() {
 }
 
 /// MPICH up to 4.0 over TCP deadlocks in MPI_Finalize when some ranks have said all and wait for
-/// the process manager while others still need an answer from them. So all come together, and then
-/// keep answering for a moment. Ranks that share memory need no such time.
+/// the process manager while others still need an answer from them. So ranks on a network keep
+/// answering for a while, and because one may come late, they do so in rounds: when the last round
+/// begins, everybody has gone through the one before with all others still answering.
 void settle(Communicator& world, bool over_network) {
   world.barrier();
-  const auto until =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(over_network ? 300 : 0);
-  while (std::chrono::steady_clock::now() < until) {
-    int found = 0;
-    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE));
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (int round = 0; over_network && round < 3; ++round) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+    while (std::chrono::steady_clock::now() < until) {
+      int found = 0;
+      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    world.barrier();
   }
 }
 
