@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check_mpi.hpp"
 #include "endpoint.mpi.hpp"
+#include "finish.mpi.hpp"
 #include "launch.hpp"
 #include "message_communicator.hpp"
 
@@ -12,10 +13,8 @@
 #include <mpi.h>
 #include <sched.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <exception>
-#include <thread>
 
 namespace fourfold::comm {
 namespace {
@@ -49,23 +48,6 @@ int count_ranks_on_host() {
   const CommHandle owner(host);
   check_mpi(MPI_Comm_size(host, &ranks));
   return ranks;
-}
-
-/// MPICH up to 4.0 over TCP deadlocks in MPI_Finalize when some ranks have said all and wait for
-/// the process manager while others still need an answer from them. So ranks on a network keep
-/// answering for a while, and because one may come late, they do so in rounds: when the last round
-/// begins, everybody has gone through the one before with all others still answering.
-void settle(Communicator& world, bool over_network) {
-  world.barrier();
-  for (int round = 0; over_network && round < 3; ++round) {
-    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
-    while (std::chrono::steady_clock::now() < until) {
-      int found = 0;
-      check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE));
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    world.barrier();
-  }
 }
 
 }  // namespace
@@ -118,16 +100,19 @@ MpiRuntime::~MpiRuntime() {
     static_cast<void>(impl_.release());
     return;
   }
+  // UCX_TLS may take shared memory away from ranks of one host.
+  const bool over_network =
+      impl_->ranks_on_host < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
+  std::string library;
   try {
-    const bool over_network =
-        impl_->ranks_on_host < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
-    settle(*impl_->world, over_network);
+    library = library_version();
+    impl_->world->barrier();
   } catch (const std::exception& error) {
     log::local(log::Level::error, std::string("while MPI was ended: ") + error.what());
   }
   impl_->world.reset();
   set_rank_identity({log::thread_rank(), 1, impl_->host, nullptr});
-  MPI_Finalize();
+  finish_mpi(library, over_network);
 }
 
 Communicator& MpiRuntime::world() const noexcept {

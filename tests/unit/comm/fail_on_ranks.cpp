@@ -27,6 +27,10 @@ ExitCode body(int argc, char** argv) {
     std::vector<float> values(world.rank() == 0 ? 5 : 6);
     world.all_reduce({values.data(), {std::ssize(values)}}, comm::ReduceOp::sum, {}).wait({});
   }
+  if (how == "exchange") {
+    std::vector<float> values(300000);
+    world.all_reduce({values.data(), {std::ssize(values)}}, comm::ReduceOp::sum, {}).wait({});
+  }
   for (int round = 0; round < (how == "last" ? 1000000 : 1); ++round) {
     world.barrier();
   }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
+#include "finish.mpi.hpp"
+
 #include <catch2/catch_test_macros.hpp>
 
 #include <map>
@@ -48,6 +50,18 @@ TEST_CASE("singletons are told what to type", "[launch]") {
       singleton_problem({.rank = 0, .size = 2, .variable = "OMPI_COMM_WORLD_SIZE"}, 1, mpich);
   REQUIRE(foreign);
   CHECK(foreign->find("the mpiexec that belongs to that MPI") != std::string::npos);
+}
+
+TEST_CASE("the MPICH whose MPI_Finalize hangs over a network is known by its version", "[launch]") {
+  const std::string device = "\nMPICH Device:\tch4:ucx\n";
+  CHECK(finalize_may_hang("MPICH Version:\t4.0.2" + device));
+  CHECK(finalize_may_hang("MPICH Version: 3.4" + device));
+  CHECK_FALSE(finalize_may_hang("MPICH Version:\t4.1" + device));
+  CHECK_FALSE(finalize_may_hang("MPICH Version:\t10.0.1" + device));
+  CHECK_FALSE(finalize_may_hang("MPICH Version:\t4.0.2\nMPICH Device:\tch4:ofi\n"));
+  CHECK_FALSE(finalize_may_hang("MPICH Version:\t4.0.2" + device + "--with-pmi=pmix"));
+  CHECK_FALSE(finalize_may_hang("MPICH Version:" + device));
+  CHECK_FALSE(finalize_may_hang("Open MPI v4.1.4"));
 }
 
 }  // namespace
