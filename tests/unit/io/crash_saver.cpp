@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// crash_saver DIRECTORY STEP RANKS: saves one step and keeps the newest one only. Ends with the
+/// exit code of what went wrong. crash_test runs it under the shim.
+#include "position_coded_state.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/thread_group.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+
+int main(int argc, char** argv) {
+  if (argc != 4) {
+    return 64;
+  }
+  const int ranks = std::atoi(argv[3]);
+  try {
+    fourfold::comm::run_ranks(ranks, [&](fourfold::comm::Communicator& world) {
+      using namespace fourfold::io_test;
+      save_as(argv[1], all_cuts()[0], ranks, std::atoll(argv[2]), world,
+              {.keep_last = 1, .plan = {.smallest_part_bytes = 64}});
+    });
+  } catch (const fourfold::Error& error) {
+    std::fputs(error.what(), stderr);
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}
