@@ -13,9 +13,11 @@ AddedTokens::AddedTokens(const std::vector<AddedToken>& tokens, bool first_round
       begins_one_[static_cast<unsigned char>(token.content.front())] = true;
     }
   }
-  std::stable_sort(
-      longest_first_.begin(), longest_first_.end(),
-      [](const AddedToken& a, const AddedToken& b) { return a.content.size() > b.content.size(); });
+  std::sort(longest_first_.begin(), longest_first_.end(),
+            [](const AddedToken& a, const AddedToken& b) {
+              return a.content.size() != b.content.size() ? a.content.size() > b.content.size()
+                                                          : a.content < b.content;
+            });
 }
 
 std::optional<AddedTokens::Match> AddedTokens::find(std::string_view text, std::size_t from) const {
