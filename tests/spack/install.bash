@@ -41,3 +41,5 @@ spack concretize
 spack install --fail-fast
 fourfold=$work/view/bin/fourfold
 "$fourfold" version
+mkdir "$work/tiny"
+bash "$source_dir/tests/spack/train_tiny.bash" "$fourfold" "$work/tiny"
