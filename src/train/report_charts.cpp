@@ -20,6 +20,7 @@ constexpr std::size_t fewest_to_smooth = 40;
 
 std::vector<ChartPoint> points_of(const ReportedRun& run, double StepRecord::*number) {
   std::vector<ChartPoint> points;
+  points.reserve(run.history.steps.size());
   for (const auto& step : run.history.steps) {
     points.push_back({static_cast<double>(step.record.step), step.record.*number});
   }
@@ -100,6 +101,7 @@ Chart rate_chart(std::span<const ReportedRun> runs) {
 
 std::vector<double> step_times(const ReportedRun& run, double units_per_s) {
   std::vector<double> times;
+  times.reserve(run.history.steps.size());
   for (const auto& step : run.history.steps) {
     times.push_back(step.record.step_s * units_per_s);
   }

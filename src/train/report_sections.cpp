@@ -13,6 +13,7 @@
 #include <limits>
 #include <map>
 #include <numbers>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -136,6 +137,7 @@ std::string ranges_text(const std::vector<std::size_t>& numbers) {
 
 std::string starts_table(const RunHistory& history) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(history.starts.size());
   for (const auto& start : history.starts) {
     const RunStart& run = start.record;
     rows.push_back({time_text(start.unix_time_s), run.mesh,
@@ -157,6 +159,7 @@ std::string hosts_table(const RunStart& run) {
     hosts[found->second].second.push_back(rank);
   }
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(hosts.size());
   for (const auto& [host, ranks] : hosts) {
     rows.push_back({host, ranges_text(ranks), fmt::format("{}", ranks.size())});
   }
@@ -176,6 +179,7 @@ std::string versions_table(const RunStart& run) {
 
 std::string checkpoints_table(const RunHistory& history) {
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(history.checkpoints.size());
   for (const auto& checkpoint : history.checkpoints) {
     rows.push_back({time_text(checkpoint.unix_time_s), checkpoint.record.path,
                     fmt::format("{}", checkpoint.record.step), bytes_text(checkpoint.record.bytes),
@@ -237,11 +241,13 @@ std::string report_comparison(std::span<const ReportedRun> runs) {
                  "p50", "p90", "p99"},
                 rows, 2);
   std::vector<std::vector<std::string>> changes;
+  const std::optional<RunConfig>& first = runs.front().config;
   for (const ReportedRun& run : runs.subspan(1)) {
-    if (runs.front().config && run.config) {
-      for (const ConfigChange& change : config_difference(*runs.front().config, *run.config)) {
-        changes.push_back({run.name, change.key, change.before, change.after});
-      }
+    if (!first || !run.config) {
+      continue;
+    }
+    for (const ConfigChange& change : config_difference(*first, *run.config)) {
+      changes.push_back({run.name, change.key, change.before, change.after});
     }
   }
   if (!changes.empty()) {

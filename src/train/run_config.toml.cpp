@@ -95,7 +95,7 @@ class Reader {
 void Reader::read_table(const toml::table& table, const std::string& path) {
   for (const auto& [toml_key, node] : table) {
     const std::string name(toml_key.str());
-    const std::string full_name = path.empty() ? name : path + "." + name;
+    const std::string full_name = path.empty() ? name : fmt::format("{}.{}", path, name);
     const Origin origin = origin_of(toml_key.source());
     if (const toml::table* inner = node.as_table(); inner != nullptr && is_table(full_name)) {
       read_table(*inner, full_name);

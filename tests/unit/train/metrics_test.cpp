@@ -6,11 +6,14 @@
 #include <fourfold/train/metrics.hpp>
 #include <fourfold/train/metrics_file.hpp>
 #include <fourfold/train/status_file.hpp>
+#include <fourfold/train/tensorboard_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <sstream>
 
@@ -203,4 +206,29 @@ TEST_CASE("status.json follows the run, and not every step", "[metrics]") {
   CHECK(ended["state"] == "ended");
   CHECK(ended["code"] == 75);
   CHECK(ended["updated"] == 1009);
+}
+
+TEST_CASE("each start opens a TensorBoard file of its own", "[metrics]") {
+  const ScratchDir dir;
+  {
+    TensorBoardFile sink(dir.path());
+    sink.start(start_at(0, 10), 1000);
+    sink.step(step_at(1, 4.5), 1001);
+    sink.evaluation({1, 4.25, 640, 0.5}, 1002);
+    sink.start(start_at(5, 10), 2000);
+    sink.step(step_at(6, 2.0), 2001);
+  }
+  std::vector<std::string> texts;
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    CHECK(entry.path().filename().string().starts_with("events.out.tfevents."));
+    texts.push_back(file_text(entry.path()));
+  }
+  REQUIRE(texts.size() == 2);
+  std::ranges::sort(texts, std::greater<>(), &std::string::size);
+  for (const char* tag : {"train/loss", "train/grad_norm", "train/lr", "validation/loss",
+                          "speed/tokens_per_s", "speed/step_s", "speed/data_s"}) {
+    CHECK(texts[0].find(tag) != std::string::npos);
+  }
+  CHECK(texts[0].find(std::string("\x00\x00\x90\x40", 4)) != std::string::npos);  // 4.5 as an f32
+  CHECK(texts[1].find("validation/loss") == std::string::npos);
 }
