@@ -10,12 +10,14 @@
 #include <fourfold/train/progress.hpp>
 #include <fourfold/train/report.hpp>
 #include <fourfold/train/status_file.hpp>
+#include <fourfold/train/tensorboard_file.hpp>
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -56,11 +58,15 @@ RunDirectory::RunDirectory(const train::EffectiveConfig& effective, bool dry_run
     : folder_(effective.config.log.dir),
       report_(effective.config.log.report),
       dry_run_(dry_run),
+      metrics_(effective.config.log.every_steps),
       last_(std::make_shared<LastState>()) {
   metrics_.add(std::make_unique<LastStateSink>(last_));
   auto console = std::make_unique<train::Console>(stderr, effective.config.log.progress);
   log::set_sink(console->log_sink());
   metrics_.add(std::move(console));
+  for (const std::string& warning : effective.warnings) {
+    log::warning(warning);
+  }
   if (dry_run) {
     return;
   }
@@ -70,6 +76,9 @@ RunDirectory::RunDirectory(const train::EffectiveConfig& effective, bool dry_run
   config.publish();
   metrics_.add(std::make_unique<train::MetricsFile>(folder_ / "metrics.jsonl"));
   metrics_.add(std::make_unique<train::StatusFile>(folder_ / "status.json"));
+  if (effective.config.log.tensorboard) {
+    metrics_.add(std::make_unique<train::TensorBoardFile>(folder_));
+  }
 }
 
 RunDirectory::~RunDirectory() {
@@ -95,6 +104,7 @@ void RunDirectory::finish(const train::RunEnd& end, const std::string& checkpoin
 
 void RunDirectory::fail(const Error& error) noexcept {
   try {
+    metrics_.flush();  // so that the last step is known
     finish({.step = last_->step, .code = static_cast<int>(error.code()), .reason = error.what()},
            last_->checkpoint);
   } catch (const std::exception& second) {  // the first error is the one to report

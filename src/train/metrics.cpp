@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
 #include <fourfold/train/metrics.hpp>
 
 #include <chrono>
@@ -15,13 +16,19 @@ double system_clock_s() {
 
 }  // namespace
 
-MetricsLog::MetricsLog(Clock clock) : clock_(clock ? std::move(clock) : Clock(system_clock_s)) {}
+MetricsLog::MetricsLog(std::int64_t every_steps, Clock clock)
+    : every_steps_(every_steps), clock_(clock ? std::move(clock) : Clock(system_clock_s)) {
+  FOURFOLD_EXPECT(every_steps >= 1);
+}
 
 void MetricsLog::add(std::unique_ptr<MetricSink> sink) {
   sinks_.push_back(std::move(sink));
 }
 
 void MetricsLog::start(const RunStart& run) {
+  first_step_ = run.first_step;
+  steps_ = run.steps;
+  pending_steps_ = 0;
   const double now_s = clock_();
   for (const auto& sink : sinks_) {
     sink->start(run, now_s);
@@ -29,6 +36,29 @@ void MetricsLog::start(const RunStart& run) {
 }
 
 void MetricsLog::step(const StepRecord& record) {
+  const StepRecord sums = pending_steps_ > 0 ? pending_ : StepRecord{};
+  pending_ = record;
+  pending_.step_s += sums.step_s;
+  pending_.data_s += sums.data_s;
+  pending_.tokens_per_s =
+      record.tokens_per_s * record.step_s + sums.tokens_per_s;  // tokens, until flush()
+  ++pending_steps_;
+  const bool first = record.step == first_step_ + 1;
+  if (first || record.step % every_steps_ == 0 || record.step == steps_) {
+    flush();
+  }
+}
+
+void MetricsLog::flush() {
+  if (pending_steps_ == 0) {
+    return;
+  }
+  StepRecord record = pending_;
+  const auto covered = static_cast<double>(pending_steps_);
+  record.tokens_per_s = record.step_s > 0 ? record.tokens_per_s / record.step_s : 0;
+  record.step_s /= covered;
+  record.data_s /= covered;
+  pending_steps_ = 0;
   const double now_s = clock_();
   for (const auto& sink : sinks_) {
     sink->step(record, now_s);
@@ -50,6 +80,7 @@ void MetricsLog::checkpoint(const CheckpointRecord& record) {
 }
 
 void MetricsLog::end(const RunEnd& record) {
+  flush();
   const double now_s = clock_();
   for (const auto& sink : sinks_) {
     sink->end(record, now_s);

@@ -144,6 +144,7 @@ void Trainer::announce(const TrainerOptions& options) const {
     run.precision = name(config_.train.precision);
     run.parameters = parameters;
     run.tokens_per_step = config_.train.global_batch * config_.model.context;
+    run.deadline_unix_s = options.deadline_unix_s.value_or(0);
     metrics_->start(run);
   }
 }

@@ -55,7 +55,7 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
   const ScratchDir dir;
   const auto file = dir / "metrics.jsonl";
   double now_s = 1000;
-  MetricsLog log([&] { return now_s++; });
+  MetricsLog log(1, [&] { return now_s++; });
   log.add(std::make_unique<MetricsFile>(file));
   log.start(start_at(0, 10));
   log.step(step_at(1, 4.5));
@@ -231,4 +231,44 @@ TEST_CASE("each start opens a TensorBoard file of its own", "[metrics]") {
   }
   CHECK(texts[0].find(std::string("\x00\x00\x90\x40", 4)) != std::string::npos);  // 4.5 as an f32
   CHECK(texts[1].find("validation/loss") == std::string::npos);
+}
+
+TEST_CASE("only every so many steps are passed on, with means over those between", "[metrics]") {
+  const ScratchDir dir;
+  const auto file = dir / "metrics.jsonl";
+  MetricsLog log(4);
+  log.add(std::make_unique<MetricsFile>(file));
+  log.start(start_at(10, 21));
+  for (std::int64_t step = 11; step <= 18; ++step) {
+    const auto seconds = static_cast<double>(step - 10);
+    log.step({step, seconds, 1, 1, step * 100, seconds, 100 / seconds, seconds / 10});
+  }
+  const auto steps_seen = [&] {
+    std::vector<std::int64_t> steps;
+    for (const auto& step : read_metrics(file).steps) {
+      steps.push_back(step.record.step);
+    }
+    return steps;
+  };
+  CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16});
+  const StepRecord mean =
+      read_metrics(file).steps.back().record;  // steps 13 to 16: 3, 4, 5 and 6 seconds
+  CHECK(mean.loss == 6);
+  CHECK(mean.tokens == 1600);
+  CHECK(mean.step_s == 4.5);
+  CHECK(mean.data_s == 1.8 / 4);
+  CHECK(mean.tokens_per_s == 400.0 / 18);
+
+  log.flush();  // 17 and 18
+  log.flush();
+  CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16, 18});
+  log.step(step_at(19, 1));
+  log.end({19, 75, "stopped"});
+  CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16, 18, 19});
+  CHECK(lines_of(file).back()["event"] == "end");
+
+  log.start(start_at(20, 22));
+  log.step(step_at(21, 1));
+  log.step(step_at(22, 1));  // the last of the run
+  CHECK(steps_seen().size() == 7);
 }

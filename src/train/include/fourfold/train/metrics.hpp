@@ -38,7 +38,7 @@ struct RunStart {
   double deadline_unix_s = 0;  ///< when the job must end, seconds since 1970; 0: unknown
 };
 
-/// One logged step: every step when log.every_steps is 1.
+/// One step.
 struct StepRecord {
   std::int64_t step = 0;  ///< completed updates: 1 after the first one
   double loss = 0;  ///< training loss of this step, nats, mean over the targets of the global batch
@@ -93,20 +93,34 @@ class MetricSink {
 class MetricsLog {
  public:
   using Clock = std::function<double()>;  ///< seconds since 1970
-  /// @param clock  for tests; the default is the system clock
-  explicit MetricsLog(Clock clock = {});
+  /// @param every_steps  steps between those that are passed on (log.every_steps): times and speed
+  /// are then means since
+  ///                     the one before. The first and the last step of a start are always passed
+  ///                     on. At least 1
+  /// @param clock        for tests; the default is the system clock
+  explicit MetricsLog(std::int64_t every_steps = 1, Clock clock = {});
 
   void add(std::unique_ptr<MetricSink> sink);
 
   void start(const RunStart& run);
+  /// To be called for every step.
   void step(const StepRecord& record);
   void evaluation(const EvalRecord& record);
   void checkpoint(const CheckpointRecord& record);
   void end(const RunEnd& record);
 
+  /// Passes on the step that was made last, if it has not been yet; end() does it too.
+  void flush();
+
  private:
+  std::int64_t every_steps_;
   Clock clock_;
   std::vector<std::unique_ptr<MetricSink>> sinks_;
+  std::int64_t first_step_ = 0;
+  std::int64_t steps_ = 0;
+  StepRecord pending_;  ///< the latest step, with sums over pending_steps_ in step_s, data_s and
+                        ///< tokens_per_s
+  std::int64_t pending_steps_ = 0;
 };
 
 }  // namespace fourfold::train
