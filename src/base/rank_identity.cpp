@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <utility>
-
 #include <fourfold/base/rank_identity.hpp>
+
+#include <utility>
 
 namespace fourfold {
 namespace {
@@ -14,8 +14,12 @@ RankIdentity& identity() {
 
 }  // namespace
 
-void set_rank_identity(RankIdentity next) { identity() = std::move(next); }
+void set_rank_identity(RankIdentity next) {
+  identity() = std::move(next);
+}
 
-const RankIdentity& rank_identity() noexcept { return identity(); }
+const RankIdentity& rank_identity() noexcept {
+  return identity();
+}
 
 }  // namespace fourfold

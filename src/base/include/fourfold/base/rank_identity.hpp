@@ -2,20 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include <fourfold/base/error.hpp>
+
+#include <string>
 
 namespace fourfold {
 
-/// Who this process is among the ranks of a run. What runs the ranks (comm's MpiRuntime) says it; what reports a failure
-/// (a program's main) asks, and so needs to know nothing of MPI. Default: the only process.
+/// Who this process is among the ranks of a run. What runs the ranks (comm's MpiRuntime) says it;
+/// what reports a failure (a program's main) asks, and so needs to know nothing of MPI. Default:
+/// the only process.
 struct RankIdentity {
   int rank = 0;
   int size = 1;
   std::string host;
-  /// Ends every rank at once. nullptr: there is only this process, or, when size > 1, processes that cannot reach each
-  /// other and all fail for the same reason.
+  /// Ends every rank at once. nullptr: there is only this process, or, when size > 1, processes
+  /// that cannot reach each other and all fail for the same reason.
   void (*end_all_ranks)(ExitCode) noexcept = nullptr;
 };
 
