@@ -25,7 +25,7 @@ inline constexpr std::int64_t small_bytes = 16 * 1024;
 
 /// Bytes of a buffer that are reduced at a time: bounds the scratch memory (two such chunks per
 /// operation) and lets sending, adding and receiving overlap.
-inline constexpr std::int64_t reduction_chunk_bytes = std::int64_t{1} << 20;
+inline constexpr std::int64_t reduction_chunk_bytes = std::int64_t{4} << 20;
 inline constexpr std::int64_t broadcast_chunk_bytes = std::int64_t{1} << 20;
 
 /// Bytes [begin, begin + bytes) of one rank.

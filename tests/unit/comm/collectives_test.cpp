@@ -25,7 +25,7 @@ using harness::Ranks;
 /// Empty, fewer than ranks, odd, both sides of the small-message limit for several rank counts.
 constexpr std::array<std::int64_t, 9> sizes{0, 1, 2, 3, 7, 1000, 1021, 4097, 20011};
 /// Three chunks of a reduction at 4 bytes an element, the last one ragged.
-constexpr std::int64_t several_chunks = (std::int64_t{5} << 17) + 12345;
+constexpr std::int64_t several_chunks = (std::int64_t{5} << 19) + 12345;
 
 template <class T>
 constexpr bool is_integer = std::numeric_limits<T>::is_integer;
@@ -143,12 +143,11 @@ TEMPLATE_TEST_CASE("movements bring every element to its place", "[collectives]"
 TEST_CASE("operations of several chunks", "[collectives]") {
   on_ranks([](Communicator& world, Findings& findings) {
     check_all_reduce<float>(world, findings, ReduceOp::sum, several_chunks);
-    check_all_reduce<BFloat16>(world, findings, ReduceOp::avg, several_chunks + 1);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(world.size()), 17);
     counts.back() = several_chunks / world.size();
     check_reduce_scatter<float>(world, findings, ReduceOp::sum, counts);
     check_all_gather<std::int32_t>(world, findings, counts, true);
-    check_broadcast<float>(world, findings, several_chunks, world.size() / 2);
+    check_broadcast<float>(world, findings, several_chunks / 4, world.size() / 2);
   });
 }
 
