@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# Training as users do it, over real MPI ranks: train, restart at other sizes, evaluate, sample, stop by signal; and
+# everything that can be wrong with data, mesh, launcher and checkpoints. Usage: train_program.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+fourfold=$1/bin/fourfold
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$output" "$errors"' EXIT
+cd "$work" || exit 1
+ranks() { local n=$1 && shift && "$MPIEXEC" -n "$n" "$fourfold" "$@"; }
+
+for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot --validation-fraction 0.1 text.txt
+cat >run.toml <<'END'
+[model]
+layers = 2
+hidden = 32
+heads = 2
+vocab = 257
+context = 32
+[train]
+global_batch = 8
+micro_batch = 1
+steps = 8
+eval_every_steps = 4
+eval_batches = 0
+[optim]
+lr = 1e-2
+schedule = "constant"
+[data]
+train = ["tokens_train"]
+validation = ["tokens_val"]
+[checkpoint]
+every_steps = 4
+[log]
+dir = "run"
+END
+
+# A dry run finds everything in place and leaves no run behind.
+expect_exit 0 ranks 2 train run.toml --dry-run
+expect test ! -e run/metrics.jsonl
+
+# Train on 2 ranks, go on with 4, then with 1.
+expect_exit 0 ranks 2 train run.toml
+expect test -s run/checkpoints/step-000000008/MANIFEST.json
+expect_exit 0 ranks 4 train run.toml --set train.steps=12
+expect_stderr 'resumed from run/checkpoints/step-000000008 (step 8, saved on mesh pp1 dp2 cp1 tp1, now pp1 dp4 cp1 tp1)'
+expect_exit 0 "$fourfold" train run.toml --set train.steps=12
+expect_stderr 'step 12'
+
+# The loss of a checkpoint does not depend on the ranks that measure it.
+expect_exit 0 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --json
+one=$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["loss"])' "$output")
+expect_exit 0 ranks 3 evaluate --checkpoint run/checkpoints --data tokens_val --json --micro-batch 2
+expect python3 -c 'import json, sys
+other = json.load(open(sys.argv[1]))["loss"]
+assert abs(other - float(sys.argv[2])) < 1e-6 * other' "$output" "$one"
+
+# The same prompt and seed give the same text; it begins with the prompt.
+expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt 'verse 1' --tokens 20 --seed 3
+expect_stdout 'verse 1'
+first=$(cat "$output")
+expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt 'verse 1' --tokens 20 --seed 3
+expect test "$first" = "$(cat "$output")"
+expect_exit 78 "$fourfold" sample --checkpoint absent --prompt x
+
+# A damaged newest checkpoint is named and the older one taken.
+shard=$(ls run/checkpoints/step-000000012/shard-00000-*.h5)
+python3 -c 'import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(-300, 2)
+    byte = file.read(1)
+    file.seek(-300, 2)
+    file.write(bytes([byte[0] ^ 1]))' "$shard"
+truncate -s -1 "$shard"
+expect_exit 0 ranks 2 train run.toml --set train.steps=12
+expect_stderr 'step-000000012'
+expect_stderr 'resumed from run/checkpoints/step-000000008'
+
+# Meshes and batches that do not fit.
+expect_exit 78 ranks 3 train run.toml --set log.dir=bad
+expect_stderr 'global_batch'
+expect_exit 78 ranks 2 train run.toml --set mesh.dp=3 --set log.dir=bad
+expect_exit 78 env SLURM_STEP_NUM_TASKS=4 "$fourfold" train run.toml --set log.dir=bad
+expect_stderr 'srun'
+
+# Data that cannot be right: one message, code 65 or 78, no checkpoint.
+expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad
+expect_stderr 'tokens_train'
+expect_exit 78 ranks 2 train run.toml --set 'data.train=["absent"]' --set log.dir=bad
+cp tokens_train.idx short.idx && head -c 1001 tokens_train.bin >short.bin
+expect_exit 65 ranks 2 train run.toml --set 'data.train=["short"]' --set log.dir=bad
+: >empty.bin
+expect_exit 65 ranks 2 train run.toml --set 'data.train=["empty.bin"]' --set log.dir=bad
+expect test ! -e bad/checkpoints/step-000000004
+
+# A checkpoint directory that cannot be one, found by the dry run and by the save.
+: >in_the_way
+expect_exit 73 ranks 2 train run.toml --dry-run --set checkpoint.dir=in_the_way/checkpoints --set log.dir=full
+expect_exit 73 ranks 2 train run.toml --set checkpoint.dir=in_the_way/checkpoints --set log.dir=full
+expect grep -q '"code": *73' full/exit.json
+
+# SIGTERM: save after the step, code 75, and the run goes on later.
+ranks 2 train run.toml --set train.steps=100000 --set log.dir=long --set train.eval_every_steps=0 \
+  --set checkpoint.every_steps=0 >"$output" 2>"$errors" </dev/null &
+launcher=$!
+for _ in $(seq 300); do
+  grep -qs '"step":5' long/status.json && break
+  sleep 0.1
+done
+pkill -TERM -f "fourfold-train run.toml --set train.steps=100000 --set log.dir=long"
+wait "$launcher"
+code=$?
+[[ $code -eq 75 ]] || complain "exit code $code, not 75, after SIGTERM"
+expect grep -q '"code": *75' long/exit.json
+expect_exit 0 ranks 1 train run.toml --set log.dir=long --set train.eval_every_steps=0 --set train.steps=5
+expect_stderr 'resumed from long/checkpoints/step-'
+
+expectations_met
