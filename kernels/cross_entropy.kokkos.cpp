@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lanes.hpp"
 #include "launch.hpp"
+#include "scratch.hpp"
 #include "storage.hpp"
 #include "vector_math.hpp"
 
@@ -9,31 +10,34 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <type_traits>
 
 namespace fourfold::kernels {
 namespace {
 
-/// e^(logit - largest), NaN for NaN.
-KOKKOS_FORCEINLINE_FUNCTION float exp_of_difference(float logit, float largest) {
-  return vector_exp_minus(largest - logit);
+/// A row is taken in segments that stay in the first-level cache between the search for the largest
+/// logit and the exponentials, so that memory is read while exponentials are computed.
+constexpr std::int64_t most_segments = 256;
+
+constexpr float lowest = std::numeric_limits<float>::lowest();
+
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t segment_length(std::int64_t vocabulary) {
+  const std::int64_t chunks = (vocabulary / most_segments + lanes) / lanes;
+  constexpr std::int64_t fewest_chunks = 16;
+  return lanes * (chunks < fewest_chunks ? fewest_chunks : chunks);
 }
 
-/// Of one row: the largest logit, and the sum of exp(logit - largest).
-struct RowSums {
-  float largest;
-  float sum;
-};
-
 template <class T>
-KOKKOS_FORCEINLINE_FUNCTION float row_maximum(const T* row, std::int64_t vocabulary) {
+KOKKOS_FORCEINLINE_FUNCTION float maximum(const T* logits, std::int64_t count, float start) {
   Lanes largest;
-  const float first = to_float(row[0]);
   for (float& lane : largest) {
-    lane = first;
+    lane = start;
   }
   read_chunks(
-      vocabulary,
+      count,
       [&](int valid, const float* logit) {
         if (valid == lanes) {
 #pragma omp simd
@@ -46,29 +50,31 @@ KOKKOS_FORCEINLINE_FUNCTION float row_maximum(const T* row, std::int64_t vocabul
           }
         }
       },
-      row);
+      logits);
   return fold(largest, [](float a, float b) { return b > a ? b : a; });
 }
 
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION RowSums row_sums(const T* row, std::int64_t vocabulary) {
-  const float largest = row_maximum(row, vocabulary);
-  const float sum = sum_row(
-      vocabulary, [largest](float logit) { return exp_of_difference(logit, largest); }, row);
-  return {largest, sum};
-}
-
+/// One work item takes every `workers`th row.
 template <class T, bool with_gradient>
 struct CrossEntropy {
   const T* logits_TV;
   T* gradient_TV;  ///< logits_TV again, or nullptr
   const std::int32_t* target_T;
   float* loss_T;
+  std::int64_t rows;
   std::int64_t columns;
   std::int64_t vocabulary;
   float gradient_scale;
+  float* exponentials;  ///< bf16 with gradient: `columns` floats for each worker
+  std::int64_t workers;
 
-  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+  KOKKOS_FUNCTION void operator()(std::int64_t worker) const {
+    for (std::int64_t t = worker; t < rows; t += workers) {
+      take_row(t, worker);
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void take_row(std::int64_t t, std::int64_t worker) const {
     const T* row = logits_TV + t * columns;
     const std::int32_t target = target_T[t];
     if (target == ignored_target) {
@@ -78,24 +84,96 @@ struct CrossEntropy {
       }
       return;
     }
-    const RowSums sums = row_sums(row, vocabulary);
     const float target_logit = to_float(row[target]);
-    loss_T[t] = std::log(sums.sum) + (sums.largest - target_logit);
+    float* e = nullptr;
+    if constexpr (with_gradient) {
+      if constexpr (std::is_same_v<T, float>) {
+        e = gradient_TV + t * columns;
+      } else {
+        e = exponentials + worker * columns;
+      }
+    }
+    float reference[most_segments];
+    float largest = 0;
+    const float sum = exponentiate(row, e, reference, largest);
+    loss_T[t] = std::log(sum) + (largest - target_logit);
     if constexpr (with_gradient) {
       T* gradient = gradient_TV + t * columns;
-      const float factor = gradient_scale / sums.sum;
-      const float largest = sums.largest;
+      const float factor = gradient_scale / sum;
+      normalise(gradient, e, reference, largest, factor);
+      clear(gradient, vocabulary);
+      store(gradient[target], vector_exp_minus(largest - target_logit) * factor - gradient_scale);
+    }
+  }
+
+  /// Sum of exp(logit - largest) over the row. Leaves in e, with gradient, each segment's
+  /// exp(logit - reference[segment]) in the order of lanes. NaN among the logits makes the sum NaN.
+  KOKKOS_FORCEINLINE_FUNCTION float exponentiate(const T* row, float* e, float* reference,
+                                                 float& largest) const {
+    Lanes sum = {};
+    largest = lowest;
+    const std::int64_t length = segment_length(vocabulary);
+    for (std::int64_t first = 0; first < vocabulary; first += length) {
+      const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
+      const float segment_largest = maximum(row + first, count, largest);
+      if (segment_largest > largest) {
+        const float shrink = vector_exp_minus(segment_largest - largest);
+        for (float& lane : sum) {
+          lane *= shrink;
+        }
+        largest = segment_largest;
+      }
+      *reference++ = largest;
+      float* to = with_gradient ? e + first : nullptr;
+      read_chunks(
+          count, [&](int valid, const float* logit) { add_exps(valid, logit, largest, to, sum); },
+          row + first);
+    }
+    return fold_sum(sum);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void add_exps(int valid, const float* logit, float largest,
+                                                   float*& to, Lanes& sum) {
+    if (valid == lanes) {
+      Lanes chunk;
+#pragma omp simd
+      for (int i = 0; i < lanes; ++i) {
+        chunk[i] = vector_exp_minus(largest - logit[i]);
+      }
+#pragma omp simd
+      for (int i = 0; i < lanes; ++i) {
+        sum[i] += chunk[i];
+        if constexpr (with_gradient) {
+          to[i] = chunk[i];
+        }
+      }
+    } else {
+      for (int i = 0; i < valid; ++i) {
+        const float value = vector_exp_minus(largest - logit[i]);
+        sum[i] += value;
+        if constexpr (with_gradient) {
+          to[i] = value;
+        }
+      }
+    }
+    to = with_gradient ? to + valid : to;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void normalise(T* gradient, const float* e, const float* reference,
+                                             float largest, float factor) const {
+    const std::int64_t length = segment_length(vocabulary);
+    for (std::int64_t first = 0; first < vocabulary; first += length) {
+      const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
+      const float segment_factor = factor * vector_exp_minus(largest - *reference++);
       for_chunks(
-          vocabulary,
-          [largest, factor](float* y, const float* logit) {
+          count,
+          [segment_factor](float* y, const float* chunk) {
 #pragma omp simd
             for (int i = 0; i < lanes; ++i) {
-              y[i] = exp_of_difference(logit[i], largest) * factor;
+              y[i] = chunk[i] * segment_factor;
             }
           },
-          gradient, row);
-      clear(gradient, vocabulary);
-      store(gradient[target], exp_of_difference(target_logit, largest) * factor - gradient_scale);
+          gradient + first, e + first);
     }
   }
 
@@ -105,6 +183,33 @@ struct CrossEntropy {
     }
   }
 };
+
+template <class T, bool with_gradient>
+void take_rows(ConstTensorView logits_TV, T* gradient_TV, ConstTensorView target_T,
+               TensorView loss_T, std::int64_t vocabulary, float gradient_scale,
+               device::StreamRef stream) {
+  const std::int64_t rows = logits_TV.dim(0);
+  const std::int64_t columns = logits_TV.dim(1);
+  constexpr std::int64_t most_workers = 1024;
+  const std::int64_t workers = std::min(
+      {rows, most_workers, static_cast<std::int64_t>(execution_space(stream).concurrency())});
+  float* exponentials = nullptr;
+  if constexpr (with_gradient && !std::is_same_v<T, float>) {
+    exponentials = static_cast<float*>(
+        scratch(static_cast<std::size_t>(workers * columns) * sizeof(float), stream));
+  }
+  for_each("cross_entropy", workers, stream,
+           CrossEntropy<T, with_gradient>{.logits_TV = logits_TV.as<T>(),
+                                          .gradient_TV = gradient_TV,
+                                          .target_T = target_T.as<std::int32_t>(),
+                                          .loss_T = loss_T.as<float>(),
+                                          .rows = rows,
+                                          .columns = columns,
+                                          .vocabulary = vocabulary,
+                                          .gradient_scale = gradient_scale,
+                                          .exponentials = exponentials,
+                                          .workers = workers});
+}
 
 void expect_operands(ConstTensorView logits_TV, ConstTensorView target_T, ConstTensorView loss_T,
                      std::int64_t vocabulary) {
@@ -121,10 +226,8 @@ void cross_entropy_forward_backward(TensorView logits_TV, ConstTensorView target
                                     float gradient_scale, device::StreamRef stream) {
   expect_operands(logits_TV, target_T, loss_T, vocabulary);
   with_storage(logits_TV.dtype(), [&]<class T>(T) {
-    for_each(
-        "cross_entropy", logits_TV.dim(0), stream,
-        CrossEntropy<T, true>{logits_TV.as<T>(), logits_TV.as<T>(), target_T.as<std::int32_t>(),
-                              loss_T.as<float>(), logits_TV.dim(1), vocabulary, gradient_scale});
+    take_rows<T, true>(logits_TV, logits_TV.as<T>(), target_T, loss_T, vocabulary, gradient_scale,
+                       stream);
   });
 }
 
@@ -132,9 +235,7 @@ void cross_entropy(ConstTensorView logits_TV, ConstTensorView target_T, TensorVi
                    std::int64_t vocabulary, device::StreamRef stream) {
   expect_operands(logits_TV, target_T, loss_T, vocabulary);
   with_storage(logits_TV.dtype(), [&]<class T>(T) {
-    for_each("cross_entropy", logits_TV.dim(0), stream,
-             CrossEntropy<T, false>{logits_TV.as<T>(), nullptr, target_T.as<std::int32_t>(),
-                                    loss_T.as<float>(), logits_TV.dim(1), vocabulary, 0.0F});
+    take_rows<T, false>(logits_TV, nullptr, target_T, loss_T, vocabulary, 0.0F, stream);
   });
 }
 

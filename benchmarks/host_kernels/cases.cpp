@@ -18,6 +18,9 @@
 namespace fourfold::benchmarks {
 namespace {
 
+using Half = std::uint16_t;
+using Word = std::uint32_t;
+
 // Shapes of GPT-2 124M; rows enough that no operand fits a cache.
 constexpr std::int64_t rows = 16384;
 constexpr std::int64_t hidden = 768;
@@ -76,8 +79,8 @@ CaseGroup norm_cases(DType dtype) {
   const auto dweight = filled(DType::f32, {hidden});
   const auto dbias = filled(DType::f32, {hidden});
   const int size = group.size;
-  const Mix forward{.read = {size}, .written = {size}};
-  const Mix backward{.read = {size, size}, .updated = {size}};
+  const Mix forward = mix_of_size<1, 0, 1>(size);
+  const Mix backward = mix_of_size<2, 1, 0>(size);
   group.add("layer_norm", forward, 0,
             [=] { kernels::layer_norm(*x, *weight, *weight, *y, *mean, *rstd, 1e-5F, {}); });
   group.add("layer_norm_backward", backward, 0, [=] {
@@ -97,15 +100,13 @@ CaseGroup activation_cases(DType dtype) {
   const auto gate_up = filled(dtype, {ffn_rows, 2 * ffn});
   const auto dgate_up = filled(dtype, {ffn_rows, 2 * ffn});
   const int size = group.size;
-  group.add("gelu", {.read = {size}, .written = {size}}, 1, [=] { kernels::gelu(*x, *y, {}); });
-  group.add("gelu_backward", {.read = {size, size}, .written = {size}}, 1,
+  group.add("gelu", mix_of_size<1, 0, 1>(size), 1, [=] { kernels::gelu(*x, *y, {}); });
+  group.add("gelu_backward", mix_of_size<2, 0, 1>(size), 1,
             [=] { kernels::gelu_backward(*y, *x, *z, {}); });
-  group.add("swiglu", {.read = {size, size}, .written = {size}}, 1,
-            [=] { kernels::swiglu(*gate_up, *y, {}); });
-  group.add("swiglu_backward", {.read = {size, size, size}, .written = {size, size}}, 1,
+  group.add("swiglu", mix_of_size<2, 0, 1>(size), 1, [=] { kernels::swiglu(*gate_up, *y, {}); });
+  group.add("swiglu_backward", mix_of_size<3, 0, 2>(size), 1,
             [=] { kernels::swiglu_backward(*x, *gate_up, *dgate_up, {}); });
-  group.add("add", {.read = {size, size}, .written = {size}}, 0,
-            [=] { kernels::add(*x, *y, *z, {}); });
+  group.add("add", mix_of_size<2, 0, 1>(size), 0, [=] { kernels::add(*x, *y, *z, {}); });
   return group.cases;
 }
 
@@ -118,7 +119,7 @@ CaseGroup dropout_cases(DType dtype) {
   const auto position = filled(DType::i32, {rows});
   const kernels::DropoutSite site{.probability = 0.1F, .features = hidden};
   const int size = group.size;
-  group.add("dropout_add (Philox binds)", {.read = {size, size}, .written = {size}}, 0,
+  group.add("dropout_add (Philox binds)", mix_of_size<2, 0, 1>(size), 0,
             [=] { kernels::dropout_add(site, *x, *residual, *sample, *position, *y, {}); });
   return group.cases;
 }
@@ -130,10 +131,12 @@ CaseGroup embedding_cases(DType dtype) {
   const auto y = filled(dtype, {rows, hidden});
   const auto dweight = filled(DType::f32, {vocabulary, hidden});
   const int size = group.size;
-  group.add("embedding", {.read = {size}, .written = {size}}, 0,
+  group.add("embedding", mix_of_size<1, 0, 1>(size), 0,
             [=] { kernels::embedding(*token, *weight, 0, {}, {}, *y, {}); });
-  group.add("embedding_backward", {.read = {size}, .updated = {4}}, 0,
-            [=] { kernels::embedding_backward(*token, *y, 0, *dweight, {}, {}, {}); });
+  group.add("embedding_backward",
+            dtype == DType::f32 ? mix_of<Word, 1, Word, 1, Word, 0>()
+                                : mix_of<Half, 1, Word, 1, Word, 0>(),
+            0, [=] { kernels::embedding_backward(*token, *y, 0, *dweight, {}, {}, {}); });
   return group.cases;
 }
 
@@ -143,9 +146,9 @@ CaseGroup cross_entropy_cases(DType dtype) {
   const auto target = filled(DType::i32, {tokens});
   const auto loss = filled(DType::f32, {tokens});
   const int size = group.size;
-  group.add("cross_entropy", {.read = {size}}, 1,
+  group.add("cross_entropy", mix_of_size<1, 0, 0>(size), 1,
             [=] { kernels::cross_entropy(*logits, *target, *loss, vocabulary, {}); });
-  group.add("cross_entropy_forward_backward", {.updated = {size}}, 1, [=] {
+  group.add("cross_entropy_forward_backward", mix_of_size<0, 1, 0>(size), 1, [=] {
     kernels::cross_entropy_forward_backward(*logits, *target, *loss, vocabulary, 1.0F, {});
   });
   return group.cases;
@@ -161,16 +164,21 @@ CaseGroup optimizer_cases(DType dtype) {
   const auto total = std::make_shared<device::Tensor>(DType::f64, Shape{1});
   // With f32 storage master itself is the weight.
   const TensorView copy = dtype == DType::f32 ? TensorView() : weight->view();
-  const std::array<int, 4> copied{dtype == DType::f32 ? 0 : group.size};
-  group.add("adam", {.read = {4}, .updated = {4, 4, 4}, .written = copied}, 0, [=, keep = weight] {
-    kernels::adam({.lr = 1e-4F, .weight_decay = 0.1F, .step = 10}, *master, *exp_avg, *exp_avg_sq,
-                  *gradient, copy, {});
-  });
-  group.add("sgd", {.read = {4}, .updated = {4, 4}, .written = copied}, 0, [=, keep = weight] {
-    kernels::sgd({.lr = 1e-4F, .momentum = 0.9F}, *master, *exp_avg, *gradient, copy, {});
-  });
+  group.add("adam",
+            dtype == DType::f32 ? mix_of<Word, 1, Word, 3, Half, 0>()
+                                : mix_of<Word, 1, Word, 3, Half, 1>(),
+            0, [=, keep = weight] {
+              kernels::adam({.lr = 1e-4F, .weight_decay = 0.1F, .step = 10}, *master, *exp_avg,
+                            *exp_avg_sq, *gradient, copy, {});
+            });
+  group.add("sgd",
+            dtype == DType::f32 ? mix_of<Word, 1, Word, 2, Half, 0>()
+                                : mix_of<Word, 1, Word, 2, Half, 1>(),
+            0, [=, keep = weight] {
+              kernels::sgd({.lr = 1e-4F, .momentum = 0.9F}, *master, *exp_avg, *gradient, copy, {});
+            });
   if (dtype == DType::f32) {
-    group.add("sum_of_squares", {.read = {4}}, 0,
+    group.add("sum_of_squares", mix_of_size<1, 0, 0>(4), 0,
               [=] { kernels::sum_of_squares(*gradient, *total, false, {}); });
   }
   return group.cases;
@@ -182,8 +190,10 @@ CaseGroup cast_cases(DType dtype) {
   const auto other = filled(dtype == DType::f32 ? DType::bf16 : DType::f32, {parameters});
   const int size = group.size;
   group.add(dtype == DType::f32 ? "cast to bf16" : "cast to f32",
-            {.read = {size}, .written = {6 - size}}, 0, [=] { kernels::cast(*x, *other, {}); });
-  group.add("scale", {.updated = {size}}, 0, [=] { kernels::scale(*x, 1.0F, {}); });
+            dtype == DType::f32 ? mix_of<Word, 1, Word, 0, Half, 1>()
+                                : mix_of<Half, 1, Half, 0, Word, 1>(),
+            0, [=] { kernels::cast(*x, *other, {}); });
+  group.add("scale", mix_of_size<0, 1, 0>(size), 0, [=] { kernels::scale(*x, 1.0F, {}); });
   return group.cases;
 }
 

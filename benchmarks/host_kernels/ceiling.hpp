@@ -14,26 +14,87 @@
 
 namespace fourfold::benchmarks {
 
-/// The streams of a kernel, in bytes of one element each: `read` is only read, `updated` is read
-/// and written at the same place, `written` is only written. At most four of a kind, zeros at the
-/// end.
+/// The arrays of a StreamCeiling, one per stream.
+using Streams = std::vector<std::vector<std::uint32_t>>;
+
+/// The streams of a kernel: arrays only read, read and written at the same place, only written.
 struct Mix {
-  std::array<int, 4> read{};
-  std::array<int, 4> updated{};
-  std::array<int, 4> written{};
+  std::array<int, 3> count{};  ///< read, updated, written
+  std::array<int, 3> bytes{};  ///< of an element, in the same order
+  void (*pass)(Streams&, std::int64_t elements) = nullptr;
 };
 
 /// Bytes that the program asks for per element: the read for ownership that a store to a line not
 /// in cache costs is not counted, neither for kernels nor for the ceiling.
 inline std::int64_t bytes_per_element(const Mix& mix) {
-  std::int64_t bytes = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    bytes += mix.read[i] + 2 * mix.updated[i] + mix.written[i];
-  }
-  return bytes;
+  return mix.count[0] * mix.bytes[0] + 2 * mix.count[1] * mix.bytes[1] +
+         mix.count[2] * mix.bytes[2];
 }
 
-/// Arrays of a mix, and one pass over them that does next to nothing with what it reads.
+/// Reads everything, writes a sum of what was read everywhere: one vectorised loop.
+template <class Read, int reads, class Updated, int updates, class Written, int writes>
+void stream_pass(Streams& streams, std::int64_t elements) {
+  const Read* read[reads + 1] = {};
+  Updated* updated[updates + 1] = {};
+  Written* written[writes + 1] = {};
+  for (std::size_t k = 0; k < reads; ++k) {
+    read[k] = reinterpret_cast<const Read*>(streams[k].data());
+  }
+  for (std::size_t k = 0; k < updates; ++k) {
+    updated[k] = reinterpret_cast<Updated*>(streams[reads + k].data());
+  }
+  for (std::size_t k = 0; k < writes; ++k) {
+    written[k] = reinterpret_cast<Written*>(streams[reads + updates + k].data());
+  }
+#pragma omp simd
+  for (std::int64_t i = 0; i < elements; ++i) {
+    std::uint32_t sum = 1;
+    for (int k = 0; k < reads; ++k) {
+      sum += read[k][i];
+    }
+    for (int k = 0; k < updates; ++k) {
+      updated[k][i] = static_cast<Updated>(updated[k][i] + sum);
+    }
+    for (int k = 0; k < writes; ++k) {
+      written[k][i] = static_cast<Written>(sum);
+    }
+  }
+}
+
+/// Only reads: a sum.
+template <class Read>
+void read_pass(Streams& streams, std::int64_t elements) {
+  const auto* read = reinterpret_cast<const Read*>(streams[0].data());
+  std::uint32_t sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::int64_t i = 0; i < elements; ++i) {
+    sum += read[i];
+  }
+  streams[0][0] = sum;
+}
+
+template <class Read, int reads, class Updated, int updates, class Written, int writes>
+Mix mix_of() {
+  Mix mix{.count = {reads, updates, writes},
+          .bytes = {sizeof(Read), sizeof(Updated), sizeof(Written)}};
+  if constexpr (updates + writes == 0) {
+    mix.pass = read_pass<Read>;
+  } else {
+    mix.pass = stream_pass<Read, reads, Updated, updates, Written, writes>;
+  }
+  return mix;
+}
+
+/// All streams of elements of `size` bytes, 2 or 4.
+template <int reads, int updates, int writes>
+Mix mix_of_size(int size) {
+  using Half = std::uint16_t;
+  using Word = std::uint32_t;
+  return size == 2 ? mix_of<Half, reads, Half, updates, Half, writes>()
+                   : mix_of<Word, reads, Word, updates, Word, writes>();
+}
+
+/// Arrays for a mix.
 class StreamCeiling {
  public:
   StreamCeiling(const Mix& mix, std::int64_t elements);
@@ -42,7 +103,7 @@ class StreamCeiling {
  private:
   Mix mix_;
   std::int64_t elements_;
-  std::vector<std::vector<std::uint64_t>> arrays_;  ///< read, updated, written
+  Streams streams_;
 };
 
 /// The room's exp over an array that stays in the first-level cache.

@@ -23,7 +23,7 @@ constexpr double seconds_per_case = 1.0;
 
 void print_machine() {
   constexpr std::int64_t words = 16 << 20;
-  const Mix copy{.read = {4}, .written = {4}};
+  const Mix copy = mix_of_size<1, 0, 1>(4);
   StreamCeiling stream(copy, words);
   std::vector<char> from(4 * words, 1);
   std::vector<char> to(4 * words, 1);
