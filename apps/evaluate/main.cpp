@@ -28,7 +28,6 @@ struct Arguments {
   std::int64_t micro_batch = 1;
   std::int64_t max_samples = 0;
   bool json = false;
-  std::string logits;
 };
 
 void describe(CLI::App& command, Arguments& arguments) {
@@ -45,13 +44,8 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
-  command.add_option(
-      "--logits", arguments.logits,
-      "Write the logits of every token to this HDF5 file: /logits [samples, context, "
-      "vocab] f32, /tokens and /targets [samples, context] i32");
   command.footer("\nEXIT CODES\n" +
-                 fourfold::program::exit_codes_table(
-                     {ExitCode::data_corrupt, ExitCode::cannot_write, ExitCode::config}));
+                 fourfold::program::exit_codes_table({ExitCode::data_corrupt, ExitCode::config}));
 }
 
 void print_for_people(const fourfold::evaluate::Report& report) {
