@@ -70,15 +70,20 @@ void cannot_write(const std::filesystem::path& path, std::string_view call, int 
                   free ? bytes_text(*free) : "unknown space", advice(error_number)));
 }
 
-OutputFile OutputFile::create(const std::filesystem::path& path) {
-  OutputFile file(path);
-  file.descriptor_.reset(uninterrupted([&] {
-    return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-  }));
-  if (!file.descriptor_) {
+OutputFile::OutputFile(const std::filesystem::path& path, int flags) : path_(path) {
+  descriptor_.reset(uninterrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666); }));
+  if (!descriptor_) {
     cannot_write(path, "open", errno);
   }
-  return file;
+}
+
+OutputFile OutputFile::create(const std::filesystem::path& path) {
+  return {path, O_CREAT | O_EXCL};
+}
+
+OutputFile OutputFile::open(const std::filesystem::path& path) {
+  return {path, 0};
 }
 
 void OutputFile::set_size(std::uint64_t bytes) {

@@ -35,6 +35,8 @@ class OutputFile {
  public:
   /// A new file. @throws SystemError (cannot_write), also when there is one already
   static OutputFile create(const std::filesystem::path& path);
+  /// A file that another rank has created.
+  static OutputFile open(const std::filesystem::path& path);
 
   /// Makes the file this long and, where the file system can, reserves its space, so that a full
   /// disk shows before anything is written.
@@ -45,7 +47,7 @@ class OutputFile {
   void close();
 
  private:
-  explicit OutputFile(std::filesystem::path path) : path_(std::move(path)) {}
+  OutputFile(const std::filesystem::path& path, int flags);
 
   std::filesystem::path path_;
   FileDescriptor descriptor_;

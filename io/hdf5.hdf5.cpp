@@ -145,6 +145,22 @@ void create_group(hid_t file, const std::string& path) {
   }
 }
 
+Id create_dataset(hid_t file, const std::string& path, const Id& type, const Id& space) {
+  if (const std::size_t slash = path.rfind('/'); slash != 0 && slash != std::string::npos) {
+    create_group(file, path.substr(0, slash));
+  }
+  const Id creation = contiguous_creation();
+  return own(H5Dcreate2(file, path.c_str(), type.get(), space.get(), H5P_DEFAULT, creation.get(),
+                        H5P_DEFAULT),
+             "H5Dcreate2");
+}
+
+std::uint64_t offset_of(hid_t dataset) {
+  const haddr_t offset = H5Dget_offset(dataset);
+  check(offset == HADDR_UNDEF ? -1 : 0, "H5Dget_offset");
+  return offset;
+}
+
 void write_attribute(hid_t object, const char* name, std::span<const std::int64_t> values) {
   const std::int64_t count = std::ssize(values);
   const Id space = count == 0 ? own(H5Screate(H5S_NULL), "H5Screate") : simple_space({&count, 1});

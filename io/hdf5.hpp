@@ -62,6 +62,10 @@ Id contiguous_creation();
 
 /// Creates a group and those above it where missing.
 void create_group(hid_t file, const std::string& path);
+/// Creates a dataset as contiguous_creation() says, and the groups above it where missing.
+Id create_dataset(hid_t file, const std::string& path, const Id& type, const Id& space);
+/// Where a contiguous dataset that holds something begins in its file.
+std::uint64_t offset_of(hid_t dataset);
 /// Attributes: a list of 64-bit integers (an empty one has a null space), one text.
 void write_attribute(hid_t object, const char* name, std::span<const std::int64_t> values);
 void write_attribute(hid_t object, const char* name, std::string_view text);

@@ -24,12 +24,10 @@ Dims dims_of(const Shape& shape) {
   return dims;
 }
 
-void write_dataset(hid_t file, const std::string& path, hid_t type, hid_t space, const void* data) {
-  const h5::Id creation = h5::contiguous_creation();
-  const h5::Id dataset =
-      h5::own(H5Dcreate2(file, path.c_str(), type, space, H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-              "H5Dcreate2");
-  h5::check(H5Dwrite(dataset.get(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "H5Dwrite");
+void write_dataset(hid_t file, const std::string& path, const h5::Id& type, const h5::Id& space,
+                   const void* data) {
+  const h5::Id dataset = h5::create_dataset(file, path, type, space);
+  h5::check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "H5Dwrite");
 }
 
 /// One column of a table: `value(row)` for each row; rows of arrays become a second dim.
@@ -44,11 +42,11 @@ void write_column(hid_t file, const std::string& path, const std::vector<Row>& r
   const std::int64_t count = std::ssize(rows);
   if constexpr (std::is_arithmetic_v<Cell>) {
     const h5::Id space = h5::simple_space({&count, 1});
-    write_dataset(file, path, h5::type_of(dtype_of<Cell>).get(), space.get(), cells.data());
+    write_dataset(file, path, h5::type_of(dtype_of<Cell>), space, cells.data());
   } else {
     const std::array dims{count, static_cast<std::int64_t>(std::tuple_size_v<Cell>)};
     const h5::Id space = h5::simple_space(dims);
-    write_dataset(file, path, h5::type_of(dtype_of<typename Cell::value_type>).get(), space.get(),
+    write_dataset(file, path, h5::type_of(dtype_of<typename Cell::value_type>), space,
                   cells.data());
   }
 }
@@ -67,7 +65,7 @@ void write_text_column(hid_t file, const std::string& path, const std::vector<Ro
   }
   const std::int64_t count = std::ssize(rows);
   const h5::Id space = h5::simple_space({&count, 1});
-  write_dataset(file, path, h5::text_type(width).get(), space.get(), cells.data());
+  write_dataset(file, path, h5::text_type(width), space, cells.data());
 }
 
 void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
@@ -121,18 +119,15 @@ void write_scalars(hid_t file, const CheckpointScalars& scalars) {
   }
   const h5::Id scalar = h5::space_of({});
   for (const auto& [name, value] : scalars.integers) {
-    write_dataset(file, "/scalars/integers/" + name, h5::type_of(DType::i64).get(), scalar.get(),
-                  &value);
+    write_dataset(file, "/scalars/integers/" + name, h5::type_of(DType::i64), scalar, &value);
   }
   for (const auto& [name, value] : scalars.reals) {
-    write_dataset(file, "/scalars/reals/" + name, h5::type_of(DType::f64).get(), scalar.get(),
-                  &value);
+    write_dataset(file, "/scalars/reals/" + name, h5::type_of(DType::f64), scalar, &value);
   }
   for (const auto& [name, value] : scalars.texts) {  // as bytes: a text may hold anything
     const std::int64_t count = std::ssize(value);
     const h5::Id space = h5::simple_space({&count, 1});
-    write_dataset(file, "/scalars/texts/" + name, h5::type_of(DType::u8).get(), space.get(),
-                  value.data());
+    write_dataset(file, "/scalars/texts/" + name, h5::type_of(DType::u8), space, value.data());
   }
 }
 

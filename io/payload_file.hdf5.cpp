@@ -15,39 +15,24 @@ std::span<const std::int64_t> values_of(const Shape& shape) {
   return {shape.begin(), shape.rank()};
 }
 
-std::uint64_t offset_of(hid_t dataset) {
-  const haddr_t offset = H5Dget_offset(dataset);
-  h5::check(offset == HADDR_UNDEF ? -1 : 0, "H5Dget_offset");
-  return offset;
-}
-
-h5::Id create_dataset(hid_t file, const std::string& path, hid_t type, hid_t space) {
-  const h5::Id creation = h5::contiguous_creation();
-  return h5::own(
-      H5Dcreate2(file, path.c_str(), type, space, H5P_DEFAULT, creation.get(), H5P_DEFAULT),
-      "H5Dcreate2");
-}
-
 /// @return where the CRC table lies
 std::uint64_t create_datasets(hid_t file, std::int64_t step, std::span<PayloadDataset> datasets,
                               std::uint64_t chunks) {
   h5::write_attribute(file, "format", "fourfold checkpoint payload 1");
   h5::write_attribute(file, "step", {&step, 1});
   for (PayloadDataset& wanted : datasets) {
-    h5::create_group(file, wanted.path.substr(0, wanted.path.rfind('/')));
-    const h5::Id type = h5::type_of(wanted.dtype);
-    const h5::Id space = h5::space_of(wanted.box.extent);
-    const h5::Id dataset = create_dataset(file, wanted.path, type.get(), space.get());
+    const h5::Id dataset = h5::create_dataset(file, wanted.path, h5::type_of(wanted.dtype),
+                                              h5::space_of(wanted.box.extent));
     h5::write_attribute(dataset.get(), "global_shape", values_of(wanted.global_shape));
     h5::write_attribute(dataset.get(), "offset", values_of(wanted.box.offset));
     h5::write_attribute(dataset.get(), "dtype", name(wanted.dtype));
     h5::write_attribute(dataset.get(), "state", name(wanted.state));
-    wanted.byte_offset = offset_of(dataset.get());
+    wanted.byte_offset = h5::offset_of(dataset.get());
   }
   const auto entries = static_cast<std::int64_t>(chunks);
-  const h5::Id space = h5::simple_space({&entries, 1});
-  const h5::Id table = create_dataset(file, table_path, H5T_STD_U32LE, space.get());
-  return offset_of(table.get());
+  const h5::Id table = h5::create_dataset(file, table_path, h5::type_of(DType::u32),
+                                          h5::simple_space({&entries, 1}));
+  return h5::offset_of(table.get());
 }
 
 }  // namespace

@@ -35,15 +35,6 @@ FileRegion write_extent(OutputFile& file, const PayloadExtent& extent, WrittenEx
   return region;
 }
 
-/// Writes HDF5's metadata; pages of it that reach into datasets are zero there, as they are still.
-void write_schema(OutputFile& file, const SparseImage& image) {
-  for (const auto& [number, page] : image.pages()) {
-    const std::uint64_t offset = number * SparseImage::page_bytes;
-    const std::uint64_t bytes = std::min(SparseImage::page_bytes, image.size_bytes() - offset);
-    file.write_at(offset, std::span(page).first(bytes));
-  }
-}
-
 /// HDF5's metadata and the padding between datasets.
 void add_gaps(const SparseImage& image, std::vector<FileRegion>& regions) {
   std::vector<std::byte> buffer;
@@ -120,7 +111,7 @@ WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_
 
   OutputFile file = OutputFile::create(path);
   file.set_size(written.file_bytes);
-  write_schema(file, schema.image);
+  write_image(file, schema.image);
   std::vector<std::uint32_t> table;
   std::vector<FileRegion> regions;
   for (std::size_t i = 0; i < extents.size(); ++i) {

@@ -40,4 +40,12 @@ void SparseImage::read(std::uint64_t offset, std::span<std::byte> bytes) const {
       });
 }
 
+void write_image(OutputFile& file, const SparseImage& image) {
+  for (const auto& [number, page] : image.pages()) {
+    const std::uint64_t offset = number * SparseImage::page_bytes;
+    const std::uint64_t bytes = std::min(SparseImage::page_bytes, image.size_bytes() - offset);
+    file.write_at(offset, std::span(page).first(bytes));
+  }
+}
+
 }  // namespace fourfold::io

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "file.hpp"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -32,5 +34,8 @@ class SparseImage {
   std::map<std::uint64_t, Page> pages_;
   std::uint64_t size_bytes_ = 0;
 };
+
+/// Writes the pages at their places; the rest of the file is not touched.
+void write_image(OutputFile& file, const SparseImage& image);
 
 }  // namespace fourfold::io

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluation_report.hpp"
+#include "logits_file.hpp"
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
@@ -27,6 +28,7 @@ struct Arguments {
   std::vector<std::string> data;
   std::int64_t micro_batch = 1;
   std::int64_t max_samples = 0;
+  std::string logits;
   bool json = false;
 };
 
@@ -43,9 +45,12 @@ void describe(CLI::App& command, Arguments& arguments) {
       .add_option("--samples", arguments.max_samples, "Only the first N sequences; 0: all of them")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  command.add_option("--logits", arguments.logits,
+                     "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample");
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
   command.footer("\nEXIT CODES\n" +
-                 fourfold::program::exit_codes_table({ExitCode::data_corrupt, ExitCode::config}));
+                 fourfold::program::exit_codes_table(
+                     {ExitCode::data_corrupt, ExitCode::config, ExitCode::cannot_write}));
 }
 
 void print_for_people(const fourfold::evaluate::Report& report) {
@@ -71,7 +76,17 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
                        .order = fourfold::data::TokenDataset::Order::sequential});
   train::Evaluator evaluator(dataset, mesh, arguments.micro_batch, arguments.max_samples,
                              model.arena());
-  const train::Evaluation evaluation = evaluator.run(model.stage(), {});
+  std::optional<fourfold::evaluate::LogitsFile> logits;
+  train::Evaluator::Visit visit;
+  if (!arguments.logits.empty()) {
+    logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(),
+                   model.config().model.vocab, mpi.world());
+    visit = [&](fourfold::data::SampleRange samples) { logits->add(samples, model.stage()); };
+  }
+  const train::Evaluation evaluation = evaluator.run(model.stage(), {}, visit);
+  if (logits) {
+    logits->publish();
+  }
   if (mpi.world().rank() == 0) {
     const fourfold::evaluate::Report report{
         .checkpoint = checkpoint.path().string(),

@@ -59,6 +59,27 @@ expect python3 -c 'import json, sys
 other = json.load(open(sys.argv[1]))["loss"]
 assert abs(other - float(sys.argv[2])) < 1e-6 * other' "$output" "$one"
 
+# The logits that evaluate leaves behind give the very loss it prints, whatever the ranks.
+expect_exit 0 ranks 3 evaluate --checkpoint run/checkpoints --data tokens_val --micro-batch 2 --logits logits3.h5
+expect_exit 0 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --logits logits1.h5
+expect h5diff --relative=1e-4 logits1.h5 logits3.h5
+for array in logits targets; do
+  h5dump -d "/$array" -b LE -o "$array.raw" logits3.h5 >/dev/null
+done
+expect python3 -c 'import array, math, sys
+logits, targets = array.array("f"), array.array("i")
+logits.frombytes(open("logits.raw", "rb").read())
+targets.frombytes(open("targets.raw", "rb").read())
+losses = []
+for row, target in enumerate(targets):
+    values = logits[257 * row:257 * row + 257]
+    if target != -100:
+        losses.append(math.log(sum(math.exp(value) for value in values)) - values[target])
+assert len(logits) == 257 * len(targets) and targets.count(-100) < 32
+assert abs(sum(losses) / len(losses) - float(sys.argv[1])) < 1e-6' "$one"
+expect_exit 73 ranks 2 evaluate --checkpoint run/checkpoints --data tokens_val --logits no/such/folder/logits.h5
+expect_stderr 'no/such/folder/logits.h5'
+
 # The same prompt and seed give the same text; it begins with the prompt.
 expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt 'verse 1' --tokens 20 --seed 3
 expect_stdout 'verse 1'

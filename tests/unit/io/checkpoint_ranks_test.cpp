@@ -1,42 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "position_coded_state.hpp"
-#include "scratch_folder.hpp"
+#include "shared_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <optional>
-
 using namespace fourfold;
 using namespace fourfold::io_test;
 using harness::Findings;
-
-namespace {
-
-/// One folder for all ranks, removed when rank 0 leaves.
-class SharedFolder {
- public:
-  explicit SharedFolder(comm::Communicator& world) : world_(world) {
-    if (world.rank() == 0) {
-      scratch_.emplace();
-    }
-    path_ = comm::broadcast_text(world, scratch_ ? scratch_->path().string() : "", 0);
-  }
-  SharedFolder(const SharedFolder&) = delete;
-  SharedFolder& operator=(const SharedFolder&) = delete;
-  ~SharedFolder() { world_.barrier(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  comm::Communicator& world_;
-  std::optional<harness::ScratchFolder> scratch_;
-  std::filesystem::path path_;
-};
-
-}  // namespace
 
 TEST_CASE("ranks of any transport save together and load what others saved") {
   harness::on_ranks([](comm::Communicator& world, Findings& findings) {

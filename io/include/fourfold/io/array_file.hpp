@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/base/shape.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/comm/communicator.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fourfold::io {
+
+/// A dense array of a file for other programs.
+struct ArrayDescription {
+  std::string path;  ///< "/logits"; groups on the way are made
+  DType dtype = DType::f32;
+  Shape shape;  ///< rank >= 1, elements() > 0
+};
+
+/// An HDF5 file of dense arrays which all ranks fill side by side, for other programs to read. It
+/// appears under its name whole or not at all; until then it is NAME.partial, and an older one of
+/// that name is replaced.
+class ArrayFile {
+ public:
+  /// A text that says something about the whole file: name and value.
+  using Attribute = std::pair<std::string, std::string>;
+
+  /// Lays out the file and reserves its space, so that a full disk shows at once. Collective; the
+  /// arguments agree on all ranks; the file system is one that all ranks see.
+  /// @throws SystemError (cannot_write), the same on all ranks
+  ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> arrays,
+            const std::vector<Attribute>& attributes, comm::Communicator& communicator);
+  /// Without publish() rank 0 takes NAME.partial away. Local.
+  ~ArrayFile();
+  ArrayFile(const ArrayFile&) = delete;
+  ArrayFile& operator=(const ArrayFile&) = delete;
+
+  /// Writes rows [first, first + rows.dim(0)) of array `path`. Rows nobody writes are zeros. Local.
+  /// @param rows  dense, in host memory, dtype and dims behind the first one as described
+  /// @throws SystemError (cannot_write)
+  void write_rows(std::string_view path, std::int64_t first, ConstTensorView rows);
+
+  /// Brings what all ranks wrote to stable storage and gives the file its name. Collective.
+  /// @throws SystemError (cannot_write), the same on all ranks
+  void publish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fourfold::io
