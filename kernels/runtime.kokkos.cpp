@@ -1,18 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "kokkos_facts.hpp"
 #include "threads.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/runtime.hpp>
 
 #include <Kokkos_Core.hpp>
-#include <fmt/format.h>
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.hpp>
 
 #include <atomic>
 #include <cstdlib>
-#include <string_view>
 
 namespace fourfold::kernels {
 namespace {
@@ -22,29 +20,6 @@ std::atomic<int> runtime_threads = 1;
 /// OpenMP takes every core when nothing is said; a rank of ours takes one.
 int threads_from_environment() {
   return std::getenv("OMP_NUM_THREADS") == nullptr ? 1 : omp_get_max_threads();
-}
-
-std::string_view isa_name() {
-  switch (dnnl::get_effective_cpu_isa()) {
-    case dnnl::cpu_isa::sse41:
-      return "SSE4.1";
-    case dnnl::cpu_isa::avx:
-      return "AVX";
-    case dnnl::cpu_isa::avx2:
-      return "AVX2";
-    case dnnl::cpu_isa::avx2_vnni:
-      return "AVX2 with VNNI";
-    case dnnl::cpu_isa::avx512_core:
-      return "AVX-512";
-    case dnnl::cpu_isa::avx512_core_vnni:
-      return "AVX-512 with VNNI";
-    case dnnl::cpu_isa::avx512_core_bf16:
-      return "AVX-512 with BF16";
-    case dnnl::cpu_isa::avx512_core_amx:
-      return "AVX-512 with AMX";
-    default:
-      return "other";
-  }
 }
 
 }  // namespace
@@ -66,12 +41,10 @@ void use_runtime_threads() {
   omp_set_num_threads(runtime_threads);
 }
 
-std::string description() {
-  const dnnl_version_t* dnnl = dnnl_version();
-  return fmt::format("Kokkos {}.{}.{} ({}), oneDNN {}.{}.{} ({}), {} thread{}",
-                     KOKKOS_VERSION / 10000, KOKKOS_VERSION / 100 % 100, KOKKOS_VERSION % 100,
-                     Kokkos::DefaultExecutionSpace::name(), dnnl->major, dnnl->minor, dnnl->patch,
-                     isa_name(), runtime_threads.load(), runtime_threads == 1 ? "" : "s");
+KokkosFacts kokkos_facts() {
+  return {.version = KOKKOS_VERSION,
+          .execution_space = Kokkos::DefaultExecutionSpace::name(),
+          .threads = runtime_threads};
 }
 
 }  // namespace fourfold::kernels

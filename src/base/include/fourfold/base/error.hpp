@@ -40,17 +40,24 @@ class Error : public std::runtime_error {
   std::source_location where_;
 };
 
+// The constructors below are spelled out because nvcc 13 fails on inherited ones whose default
+// argument is a source_location.
+
 /// The user, a file or the cluster is at fault. Word the message "what is wrong (why) what to do".
 class UserError : public Error {
  public:
-  using Error::Error;
+  UserError(ExitCode code, const std::string& message,
+            std::source_location where = std::source_location::current())
+      : Error(code, message, where) {}
 };
 
 /// A library or system call failed (MPI, HDF5, CUDA, write(2), ...); the message names the call and
 /// its reason.
 class SystemError : public Error {
  public:
-  using Error::Error;
+  SystemError(ExitCode code, const std::string& message,
+              std::source_location where = std::source_location::current())
+      : Error(code, message, where) {}
 };
 
 }  // namespace fourfold
