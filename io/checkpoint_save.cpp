@@ -6,6 +6,7 @@
 #include "file.hpp"
 #include "fingerprint.hpp"
 #include "index_file.hpp"
+#include "manifest.hpp"
 #include "payload_writer.hpp"
 #include "replicas.hpp"
 #include "save_job.hpp"
@@ -17,6 +18,7 @@
 #include <fourfold/io/crc32c.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -109,13 +111,15 @@ std::vector<std::uint64_t> gather_words(const SaveJob& job, std::span<const std:
   return all;
 }
 
-/// Whether `manifest` describes what the folder of its step already holds.
-bool is_saved_already(const std::filesystem::path& directory, const Manifest& manifest) {
+/// The text of the manifest that is there when the folder of the step holds the state of `manifest`
+/// already.
+std::optional<std::string> manifest_saved_already(const std::filesystem::path& directory,
+                                                  const Manifest& manifest) {
   const std::filesystem::path folder = directory / step_folder_name(manifest.step);
   if (kind_of(folder) == EntryKind::missing) {
-    return false;
+    return std::nullopt;
   }
-  const Inspection existing = inspect(folder);
+  Inspection existing = inspect(folder);
   if (existing.defect || existing.contents->manifest.identity != manifest.identity) {
     throw SystemError(ExitCode::cannot_write,
                       fmt::format("{}: exists already with other contents (another run saved here, "
@@ -123,20 +127,28 @@ bool is_saved_already(const std::filesystem::path& directory, const Manifest& ma
                                   "overwritten; move the folder away or choose another directory",
                                   folder.string()));
   }
-  return true;
+  return std::move(existing.manifest_text);
 }
 
-void commit(TemporaryStep& step, const std::filesystem::path& directory, const SaveJob& job,
-            std::span<const std::uint64_t> words, Manifest& manifest) {
+struct Committed {
+  std::string identity;
+  std::string manifest_text;  ///< as it is in the folder of the step
+};
+
+Committed commit(TemporaryStep& step, const std::filesystem::path& directory, const SaveJob& job,
+                 std::span<const std::uint64_t> words) {
+  Manifest manifest;
   Index index;
   describe(job, words, manifest, index);
-  if (is_saved_already(directory, manifest)) {
-    return;
+  if (auto text = manifest_saved_already(directory, manifest)) {
+    return {manifest.identity, std::move(*text)};
   }
   const std::string bytes = index_bytes(manifest, index);
   manifest.index_bytes = bytes.size();
   manifest.index_crc32c = crc32c(std::as_bytes(std::span(bytes)));
-  step.commit(manifest, bytes);
+  std::string text = manifest_text(manifest);
+  step.commit(text, bytes);
+  return {manifest.identity, std::move(text)};
 }
 
 /// A run that fell back to an older step comes by the damaged one again: it is set aside. An intact
@@ -174,16 +186,37 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
         }));
 }
 
+/// "step-000000008, step-000000010, ...": what was saved before the run went back behind it.
+std::string later_steps(const std::filesystem::path& directory, std::int64_t step) {
+  constexpr std::size_t shown = 3;
+  std::vector<std::string> names;
+  for (const std::int64_t other : steps_in(directory)) {
+    if (other > step) {
+      names.push_back(names.size() < shown ? step_folder_name(other) : "...");
+    }
+  }
+  names.resize(std::min(names.size(), shown + 1));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
 /// LATEST and retention: the step is safe already, so what fails here is only said.
-void tidy(const std::filesystem::path& directory, const Manifest& manifest, int keep_last) {
+void tidy(const std::filesystem::path& directory, std::int64_t step, const Committed& committed,
+          int keep_last) {
   const auto warn = [](const std::string& what) {
     log::warning(fmt::format("the checkpoint is saved, but {}", what));
   };
-  if (const auto failure = attempt([&] { write_latest(directory, manifest); })) {
+  if (const auto failure = attempt(
+          [&] { write_latest(directory, step, committed.identity, committed.manifest_text); })) {
     warn(failure->message);
   }
+  if (const std::string later = later_steps(directory, step); !later.empty()) {
+    warn(
+        fmt::format("{} also holds later steps ({}), which stay and which a run that resumes from "
+                    "the newest step would take; move them away, or name the step to resume from",
+                    directory.string(), later));
+  }
   std::vector<std::string> problems;
-  const auto failure = attempt([&] { problems = remove_old_steps(directory, keep_last); });
+  const auto failure = attempt([&] { problems = remove_old_steps(directory, step, keep_last); });
   if (failure) {
     problems.push_back(failure->message);
   }
@@ -222,14 +255,14 @@ SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator&
           }
         }));
   words = gather_words(job, words, communicator);
-  Manifest manifest;
+  Committed committed;
   agree(communicator, attempt([&] {
           if (rank == 0) {
-            commit(*step, directory_, job, words, manifest);
+            committed = commit(*step, directory_, job, words);
           }
         }));
   if (rank == 0) {
-    tidy(directory_, manifest, options_.keep_last);
+    tidy(directory_, request.step, committed, options_.keep_last);
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {directory_ / step_folder_name(request.step),

@@ -11,23 +11,28 @@ namespace {
 constexpr std::size_t words_per_extent = 4;
 constexpr std::size_t words_per_file = 5;
 
-void add_scalars(Fingerprint& fingerprint, const CheckpointScalars& scalars) {
-  const auto add = [&](const auto& map, const auto& add_value) {
-    fingerprint.add(std::ssize(map));
-    for (const auto& [name, value] : map) {
-      fingerprint.add(std::string_view(name));
-      add_value(value);
-    }
-  };
-  add(scalars.integers, [&](std::int64_t value) { fingerprint.add(value); });
-  add(scalars.reals, [&](double value) { fingerprint.add(std::as_bytes(std::span(&value, 1))); });
-  add(scalars.texts, [&](const std::string& value) { fingerprint.add(std::string_view(value)); });
+template <class Map, class AddValue>
+void add_map(Fingerprint& fingerprint, const Map& map, const AddValue& add_value) {
+  fingerprint.add(std::ssize(map));
+  for (const auto& [name, value] : map) {
+    fingerprint.add(std::string_view(name));
+    add_value(value);
+  }
+}
+
+/// What a run computes on with, besides the tensors.
+void add_state(Fingerprint& fingerprint, const SaveRequest& request) {
+  fingerprint.add(request.step);
+  add_map(fingerprint, request.scalars.integers,
+          [&](std::int64_t value) { fingerprint.add(value); });
+  add_map(fingerprint, request.scalars.reals,
+          [&](double value) { fingerprint.add(std::as_bytes(std::span(&value, 1))); });
 }
 
 std::string identity_of(const SaveRequest& request, const Index& index) {
   Fingerprint fingerprint;
   fingerprint.add(format_version);
-  add_run_facts(fingerprint, request);
+  add_state(fingerprint, request);
   for (const StoredTensor& tensor : index.tensors) {
     fingerprint.add(std::string_view(tensor.id.str()));
     fingerprint.add(name(tensor.dtype));
@@ -95,9 +100,10 @@ std::uint64_t SaveJob::payload_bytes() const {
 }
 
 void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request) {
-  fingerprint.add(request.step);
+  add_state(fingerprint, request);
   fingerprint.add(std::string_view(request.mesh.str()));
-  add_scalars(fingerprint, request.scalars);
+  add_map(fingerprint, request.scalars.texts,
+          [&](const std::string& value) { fingerprint.add(std::string_view(value)); });
 }
 
 std::vector<std::uint64_t> words_of(const WrittenPayload& payload) {

@@ -23,7 +23,7 @@ struct SaveJob {
   std::uint64_t payload_bytes() const;
 };
 
-/// Step, mesh and scalars.
+/// Step, mesh and scalars: what ranks must agree on besides the tensors.
 void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request);
 
 /// What rank 0 needs of a writer, as 64-bit words, so that one exchange of numbers does; empty for

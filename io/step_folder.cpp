@@ -3,7 +3,6 @@
 #include "step_folder.hpp"
 
 #include "file.hpp"
-#include "manifest.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -33,7 +32,7 @@ std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
   return names_in(directory).value_or(std::vector<std::string>{});
 }
 
-std::span<const std::byte> bytes_of(const std::string& text) {
+std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -67,7 +66,7 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {
 
 TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
                              std::uint64_t bytes)
-    : directory_(directory) {
+    : directory_(directory), final_path_(directory / step_folder_name(step)) {
   make_directories(directory);
   const auto free = free_bytes(directory);
   if (free && *free < bytes) {
@@ -94,31 +93,32 @@ TemporaryStep::~TemporaryStep() {
   }
 }
 
-void TemporaryStep::commit(const Manifest& manifest, const std::string& index_bytes) {
+void TemporaryStep::commit(std::string_view manifest_text, std::string_view index_bytes) {
   write_new_file(path_ / index_name, bytes_of(index_bytes));
   const std::filesystem::path unnamed = path_ / (std::string(manifest_name) + ".tmp");
-  write_new_file(unnamed, bytes_of(manifest_text(manifest)));
+  write_new_file(unnamed, bytes_of(manifest_text));
   rename_path(unnamed, path_ / manifest_name);
   sync_directory(path_);
-  const std::filesystem::path final_path = directory_ / step_folder_name(manifest.step);
-  if (kind_of(final_path) != EntryKind::missing) {
-    cannot_write(final_path, "rename", EEXIST);
+  if (kind_of(final_path_) != EntryKind::missing) {
+    cannot_write(final_path_, "rename", EEXIST);
   }
-  rename_path(path_, final_path);
+  rename_path(path_, final_path_);
   path_.clear();
   sync_directory(directory_);
 }
 
-void write_latest(const std::filesystem::path& directory, const Manifest& manifest) {
+void write_latest(const std::filesystem::path& directory, std::int64_t step,
+                  std::string_view identity, std::string_view manifest_text) {
   AtomicFile file(directory / "LATEST");
-  file.write(fmt::format("{} {} {:08x}\n", manifest.step, manifest.identity,
-                         crc32c(bytes_of(manifest_text(manifest)))));
+  file.write(fmt::format("{} {} {:08x}\n", step, identity, crc32c(bytes_of(manifest_text))));
   file.publish();
 }
 
-std::vector<std::string> remove_old_steps(const std::filesystem::path& directory, int keep_last) {
+std::vector<std::string> remove_old_steps(const std::filesystem::path& directory,
+                                          std::int64_t committed, int keep_last) {
   std::vector<std::string> problems;
   std::vector<std::int64_t> steps = steps_in(directory);
+  steps.erase(std::upper_bound(steps.begin(), steps.end(), committed), steps.end());
   if (keep_last <= 0 || std::ssize(steps) <= keep_last) {
     return problems;
   }

@@ -36,19 +36,24 @@ class TemporaryStep {
 
   /// Writes index and manifest, syncs the folder, gives it its name and syncs the
   /// directory. From the rename on, the step exists. @throws SystemError (cannot_write)
-  void commit(const Manifest& manifest, const std::string& index_bytes);
+  void commit(std::string_view manifest_text, std::string_view index_bytes);
 
  private:
   std::filesystem::path directory_;
+  std::filesystem::path final_path_;
   std::filesystem::path path_;
 };
 
-/// Replaces LATEST. @throws UserError (cannot_write)
-void write_latest(const std::filesystem::path& directory, const Manifest& manifest);
+/// Replaces LATEST. `manifest_text` is what the step's MANIFEST.json holds, byte for byte.
+/// @throws UserError (cannot_write)
+void write_latest(const std::filesystem::path& directory, std::int64_t step,
+                  std::string_view identity, std::string_view manifest_text);
 
-/// Removes all but the newest `keep_last` steps (0: none), each renamed to ".trash-<random>" first,
-/// so that no folder with a step's name is ever incomplete. @return what went wrong, line by line
-std::vector<std::string> remove_old_steps(const std::filesystem::path& directory, int keep_last);
+/// Of `committed` and the steps before it, removes all but the newest `keep_last` (0: none), each
+/// renamed to ".trash-<random>" first, so that no folder with a step's name is ever incomplete.
+/// Later steps do not count and stay. @return what went wrong, line by line
+std::vector<std::string> remove_old_steps(const std::filesystem::path& directory,
+                                          std::int64_t committed, int keep_last);
 
 /// Removes ".tmp-*" and ".trash-*". @return what went wrong, line by line
 std::vector<std::string> remove_leftovers(const std::filesystem::path& directory);

@@ -91,7 +91,8 @@ class Checkpoint {
 
   std::int64_t step() const noexcept;
   const std::filesystem::path& path() const noexcept;
-  /// 32 hexadecimal digits that depend on everything stored: equal state, equal identity.
+  /// 32 hexadecimal digits that depend on the step, the integers, the reals and the tensors, so
+  /// on all that a run computes on with, and not on mesh or texts: equal state, equal identity.
   const std::string& identity() const noexcept;
   const comm::MeshShape& mesh() const noexcept;
   const CheckpointScalars& scalars() const noexcept;
@@ -114,8 +115,9 @@ struct WantedBox {
 };
 
 struct StoreOptions {
-  /// Newest committed steps that are kept; older ones are removed after a newer one is committed.
-  /// 0 keeps all.
+  /// Steps that are kept of the one just committed and those before it, the newest; older ones are
+  /// removed. Later ones, which another run or this one before it went back has saved, neither
+  /// count nor are removed. 0 keeps all.
   int keep_last = 0;
   PlanOptions plan;
 };
@@ -135,7 +137,8 @@ class CheckpointStore {
   ///   cannot be written or the step exists already with other contents;
   ///   SystemError (data_corrupt) naming tensor and ranks when replicas differ;
   ///   SystemError (internal) when ranks disagree about the plan.
-  /// A step that exists already with the same identity is left as it is and counts as saved.
+  /// A step that exists already with the same identity is left as it is, with the texts it has, and
+  /// counts as saved. Steps later than the one saved stay and are named in a warning.
   SaveReport save(const SaveRequest& request, comm::Communicator& communicator);
 
   /// Tries whether a save could begin: makes the directory and writes, syncs and removes a small
