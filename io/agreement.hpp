@@ -10,21 +10,26 @@
 
 #include <functional>
 #include <optional>
+#include <source_location>
 #include <string>
 
 namespace fourfold::io {
 
+/// What was thrown: a UserError's message says what to do; of another error the place matters.
 struct Failure {
   ExitCode code = ExitCode::internal;
+  bool is_users = false;
   std::string message;
+  std::source_location where;
 };
 
-/// Runs `work`; what it throws becomes a Failure.
+/// Runs `work`; what it throws becomes a Failure. Lack of memory is a user's: a smaller run helps.
 std::optional<Failure> attempt(const std::function<void()>& work);
 
-/// Collective. Returns when no rank failed. Otherwise every rank throws the same SystemError: the
-/// failures of the lowest ranks that have any, each with its rank, under the lowest one's exit
-/// code.
+/// Collective. Returns when no rank failed. Otherwise every rank throws the failures of the lowest
+/// ranks that have any, each with its rank: as a UserError or a SystemError, as the lowest one's
+/// was, under its exit code. Places in the sources stand beside the failures that are not users';
+/// where() of a rank that failed itself is its own.
 void agree(comm::Communicator& communicator, const std::optional<Failure>& mine);
 
 }  // namespace fourfold::io

@@ -8,6 +8,7 @@
 #include "payload_writer.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/io/crc32c.hpp>
 
 #include <fmt/format.h>
@@ -22,9 +23,7 @@ namespace {
 constexpr std::uint64_t most_manifest_bytes = std::uint64_t{1} << 30;
 
 Inspection defective(std::string_view file, const std::string& what) {
-  Inspection inspection;
-  inspection.defect = fmt::format("{} {}", file, what);
-  return inspection;
+  return no_checkpoint(fmt::format("{} {}", file, what));
 }
 
 /// Exactly the files of the manifest, with their sizes; what NFS leaves of open files is let pass.
@@ -51,6 +50,12 @@ Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest
 }
 
 }  // namespace
+
+Inspection no_checkpoint(std::string defect) {
+  Inspection inspection;
+  inspection.defect = std::move(defect);
+  return inspection;
+}
 
 Inspection parse_contents(const std::filesystem::path& step_directory, std::string manifest_text,
                           std::string index_bytes) {
@@ -112,19 +117,36 @@ Inspection inspect(const std::filesystem::path& step_directory) {
   return inspection;
 }
 
-Inspection share(Inspection mine, comm::Communicator& communicator) {
+Inspection share(const std::function<Inspection()>& look, comm::Communicator& communicator) {
   const bool is_root = communicator.rank() == 0;
-  const std::string defect = comm::broadcast_text(communicator, mine.defect.value_or(""), 0);
+  Inspection found;
+  agree(communicator, attempt([&] {
+          if (is_root) {
+            found = look();
+          }
+        }));
+  const std::string defect = comm::broadcast_text(communicator, found.defect.value_or(""), 0);
   if (!defect.empty()) {
-    mine.contents.reset();
-    mine.defect = defect;
-    return mine;
+    return no_checkpoint(defect);
   }
   const std::string path =
-      comm::broadcast_text(communicator, is_root ? mine.contents->path.string() : "", 0);
-  std::string manifest = comm::broadcast_text(communicator, mine.manifest_text, 0);
-  std::string index = comm::broadcast_text(communicator, mine.index_bytes, 0);
-  return is_root ? mine : parse_contents(path, std::move(manifest), std::move(index));
+      comm::broadcast_text(communicator, is_root ? found.contents->path.string() : "", 0);
+  std::string manifest = comm::broadcast_text(communicator, found.manifest_text, 0);
+  std::string index = comm::broadcast_text(communicator, found.index_bytes, 0);
+  agree(communicator, attempt([&] {
+          if (is_root) {
+            return;
+          }
+          found = parse_contents(path, std::move(manifest), std::move(index));
+          if (found.defect) {
+            throw SystemError(
+                ExitCode::node_fault,
+                fmt::format("{}: rank 0 could read the checkpoint and this rank cannot ({}): its "
+                            "memory is full or faulty, or the network is",
+                            path, *found.defect));
+          }
+        }));
+  return found;
 }
 
 ExtentReader::ExtentReader(const CheckpointContents& contents)

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ struct Inspection {
   Defect defect;  ///< with the name of the file
 };
 
+/// None.
+Inspection no_checkpoint(std::string defect);
+
 /// Checks manifest, index, and that exactly the payload files are there, with their sizes. Local.
 Inspection inspect(const std::filesystem::path& step_directory);
 
@@ -28,8 +32,10 @@ Inspection inspect(const std::filesystem::path& step_directory);
 Inspection parse_contents(const std::filesystem::path& step_directory, std::string manifest_text,
                           std::string index_bytes);
 
-/// Gives rank 0's inspection to all. Collective.
-Inspection share(Inspection mine, comm::Communicator& communicator);
+/// Runs `look` on rank 0 and gives what it found to all, a defect too. Collective.
+/// @throws on all ranks alike what `look` throws, and SystemError (node_fault) naming the rank when
+///   one cannot make of the same bytes what rank 0 made of them
+Inspection share(const std::function<Inspection()>& look, comm::Communicator& communicator);
 
 /// Reads the extents of a checkpoint's payload files, chunk by checked chunk. Keeps one file open.
 class ExtentReader {

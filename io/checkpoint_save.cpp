@@ -121,11 +121,11 @@ std::optional<std::string> manifest_saved_already(const std::filesystem::path& d
   }
   Inspection existing = inspect(folder);
   if (existing.defect || existing.contents->manifest.identity != manifest.identity) {
-    throw SystemError(ExitCode::cannot_write,
-                      fmt::format("{}: exists already with other contents (another run saved here, "
-                                  "or this one went on from an older step), and steps are never "
-                                  "overwritten; move the folder away or choose another directory",
-                                  folder.string()));
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: exists already with other contents (another run saved here, "
+                                "or this one went on from an older step), and steps are never "
+                                "overwritten; move the folder away or choose another directory",
+                                folder.string()));
   }
   return std::move(existing.manifest_text);
 }
@@ -151,39 +151,47 @@ Committed commit(TemporaryStep& step, const std::filesystem::path& directory, co
   return {manifest.identity, std::move(text)};
 }
 
+/// A part of a save that ranks do alone and end together.
+void together(comm::Communicator& communicator, const std::function<void()>& work) {
+  auto failure = attempt(work);
+  if (failure && failure->code == ExitCode::cannot_write) {
+    failure->message += "; checkpoints that exist are untouched";
+  }
+  agree(communicator, failure);
+}
+
 /// A run that fell back to an older step comes by the damaged one again: it is set aside. An intact
 /// step stays. Collective.
 void make_room(const std::filesystem::path& directory, std::int64_t step,
                comm::Communicator& communicator) {
   const std::filesystem::path folder = directory / step_folder_name(step);
-  Inspection mine;
-  mine.defect = "missing";
   bool exists = false;
-  if (communicator.rank() == 0) {
-    exists = kind_of(folder) != EntryKind::missing;
-    mine = exists ? inspect(folder) : mine;
-  }
+  const Inspection found = share(
+      [&] {
+        exists = kind_of(folder) != EntryKind::missing;
+        return exists ? inspect(folder) : no_checkpoint("missing");
+      },
+      communicator);
   exists =
       comm::all_reduce_scalar(communicator, std::int64_t{exists ? 1 : 0}, comm::ReduceOp::max) != 0;
   if (!exists) {
     return;
   }
-  mine = share(std::move(mine), communicator);
   std::vector<std::string> damage;
-  if (mine.defect) {
-    damage.push_back(*mine.defect);
+  if (found.defect) {
+    damage.push_back(*found.defect);
   } else {
-    damage = verify(Checkpoint(mine.contents), communicator);
+    damage = verify(Checkpoint(found.contents), communicator);
   }
-  agree(communicator, attempt([&] {
-          if (communicator.rank() == 0 && !damage.empty()) {
-            const std::filesystem::path aside = set_aside(directory, step);
-            log::warning(
-                fmt::format("{}: is damaged ({}) and was set aside as {} to save step {} "
-                            "anew",
-                            folder.string(), damage.front(), aside.filename().string(), step));
-          }
-        }));
+  together(communicator, [&] {
+    if (communicator.rank() == 0 && !damage.empty()) {
+      const std::filesystem::path aside = set_aside(directory, step);
+      log::warning(
+          fmt::format("{}: is damaged ({}) and was set aside as {} to save step {} "
+                      "anew",
+                      folder.string(), damage.front(), aside.filename().string(), step));
+    }
+  });
 }
 
 /// "step-000000008, step-000000010, ...": what was saved before the run went back behind it.
@@ -234,33 +242,33 @@ SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator&
   const SaveJob job(request, plan_save(request.tensors, communicator.size(), options_.plan),
                     communicator.size());
   HeldData data;
-  agree(communicator, attempt([&] { data = match_pieces(request, rank); }));
+  together(communicator, [&] { data = match_pieces(request, rank); });
   compare_replicas(request.tensors, data, communicator);
   make_room(directory_, request.step, communicator);
 
   std::optional<TemporaryStep> step;
-  agree(communicator, attempt([&] {
-          if (rank == 0) {
-            step.emplace(directory_, request.step, job.payload_bytes());
-          }
-        }));
+  together(communicator, [&] {
+    if (rank == 0) {
+      step.emplace(directory_, request.step, job.payload_bytes());
+    }
+  });
   const std::filesystem::path folder =
       comm::broadcast_text(communicator, step ? step->path().string() : std::string(), 0);
   std::vector<std::uint64_t> words;
-  agree(communicator, attempt([&] {
-          const std::vector<PayloadExtent> extents = own_extents(job, data, rank);
-          if (!extents.empty()) {
-            words = words_of(write_payload_file(
-                folder / payload_file_name(rank, communicator.size()), request.step, extents));
-          }
-        }));
+  together(communicator, [&] {
+    const std::vector<PayloadExtent> extents = own_extents(job, data, rank);
+    if (!extents.empty()) {
+      words = words_of(write_payload_file(folder / payload_file_name(rank, communicator.size()),
+                                          request.step, extents));
+    }
+  });
   words = gather_words(job, words, communicator);
   Committed committed;
-  agree(communicator, attempt([&] {
-          if (rank == 0) {
-            committed = commit(*step, directory_, job, words);
-          }
-        }));
+  together(communicator, [&] {
+    if (rank == 0) {
+      committed = commit(*step, directory_, job, words);
+    }
+  });
   if (rank == 0) {
     tidy(directory_, request.step, committed, options_.keep_last);
   }

@@ -7,11 +7,11 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -22,21 +22,14 @@ CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions o
     : directory_(std::move(directory)), options_(options) {}
 
 void CheckpointStore::check_writable(comm::Communicator& communicator) const {
-  std::string failure;
-  if (communicator.rank() == 0) {
-    try {
-      make_directories(directory_);
-      const std::filesystem::path probe = directory_ / fmt::format(".probe-{}", ::getpid());
-      write_new_file(probe, std::vector<std::byte>(4096));
-      std::filesystem::remove(probe);
-    } catch (const std::exception& error) {
-      failure = error.what();
-    }
-  }
-  failure = comm::broadcast_text(communicator, failure, 0);
-  if (!failure.empty()) {
-    throw SystemError(ExitCode::cannot_write, failure);
-  }
+  agree(communicator, attempt([&] {
+          if (communicator.rank() == 0) {
+            make_directories(directory_);
+            AtomicFile probe(directory_ / ".probe");  // never published: gone at the end
+            probe.write(std::vector<std::byte>(4096));
+            probe.sync();
+          }
+        }));
 }
 
 std::vector<std::int64_t> CheckpointStore::list_steps() const {
@@ -45,9 +38,8 @@ std::vector<std::int64_t> CheckpointStore::list_steps() const {
 
 std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator& communicator,
                                                              std::int64_t before) const {
-  Inspection found;
-  found.defect = "none";
-  if (communicator.rank() == 0) {
+  const auto look = [&] {
+    Inspection found = no_checkpoint("none");
     std::vector<std::int64_t> steps = list_steps();
     std::reverse(steps.begin(), steps.end());
     for (const std::int64_t step : steps) {
@@ -62,8 +54,9 @@ std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator&
       log::warning(fmt::format("{}: the checkpoint of step {} is passed over: {}", folder.string(),
                                step, *found.defect));
     }
-  }
-  found = share(std::move(found), communicator);
+    return found;
+  };
+  const Inspection found = share(look, communicator);
   return found.defect ? std::nullopt : std::optional(Checkpoint(found.contents));
 }
 
@@ -103,26 +96,27 @@ void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
 Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
                            comm::Communicator& communicator) {
   std::string missing;
-  Inspection mine;
-  if (communicator.rank() == 0) {
-    std::error_code failure;
-    const bool is_there = std::filesystem::exists(step_directory / manifest_name, failure);
-    mine = inspect(step_directory);
-    missing = mine.defect && !is_there ? *mine.defect : "";
-  }
+  const Inspection found = share(
+      [&] {
+        std::error_code failure;
+        const bool is_there = std::filesystem::exists(step_directory / manifest_name, failure);
+        Inspection mine = inspect(step_directory);
+        missing = mine.defect && !is_there ? *mine.defect : "";
+        return mine;
+      },
+      communicator);
   missing = comm::broadcast_text(communicator, missing, 0);
   if (!missing.empty()) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: is no checkpoint ({}); name a step-NNNNNNNNN folder",
                                 step_directory.string(), missing));
   }
-  mine = share(std::move(mine), communicator);
-  if (mine.defect) {
+  if (found.defect) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{}: the checkpoint is damaged: {}; choose another step",
-                                step_directory.string(), *mine.defect));
+                                step_directory.string(), *found.defect));
   }
-  return Checkpoint(mine.contents);
+  return Checkpoint(found.contents);
 }
 
 }  // namespace fourfold::io

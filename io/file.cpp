@@ -31,9 +31,11 @@ std::string_view advice(int error_number) {
     case EROFS:
       return "check permissions or choose a folder that you can write to";
     case ENOENT:
+      return "create the folder or choose another";
     case ENOTDIR:
+    case EISDIR:
     case EEXIST:
-      return "choose another folder";
+      return "choose another folder or name";
     default:
       return "check the file system";
   }
@@ -62,40 +64,43 @@ void cannot_write(const std::filesystem::path& path, std::string_view call, int 
     existing = existing.parent_path();
   }
   const auto free = free_bytes(existing);
-  throw SystemError(
-      ExitCode::cannot_write,
-      fmt::format("{}: cannot be written ({}: {}; {} free there); {}; checkpoints that exist are "
-                  "untouched",
-                  path.string(), call, std::strerror(error_number),
-                  free ? bytes_text(*free) : "unknown space", advice(error_number)));
+  throw UserError(ExitCode::cannot_write,
+                  fmt::format("{}: cannot be written ({}: {}; {} free there); {}", path.string(),
+                              call, std::strerror(error_number),
+                              free ? bytes_text(*free) : "unknown space", advice(error_number)));
 }
 
-OutputFile::OutputFile(const std::filesystem::path& path, int flags) : path_(path) {
+OutputFile::OutputFile(const std::filesystem::path& path, std::filesystem::path shown, int flags)
+    : shown_(std::move(shown)) {
   descriptor_.reset(uninterrupted(
       [&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666); }));
   if (!descriptor_) {
-    cannot_write(path, "open", errno);
+    cannot_write(shown_, "open", errno);
   }
 }
 
 OutputFile OutputFile::create(const std::filesystem::path& path) {
-  return {path, O_CREAT | O_EXCL};
+  return create(path, path);
+}
+
+OutputFile OutputFile::create(const std::filesystem::path& path, std::filesystem::path shown) {
+  return {path, std::move(shown), O_CREAT | O_EXCL};
 }
 
 OutputFile OutputFile::open(const std::filesystem::path& path) {
-  return {path, 0};
+  return {path, path, 0};
 }
 
 void OutputFile::set_size(std::uint64_t bytes) {
   if (uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)); }) !=
       0) {
-    cannot_write(path_, "ftruncate", errno);
+    cannot_write(shown_, "ftruncate", errno);
   }
   const auto reserved = uninterrupted([&] {
     return bytes == 0 ? 0 : ::fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(bytes));
   });
   if (reserved != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
-    cannot_write(path_, "fallocate", errno);
+    cannot_write(shown_, "fallocate", errno);
   }
 }
 
@@ -105,7 +110,7 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
       return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
     });
     if (written <= 0) {
-      cannot_write(path_, "pwrite", written == 0 ? EIO : errno);
+      cannot_write(shown_, "pwrite", written == 0 ? EIO : errno);
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
@@ -114,14 +119,14 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
 
 void OutputFile::sync() {
   if (uninterrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) {
-    cannot_write(path_, "fdatasync", errno);
+    cannot_write(shown_, "fdatasync", errno);
   }
 }
 
 void OutputFile::close() {
   // Linux has closed the descriptor even when close says EINTR.
   if (::close(descriptor_.release()) != 0 && errno != EINTR) {
-    cannot_write(path_, "close", errno);
+    cannot_write(shown_, "close", errno);
   }
 }
 

@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The file system as checkpoints use it: every call's return code is looked at, short transfers
-/// and EINTR are gone on with, and a failure names call, path and reason. All that checkpoints
-/// write goes through here, except HDF5's own metadata, which is read back and checked.
+/// The file system as this room uses it: every call's return code is looked at, short transfers
+/// and EINTR are gone on with, and a failure names call, path and reason. What cannot be written is
+/// a UserError: the disk, its quotas and permissions are the user's or the cluster's. Checkpoints
+/// and AtomicFile write through here alone.
 #pragma once
 
 #include <fourfold/base/error.hpp>
@@ -25,7 +26,7 @@ namespace fourfold::io {
 /// finding that ranks vote on.
 using Defect = std::optional<std::string>;
 
-/// @throws SystemError (cannot_write): "PATH: cannot be written (CALL: REASON; 3.1 GiB free) ..."
+/// @throws UserError (cannot_write): "PATH: cannot be written (CALL: REASON; 3.1 GiB free) ..."
 [[noreturn]] void cannot_write(const std::filesystem::path& path, std::string_view call,
                                int error_number);
 
@@ -33,8 +34,10 @@ using Defect = std::optional<std::string>;
 /// that is destroyed open is closed without a word.
 class OutputFile {
  public:
-  /// A new file. @throws SystemError (cannot_write), also when there is one already
+  /// A new file. @throws UserError (cannot_write), also when there is one already
   static OutputFile create(const std::filesystem::path& path);
+  /// A new file that errors call `shown`: the name it will have at the end.
+  static OutputFile create(const std::filesystem::path& path, std::filesystem::path shown);
   /// A file that another rank has created.
   static OutputFile open(const std::filesystem::path& path);
 
@@ -47,9 +50,9 @@ class OutputFile {
   void close();
 
  private:
-  OutputFile(const std::filesystem::path& path, int flags);
+  OutputFile(const std::filesystem::path& path, std::filesystem::path shown, int flags);
 
-  std::filesystem::path path_;
+  std::filesystem::path shown_;
   FileDescriptor descriptor_;
 };
 
@@ -74,7 +77,7 @@ class InputFile {
 /// The whole of a regular file of at most `limit` bytes, into `contents`.
 Defect read_file(const std::filesystem::path& path, std::uint64_t limit, std::string& contents);
 
-/// Creates one folder. @throws SystemError (cannot_write), also when it exists
+/// Creates one folder. @throws UserError (cannot_write), also when it exists
 void make_directory(const std::filesystem::path& path);
 /// Creates a folder and its parents where missing, and brings their entries to stable storage.
 void make_directories(const std::filesystem::path& path);

@@ -42,7 +42,7 @@ struct WrittenPayload {
 
 /// Writes one payload file and brings it to stable storage. Checksums and digests are computed from
 /// memory while writing, never by reading back. Local.
-/// @throws SystemError (cannot_write)
+/// @throws UserError (cannot_write)
 WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_t step,
                                   std::span<const PayloadExtent> extents);
 

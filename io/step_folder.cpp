@@ -70,11 +70,10 @@ TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_
   make_directories(directory);
   const auto free = free_bytes(directory);
   if (free && *free < bytes) {
-    throw SystemError(
+    throw UserError(
         ExitCode::cannot_write,
         fmt::format("{}: the checkpoint of step {} does not fit ({} needed, {} free there); free "
-                    "some space or choose a folder on another file system; checkpoints that exist "
-                    "are untouched",
+                    "some space or choose a folder on another file system",
                     directory.string(), step, bytes_text(bytes), bytes_text(*free)));
   }
   path_ = directory / fmt::format("{}{:09}-{}", temporary_prefix, step, random_word());

@@ -26,7 +26,7 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
 class TemporaryStep {
  public:
   /// Creates it, and the directory above it where missing.
-  /// @throws SystemError (cannot_write), also when less than `bytes` are free
+  /// @throws UserError (cannot_write), also when less than `bytes` are free
   TemporaryStep(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes);
   ~TemporaryStep();
   TemporaryStep(const TemporaryStep&) = delete;
@@ -35,7 +35,7 @@ class TemporaryStep {
   const std::filesystem::path& path() const noexcept { return path_; }
 
   /// Writes index and manifest, syncs the folder, gives it its name and syncs the
-  /// directory. From the rename on, the step exists. @throws SystemError (cannot_write)
+  /// directory. From the rename on, the step exists. @throws UserError (cannot_write)
   void commit(std::string_view manifest_text, std::string_view index_bytes);
 
  private:
@@ -59,7 +59,7 @@ std::vector<std::string> remove_old_steps(const std::filesystem::path& directory
 std::vector<std::string> remove_leftovers(const std::filesystem::path& directory);
 
 /// Renames a damaged step to "damaged-step-NNNNNNNNN-<random>", to make room for a good one.
-/// @throws SystemError (cannot_write) @return the new path
+/// @throws UserError (cannot_write) @return the new path
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step);
 
 }  // namespace fourfold::io

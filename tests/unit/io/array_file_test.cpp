@@ -98,7 +98,7 @@ TEST_CASE("a folder that cannot be written to is an error of every rank") {
     try {
       const io::ArrayFile file("/proc/no/such/out.h5", arrays(), {}, world);
       findings.check(false, "must throw");
-    } catch (const SystemError& error) {
+    } catch (const UserError& error) {
       findings.check(error.code() == ExitCode::cannot_write, "exit code");
       findings.check(contains(error.what(), "/proc/no/such/out.h5"), error.what());
     }

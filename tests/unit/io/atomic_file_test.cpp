@@ -4,7 +4,9 @@
 #include <fourfold/io/atomic_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <file_size_limit.hpp>
 #include <scratch_folder.hpp>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -69,4 +71,41 @@ TEST_CASE("a place that cannot be written is named, with the right exit code", "
   AtomicFile file(scratch.path() / "taken");
   file.write("text");
   CHECK_THROWS_AS(file.publish(), fourfold::UserError);
+}
+
+TEST_CASE("a disk that fills up is named by the file's own name, and nothing is left",
+          "[atomic_file]") {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.write("file", "old");
+  {
+    const fourfold::harness::FileSizeLimit limited(2'000'000);
+    try {
+      AtomicFile file(path);
+      file.write(std::string(3'000'001, 'x'));
+      file.publish();
+      FAIL("no error");
+    } catch (const fourfold::UserError& error) {
+      CHECK(error.code() == fourfold::ExitCode::cannot_write);
+      const std::string text = error.what();
+      CHECK(text.starts_with(path.string() + ": cannot be written"));
+      CHECK(text.find("File too large") != std::string::npos);
+      CHECK(text.find("checkpoint") == std::string::npos);
+    }
+  }
+  CHECK(read_bytes(path) == "old");
+  CHECK(entries(scratch.path()) == 1);
+}
+
+TEST_CASE("what a dead process of the same number left is replaced, a link not followed",
+          "[atomic_file]") {
+  const ScratchFolder scratch;
+  const fs::path path = scratch / "file";
+  const fs::path other = scratch.write("other", "mine");
+  fs::create_symlink(other, path.string() + ".tmp-" + std::to_string(::getpid()));
+  AtomicFile file(path);
+  file.write("text");
+  file.publish();
+  CHECK(read_bytes(path) == "text");
+  CHECK_FALSE(fs::is_symlink(path));
+  CHECK(read_bytes(other) == "mine");
 }

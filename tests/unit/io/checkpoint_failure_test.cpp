@@ -3,18 +3,44 @@
 /// @file
 /// Saves that cannot succeed: all ranks throw alike, nothing is left, older steps stay. As root no
 /// permission stops a write, so limits on file sizes and files in the place of folders do.
+#include "damaging_communicator.hpp"
 #include "file_size_limit.hpp"
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fmt/format.h>
 
 using namespace fourfold;
 using namespace fourfold::io_test;
 using Catch::Matchers::ContainsSubstring;
 using harness::ScratchFolder;
 namespace fs = std::filesystem;
+
+namespace {
+
+/// The errors of `ranks` ranks that are threads, in no order; "" of a rank without.
+std::vector<std::string> errors_of(int ranks,
+                                   const std::function<void(comm::Communicator&)>& body) {
+  std::vector<std::string> errors;
+  std::mutex mutex;
+  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    std::string text;
+    try {
+      body(world);
+    } catch (const Error& error) {
+      const bool is_users = dynamic_cast<const UserError*>(&error) != nullptr;
+      text = fmt::format("{} {} {}", is_users ? "user" : "system", static_cast<int>(error.code()),
+                         error.what());
+    }
+    const std::scoped_lock lock(mutex);
+    errors.push_back(text);
+  });
+  return errors;
+}
+
+}  // namespace
 
 TEST_CASE("a folder that cannot be made is exit code 73 on all ranks, with path and reason") {
   const ScratchFolder scratch;
@@ -86,4 +112,67 @@ TEST_CASE("a piece that one rank did not pass fails the save on all") {
   CHECK(outcome.codes == std::vector{70, 70, 70});
   CHECK_THAT(outcome.message, ContainsSubstring("rank 1: checkpoint: no piece"));
   CHECK_THAT(outcome.message, ContainsSubstring("layers.0.norm.weight/master"));
+}
+
+TEST_CASE("a rank that cannot make of a checkpoint what rank 0 made fails all") {
+  const ScratchFolder scratch;
+  const fs::path directory = scratch / "c";
+  REQUIRE(try_save(directory, 2, 10).codes == std::vector{0, 0});
+  using Open = std::function<void(comm::Communicator&)>;
+  const Open opens[] = {
+      [&](comm::Communicator& world) { io::open_checkpoint(directory / "step-000000010", world); },
+      [&](comm::Communicator& world) { io::CheckpointStore(directory).find_newest_valid(world); },
+      // Saving the step again reads what is there first.
+      [&](comm::Communicator& world) { save_as(directory, all_cuts()[0], 3, 10, world); }};
+  for (const Open& open : opens) {
+    const auto errors = errors_of(3, [&](comm::Communicator& world) {
+      DamagingCommunicator damaging(world);
+      open(world.rank() == 1 ? damaging : world);
+    });
+    for (const std::string& error : errors) {
+      CHECK(error.starts_with("system 85 "));
+      CHECK_THAT(error, ContainsSubstring("rank 1: ") && ContainsSubstring("this rank cannot"));
+    }
+  }
+}
+
+TEST_CASE("whether a save could begin is tried without leaving a trace") {
+  const ScratchFolder scratch;
+  const fs::path directory = scratch / "deep" / "c";
+  const auto check = [](const fs::path& place) {
+    return errors_of(
+        3, [&](comm::Communicator& world) { io::CheckpointStore(place).check_writable(world); });
+  };
+  for (int time = 0; time < 2; ++time) {
+    CHECK(check(directory) == std::vector<std::string>(3));
+    CHECK(names(directory).empty());
+  }
+  {
+    const harness::FileSizeLimit limited(1000);
+    for (const std::string& error : check(directory)) {
+      CHECK(error.starts_with("user 73 "));
+      CHECK_THAT(error, ContainsSubstring(directory.string()) &&
+                            ContainsSubstring("File too large") && ContainsSubstring("ulimit -f"));
+    }
+  }
+  CHECK(names(directory).empty());
+  scratch.write("file", "");
+  for (const std::string& error : check(scratch / "file" / "c")) {
+    CHECK(error.starts_with("user 73 "));
+    CHECK_THAT(error, ContainsSubstring((scratch / "file").string()));
+  }
+}
+
+TEST_CASE("a full disk is told as a user's error, with rank and path and no place in the sources") {
+  const ScratchFolder scratch;
+  std::vector<std::string> errors;
+  {
+    const harness::FileSizeLimit limited(3000);
+    errors = errors_of(
+        3, [&](comm::Communicator& world) { save_as(scratch / "c", all_cuts()[0], 3, 10, world); });
+  }
+  for (const std::string& error : errors) {
+    CHECK(error.starts_with("user 73 rank "));
+    CHECK(error.find(".cpp") == std::string::npos);
+  }
 }

@@ -35,7 +35,7 @@ class ArrayFile {
 
   /// Lays out the file and reserves its space, so that a full disk shows at once. Collective; the
   /// arguments agree on all ranks; the file system is one that all ranks see.
-  /// @throws SystemError (cannot_write), the same on all ranks
+  /// @throws UserError (cannot_write), the same on all ranks
   ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> arrays,
             const std::vector<Attribute>& attributes, comm::Communicator& communicator);
   /// Without publish() rank 0 takes NAME.partial away. Local.
@@ -45,11 +45,11 @@ class ArrayFile {
 
   /// Writes rows [first, first + rows.dim(0)) of array `path`. Rows nobody writes are zeros. Local.
   /// @param rows  dense, in host memory, dtype and dims behind the first one as described
-  /// @throws SystemError (cannot_write)
+  /// @throws UserError (cannot_write)
   void write_rows(std::string_view path, std::int64_t first, ConstTensorView rows);
 
   /// Brings what all ranks wrote to stable storage and gives the file its name. Collective.
-  /// @throws SystemError (cannot_write), the same on all ranks
+  /// @throws UserError (cannot_write), the same on all ranks
   void publish();
 
  private:

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/io/file_descriptor.hpp>
-
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 namespace fourfold::io {
+
+class OutputFile;
 
 /// A file that appears under its name whole or not at all: bytes go to a temporary sibling,
 /// `sync` brings them to the disk, `publish` renames. Without `publish` the temporary file is
@@ -39,7 +41,8 @@ class AtomicFile {
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;
-  FileDescriptor file_;
+  std::unique_ptr<OutputFile> file_;  ///< null once it is synced
+  std::uint64_t written_bytes_ = 0;
   std::vector<std::byte> buffer_;
 };
 

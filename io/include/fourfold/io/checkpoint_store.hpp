@@ -133,7 +133,7 @@ class CheckpointStore {
   /// Writes and commits one step. Collective. Replicas are compared first and written once, split
   /// among their holders. When this returns, on all ranks, the step is on stable storage.
   /// @throws on all ranks alike, with earlier steps untouched and nothing left behind:
-  ///   SystemError (cannot_write) with path, reason, free space and what to do, when anything
+  ///   UserError (cannot_write) with path, reason, free space and what to do, when anything
   ///   cannot be written or the step exists already with other contents;
   ///   SystemError (data_corrupt) naming tensor and ranks when replicas differ;
   ///   SystemError (internal) when ranks disagree about the plan.
@@ -142,7 +142,7 @@ class CheckpointStore {
   SaveReport save(const SaveRequest& request, comm::Communicator& communicator);
 
   /// Tries whether a save could begin: makes the directory and writes, syncs and removes a small
-  /// file in it. Collective; rank 0 tries. @throws SystemError (cannot_write) on all ranks
+  /// file in it. Collective; rank 0 tries. @throws UserError (cannot_write) on all ranks
   void check_writable(comm::Communicator& communicator) const;
 
   /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
