@@ -60,14 +60,18 @@ std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator&
   return found.defect ? std::nullopt : std::optional(Checkpoint(found.contents));
 }
 
-std::optional<Checkpoint> CheckpointStore::restore(std::span<const WantedBox> wanted,
-                                                   comm::Communicator& communicator) const {
+std::optional<Checkpoint> CheckpointStore::restore(
+    std::span<const WantedBox> wanted, comm::Communicator& communicator,
+    const std::function<void(const Checkpoint&)>& examine) const {
   const std::string any = comm::broadcast_text(communicator, list_steps().empty() ? "" : "some", 0);
   if (any.empty()) {
     return std::nullopt;
   }
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
   while (auto checkpoint = find_newest_valid(communicator, before)) {
+    if (examine) {
+      examine(*checkpoint);
+    }
     const LoadReport report = load(*checkpoint, wanted, communicator);
     if (report.intact()) {
       return checkpoint;

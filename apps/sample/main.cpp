@@ -76,6 +76,14 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
   fourfold::train::SavedModel model(checkpoint, 1, mpi.world());
   const auto tokenizer = fourfold::data::open_tokenizer(
       arguments.tokenizer.empty() ? model.config().data.tokenizer : arguments.tokenizer);
+  if (tokenizer->vocab_size() > model.config().model.vocab) {
+    throw fourfold::UserError(
+        ExitCode::config,
+        fmt::format(
+            "the tokenizer {} has {} tokens, but the model was trained with model.vocab = {} "
+            "(its data were made with another one) name that one with --tokenizer",
+            tokenizer->description(), tokenizer->vocab_size(), model.config().model.vocab));
+  }
   const auto prompt = prompt_tokens(*tokenizer, arguments.prompt);
   arguments.sampling.stop_token = tokenizer->end_of_text();
   if (mpi.world().rank() != 0) {

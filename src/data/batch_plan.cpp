@@ -1,50 +1,21 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/error.hpp>
 #include <fourfold/data/batch_plan.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
 namespace fourfold::data {
 
-void BatchPlan::validate() const {
-  if (global_batch < 1 || micro_batch < 1 || dp < 1) {
-    throw UserError(
-        ExitCode::config,
-        fmt::format("train.global_batch = {}, train.micro_batch = {}, mesh.dp = {}: each "
-                    "must be at least 1",
-                    global_batch, micro_batch, dp));
-  }
-  if (global_batch / dp < micro_batch && global_batch % dp == 0) {
-    throw UserError(
-        ExitCode::config,
-        fmt::format(
-            "train.micro_batch = {} is larger than the {} samples that train.global_batch = {} "
-            "gives each of mesh.dp = {} ranks; set train.micro_batch = {}",
-            micro_batch, global_batch / dp, global_batch, dp, global_batch / dp));
-  }
-  if (global_batch % dp != 0 || global_batch / dp % micro_batch != 0) {
-    const std::int64_t unit = dp * micro_batch;
-    const std::int64_t below = global_batch / unit * unit;
-    throw UserError(
-        ExitCode::config,
-        fmt::format(
-            "train.global_batch = {} is not a multiple of mesh.dp x train.micro_batch = {} x {} "
-            "(every rank takes the same number of whole micro-batches); set train.global_batch to "
-            "{}{}",
-            global_batch, dp, micro_batch, below > 0 ? fmt::format("{} or ", below) : "",
-            below + unit));
-  }
+bool BatchPlan::valid() const noexcept {
+  return global_batch >= 1 && micro_batch >= 1 && dp >= 1 && global_batch % (dp * micro_batch) == 0;
 }
 
-SampleRange BatchPlan::micro_batch_samples(std::int64_t step, std::int64_t dp_rank,
+SampleRange BatchPlan::micro_batch_samples(std::int64_t first_sample, std::int64_t dp_rank,
                                            std::int64_t accumulation_step) const {
-  FOURFOLD_EXPECT(step >= 0 && dp_rank >= 0 && dp_rank < dp);
+  FOURFOLD_EXPECT(first_sample >= 0 && dp_rank >= 0 && dp_rank < dp);
   FOURFOLD_EXPECT(accumulation_step >= 0 && accumulation_step < accumulation_steps());
-  return {step * global_batch + dp_rank * samples_per_rank() + accumulation_step * micro_batch,
+  return {first_sample + dp_rank * samples_per_rank() + accumulation_step * micro_batch,
           micro_batch};
 }
 

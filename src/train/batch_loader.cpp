@@ -2,11 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/train/batch_loader.hpp>
 
 #include <algorithm>
 
 namespace fourfold::train {
+
+// Neither room may include the other.
+static_assert(data::ignored_target == kernels::ignored_target);
 
 MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t tokens,
                                    device::Arena& arena)
@@ -59,7 +63,7 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::Sam
 BatchLoader::BatchLoader(const data::TokenDataset& dataset, const data::BatchPlan& plan,
                          int dp_rank, device::Arena& arena)
     : dataset_(&dataset), plan_(plan), dp_rank_(dp_rank) {
-  plan.validate();
+  FOURFOLD_EXPECT(plan.valid());
   for (std::int64_t i = 0; i < plan.accumulation_steps(); ++i) {
     buffers_.emplace_back(plan.micro_batch, dataset.context(), arena);
   }
@@ -69,10 +73,8 @@ BatchLoader::BatchLoader(const data::TokenDataset& dataset, const data::BatchPla
 StepBatches BatchLoader::load(std::int64_t step, std::int64_t first_sample,
                               device::StreamRef stream) {
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
-    // The plan numbers the samples of step 0 from 0; a step may begin anywhere.
-    data::SampleRange samples =
-        plan_.micro_batch_samples(0, dp_rank_, static_cast<std::int64_t>(i));
-    samples.begin += first_sample;
+    const data::SampleRange samples =
+        plan_.micro_batch_samples(first_sample, dp_rank_, static_cast<std::int64_t>(i));
     buffers_[i].fill(*dataset_, samples, step, stream);
     batches_[i] = buffers_[i].batch();
     for (std::int64_t sample = samples.begin; sample < samples.end(); ++sample) {

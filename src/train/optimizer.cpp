@@ -49,8 +49,8 @@ void Optimizer::update_range(const model::DecayRange& range, std::int64_t update
     return;
   }
   const kernels::AdamStep step{.lr = static_cast<float>(lr),
-                               .beta1 = static_cast<float>(config_.beta1),
-                               .beta2 = static_cast<float>(config_.beta2),
+                               .beta1 = config_.beta1,
+                               .beta2 = config_.beta2,
                                .epsilon = static_cast<float>(config_.epsilon),
                                .weight_decay = weight_decay,
                                .decoupled = config_.name == OptimizerKind::adamw,

@@ -69,9 +69,4 @@ void resolve(RunConfig& config, Origins& origins) {
   }
 }
 
-std::int64_t micro_batches_per_step(const RunConfig& config, std::int64_t dp) {
-  FOURFOLD_EXPECT(dp > 0 && config.train.global_batch % (config.train.micro_batch * dp) == 0);
-  return config.train.global_batch / (config.train.micro_batch * dp);
-}
-
 }  // namespace fourfold::train

@@ -300,7 +300,8 @@ std::vector<RunKey> checkpoint_keys() {
        .unit = "checkpoints",
        .meaning =
            "Older checkpoints are deleted once so many newer ones are complete; 0: keep all.",
-       .minimum = 0},
+       .minimum = 0,
+       .maximum = 1000000},
       {.table = "checkpoint",
        .name = "resume",
        .field = member(&CheckpointConfig::resume),

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "resume.hpp"
+
 #include <fourfold/base/log.hpp>
 #include <fourfold/train/learning_rate.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -70,53 +72,23 @@ Trainer::Trainer(const EffectiveConfig& effective, comm::Mesh& mesh, const Train
 }
 
 void Trainer::resume_or_initialise(const TrainerOptions& options) {
-  const std::string& mode = config_.checkpoint.resume;
-  std::optional<io::Checkpoint> candidate;
-  if (mode == "never") {
-    const auto steps = store_.list_steps();
-    if (comm::all_reduce_scalar(mesh_->world(), static_cast<std::int64_t>(steps.size()),
-                                comm::ReduceOp::max) > 0) {
-      throw UserError(ExitCode::config,
-                      fmt::format("checkpoint.resume is \"never\" but {} holds checkpoints (their "
-                                  "steps are never overwritten) name another checkpoint.dir or "
-                                  "remove them",
-                                  store_.directory().string()));
-    }
-  } else if (mode == "auto") {
-    candidate = store_.find_newest_valid(mesh_->world());
-  } else {
-    candidate = io::open_checkpoint(mode, mesh_->world());
-  }
-  if (candidate) {
-    resume(*candidate, options);
-  } else {
+  const auto checkpoint = resume({.config = config_,
+                                  .dataset = dataset_,
+                                  .store = store_,
+                                  .wanted = state_.wanted(),
+                                  .allowed_changes = options.allowed_changes},
+                                 mesh_->world());
+  if (!checkpoint) {
     model::initialise(runner_.parameters(), static_cast<std::uint64_t>(config_.train.seed),
                       stream_);
-  }
-}
-
-void Trainer::resume(const io::Checkpoint& candidate, const TrainerOptions& options) {
-  const auto changes = config_difference(candidate.scalars().text(config_text_name), config_);
-  for (const ConfigChange& change : changes) {
-    log::info(fmt::format("changed since the checkpoint: {}", change.str()));
-  }
-  refuse_changes(changes, options.allowed_changes);
-
-  std::optional<io::Checkpoint> taken = candidate;
-  if (config_.checkpoint.resume == "auto") {
-    taken = store_.restore(state_.wanted(), mesh_->world());
-  } else if (const auto report = io::load(candidate, state_.wanted(), mesh_->world());
-             !report.intact()) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{} is damaged ({}) resume from another step",
-                                candidate.path().string(), report.damage.front()));
+    return;
   }
   runner_.parameters().update_weights_from_masters(stream_);
-  progress_ = progress_of(*taken);
-  last_checkpoint_ = taken->path();
+  progress_ = progress_of(*checkpoint);
+  last_checkpoint_ = checkpoint->path();
   last_saved_step_ = progress_.step;
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
-                        taken->path().string(), progress_.step, taken->mesh().str(),
+                        checkpoint->path().string(), progress_.step, checkpoint->mesh().str(),
                         mesh_->shape().str()));
 }
 
@@ -245,7 +217,7 @@ void Trainer::save() {
   const io::SaveReport report =
       store_.save({.step = progress_.step,
                    .mesh = mesh_->shape(),
-                   .scalars = to_scalars(progress_, config_.train.seed, to_toml(config_)),
+                   .scalars = to_scalars(progress_, to_toml(config_), token_counts(dataset_)),
                    .tensors = state_.layouts(),
                    .pieces = state_.pieces()},
                   mesh_->world());

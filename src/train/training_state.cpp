@@ -34,13 +34,13 @@ void TrainingState::add(const model::Parameter& parameter, io::TensorState state
   wanted_.push_back({id, parameter.spec.shape, parameter.box, view});
 }
 
-io::CheckpointScalars to_scalars(const Progress& progress, std::int64_t seed,
-                                 std::string config_toml) {
+io::CheckpointScalars to_scalars(const Progress& progress, std::string config_toml,
+                                 std::string token_counts) {
   io::CheckpointScalars scalars;
   scalars.integers = {{"consumed_samples", progress.consumed_samples},
-                      {"consumed_tokens", progress.consumed_tokens},
-                      {"seed", seed}};
-  scalars.texts = {{config_text_name, std::move(config_toml)}};
+                      {"consumed_tokens", progress.consumed_tokens}};
+  scalars.texts = {{config_text_name, std::move(config_toml)},
+                   {token_counts_name, std::move(token_counts)}};
   return scalars;
 }
 

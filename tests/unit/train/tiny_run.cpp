@@ -53,6 +53,10 @@ std::filesystem::path TinyRun::checkpoints(const std::string& name) const {
   return folder_.path() / name / "checkpoints";
 }
 
+void TinyRun::grow_training_tokens() const {
+  write_tokens(folder_.path() / "train", 3500);
+}
+
 void TinyRun::request_stop(const std::string& name) const {
   std::filesystem::create_directories(folder_.path() / name);
   std::ofstream(folder_.path() / name / "STOP") << "please\n";

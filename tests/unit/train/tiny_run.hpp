@@ -35,6 +35,8 @@ class TinyRun {
   std::string training_tokens() const { return (folder_ / "train").string(); }
   std::string held_back_tokens() const { return (folder_ / "held_back").string(); }
   std::filesystem::path checkpoints(const std::string& name) const;
+  /// More tokens in the training file than the runs so far have seen.
+  void grow_training_tokens() const;
   void request_stop(const std::string& name) const;
   void withdraw_stop(const std::string& name) const;
 

@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -34,7 +35,7 @@
 
 namespace fourfold::io {
 
-/// The few numbers and texts that are state besides the tensors: "seed", "consumed_samples",
+/// The few numbers and texts that are state besides the tensors: "consumed_samples",
 /// "loss_scale", "config.toml", ... Names obey the rule of TensorId. Texts may hold anything.
 struct CheckpointScalars {
   std::map<std::string, std::int64_t, std::less<>> integers;
@@ -157,11 +158,14 @@ class CheckpointStore {
 
   /// find_newest_valid and load, falling back to the next older step, on all ranks together and
   /// with a warning that names what is damaged, until one loads whole.
+  /// @param examine  called on each rank with every checkpoint that is about to be loaded; it may
+  ///   refuse one by throwing, on all ranks alike
   /// @return nothing when there is no step at all (then `wanted` is untouched)
   /// @throws UserError: config, listing the differences by tensor, when the checkpoint is of
   ///   another model; data_corrupt when steps exist and none is intact
-  std::optional<Checkpoint> restore(std::span<const WantedBox> wanted,
-                                    comm::Communicator& communicator) const;
+  std::optional<Checkpoint> restore(
+      std::span<const WantedBox> wanted, comm::Communicator& communicator,
+      const std::function<void(const Checkpoint&)>& examine = {}) const;
 
   /// Removes what dead jobs left: temporary folders of unfinished saves and folders half deleted.
   /// Collective; call once at the start of a job that will save here, and only one job at a time.

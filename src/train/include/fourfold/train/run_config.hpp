@@ -159,10 +159,6 @@ void validate(const RunConfig& config, const Origins& origins = {});
 /// @throws UserError (exit code config) with the nearest values that work
 void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& origins = {});
 
-/// Sequences per rank and update divided by the micro-batch: forward/backward passes per update.
-/// @pre validate_batch(config, dp) passes
-std::int64_t micro_batches_per_step(const RunConfig& config, std::int64_t dp);
-
 /// The effective configuration as TOML that parses back to the same; with the origin of every value
 /// as a comment.
 std::string print_run_config(const EffectiveConfig& effective);

@@ -65,7 +65,6 @@ class Trainer {
 
  private:
   void resume_or_initialise(const TrainerOptions& options);
-  void resume(const io::Checkpoint& candidate, const TrainerOptions& options);
   void announce(const TrainerOptions& options) const;
   StepOutcome one_step();
   void record(const StepOutcome& outcome);

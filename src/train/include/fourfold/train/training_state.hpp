@@ -44,13 +44,16 @@ class TrainingState {
   std::vector<io::WantedBox> wanted_;
 };
 
-/// To and from the scalars of a checkpoint; `config_toml` is the run file as it was used.
-io::CheckpointScalars to_scalars(const Progress& progress, std::int64_t seed,
-                                 std::string config_toml);
+/// To and from the scalars of a checkpoint. `config_toml` is the run file as it was used;
+/// `token_counts` the tokens of each training file in order ("1000,250"), because the order of
+/// samples depends on them.
+io::CheckpointScalars to_scalars(const Progress& progress, std::string config_toml,
+                                 std::string token_counts);
 /// @throws UserError (data_corrupt) naming what is missing or impossible
 Progress progress_of(const io::Checkpoint& checkpoint);
 
-/// The name under which a checkpoint keeps the run file.
+/// The names under which a checkpoint keeps them.
 inline constexpr const char* config_text_name = "config.toml";
+inline constexpr const char* token_counts_name = "train_tokens";
 
 }  // namespace fourfold::train

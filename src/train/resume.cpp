@@ -1,0 +1,132 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "resume.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/train/training_state.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace fourfold::train {
+namespace {
+
+constexpr const char* data_key = "data.train";
+
+/// The newest step in the store's directory; -1 when there is none. Rank 0 looks.
+std::int64_t newest_step(const io::CheckpointStore& store, comm::Communicator& world) {
+  std::int64_t newest = -1;
+  if (world.rank() == 0) {
+    const auto steps = store.list_steps();
+    newest = steps.empty() ? -1 : steps.back();
+  }
+  return comm::all_reduce_scalar(world, newest, comm::ReduceOp::max);
+}
+
+/// Files that grew, shrank, came or went: the permutation of samples is another one then.
+void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
+  const auto& texts = checkpoint.scalars().texts;
+  const auto before = texts.find(token_counts_name);
+  const std::string now = token_counts(request.dataset);
+  if (before == texts.end() || before->second == now) {
+    return;
+  }
+  const std::string change =
+      fmt::format("tokens of the training files {} -> {}", before->second, now);
+  if (std::ranges::count(request.allowed_changes, data_key) > 0) {
+    log::info("changed since the checkpoint: " + change);
+    return;
+  }
+  throw UserError(
+      ExitCode::config,
+      fmt::format("the training data are not those of {} ({}: samples would be repeated or left "
+                  "out) put the files back, or accept another order with --allow-change={}",
+                  checkpoint.path().string(), change, data_key));
+}
+
+void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
+  const auto changes =
+      config_difference(checkpoint.scalars().text(config_text_name), request.config);
+  for (const ConfigChange& change : changes) {
+    log::info(fmt::format("changed since the checkpoint: {}", change.str()));
+  }
+  refuse_changes(changes, request.allowed_changes);
+  refuse_other_data(request, checkpoint);
+}
+
+std::optional<io::Checkpoint> resume_newest(const ResumeRequest& request,
+                                            comm::Communicator& world) {
+  return request.store.restore(request.wanted, world, [&](const io::Checkpoint& checkpoint) {
+    examine(request, checkpoint);
+  });
+}
+
+/// Whether the newest checkpoint in checkpoint.dir comes from a run that began at `origin`.
+bool went_on_from(const std::string& origin, const ResumeRequest& request,
+                  comm::Communicator& world) {
+  const auto newest = request.store.find_newest_valid(world);
+  return newest &&
+         parse_saved_config(newest->scalars().text(config_text_name), newest->path().string())
+                 .checkpoint.resume == origin;
+}
+
+std::optional<io::Checkpoint> resume_path(const ResumeRequest& request, comm::Communicator& world) {
+  const std::string& path = request.config.checkpoint.resume;
+  const io::Checkpoint checkpoint = io::open_checkpoint(path, world);
+  if (const std::int64_t newest = newest_step(request.store, world); newest > checkpoint.step()) {
+    if (went_on_from(path, request, world)) {
+      log::info(fmt::format("{} holds step {} of a run that began at {}: going on from there",
+                            request.store.directory().string(), newest, path));
+      return resume_newest(request, world);
+    }
+    throw UserError(
+        ExitCode::config,
+        fmt::format(
+            "checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
+            "never overwritten, so this run could not save) name another checkpoint.dir, or "
+            "remove the later steps",
+            path, checkpoint.step(), request.store.directory().string(), newest));
+  }
+  examine(request, checkpoint);
+  const io::LoadReport report = io::load(checkpoint, request.wanted, world);
+  if (!report.intact()) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{} is damaged ({}) resume from another step",
+                                checkpoint.path().string(), report.damage.front()));
+  }
+  return checkpoint;
+}
+
+}  // namespace
+
+std::string token_counts(const data::TokenDataset& dataset) {
+  std::vector<std::int64_t> counts;
+  for (const io::TokenFile& file : dataset.files()) {
+    counts.push_back(file.tokens());
+  }
+  return fmt::format("{}", fmt::join(counts, ","));
+}
+
+std::optional<io::Checkpoint> resume(const ResumeRequest& request, comm::Communicator& world) {
+  const std::string& mode = request.config.checkpoint.resume;
+  if (mode == "auto") {
+    return resume_newest(request, world);
+  }
+  if (mode != "never") {
+    return resume_path(request, world);
+  }
+  if (newest_step(request.store, world) >= 0) {
+    throw UserError(ExitCode::config,
+                    fmt::format("checkpoint.resume is \"never\" but {} holds checkpoints (their "
+                                "steps are never overwritten) name another checkpoint.dir or "
+                                "remove them",
+                                request.store.directory().string()));
+  }
+  return std::nullopt;
+}
+
+}  // namespace fourfold::train

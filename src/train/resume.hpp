@@ -1,0 +1,37 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/data/dataset.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/train/run_config.hpp>
+
+#include <optional>
+#include <span>
+#include <string>
+
+namespace fourfold::train {
+
+struct ResumeRequest {
+  const RunConfig& config;
+  const data::TokenDataset& dataset;  ///< of training
+  const io::CheckpointStore& store;   ///< of checkpoint.dir
+  std::span<const io::WantedBox> wanted;
+  std::span<const std::string> allowed_changes;  ///< keys that may differ from the checkpoint's
+};
+
+/// Chooses the checkpoint that checkpoint.resume means, checks that going on from it is the same
+/// run, and loads it; the newest one may be damaged, then each older one is checked anew. With a
+/// path: a chain of jobs that has gone on from it goes on from its own newest checkpoint.
+/// Collective.
+/// @return nothing when the run starts anew
+/// @throws UserError: config when the run file or the training data differ in what they mean, when
+///   "never" meets checkpoints, or when later steps are in the way; data_corrupt when nothing
+///   intact is left
+std::optional<io::Checkpoint> resume(const ResumeRequest& request, comm::Communicator& world);
+
+/// Tokens of each training file in order, "1000,250".
+std::string token_counts(const data::TokenDataset& dataset);
+
+}  // namespace fourfold::train

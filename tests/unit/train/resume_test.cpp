@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tiny_run.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <fstream>
+
+using Catch::Matchers::ContainsSubstring;
+using fourfold::test::RunTrace;
+using fourfold::test::TinyRun;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The message of the UserError that `work` throws; empty when it throws none.
+template <class Work>
+std::string refusal(const Work& work) {
+  try {
+    work();
+  } catch (const fourfold::UserError& error) {
+    CHECK(error.code() == fourfold::ExitCode::config);
+    return error.what();
+  }
+  return "";
+}
+
+fs::path step_folder(const TinyRun& tiny, const std::string& name, const char* step) {
+  return tiny.checkpoints(name) / step;
+}
+
+std::string resume_option(const fs::path& step) {
+  return "checkpoint.resume=\"" + step.string() + "\"";
+}
+
+/// Changes a byte in the payload that rank 0 wrote, so that only reading the tensors shows it.
+void damage_payload(const fs::path& step) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(step)) {
+    if (entry.path().filename().string().starts_with("shard-00000")) {
+      std::fstream file(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      const auto middle = static_cast<std::streamoff>(fs::file_size(entry.path()) / 2);
+      file.seekg(middle);
+      const int byte = file.get();
+      file.seekp(middle);
+      file.put(static_cast<char>(byte ^ 1));
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("training data that grew are refused, unless allowed by name", "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 2, "grown");
+  tiny.grow_training_tokens();
+  CHECK_THAT(refusal([&] { tiny.train(1, 4, "grown"); }),
+             ContainsSubstring("3001 -> 3500") && ContainsSubstring("--allow-change=data.train"));
+  CHECK(tiny.train(1, 4, "grown", {}, {"data.train"}).losses.size() == 2);
+}
+
+TEST_CASE("an older checkpoint that damage falls back to is checked like the newest", "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 4, "fallen");
+  tiny.train(1, 8, "fallen", {"optim.lr=0.002"}, {"optim.lr"});
+  damage_payload(step_folder(tiny, "fallen", "step-000000008"));
+  CHECK_THAT(refusal([&] { tiny.train(1, 12, "fallen", {"optim.lr=0.002"}); }),
+             ContainsSubstring("optim.lr"));
+  CHECK(tiny.train(1, 8, "fallen", {}, {"optim.lr"}).losses.size() == 4);
+}
+
+TEST_CASE("an explicit step is refused at the start where later ones are in the way", "[resume]") {
+  const TinyRun tiny("gpt2");
+  const RunTrace whole = tiny.train(1, 8, "back");
+  const fs::path fourth = step_folder(tiny, "back", "step-000000004");
+  CHECK_THAT(refusal([&] { tiny.train(1, 8, "back", {resume_option(fourth)}); }),
+             ContainsSubstring("already holds step 8") && ContainsSubstring("checkpoint.dir"));
+  const RunTrace again = tiny.train(1, 8, "elsewhere", {resume_option(fourth)});
+  CHECK(again.losses.size() == 4);
+  CHECK(again.weights == whole.weights);
+}
+
+TEST_CASE("a chain of jobs that began at an explicit step goes on from its own", "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 4, "origin");
+  const std::string option = resume_option(step_folder(tiny, "origin", "step-000000004"));
+  CHECK(tiny.train(1, 8, "chain", {option}).losses.size() == 4);
+  CHECK(tiny.train(1, 12, "chain", {option}).losses.size() == 4);
+}
