@@ -42,7 +42,7 @@ std::pair<std::string, ExitCode> explain() {
 /// Long enough for the end of all ranks to reach one that failed for the same reason as a lower
 /// rank; short enough for a rank that failed alone.
 std::chrono::milliseconds moment(int rank) {
-  return std::chrono::milliseconds(rank == 0 ? 0 : 400 + 200 * std::min(rank, 18));
+  return std::chrono::milliseconds(rank == 0 ? 0 : 1500 + 250 * std::min(rank, 18));
 }
 
 void report(std::string_view name, const std::string& message) {
