@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "fingerprint.hpp"
+#include "least_loaded.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -72,18 +73,6 @@ std::vector<Box> parts_of(const Box& box, std::int64_t element_bytes, int holder
     result[static_cast<std::size_t>(index)].extent[dim] = range.count;
   }
   return result;
-}
-
-int least_loaded(const RankSet& holders, std::span<const std::int64_t> bytes_of_rank) {
-  int best = holders[0];
-  for (int index = 1; index < holders.size(); ++index) {
-    const int rank = holders[index];
-    if (bytes_of_rank[static_cast<std::size_t>(rank)] <
-        bytes_of_rank[static_cast<std::size_t>(best)]) {
-      best = rank;
-    }
-  }
-  return best;
 }
 
 void add_box(Fingerprint& fingerprint, const Box& box) {
@@ -189,11 +178,11 @@ SavePlan plan_save(std::span<const TensorLayout> layouts, int ranks, const PlanO
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b]; });
+  LeastLoaded writers(plan.bytes_of_rank);
   for (const std::size_t index : order) {
     PlannedExtent& extent = plan.extents[index];
     extent.writer =
-        least_loaded(layouts[extent.tensor].boxes[extent.held_box].holders, plan.bytes_of_rank);
-    plan.bytes_of_rank[static_cast<std::size_t>(extent.writer)] += bytes[index];
+        writers.give(layouts[extent.tensor].boxes[extent.held_box].holders, bytes[index]);
   }
   return plan;
 }

@@ -9,6 +9,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 #include <vector>
 
 using namespace fourfold;
@@ -97,6 +99,69 @@ TEST_CASE("shards are written by their holders, replicas of shards by one of the
     CHECK(contains(layout.boxes[extent.held_box].box, extent.box));
   }
   CHECK(plan.bytes_of_rank == std::vector<std::int64_t>{32, 32, 32, 32});
+}
+
+TEST_CASE("thousands of holders share evenly, the lowest rank first among equals") {
+  constexpr int ranks = 16384;
+  constexpr int half = ranks / 2;
+  const std::vector<TensorLayout> layouts = {
+      TensorLayout::replicated({"small"}, DType::f32, {ranks, 4}, ranks),
+      TensorLayout::replicated({"large"}, DType::f32, {half, 16}, ranks)};
+  const SavePlan plan = plan_save(layouts, ranks, {.smallest_part_bytes = 16});
+  REQUIRE(plan.extents.size() == static_cast<std::size_t>(ranks + half));
+  // The rows of 64 bytes come first, to the lower half; then the upper half takes those of 16
+  // bytes, twice.
+  std::int64_t wrong = 0;
+  for (int row = 0; row < ranks; ++row) {
+    const PlannedExtent& extent = plan.extents[static_cast<std::size_t>(row)];
+    wrong += extent.box == Box{{row, 0}, {1, 4}} && extent.writer == half + row % half ? 0 : 1;
+  }
+  for (int row = 0; row < half; ++row) {
+    const PlannedExtent& extent = plan.extents[static_cast<std::size_t>(ranks + row)];
+    wrong += extent.box == Box{{row, 0}, {1, 16}} && extent.writer == row ? 0 : 1;
+  }
+  for (int rank = 0; rank < ranks; ++rank) {
+    wrong += plan.bytes_of_rank[static_cast<std::size_t>(rank)] == (rank < half ? 64 : 32) ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("writers are those that a scan of all holders finds, also where sets overlap") {
+  constexpr int ranks = 24;
+  const RankSet::Axis pairs{12, 2};
+  const RankSet::Axis thirds{8, 3};
+  const std::vector<RankSet> sets = {RankSet::all(ranks),        RankSet(0, {&pairs, 1}),
+                                     RankSet(1, {&pairs, 1}),    RankSet(2, {&thirds, 1}),
+                                     RankSet::single(ranks - 1), RankSet::single(2)};
+  std::vector<TensorLayout> layouts;
+  std::uint64_t random = 1;
+  for (int tensor = 0; tensor < 300; ++tensor) {
+    random = random * 6364136223846793005U + 1442695040888963407U;
+    const auto rows = static_cast<std::int64_t>(random >> 58) + 1;
+    const RankSet& holders = sets[(random >> 40) % sets.size()];
+    layouts.push_back({{"t" + std::to_string(tensor)},
+                       DType::f32,
+                       {rows, 3},
+                       {{Box::whole({rows, 3}), holders}}});
+  }
+  const SavePlan plan = plan_save(layouts, ranks, {.smallest_part_bytes = 48});
+  const auto bytes_of = [](const PlannedExtent& extent) { return extent.box.elements() * 4; };
+  std::vector<const PlannedExtent*> order;
+  for (const PlannedExtent& extent : plan.extents) {
+    order.push_back(&extent);
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&](const auto* a, const auto* b) { return bytes_of(*a) > bytes_of(*b); });
+  std::vector<std::int64_t> bytes(ranks, 0);
+  for (const PlannedExtent* extent : order) {
+    const std::vector<int> holders = ranks_of(layouts[extent->tensor].boxes[0].holders);
+    const int least = *std::min_element(holders.begin(), holders.end(), [&](int a, int b) {
+      return bytes[static_cast<std::size_t>(a)] < bytes[static_cast<std::size_t>(b)];
+    });
+    REQUIRE(extent->writer == least);
+    bytes[static_cast<std::size_t>(least)] += bytes_of(*extent);
+  }
+  CHECK(plan.bytes_of_rank == bytes);
 }
 
 TEST_CASE("small boxes are not cut, and a plan does not depend on anything but its input") {
