@@ -4,10 +4,10 @@
 #include "checkpoint_contents.hpp"
 #include "checkpoint_read.hpp"
 #include "file.hpp"
-#include "fingerprint.hpp"
 #include "index_file.hpp"
 #include "manifest.hpp"
 #include "payload_writer.hpp"
+#include "plan_agreement.hpp"
 #include "replicas.hpp"
 #include "save_job.hpp"
 #include "step_folder.hpp"
@@ -26,22 +26,6 @@
 
 namespace fourfold::io {
 namespace {
-
-void agree_on_plan(const SaveRequest& request, const PlanOptions& options,
-                   const std::filesystem::path& directory, comm::Communicator& communicator) {
-  Fingerprint fingerprint;
-  add_run_facts(fingerprint, request);
-  fingerprint.add(std::string_view(directory.string()));
-  fingerprint.add(
-      std::string_view(plan_fingerprint(request.tensors, communicator.size(), options)));
-  if (!same_on_all_ranks(communicator, fingerprint.words())) {
-    throw SystemError(ExitCode::internal,
-                      fmt::format("ranks disagree on what the checkpoint of step {} holds (step, "
-                                  "mesh, scalars, tensors or directory differ between them); "
-                                  "nothing was saved",
-                                  request.step));
-  }
-}
 
 /// Finds the piece of every held box of this rank.
 HeldData match_pieces(const SaveRequest& request, int rank) {

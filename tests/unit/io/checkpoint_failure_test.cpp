@@ -91,15 +91,79 @@ TEST_CASE("a replica that has diverged is named with its tensor and rank, and no
   CHECK_THAT(tie.message, ContainsSubstring("no two agree among ranks 0, 1"));
 }
 
-TEST_CASE("ranks that disagree about the plan do not save") {
+TEST_CASE("ranks that disagree do not save, and the first difference is told with its ranks") {
   const ScratchFolder scratch;
-  const Outcome outcome = try_save(scratch / "c", 2, 10, [](int rank, RankState& state) {
+  const auto outcome_of = [&](const std::function<void(int, RankState&)>& tamper) {
+    const Outcome outcome = try_save(scratch / "c", 4, 10, tamper);
+    CHECK(outcome.codes == std::vector{70, 70, 70, 70});
+    CHECK_THAT(outcome.message, ContainsSubstring("ranks disagree"));
+    return outcome.message;
+  };
+  std::string message = outcome_of([](int rank, RankState& state) {
     if (rank == 1) {
       state.layouts.pop_back();
     }
   });
-  CHECK(outcome.codes == std::vector{70, 70});
-  CHECK_THAT(outcome.message, ContainsSubstring("ranks disagree"));
+  CHECK_THAT(message, ContainsSubstring("\n  rank 1: nothing more\n  ranks 0, 2, 3: tensor "
+                                        "counts/momentum i64 [1, 6] in 1 boxes"));
+  message = outcome_of([](int rank, RankState& state) {
+    if (rank >= 2) {
+      state.layouts[3].dtype = DType::i32;
+      state.layouts.pop_back();
+    }
+  });
+  CHECK_THAT(message, ContainsSubstring("\n  ranks 0, 1: tensor layers.0.experts/master f32 ") &&
+                          ContainsSubstring("\n  ranks 2, 3: tensor layers.0.experts/master i32 "));
+  message = outcome_of([](int rank, RankState& state) {
+    if (rank == 0) {
+      state.layouts[4].boxes[0].holders = io::RankSet::single(0);
+    }
+  });
+  CHECK_THAT(message, ContainsSubstring("\n  rank 0: tensor layers.0.empty/master f32 [0, 4]"));
+  CHECK_FALSE(fs::exists(scratch / "c"));
+}
+
+TEST_CASE("ranks that differ in step, run file or folder are told so") {
+  const ScratchFolder scratch;
+  const auto errors = [&](const std::function<void(int, io::SaveRequest&, fs::path&)>& tamper) {
+    const auto all = errors_of(3, [&](comm::Communicator& world) {
+      const RankState state(small_model(), all_cuts()[0].cut, world.rank(), 3, true);
+      io::SaveRequest request{.step = 10,
+                              .mesh = {1, 3, 1, 1},
+                              .scalars = some_scalars(10),
+                              .tensors = state.layouts,
+                              .pieces = state.pieces};
+      fs::path directory = scratch / "c";
+      tamper(world.rank(), request, directory);
+      io::CheckpointStore(directory).save(request, world);
+    });
+    REQUIRE(all.size() == 3);
+    return all.front();
+  };
+  CHECK_THAT(errors([](int rank, io::SaveRequest& request, fs::path&) {
+               request.step += rank == 2 ? 1 : 0;
+             }),
+             ContainsSubstring("\n  rank 2: step 11\n  ranks 0, 1: step 10"));
+  CHECK_THAT(errors([](int rank, io::SaveRequest& request, fs::path&) {
+               request.scalars.integers["consumed_samples"] += rank;
+             }),
+             ContainsSubstring("\n  rank 1: scalar consumed_samples = 5121\n"));
+  CHECK_THAT(errors([](int rank, io::SaveRequest& request, fs::path&) {
+               request.scalars.reals["loss_scale"] = rank == 0 ? 1.0 : 2.0;
+             }),
+             ContainsSubstring("\n  rank 0: scalar loss_scale = 1 (bits 3ff0000000000000)\n"));
+  CHECK_THAT(errors([](int rank, io::SaveRequest& request, fs::path&) {
+               request.scalars.texts["config.toml"] += rank == 1 ? "\n" : "";
+             }),
+             ContainsSubstring("\n  rank 1: text config.toml of 25 bytes"));
+  CHECK_THAT(errors([](int rank, io::SaveRequest&, fs::path& directory) {
+               directory += rank == 1 ? "2" : "";
+             }),
+             ContainsSubstring("\n  rank 1: directory "));
+  CHECK_THAT(errors([](int rank, io::SaveRequest& request, fs::path&) {
+               request.mesh.dp += rank == 1 ? 1 : 0;
+             }),
+             ContainsSubstring("\n  rank 1: mesh "));
 }
 
 TEST_CASE("a piece that one rank did not pass fails the save on all") {
