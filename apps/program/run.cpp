@@ -57,9 +57,21 @@ void report(std::string_view name, const std::string& message) {
   std::fflush(stderr);
 }
 
+void call(const OnFailure& on_failure, std::string_view name, ExitCode code,
+          const std::string& message) {
+  if (!on_failure) {
+    return;
+  }
+  try {
+    on_failure(code, message);
+  } catch (const std::exception& second) {  // the first error is the one to report
+    fmt::print(stderr, "{}: warning: {}\n", name, second.what());
+  }
+}
+
 }  // namespace
 
-int run(std::string_view name, const std::function<ExitCode()>& body) {
+int run(std::string_view name, const std::function<ExitCode()>& body, const OnFailure& on_failure) {
   try {
     return static_cast<int>(body());
   } catch (...) {
@@ -68,6 +80,7 @@ int run(std::string_view name, const std::function<ExitCode()>& body) {
     if (self.end_all_ranks != nullptr) {
       std::this_thread::sleep_for(moment(self.rank));
     }
+    call(on_failure, name, code, message);
     report(name, message);
     if (self.end_all_ranks != nullptr) {
       self.end_all_ranks(code);

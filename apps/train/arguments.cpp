@@ -14,8 +14,10 @@ FILES (in log.dir)
   status.json      where the run is, replaced at every record
   report.html      curves and facts of the run, one file, opens offline
   config.toml      the run file as it was used, with the origin of each value
-  exit.json        how the run ended; trust it over the launcher's exit code
-  STOP             make this file and the run saves and stops after its step
+  exit.json        how the run ended ("running" until it has); trust it over the launcher's
+                   exit code
+  STOP             make this file and the run saves and stops after its step (exit code 75); as
+                   long as it lies there nothing starts again (exit code 93)
 
 SIGNALS
   SIGTERM, SIGINT and SIGUSR2 ask the run to save and stop after its step (exit code 75).
@@ -69,11 +71,11 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_flag("--dry-run", arguments.dry_run,
                    "Set everything up, read the first batch, try the checkpoint directory, and "
                    "stop before the first step");
-  command.footer(
-      "\nEXIT CODES\n" +
-      program::exit_codes_table({ExitCode::data_corrupt, ExitCode::cannot_write,
-                                 ExitCode::stopped_saved, ExitCode::config, ExitCode::node_fault}) +
-      files_help + train::run_file_help());
+  command.footer("\nEXIT CODES\n" +
+                 program::exit_codes_table({ExitCode::data_corrupt, ExitCode::cannot_write,
+                                            ExitCode::stopped_saved, ExitCode::config,
+                                            ExitCode::node_fault, ExitCode::no_progress}) +
+                 files_help + train::run_file_help());
 }
 
 }  // namespace fourfold::train_program

@@ -4,10 +4,13 @@
 #include "run_directory.hpp"
 
 #include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/train/exit_status.hpp>
+#include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
 #include <fmt/format.h>
@@ -18,6 +21,8 @@
 namespace {
 
 using fourfold::ExitCode;
+using fourfold::train_program::Arguments;
+using fourfold::train_program::RunDirectory;
 namespace comm = fourfold::comm;
 namespace train = fourfold::train;
 
@@ -32,53 +37,28 @@ train::RunStart facts_of(const comm::MpiRuntime& mpi) {
   return facts;
 }
 
-/// Trains or rehearses; what goes wrong on the way is written to exit.json before it is thrown on.
-ExitCode run_trainer(const train::EffectiveConfig& effective, comm::Mesh& mesh,
-                     const train::TrainerOptions& options, bool dry_run,
-                     fourfold::train_program::RunDirectory* directory) {
-  std::int64_t step = 0;
-  std::string checkpoint;
-  try {
-    train::Trainer trainer(effective, mesh, options,
-                           directory != nullptr ? &directory->metrics() : nullptr);
-    train::RunResult result;
-    if (dry_run) {
-      trainer.rehearse();
-      result.progress = trainer.progress();
-    } else {
-      result = trainer.run();
-    }
-    step = result.progress.step;
-    checkpoint = result.checkpoint.string();
-    if (directory != nullptr) {
-      const bool finished = result.code == ExitCode::finished;
-      const std::string reason =
-          dry_run    ? "dry run: everything is in place"
-          : finished ? "finished"
-                     : fmt::format("saved and stopped: {}", train::name(result.reason));
-      directory->finish({.step = step, .code = static_cast<int>(result.code), .reason = reason},
-                        checkpoint);
-    }
-    return result.code;
-  } catch (const fourfold::Error& error) {
-    if (directory != nullptr) {
-      directory->fail(error);
-    } else if (!dry_run) {
-      fourfold::train_program::record_failure(effective.config.log.dir, error);
-    }
-    throw;
+train::ExitStatus status_of(const train::RunResult& result, const std::string& log_dir) {
+  train::ExitStatus status{.code = result.code,
+                           .reason = "finished",
+                           .step = result.progress.step,
+                           .checkpoint = result.checkpoint.string()};
+  if (result.code != ExitCode::finished) {
+    status.reason = fmt::format("saved and stopped: {}", train::name(result.reason));
   }
+  if (result.reason == train::StopReason::stop_file) {
+    status.reason += fmt::format("; remove {} to go on", train::stop_file(log_dir).string());
+    status.hold = true;
+  }
+  return status;
 }
 
-ExitCode train_run(const fourfold::train_program::Arguments& arguments, int argc, char** argv) {
-  if (arguments.print_config) {
-    fmt::print("{}", train::print_run_config(
-                         train::load_run_config(arguments.run_file, arguments.overrides)));
-    return ExitCode::finished;
-  }
+ExitCode train_run(const Arguments& arguments, int argc, char** argv,
+                   std::optional<RunDirectory>& directory) {
   const comm::MpiRuntime mpi(&argc, &argv);
   const train::EffectiveConfig effective =
       train::load_run_config(arguments.run_file, arguments.overrides);
+  directory.emplace(effective, mpi.world().rank(), arguments.dry_run);
+  directory->open();
   const train::MeshConfig& mesh_config = effective.config.mesh;
   comm::Mesh mesh(comm::resolve_mesh(mesh_config.pp, mesh_config.dp, mesh_config.cp, mesh_config.tp,
                                      mpi.world().size()),
@@ -89,12 +69,43 @@ ExitCode train_run(const fourfold::train_program::Arguments& arguments, int argc
   const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
                                       .deadline_unix_s = train::deadline_from_environment(),
                                       .facts = facts_of(mpi)};
-  std::optional<fourfold::train_program::RunDirectory> directory;
-  if (mpi.world().rank() == 0) {
-    directory.emplace(effective, arguments.dry_run);
+  train::Trainer trainer(effective, mesh, options, &directory->metrics());
+  if (arguments.dry_run) {
+    trainer.rehearse();
+    directory->finish({.code = ExitCode::finished,
+                       .reason = "dry run: everything is in place",
+                       .step = trainer.progress().step});
+    return ExitCode::finished;
   }
-  return run_trainer(effective, mesh, options, arguments.dry_run,
-                     directory ? &*directory : nullptr);
+  const train::RunResult result = trainer.run();
+  directory->finish(status_of(result, effective.config.log.dir));
+  return result.code;
+}
+
+ExitCode print_config(const Arguments& arguments) {
+  fmt::print("{}", train::print_run_config(
+                       train::load_run_config(arguments.run_file, arguments.overrides)));
+  return ExitCode::finished;
+}
+
+/// Tells exit.json of an error. One that comes before the run file is read, or from it, is told as
+/// well if log.dir can be found: the end of an earlier start must not stay.
+void note_failure(const Arguments& arguments, std::optional<RunDirectory>& directory, ExitCode code,
+                  const std::string& message) {
+  const fourfold::RankIdentity& self = fourfold::rank_identity();
+  if (arguments.print_config || (self.rank != 0 && self.end_all_ranks == nullptr)) {
+    return;  // not a run; or one of several that all fail for the same reason
+  }
+  if (!directory) {
+    train::EffectiveConfig refused;
+    try {
+      refused.config.log.dir = train::log_dir_of(arguments.run_file, arguments.overrides);
+    } catch (const fourfold::Error&) {
+      return;  // nobody knows where log.dir is
+    }
+    directory.emplace(refused, self.rank, arguments.dry_run);
+  }
+  directory->fail(code, message);
 }
 
 }  // namespace
@@ -105,12 +116,19 @@ int main(int argc, char** argv) {
       "per core or device; started again it goes on from its newest checkpoint, on any number of "
       "ranks.",
       "fourfold train"};
-  fourfold::train_program::Arguments arguments;
+  Arguments arguments;
   fourfold::train_program::describe(command, arguments);
-  return fourfold::program::run("fourfold train", [&] {
-    if (const auto end = fourfold::program::parse(command, argc, argv)) {
-      return *end;
-    }
-    return train_run(arguments, argc, argv);
-  });
+  std::optional<RunDirectory> directory;  // outlives the run: a failure is told through it
+  return fourfold::program::run(
+      "fourfold train",
+      [&] {
+        if (const auto end = fourfold::program::parse(command, argc, argv)) {
+          return *end;
+        }
+        return arguments.print_config ? print_config(arguments)
+                                      : train_run(arguments, argc, argv, directory);
+      },
+      [&](ExitCode code, const std::string& message) {
+        note_failure(arguments, directory, code, message);
+      });
 }

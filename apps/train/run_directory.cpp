@@ -2,22 +2,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_directory.hpp"
 
-#include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/train/exit_status.hpp>
 #include <fourfold/train/metrics_file.hpp>
 #include <fourfold/train/progress.hpp>
-#include <fourfold/train/report.hpp>
 #include <fourfold/train/status_file.hpp>
+#include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/tensorboard_file.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
-#include <memory>
-#include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -34,95 +33,128 @@ void make_folder(const std::filesystem::path& folder) {
   }
 }
 
-/// Remembers where the run is, for an exit.json written after an error.
-class LastStateSink : public train::MetricSink {
+/// Whether a file's name is that of io::AtomicFile's temporary sibling of one that we write.
+bool is_leftover(std::string_view name) {
+  constexpr std::array<std::string_view, 4> ours{"config.toml", "exit.json", "report.html",
+                                                 "status.json"};
+  constexpr std::string_view mark = ".tmp-";
+  const std::size_t at = name.rfind(mark);
+  if (at == std::string_view::npos || std::ranges::count(ours, name.substr(0, at)) == 0) {
+    return false;
+  }
+  const std::string_view process = name.substr(at + mark.size());
+  return !process.empty() &&
+         std::ranges::all_of(process, [](char c) { return '0' <= c && c <= '9'; });
+}
+
+void sweep_leftovers(const std::filesystem::path& folder) {
+  std::error_code ignored;  // they take room and do no harm
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    if (is_leftover(entry.path().filename().string())) {
+      std::filesystem::remove(entry.path(), ignored);
+    }
+  }
+}
+
+/// Replaces config.toml when the run really starts.
+class ConfigFile : public train::MetricSink {
  public:
-  explicit LastStateSink(std::shared_ptr<LastState> last) : last_(std::move(last)) {}
-  void start(const train::RunStart& run, double /*unix_time_s*/) override {
-    *last_ = {.step = run.first_step, .checkpoint = run.checkpoint};
-  }
-  void step(const train::StepRecord& record, double /*unix_time_s*/) override {
-    last_->step = record.step;
-  }
-  void checkpoint(const train::CheckpointRecord& record, double /*unix_time_s*/) override {
-    last_->checkpoint = record.path;
+  ConfigFile(std::filesystem::path file, std::string text)
+      : path_(std::move(file)), text_(std::move(text)) {}
+  void start(const train::RunStart& /*run*/, double /*unix_time_s*/) override {
+    io::AtomicFile config(path_);
+    config.write(text_);
+    config.publish();
   }
 
  private:
-  std::shared_ptr<LastState> last_;
+  std::filesystem::path path_;
+  std::string text_;
 };
 
 }  // namespace
 
-RunDirectory::RunDirectory(const train::EffectiveConfig& effective, bool dry_run)
-    : folder_(effective.config.log.dir),
-      report_(effective.config.log.report),
+RunDirectory::RunDirectory(const train::EffectiveConfig& effective, int rank, bool dry_run)
+    : effective_(effective),
+      folder_(effective.config.log.dir),
+      rank_(rank),
       dry_run_(dry_run),
       metrics_(effective.config.log.every_steps),
       last_(std::make_shared<LastState>()) {
   metrics_.add(std::make_unique<LastStateSink>(last_));
-  auto console = std::make_unique<train::Console>(stderr, effective.config.log.progress);
-  log::set_sink(console->log_sink());
-  metrics_.add(std::move(console));
-  for (const std::string& warning : effective.warnings) {
-    log::warning(warning);
+}
+
+RunDirectory::~RunDirectory() {
+  if (rank_ == 0) {
+    log::set_sink({});
   }
-  if (dry_run) {
+}
+
+void RunDirectory::open() {
+  if (rank_ != 0) {
     return;
   }
-  make_folder(folder_);
-  io::AtomicFile config(folder_ / "config.toml");
-  config.write(train::print_run_config(effective));
-  config.publish();
+  if (!dry_run_) {
+    make_folder(folder_);
+    train::write_running(exit_file(folder_));
+  }
+  auto console = std::make_unique<train::Console>(stderr, effective_.config.log.progress);
+  log::set_sink(console->log_sink());
+  metrics_.add(std::move(console));
+  for (const std::string& warning : effective_.warnings) {
+    log::warning(warning);
+  }
+  if (train::is_stop_asked_for(folder_)) {
+    throw UserError(ExitCode::no_progress,
+                    fmt::format("{} exists (it asks for no more training) remove it to go on",
+                                train::stop_file(folder_).string()));
+  }
+  if (!dry_run_) {
+    open_files();
+  }
+}
+
+void RunDirectory::open_files() {
+  sweep_leftovers(folder_);
+  metrics_.add(
+      std::make_unique<ConfigFile>(folder_ / "config.toml", train::print_run_config(effective_)));
   metrics_.add(std::make_unique<train::MetricsFile>(folder_ / "metrics.jsonl"));
   metrics_.add(std::make_unique<train::StatusFile>(folder_ / "status.json"));
-  if (effective.config.log.tensorboard) {
+  if (effective_.config.log.tensorboard) {
     metrics_.add(std::make_unique<train::TensorBoardFile>(folder_));
   }
 }
 
-RunDirectory::~RunDirectory() {
-  log::set_sink({});
-}
-
-void RunDirectory::finish(const train::RunEnd& end, const std::string& checkpoint) {
-  metrics_.end(end);
-  if (dry_run_) {
+void RunDirectory::finish(const train::ExitStatus& status) {
+  if (rank_ != 0) {
     return;
   }
-  train::write_exit_status(folder_ / "exit.json", {.code = static_cast<ExitCode>(end.code),
-                                                   .reason = end.reason,
-                                                   .step = end.step,
-                                                   .checkpoint = checkpoint,
-                                                   .bad_nodes = {}});
-  if (report_) {
-    const train::ReportedRun run = train::load_reported_run(folder_);
-    train::write_report(folder_ / "report.html", std::span(&run, 1));
-    log::info(fmt::format("report: {}", (folder_ / "report.html").string()));
+  if (dry_run_) {
+    metrics_.end({.step = status.step.value_or(0),
+                  .code = static_cast<int>(status.code),
+                  .reason = status.reason});
+    return;
   }
+  write_run_end(folder_, status, metrics_, effective_.config.log.report);
 }
 
-void RunDirectory::fail(const Error& error) noexcept {
+void RunDirectory::fail(ExitCode code, const std::string& message) {
+  std::error_code ignored;
+  if (!dry_run_ && !std::filesystem::is_directory(folder_, ignored)) {
+    return;  // no earlier end can be mistaken for this one, and nothing can be written
+  }
   try {
     metrics_.flush();  // so that the last step is known
-    finish({.step = last_->step, .code = static_cast<int>(error.code()), .reason = error.what()},
-           last_->checkpoint);
-  } catch (const std::exception& second) {  // the first error is the one to report
-    log::warning(fmt::format("cannot write exit.json: {}", second.what()));
+  } catch (const std::exception& error) {
+    log::warning(error.what());
   }
-}
-
-void record_failure(const std::filesystem::path& folder, const Error& error) noexcept {
-  try {
-    train::ExitStatus status;
-    status.code = error.code();
-    status.reason = error.what();
-    if (const auto earlier = train::read_exit_status(folder / "exit.json")) {
-      status.checkpoint = earlier->checkpoint;
-    }
-    train::write_exit_status(folder / "exit.json", status);
-  } catch (const std::exception& second) {
-    log::local(log::Level::warning, fmt::format("cannot write exit.json: {}", second.what()));
+  const train::ExitStatus status{
+      .code = code, .reason = message, .step = last_->step, .checkpoint = last_->checkpoint};
+  const bool metrics_started = last_->step.has_value();
+  if (rank_ == 0 && metrics_started) {
+    finish(status);
+  } else if (!dry_run_ && (rank_ == 0 || !train::read_exit_status(exit_file(folder_)))) {
+    train::write_exit_status(exit_file(folder_), status);
   }
 }
 

@@ -2,51 +2,60 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "run_end.hpp"
+
 #include <fourfold/base/error.hpp>
+#include <fourfold/train/exit_status.hpp>
 #include <fourfold/train/metrics.hpp>
 #include <fourfold/train/run_config.hpp>
 
-#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 
 namespace fourfold::train_program {
 
-/// The newest step and checkpoint that the metrics spoke of.
-struct LastState {
-  std::int64_t step = 0;
-  std::string checkpoint;
-};
-
-/// The folder that a run writes about itself into (log.dir), and the terminal. Rank 0 has one.
+/// What one start of a run tells about itself: files in log.dir and lines on the terminal. Every
+/// rank has one. Rank 0's writes; the others' follow the same records, and write nothing but
+/// exit.json if they learn of an error that rank 0 did not tell of.
 class RunDirectory {
  public:
-  /// Makes the folder, writes config.toml, opens the metrics.
-  /// @param dry_run  touches no file; the terminal alone
-  /// @throws UserError (cannot_write)
-  RunDirectory(const train::EffectiveConfig& effective, bool dry_run);
+  /// Touches nothing yet.
+  /// @param dry_run  no file is ever touched; the terminal alone
+  RunDirectory(const train::EffectiveConfig& effective, int rank, bool dry_run);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
+  /// Rank 0; nothing on the others. First of all exit.json says "running", so that the end of an
+  /// earlier start is not taken for this one's. Then removes temporary files of starts that were
+  /// killed, and opens terminal and metrics. config.toml is replaced when the metrics start: not by
+  /// a start that is refused.
+  /// @throws UserError (cannot_write), or (no_progress) while a STOP file lies in log.dir
+  void open();
+
+  /// To be handed to the trainer, on every rank.
   train::MetricsLog& metrics() noexcept { return metrics_; }
 
-  /// The run's end: last record, exit.json, report.
-  void finish(const train::RunEnd& end, const std::string& checkpoint);
-  /// The same for a run that an error ends: exit.json says it, with the newest checkpoint known.
-  void fail(const Error& error) noexcept;
+  /// An end that is no error: write_run_end(). On rank 0; nothing on the others.
+  void finish(const train::ExitStatus& status);
+
+  /// The same for an error, with the newest step and checkpoint known; before the metrics start
+  /// exit.json alone. On a rank other than 0: exit.json alone, while it says "running". To be
+  /// called when rank 0 has had the time to tell of its own error, so that one rank writes
+  /// (program::run sees to that).
+  /// @throws UserError (cannot_write)
+  void fail(ExitCode code, const std::string& message);
 
  private:
+  void open_files();
+
+  train::EffectiveConfig effective_;
   std::filesystem::path folder_;
-  bool report_;
+  int rank_;
   bool dry_run_;
   train::MetricsLog metrics_;
   std::shared_ptr<LastState> last_;
 };
-
-/// exit.json from a rank that has no RunDirectory: rank 0 may never learn of this error. When rank
-/// 0 fails too, its word is the later one or says the same.
-void record_failure(const std::filesystem::path& folder, const Error& error) noexcept;
 
 }  // namespace fourfold::train_program

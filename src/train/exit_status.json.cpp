@@ -20,12 +20,34 @@ std::string dump(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+/// A value that is not known is null.
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <class T>
+std::optional<T> if_known(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
+}
+
 bool is_exit_status(const Json& json) {
-  return json.is_object() && json.contains("code") && json["code"].is_number_integer() &&
-         json.contains("reason") && json["reason"].is_string() && json.contains("step") &&
-         json["step"].is_number_integer() && json.contains("checkpoint") &&
-         json["checkpoint"].is_string() && json.contains("bad_nodes") &&
-         json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string);
+  for (const char* key : {"code", "reason", "step", "checkpoint", "bad_nodes", "retry"}) {
+    if (!json.is_object() || !json.contains(key)) {
+      return false;
+    }
+  }
+  return json["code"].is_number_integer() && json["reason"].is_string() &&
+         (json["step"].is_number_integer() || json["step"].is_null()) &&
+         (json["checkpoint"].is_string() || json["checkpoint"].is_null()) &&
+         json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string) &&
+         json["retry"].is_boolean();
+}
+
+void replace(const std::filesystem::path& file, const Json& json) {
+  io::AtomicFile out(file);
+  out.write(dump(json));
+  out.publish();
 }
 
 }  // namespace
@@ -38,13 +60,22 @@ void write_exit_status(const std::filesystem::path& file, const ExitStatus& stat
   Json json;
   json["code"] = static_cast<int>(status.code);
   json["reason"] = status.reason;
-  json["step"] = status.step;
-  json["checkpoint"] = status.checkpoint;
+  json["step"] = or_null(status.step);
+  json["checkpoint"] = or_null(status.checkpoint);
   json["bad_nodes"] = status.bad_nodes;
-  json["retry"] = worth_retrying(status.code);
-  io::AtomicFile out(file);
-  out.write(dump(json));
-  out.publish();
+  json["retry"] = worth_retrying(status.code) && !status.hold;
+  replace(file, json);
+}
+
+void write_running(const std::filesystem::path& file) {
+  Json json;
+  json["code"] = nullptr;
+  json["reason"] = "running";
+  json["step"] = nullptr;
+  json["checkpoint"] = nullptr;
+  json["bad_nodes"] = Json::array();
+  json["retry"] = nullptr;
+  replace(file, json);
 }
 
 std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file) {
@@ -54,8 +85,13 @@ std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file) {
   if (!is_exit_status(json)) {
     return std::nullopt;
   }
-  return ExitStatus{static_cast<ExitCode>(json["code"].get<int>()), json["reason"], json["step"],
-                    json["checkpoint"], json["bad_nodes"]};
+  const auto code = static_cast<ExitCode>(json["code"].get<int>());
+  return ExitStatus{.code = code,
+                    .reason = json["reason"],
+                    .step = if_known<std::int64_t>(json["step"]),
+                    .checkpoint = if_known<std::string>(json["checkpoint"]),
+                    .bad_nodes = json["bad_nodes"],
+                    .hold = worth_retrying(code) && !json["retry"].get<bool>()};
 }
 
 }  // namespace fourfold::train

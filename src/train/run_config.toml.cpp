@@ -262,8 +262,9 @@ RunConfig parse_saved_config(std::string_view toml, const std::string& file_name
   return layered(reader.entries()).config;
 }
 
-EffectiveConfig load_run_config(const std::filesystem::path& file,
-                                std::span<const std::string> overrides) {
+namespace {
+
+std::string file_text(const std::filesystem::path& file) {
   const auto unreadable = [&](int reason) {
     return UserError(ExitCode::config,
                      fmt::format("cannot read the run file {} ({}) check its path", file.string(),
@@ -276,8 +277,32 @@ EffectiveConfig load_run_config(const std::filesystem::path& file,
   if (!in.is_open()) {
     throw unreadable(errno);
   }
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return parse_run_config(text, file.string(), overrides);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+EffectiveConfig load_run_config(const std::filesystem::path& file,
+                                std::span<const std::string> overrides) {
+  return parse_run_config(file_text(file), file.string(), overrides);
+}
+
+std::string log_dir_of(const std::filesystem::path& file, std::span<const std::string> overrides) {
+  const toml::table document = parsed(file_text(file), file.string());
+  std::string found = document["log"]["dir"].value_or(LogConfig{}.dir);
+  const RunKey& key = *find_run_key("log.dir");
+  for (const std::string_view text : overrides) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || trimmed(text.substr(0, equals)) != key.full_name()) {
+      continue;
+    }
+    try {
+      found = override_document(key, trimmed(text.substr(equals + 1)))["value"].value_or(found);
+    } catch (const toml::parse_error&) {  // one of the things that are wrong
+      continue;
+    }
+  }
+  return found;
 }
 
 }  // namespace fourfold::train

@@ -35,6 +35,15 @@ std::string_view name(StopReason reason) noexcept {
   return names[static_cast<std::size_t>(reason)];
 }
 
+std::filesystem::path stop_file(const std::filesystem::path& run_directory) {
+  return run_directory / "STOP";
+}
+
+bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept {
+  std::error_code ignored;  // a file that cannot be looked at asks for nothing
+  return std::filesystem::exists(stop_file(run_directory), ignored);
+}
+
 StopSignals::StopSignals() {
   signal_received = 0;
   struct sigaction action {};
@@ -56,7 +65,7 @@ int StopSignals::received() noexcept {
 }
 
 StopRequest::StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s)
-    : stop_file_(std::move(run_directory) / "STOP"), deadline_unix_s_(deadline_unix_s) {}
+    : run_directory_(std::move(run_directory)), deadline_unix_s_(deadline_unix_s) {}
 
 StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   if (StopSignals::received() != 0) {
@@ -65,8 +74,7 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   if (deadline_unix_s_ && now_unix_s() + needed_s > *deadline_unix_s_) {
     return StopReason::deadline;
   }
-  std::error_code ignored;  // a file that cannot be looked at asks for nothing
-  if (first_rank && std::filesystem::exists(stop_file_, ignored)) {
+  if (first_rank && is_stop_asked_for(run_directory_)) {
     return StopReason::stop_file;
   }
   return StopReason::none;

@@ -126,20 +126,89 @@ expect_exit 73 ranks 2 train run.toml --dry-run --set checkpoint.dir=in_the_way/
 expect_exit 73 ranks 2 train run.toml --set checkpoint.dir=in_the_way/checkpoints --set log.dir=full
 expect grep -q '"code": *73' full/exit.json
 
-# SIGTERM: save after the step, code 75, and the run goes on later.
-ranks 2 train run.toml --set train.steps=100000 --set log.dir=long --set train.eval_every_steps=0 \
-  --set checkpoint.every_steps=0 >"$output" 2>"$errors" </dev/null &
-launcher=$!
-for _ in $(seq 300); do
-  grep -qs '"step":5' long/status.json && break
-  sleep 0.1
+# A start that is refused does not leave the end of an earlier one in exit.json, nor its own config.toml.
+# says FILE KEY VALUE: what a JSON file says, the value as Python writes it.
+says() { expect python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))[sys.argv[2]]
+assert repr(found) == sys.argv[3], found' "$@"; }
+says run/exit.json code 0
+expect_exit 78 ranks 2 train run.toml --set train.steps=20 --set mesh.dp=3
+says run/exit.json code 78
+says run/exit.json step None
+cp run/config.toml before.toml
+expect_exit 78 ranks 2 train run.toml --set train.steps=20 --set optim.lr=0.5
+says run/exit.json code 78
+expect cmp run/config.toml before.toml
+
+# All ranks fail at once: one end is told, with the step and the checkpoint that the run got to.
+for _ in 1 2 3; do
+  rm -rf diverged
+  expect_exit 65 ranks 4 train run.toml --set log.dir=diverged --set 'optim.name="sgd"' --set optim.lr=1e30 \
+    --set optim.clip_norm=0 --set checkpoint.every_steps=1 --progress none
+  says diverged/exit.json code 65
+  step=$(python3 -c 'import json; print(json.load(open("diverged/exit.json"))["step"])')
+  expect test "$step" -ge 1
+  says diverged/exit.json checkpoint "'diverged/checkpoints/step-$(printf %09d "$step")'"
 done
-pkill -TERM -f "fourfold-train run.toml --set train.steps=100000 --set log.dir=long"
-wait "$launcher"
-code=$?
-[[ $code -eq 75 ]] || complain "exit code $code, not 75, after SIGTERM"
-expect grep -q '"code": *75' long/exit.json
-expect_exit 0 ranks 1 train run.toml --set log.dir=long --set train.eval_every_steps=0 --set train.steps=5
-expect_stderr 'resumed from long/checkpoints/step-'
+
+# STOP holds the run until the file is gone.
+mkdir held && touch held/STOP
+expect_exit 93 ranks 2 train run.toml --set log.dir=held
+expect_stderr 'held/STOP exists'
+says held/exit.json code 93
+says held/exit.json retry False
+rm held/STOP
+
+# start_long DIR OPTIONS...: two ranks train in the background with no end in sight; each notes its process in DIR.pid.
+start_long() {
+  local dir=$1
+  shift
+  mkdir "$dir.pid"
+  # shellcheck disable=SC2016  # the inner shell expands these
+  "$MPIEXEC" -n 2 bash -c 'touch "$0/$$"; exec "$@"' "$dir.pid" "$fourfold" train run.toml --set train.steps=100000 \
+    --set "log.dir=\"$dir\"" --set train.eval_every_steps=0 --set checkpoint.every_steps=0 "$@" \
+    >"$output" 2>"$errors" </dev/null &
+  launcher=$!
+  for _ in $(seq 300); do
+    grep -qs '"step":5,' "$dir/metrics.jsonl" && break
+    sleep 0.1
+  done
+}
+# expect_end CODE: the background run ends with it.
+expect_end() {
+  local code=0
+  wait "$launcher" || code=$?
+  [[ $code -eq $1 ]] || complain "exit code $code, not $1"
+}
+send() { (cd "$2.pid" && kill "-$1" -- *); }
+
+# While it runs exit.json says so; STOP saves, ends it with code 75 and says that it should not be started again.
+start_long held
+says held/exit.json reason "'running'"
+says held/exit.json code None
+touch held/STOP
+expect_end 75
+says held/exit.json code 75
+says held/exit.json retry False
+expect_exit 93 "$fourfold" train run.toml --set log.dir=held
+rm held/STOP
+
+# Killed without a word: exit.json does not say that anything ended.
+start_long killed
+send KILL killed
+expect_end 137
+says killed/exit.json reason "'running'"
+
+# SIGTERM: save after the step, code 75, and the run goes on later.
+start_long long
+send TERM long
+expect_end 75
+says long/exit.json code 75
+says long/exit.json retry True
+step=$(python3 -c 'import json; print(json.load(open("long/exit.json"))["step"])')
+expect_exit 0 ranks 1 train run.toml --set log.dir=long --set train.eval_every_steps=0 --set train.steps=$((step + 2))
+expect_stderr "resumed from long/checkpoints/step-$(printf %09d "$step")"
+expect_stderr "step $((step + 2))/$((step + 2)) 100.0% loss"
+says long/exit.json step "$((step + 2))"
 
 expectations_met

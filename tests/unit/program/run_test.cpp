@@ -9,6 +9,9 @@
 #include <new>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
 
 using fourfold::ExitCode;
 using fourfold::program::run;
@@ -25,6 +28,34 @@ TEST_CASE("what a body returns or throws becomes the exit code", "[run]") {
             []() -> ExitCode { throw fourfold::ContractViolation("invariant", "false"); }) == 70);
   CHECK(run("test", []() -> ExitCode { throw std::runtime_error("surprise"); }) == 70);
   CHECK(run("test", []() -> ExitCode { throw std::bad_alloc(); }) == 78);
+}
+
+TEST_CASE("a program hears of its failure, whatever was thrown", "[run]") {
+  std::vector<std::pair<ExitCode, std::string>> heard;
+  const auto note = [&](ExitCode code, const std::string& message) {
+    heard.emplace_back(code, message);
+  };
+  run(
+      "test", [] { return ExitCode::finished; }, note);
+  CHECK(heard.empty());
+  run(
+      "test", []() -> ExitCode { throw fourfold::UserError(ExitCode::config, "bad"); }, note);
+  run(
+      "test", []() -> ExitCode { throw std::bad_alloc(); }, note);
+  run(
+      "test", []() -> ExitCode { throw std::runtime_error("surprise"); }, note);
+  REQUIRE(heard.size() == 3);
+  CHECK(heard[0] == std::pair(ExitCode::config, std::string("bad")));
+  CHECK(heard[1].first == ExitCode::config);
+  CHECK(heard[1].second.find("out of memory") != std::string::npos);
+  CHECK(heard[2].first == ExitCode::internal);
+}
+
+TEST_CASE("a failure while a failure is noted does not hide the first", "[run]") {
+  const auto fail_too = [](ExitCode, const std::string&) { throw std::runtime_error("also"); };
+  CHECK(run(
+            "test", []() -> ExitCode { throw fourfold::UserError(ExitCode::data_corrupt, "bad"); },
+            fail_too) == 65);
 }
 
 namespace {

@@ -48,6 +48,43 @@ TEST_CASE("only faults that pass are worth another start", "[exit_status]") {
   }
 }
 
+TEST_CASE("a stop that a person asked for is not worth another start", "[exit_status]") {
+  const ScratchDir dir;
+  const ExitStatus status{.code = ExitCode::stopped_saved,
+                          .reason = "saved and stopped: STOP file",
+                          .step = 3,
+                          .checkpoint = "ckpt/step-3",
+                          .hold = true};
+  write_exit_status(dir / "exit.json", status);
+  CHECK(file_text(dir / "exit.json").find("\"retry\": false") != std::string::npos);
+  CHECK(read_exit_status(dir / "exit.json") == status);
+}
+
+TEST_CASE("what a run did not live to know is null", "[exit_status]") {
+  const ScratchDir dir;
+  const ExitStatus status{.code = ExitCode::config, .reason = "no such mesh"};
+  write_exit_status(dir / "exit.json", status);
+  CHECK(file_text(dir / "exit.json").find("\"step\": null") != std::string::npos);
+  CHECK(read_exit_status(dir / "exit.json") == status);
+}
+
+TEST_CASE("a run that has not ended says so in place of an earlier end", "[exit_status]") {
+  const ScratchDir dir;
+  const auto file = dir / "exit.json";
+  write_exit_status(file, {ExitCode::finished, "finished", 200, "ckpt/step-200", {}});
+  write_running(file);
+  CHECK(file_text(file) ==
+        "{\n"
+        "  \"code\": null,\n"
+        "  \"reason\": \"running\",\n"
+        "  \"step\": null,\n"
+        "  \"checkpoint\": null,\n"
+        "  \"bad_nodes\": [],\n"
+        "  \"retry\": null\n"
+        "}\n");
+  CHECK_FALSE(read_exit_status(file).has_value());
+}
+
 TEST_CASE("a reason that is not UTF-8 is written all the same", "[exit_status]") {
   const ScratchDir dir;
   write_exit_status(dir / "exit.json", {ExitCode::config, "bad name \xff\xfe", 0, "", {}});
@@ -57,9 +94,13 @@ TEST_CASE("a reason that is not UTF-8 is written all the same", "[exit_status]")
 TEST_CASE("what is no exit status reads as nothing", "[exit_status]") {
   const ScratchDir dir;
   CHECK_FALSE(read_exit_status(dir / "absent.json").has_value());
-  for (const char* text :
-       {"", "{", "[]", "{}", "{\"code\":\"0\"}", "null",
-        "{\"code\":0,\"reason\":\"\",\"step\":0,\"checkpoint\":\"\",\"bad_nodes\":[1]}"}) {
+  for (const char* text : {"", "{", "[]", "{}", "{\"code\":\"0\"}", "null",
+                           "{\"code\":0,\"reason\":\"\",\"step\":0,\"checkpoint\":\"\",\"bad_"
+                           "nodes\":[1],\"retry\":true}",
+                           "{\"code\":0,\"reason\":\"\",\"step\":\"0\",\"checkpoint\":\"\",\"bad_"
+                           "nodes\":[],\"retry\":true}",
+                           "{\"code\":0,\"reason\":\"\",\"step\":0,\"checkpoint\":\"\",\"bad_"
+                           "nodes\":[],\"retry\":null}"}) {
     write_text(dir / "bad.json", text);
     CHECK_FALSE(read_exit_status(dir / "bad.json").has_value());
   }

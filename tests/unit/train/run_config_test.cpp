@@ -84,6 +84,25 @@ TEST_CASE("--set takes TOML values, and words without quotes", "[run_config]") {
   CHECK(parse(data_table, {"log.tensorboard=false"}).config.log.tensorboard == false);
 }
 
+TEST_CASE("log.dir is found whatever is wrong with the rest", "[run_config]") {
+  const test::ScratchDir dir;
+  const auto file = dir / "run.toml";
+  const auto found = [&](const char* toml, const std::vector<std::string>& overrides = {}) {
+    test::write_text(file, toml);
+    CHECK_THROWS_AS(load_run_config(file, overrides), fourfold::UserError);
+    return log_dir_of(file, overrides);
+  };
+  CHECK(found("[train]\nsteps = \"many\"\n") == "run");
+  CHECK(found("[train]\nstepz = 3\n[log]\ndir = \"here\"\n") == "here");
+  CHECK(found("[log]\ndir = 3\n") == "run");
+  CHECK(found("[log]\ndir = \"here\"\n", {"log.dir=there", "what", "log.dir", "log.x=1"}) ==
+        "there");
+  CHECK(found("", {" log.dir = \"quoted\" ", "log.dir=\"half"}) == "quoted");
+  test::write_text(file, "[log\n");
+  CHECK_THROWS_AS(log_dir_of(file), fourfold::UserError);
+  CHECK_THROWS_AS(log_dir_of(dir / "absent.toml"), fourfold::UserError);
+}
+
 TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_config]") {
   struct Case {
     std::string text;

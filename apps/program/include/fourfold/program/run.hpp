@@ -5,9 +5,13 @@
 #include <fourfold/base/error.hpp>
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 namespace fourfold::program {
+
+/// What a program has to leave behind about a failure: gets the exit code and the message.
+using OnFailure = std::function<void(ExitCode code, const std::string& message)>;
 
 /// Runs a program's body and turns what it throws into one message on stderr and an exit code
 /// (docs/exit-codes.md):
@@ -25,6 +29,10 @@ namespace fourfold::program {
 ///
 /// @param name  how the program is called by users ("fourfold train"), put in front of the message
 /// @param body  does the work and returns the code to exit with when nothing is thrown
-int run(std::string_view name, const std::function<ExitCode()>& body);
+/// @param on_failure  called once for what body throws, before the message is printed and the ranks
+/// are ended: at once on rank 0, on another rank after its moment, so only if nobody has ended it
+/// by then. What it throws itself is printed as a warning
+int run(std::string_view name, const std::function<ExitCode()>& body,
+        const OnFailure& on_failure = {});
 
 }  // namespace fourfold::program

@@ -88,8 +88,8 @@ class MetricSink {
 };
 
 /// Stamps each record with the time and passes it to all sinks, in the order they were added.
-/// Exists on rank 0 only. Sinks throw UserError(ExitCode::cannot_write) when a file cannot be
-/// written.
+/// Sinks that write or show exist on rank 0 only. They throw UserError(ExitCode::cannot_write) when
+/// a file cannot be written.
 class MetricsLog {
  public:
   using Clock = std::function<double()>;  ///< seconds since 1970

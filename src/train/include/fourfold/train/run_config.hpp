@@ -139,7 +139,13 @@ struct EffectiveConfig {
 EffectiveConfig load_run_config(const std::filesystem::path& file,
                                 std::span<const std::string> overrides = {});
 
-/// The same from text; `file_name` is only used in messages.
+/// log.dir of a run file that load_run_config() refuses, so that the refusal can be told there.
+/// Whatever else is wrong with it, or with other overrides, is passed over.
+/// @throws UserError (exit code config) when the file cannot be read or is no TOML
+std::string log_dir_of(const std::filesystem::path& file,
+                       std::span<const std::string> overrides = {});
+
+/// load_run_config() from text; `file_name` is only used in messages.
 EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
                                  std::span<const std::string> overrides = {});
 

@@ -15,6 +15,11 @@ namespace fourfold::train {
 enum class StopReason : std::uint8_t { none, stop_file, deadline, signal };
 std::string_view name(StopReason reason) noexcept;
 
+/// The file in the run's directory by which a person asks for no more training. It stays until
+/// that person removes it: a run that finds it saves and stops, and nothing starts meanwhile.
+std::filesystem::path stop_file(const std::filesystem::path& run_directory);
+bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept;
+
 /// Makes SIGTERM, SIGINT and SIGUSR2 set a flag, which is all a handler may do; the run looks at it
 /// between steps. One per process, made by main; the old handlers come back when it is destroyed.
 class StopSignals {
@@ -32,7 +37,7 @@ class StopSignals {
 /// ranks agree on the most urgent one.
 class StopRequest {
  public:
-  /// @param run_directory  a file named STOP in it asks the run to save and stop (rank 0 looks)
+  /// @param run_directory  where stop_file() is looked for, by rank 0
   /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME
   StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s);
 
@@ -43,7 +48,7 @@ class StopRequest {
  private:
   StopReason local_reason(bool first_rank, double needed_s) const;
 
-  std::filesystem::path stop_file_;
+  std::filesystem::path run_directory_;
   std::optional<double> deadline_unix_s_;
 };
 

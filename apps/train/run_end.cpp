@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_end.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/train/report.hpp>
+
+#include <fmt/format.h>
+
+#include <exception>
+#include <functional>
+#include <span>
+
+namespace fourfold::train_program {
+namespace {
+
+void try_to(const char* what, const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const std::exception& error) {
+    log::warning(fmt::format("cannot {}: {}", what, error.what()));
+  }
+}
+
+}  // namespace
+
+void LastStateSink::start(const train::RunStart& run, double /*unix_time_s*/) {
+  *last_ = {.step = run.first_step, .checkpoint = run.checkpoint};
+}
+
+void LastStateSink::step(const train::StepRecord& record, double /*unix_time_s*/) {
+  last_->step = record.step;
+}
+
+void LastStateSink::checkpoint(const train::CheckpointRecord& record, double /*unix_time_s*/) {
+  last_->checkpoint = record.path;
+}
+
+std::filesystem::path exit_file(const std::filesystem::path& log_dir) {
+  return log_dir / "exit.json";
+}
+
+void write_run_end(const std::filesystem::path& log_dir, const train::ExitStatus& status,
+                   train::MetricsLog& metrics, bool report) {
+  std::exception_ptr first;
+  try {
+    train::write_exit_status(exit_file(log_dir), status);
+  } catch (const Error&) {
+    first = std::current_exception();
+  }
+  try_to("write the end of the metrics", [&] {
+    metrics.end({.step = status.step.value_or(0),
+                 .code = static_cast<int>(status.code),
+                 .reason = status.reason});
+  });
+  if (report) {
+    try_to("write the report", [&] {
+      const train::ReportedRun run = train::load_reported_run(log_dir);
+      train::write_report(log_dir / "report.html", std::span(&run, 1));
+      log::info(fmt::format("report: {}", (log_dir / "report.html").string()));
+    });
+  }
+  if (first) {
+    std::rethrow_exception(first);
+  }
+}
+
+}  // namespace fourfold::train_program

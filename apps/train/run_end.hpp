@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/train/exit_status.hpp>
+#include <fourfold/train/metrics.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace fourfold::train_program {
+
+/// The newest step and checkpoint that the metrics spoke of; nothing before their start.
+struct LastState {
+  std::optional<std::int64_t> step;
+  std::optional<std::string> checkpoint;
+};
+
+/// Keeps a LastState. To be added before sinks that can fail.
+class LastStateSink : public train::MetricSink {
+ public:
+  explicit LastStateSink(std::shared_ptr<LastState> last) : last_(std::move(last)) {}
+  void start(const train::RunStart& run, double unix_time_s) override;
+  void step(const train::StepRecord& record, double unix_time_s) override;
+  void checkpoint(const train::CheckpointRecord& record, double unix_time_s) override;
+
+ private:
+  std::shared_ptr<LastState> last_;
+};
+
+/// Where exit.json lies in a log.dir.
+std::filesystem::path exit_file(const std::filesystem::path& log_dir);
+
+/// Everything that rank 0 writes when a run ends, in this order: exit.json, which batch scripts
+/// trust; the last records of the metrics; report.html, if wanted. What fails after exit.json is
+/// written is a warning, for exit.json and the exit code have to say the same.
+/// @throws UserError (cannot_write) when exit.json cannot be written; the others were tried then
+void write_run_end(const std::filesystem::path& log_dir, const train::ExitStatus& status,
+                   train::MetricsLog& metrics, bool report);
+
+}  // namespace fourfold::train_program

@@ -1,0 +1,210 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+// What `fourfold train` leaves behind at its end: exit.json whatever else goes wrong.
+#include "run_end.hpp"
+
+#include "run_directory.hpp"
+#include "scratch_dir.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/train/metrics_file.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+using fourfold::ExitCode;
+using fourfold::UserError;
+using fourfold::train_program::RunDirectory;
+using fourfold::train_program::write_run_end;
+using namespace fourfold::train;
+using test::file_text;
+using test::ScratchDir;
+using test::write_text;
+
+namespace {
+
+const ExitStatus done{.code = ExitCode::finished,
+                      .reason = "finished",
+                      .step = 9,
+                      .checkpoint = "run/checkpoints/step-9"};
+
+/// As a sink whose disk is full.
+class FullSink : public MetricSink {
+ public:
+  void step(const StepRecord& /*record*/, double /*unix_time_s*/) override { fail(); }
+  void end(const RunEnd& /*record*/, double /*unix_time_s*/) override { fail(); }
+
+ private:
+  static void fail() { throw UserError(ExitCode::cannot_write, "disk full"); }
+};
+
+/// Keeps warnings while it lives.
+class Warnings {
+ public:
+  Warnings() {
+    previous_ = fourfold::log::set_sink(
+        [this](fourfold::log::Level, std::string_view line) { lines.emplace_back(line); });
+  }
+  ~Warnings() { fourfold::log::set_sink(previous_); }
+  Warnings(const Warnings&) = delete;
+  Warnings& operator=(const Warnings&) = delete;
+  std::vector<std::string> lines;
+
+ private:
+  fourfold::log::Sink previous_;
+};
+
+EffectiveConfig config_in(const ScratchDir& dir) {
+  return parse_run_config(
+      "[model]\nlayers = 1\nhidden = 16\nheads = 2\nvocab = 257\ncontext = 8\n[data]\ntrain = "
+      "[\"absent\"]\n[log]\nprogress = \"none\"\ndir = \"" +
+          dir.path().string() + "\"\n",
+      "run.toml");
+}
+
+std::size_t files_in(const ScratchDir& dir) {
+  return std::distance(std::filesystem::directory_iterator(dir.path()), {});
+}
+
+}  // namespace
+
+TEST_CASE("a disk too full for metrics and report does not keep exit.json from saying the end",
+          "[run_end]") {
+  const ScratchDir dir;
+  const Warnings warnings;
+  MetricsLog metrics;
+  metrics.add(std::make_unique<FullSink>());
+  REQUIRE_NOTHROW(write_run_end(dir.path(), done, metrics, true));  // no metrics.jsonl: no report
+  CHECK(read_exit_status(dir / "exit.json") == done);
+  REQUIRE(warnings.lines.size() == 2);
+  CHECK(warnings.lines[0].find("disk full") != std::string::npos);
+  CHECK(warnings.lines[1].find("cannot write the report") != std::string::npos);
+}
+
+TEST_CASE("an exit.json that cannot be written is an error, and the metrics still end",
+          "[run_end]") {
+  const ScratchDir dir;
+  std::filesystem::create_directory(dir / "exit.json");
+  write_text(dir / "exit.json" / "in_the_way", "");
+  MetricsLog metrics;
+  metrics.add(std::make_unique<MetricsFile>(dir / "metrics.jsonl"));
+  CHECK_THROWS_AS(write_run_end(dir.path(), done, metrics, false), UserError);
+  CHECK(file_text(dir / "metrics.jsonl").find("\"finished\"") != std::string::npos);
+}
+
+TEST_CASE("opening a run directory makes the end of an earlier start void", "[run_directory]") {
+  const ScratchDir dir;
+  write_exit_status(dir / "exit.json", done);
+  RunDirectory run(config_in(dir), 0, false);
+  CHECK(read_exit_status(dir / "exit.json") == done);
+  run.open();
+  CHECK(file_text(dir / "exit.json").find("\"running\"") != std::string::npos);
+  run.fail(ExitCode::config, "no such mesh");
+  const auto status = read_exit_status(dir / "exit.json");
+  REQUIRE(status.has_value());
+  CHECK(status->code == ExitCode::config);
+  CHECK_FALSE(status->step.has_value());
+  CHECK_FALSE(status->checkpoint.has_value());
+  CHECK(file_text(dir / "metrics.jsonl").empty());  // nothing began, so nothing ended
+}
+
+TEST_CASE("only a run that starts replaces config.toml", "[run_directory]") {
+  const ScratchDir dir;
+  write_text(dir / "config.toml", "earlier");
+  RunDirectory run(config_in(dir), 0, false);
+  run.open();
+  CHECK(file_text(dir / "config.toml") == "earlier");
+  run.metrics().start({});
+  CHECK(file_text(dir / "config.toml").find("layers = 1") != std::string::npos);
+}
+
+TEST_CASE("an error is told with the newest step and checkpoint, recorded or not",
+          "[run_directory]") {
+  const ScratchDir dir;
+  EffectiveConfig config = config_in(dir);
+  config.config.log.every_steps = 100;
+  const int rank = GENERATE(0, 2);
+  RunDirectory run(config, rank, false);
+  run.open();
+  RunStart start;
+  start.first_step = 4;
+  start.steps = 90;
+  run.metrics().start(start);
+  run.metrics().step({.step = 5, .step_s = 1});
+  run.metrics().checkpoint({.step = 5, .path = "step-5"});
+  run.metrics().step({.step = 6, .step_s = 1});
+  run.fail(ExitCode::data_corrupt, "diverged");
+  CHECK(read_exit_status(dir / "exit.json") == ExitStatus{.code = ExitCode::data_corrupt,
+                                                          .reason = "diverged",
+                                                          .step = 6,
+                                                          .checkpoint = "step-5"});
+}
+
+TEST_CASE("another rank tells of its error only if nobody has told the end", "[run_directory]") {
+  const ScratchDir dir;
+  RunDirectory first(config_in(dir), 0, false);
+  RunDirectory other(config_in(dir), 3, false);
+  first.open();
+  other.open();
+  first.fail(ExitCode::data_corrupt, "rank 0's");
+  other.fail(ExitCode::internal, "rank 3's");
+  CHECK(read_exit_status(dir / "exit.json")->reason == "rank 0's");
+  write_running(dir / "exit.json");
+  other.fail(ExitCode::internal, "rank 3's");
+  CHECK(read_exit_status(dir / "exit.json")->reason == "rank 3's");
+}
+
+TEST_CASE("nothing starts while a STOP file lies there", "[run_directory]") {
+  const ScratchDir dir;
+  write_text(dir / "STOP", "");
+  const bool dry_run = GENERATE(false, true);
+  RunDirectory run(config_in(dir), 0, dry_run);
+  try {
+    run.open();
+    FAIL("opened");
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::no_progress);
+    CHECK(std::string(error.what()).find((dir / "STOP").string()) != std::string::npos);
+  }
+  CHECK(std::filesystem::exists(dir / "STOP"));
+}
+
+TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directory]") {
+  const ScratchDir dir;
+  for (const char* name :
+       {"status.json.tmp-123", "config.toml.tmp-9", "exit.json.tmp-1", "report.html.tmp-77"}) {
+    write_text(dir / name, "half");
+  }
+  const std::vector<std::string> others{"notes.tmp-12", "status.json.tmp-", "status.json.tmp-old",
+                                        "status.json.tmp-1.bak", "metrics.jsonl"};
+  for (const std::string& name : others) {
+    write_text(dir / name, "mine\n");
+  }
+  RunDirectory run(config_in(dir), 0, false);
+  run.open();
+  for (const std::string& name : others) {
+    CHECK(std::filesystem::exists(dir / name));
+  }
+  CHECK(files_in(dir) == others.size() + 1);  // and exit.json
+}
+
+TEST_CASE("a dry run touches no file, whatever its end", "[run_directory]") {
+  const ScratchDir dir;
+  write_exit_status(dir / "exit.json", done);
+  const bool fails = GENERATE(false, true);
+  RunDirectory run(config_in(dir), 0, true);
+  run.open();
+  run.metrics().start({});
+  if (fails) {
+    run.fail(ExitCode::config, "no");
+  } else {
+    run.finish({.code = ExitCode::finished, .reason = "in place", .step = 0});
+  }
+  CHECK(read_exit_status(dir / "exit.json") == done);
+  CHECK(files_in(dir) == 1);
+}
