@@ -54,6 +54,5 @@ for run in (2, 4, 8):
     print(f"dp = {run}: within {worst:.1e} of one rank")
     assert worst <= 1e-6'
 }
-expect compare
-compare
+compare || complain "losses depend on the number of ranks"
 expectations_met

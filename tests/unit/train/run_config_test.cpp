@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "scratch_dir.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/train/run_config.hpp>
 #include <fourfold/train/run_key.hpp>
