@@ -36,6 +36,12 @@ void check_allowed_names(std::span<const std::string> allowed) {
   }
 }
 
+/// Keys about one start alone; the run is the same whatever they say.
+bool is_of_one_start(const RunKey& key) {
+  const std::string name = key.full_name();
+  return name == "checkpoint.resume" || name == "log.progress";
+}
+
 }  // namespace
 
 std::string ConfigChange::str() const {
@@ -47,7 +53,8 @@ std::vector<ConfigChange> config_difference(const RunConfig& before, const RunCo
   for (const RunKey& key : run_keys()) {
     const Value old_value = key.field.get(before);
     const Value new_value = key.field.get(after);
-    if (old_value != new_value && (key.has_effect(before) || key.has_effect(after))) {
+    if (old_value != new_value && !is_of_one_start(key) &&
+        (key.has_effect(before) || key.has_effect(after))) {
       changes.push_back({key.full_name(), to_toml(old_value), to_toml(new_value), key.on_resume});
     }
   }

@@ -122,6 +122,7 @@ TEST_CASE("resuming tells what changed and what that takes", "[run_config]") {
   };
   CHECK(changes_with({}).empty());
   CHECK(changes_with({"optim.momentum=0.1"}).empty());  // adamw reads no momentum
+  CHECK(changes_with({"log.progress=none", "checkpoint.resume=never"}).empty());  // of one start
 
   const auto free =
       changes_with({"train.steps=2000", "optim.decay_steps=1000", "train.micro_batch=2",

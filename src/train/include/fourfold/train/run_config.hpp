@@ -185,7 +185,8 @@ struct ConfigChange {
   std::string str() const;  ///< "optim.lr: 0.0006 -> 0.0003"
 };
 
-/// Differences in the order of the table of keys. Keys without effect on either side are left out.
+/// Differences in the order of the table of keys. Keys without effect on either side are
+/// left out, and so are checkpoint.resume and log.progress, which are about one start alone.
 std::vector<ConfigChange> config_difference(const RunConfig& before, const RunConfig& after);
 std::vector<ConfigChange> config_difference(std::string_view before_toml, const RunConfig& after);
 
