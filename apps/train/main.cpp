@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 #include "run_directory.hpp"
+#include "same_on_ranks.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/rank_identity.hpp>
@@ -10,6 +11,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/exit_status.hpp>
+#include <fourfold/train/run_key.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
@@ -17,6 +19,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -35,6 +38,16 @@ train::RunStart facts_of(const comm::MpiRuntime& mpi) {
     facts.libraries.emplace_back(library.name, library.version);
   }
   return facts;
+}
+
+/// What has to be the same on all ranks.
+std::vector<std::string> facts_to_agree_on(const train::RunConfig& config,
+                                           const Arguments& arguments) {
+  std::vector<std::string> lines = fourfold::train_program::lines_of(config);
+  lines.push_back(fmt::format("--allow-change = {}", train::to_toml(arguments.allowed_changes)));
+  lines.push_back(fmt::format("--dry-run = {}", arguments.dry_run));
+  lines.push_back(fmt::format("version of fourfold = {}", fourfold::build_facts().version));
+  return lines;
 }
 
 train::ExitStatus status_of(const train::RunResult& result, const std::string& log_dir) {
@@ -59,6 +72,8 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
       train::load_run_config(arguments.run_file, arguments.overrides);
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run);
   directory->open();
+  fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
+                                                 mpi.world());
   const train::MeshConfig& mesh_config = effective.config.mesh;
   comm::Mesh mesh(comm::resolve_mesh(mesh_config.pp, mesh_config.dp, mesh_config.cp, mesh_config.tp,
                                      mpi.world().size()),

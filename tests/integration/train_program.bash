@@ -110,6 +110,15 @@ expect_exit 78 ranks 2 train run.toml --set mesh.dp=3 --set log.dir=bad
 expect_exit 78 env SLURM_STEP_NUM_TASKS=4 "$fourfold" train run.toml --set log.dir=bad
 expect_stderr 'srun'
 
+# Ranks that were started differently.
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad --set optim.lr=1e-2 : \
+  -n 2 "$fourfold" train run.toml --set log.dir=bad --set optim.lr=1e-3
+expect_stderr '(optim.lr = 0.01 on rank 0; optim.lr = 0.001 on ranks 1-2)'
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad : \
+  -n 1 "$fourfold" train run.toml --set log.dir=bad --dry-run
+expect_stderr '--dry-run = true on rank 1'
+expect test ! -e bad/checkpoints
+
 # Data that cannot be right: one message, code 65 or 78, no checkpoint.
 expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad
 expect_stderr 'tokens_train'

@@ -48,7 +48,7 @@ class Trainer {
  public:
   /// Sets everything up: data, memory, model; takes up the newest checkpoint as checkpoint.resume
   /// says, else draws initial weights. Nothing is allocated on the device after this.
-  /// @param metrics  rank 0's; nullptr on the others
+  /// @param metrics  this rank's, or nullptr: every rank makes the same records, rank 0's are shown
   /// @throws UserError for everything that is wrong with run file, data or checkpoints
   Trainer(const EffectiveConfig& effective, comm::Mesh& mesh, const TrainerOptions& options,
           MetricsLog* metrics);
