@@ -5,6 +5,7 @@
 #include <fourfold/train/evaluator.hpp>
 
 #include <algorithm>
+#include <chrono>
 
 namespace fourfold::train {
 
@@ -20,6 +21,7 @@ Evaluator::Evaluator(const data::TokenDataset& dataset, comm::Mesh& mesh, std::i
       loss_sum_(arena.take(device::MemoryUse::workspace, DType::f64, {1})) {}
 
 Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const Visit& visit) {
+  const auto begin = std::chrono::steady_clock::now();
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   std::int64_t targets = 0;
   for (std::int64_t round = 0; round < plan_.rounds(); ++round) {
@@ -41,6 +43,7 @@ Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const V
   comm::Communicator& dp = mesh_->axis(comm::Axis::dp);
   const double sum = comm::all_reduce_scalar(dp, local_sum, comm::ReduceOp::sum);
   targets = comm::all_reduce_scalar(dp, targets, comm::ReduceOp::sum);
+  last_run_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {.loss = targets > 0 ? sum / static_cast<double>(targets) : 0, .targets = targets};
 }
 

@@ -85,6 +85,16 @@ StopReason StopRequest::poll(comm::Communicator& world, double needed_s) const {
   return static_cast<StopReason>(comm::all_reduce_scalar(world, local, comm::ReduceOp::max));
 }
 
+double time_needed_s(const TimesSoFar& times) {
+  constexpr double first_save_bytes_per_s = 50e6;
+  constexpr double end_of_process_s = 30;
+  const double evaluation_s =
+      times.evaluation_s > 0 ? times.evaluation_s : times.evaluation_steps * times.step_s;
+  const double save_s = times.save_s > 0 ? times.save_s : times.save_bytes / first_save_bytes_per_s;
+  return times.step_s + (times.evaluation_due ? 1.25 * evaluation_s : 0) + 1.5 * save_s +
+         end_of_process_s;
+}
+
 std::optional<double> deadline_from_environment() {
   const char* own = std::getenv("FOURFOLD_DEADLINE");
   const char* text = own != nullptr ? own : std::getenv("SLURM_JOB_END_TIME");

@@ -232,9 +232,21 @@ void Trainer::save() {
   }
 }
 
-/// One more step and a save, with room for a slow file system and for the end of the process.
 double Trainer::needed_s() const {
-  return step_s_ + 1.5 * save_s_ + 30;
+  TimesSoFar times{.step_s = step_s_, .save_s = save_s_};
+  if (evaluator_) {
+    const std::int64_t next = progress_.step + 1;
+    const std::int64_t every = config_.train.eval_every_steps;
+    times.evaluation_due = next == config_.train.steps || (every > 0 && next % every == 0);
+    times.evaluation_s = evaluator_->last_run_s();
+    times.evaluation_steps = static_cast<double>(evaluator_->samples()) /
+                             static_cast<double>(config_.train.global_batch);
+  }
+  for (const io::TensorLayout& layout : state_.layouts()) {  // each rank writes an equal share
+    times.save_bytes += static_cast<double>(layout.shape.elements()) *
+                        static_cast<double>(size_in_bytes(layout.dtype)) / mesh_->world().size();
+  }
+  return time_needed_s(times);
 }
 
 }  // namespace fourfold::train

@@ -6,6 +6,7 @@
 #include <fourfold/train/stop_request.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
 
 #include <atomic>
 #include <csignal>
@@ -53,6 +54,20 @@ TEST_CASE("a STOP file stops all ranks", "[stop_request]") {
     stopped += request.poll(world, 0) == StopReason::stop_file ? 1 : 0;
   });
   CHECK(stopped == 4);
+}
+
+TEST_CASE("time is kept for what comes after one more step", "[stop_request]") {
+  using Catch::Matchers::WithinRel;
+  const train::TimesSoFar measured{
+      .step_s = 2, .evaluation_s = 400, .save_s = 60, .evaluation_steps = 9, .save_bytes = 1e12};
+  CHECK_THAT(train::time_needed_s(measured), WithinRel(2 + 90 + 30.0, 1e-12));
+  train::TimesSoFar evaluating = measured;
+  evaluating.evaluation_due = true;
+  CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 500 + 90 + 30.0, 1e-12));
+  // Before the first evaluation and the first save: 9 steps' samples, 1 TB at 50 MB/s.
+  evaluating.evaluation_s = 0;
+  evaluating.save_s = 0;
+  CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 1.25 * 18 + 30000 + 30.0, 1e-12));
 }
 
 TEST_CASE("the deadline comes from the environment", "[stop_request]") {

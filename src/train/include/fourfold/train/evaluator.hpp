@@ -37,6 +37,8 @@ class Evaluator {
 
   /// Samples that run() goes through, all ranks together.
   std::int64_t samples() const noexcept { return plan_.samples; }
+  /// Wall time of the newest run() on this rank; 0 before the first.
+  double last_run_s() const noexcept { return last_run_s_; }
 
  private:
   const data::TokenDataset* dataset_;
@@ -44,6 +46,7 @@ class Evaluator {
   data::EvaluationPlan plan_;
   MicroBatchBuffer buffer_;
   TensorView loss_sum_;  ///< f64 scalar
+  double last_run_s_ = 0;
 };
 
 }  // namespace fourfold::train

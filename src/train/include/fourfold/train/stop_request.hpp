@@ -52,6 +52,23 @@ class StopRequest {
   std::optional<double> deadline_unix_s_;
 };
 
+/// What is known when it is asked whether one more step fits in. Times are wall times of the newest
+/// one on this rank in seconds; 0: there was none yet.
+struct TimesSoFar {
+  double step_s = 0;
+  double evaluation_s = 0;
+  double save_s = 0;
+  bool evaluation_due = false;  ///< after the next step
+  /// Samples of an evaluation as a multiple of those of a step; for the first evaluation.
+  double evaluation_steps = 0;
+  double save_bytes = 0;  ///< that this rank writes; for the first save
+};
+
+/// Seconds for one more step, the evaluation that is due after it and a save, with room for a slow
+/// file system and for the end of the process. What was never measured is guessed on the safe side:
+/// an evaluation costs no more per sample than training, a save goes at 50 MB/s per rank.
+double time_needed_s(const TimesSoFar& times);
+
 /// The end of the job as the environment tells it: FOURFOLD_DEADLINE, else SLURM_JOB_END_TIME
 /// (Slurm >= 23.02), in seconds since 1970.
 /// @throws UserError (exit code config) when FOURFOLD_DEADLINE is set but is no number
