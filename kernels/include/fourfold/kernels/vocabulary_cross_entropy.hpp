@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Cross-entropy of logits whose columns lie on several ranks, in three parts with one small
+/// exchange between the first two: no rank ever sees the whole row. Legend: T tokens, V columns
+/// held here (columns [first_column, first_column + V) of the vocabulary), P parts (ranks).
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+/// What a part knows of each row: f32 [T, 3], largest logit m (lowest float without columns),
+/// sum of exp(logit - m), the target's logit (0 when it is not here).
+inline constexpr std::int64_t part_statistics = 3;
+
+/// Writes the statistics of this part. f32 or bf16 logits, f32 arithmetic. V may be 0.
+/// @param target_T  i32, columns of the whole vocabulary or ignored_target
+void cross_entropy_part(ConstTensorView logits_TV, std::int64_t first_column,
+                        ConstTensorView target_T, TensorView statistics_T3,
+                        device::StreamRef stream);
+
+/// Joins the statistics of all parts, in the order of parts, so that all ranks get the same bits.
+/// @param statistics_PT3  f32, those of part 0 first
+/// @param loss_T          f32: log of the sum over all columns minus the target's logit; 0 for
+///                        ignored targets
+/// @param normaliser_T2   f32: largest logit of the whole row, 1 / sum of exp(logit - largest); 0
+///                        and 0 for ignored targets
+/// @pre each target is a column of exactly one part
+void cross_entropy_join(ConstTensorView statistics_PT3, ConstTensorView target_T, TensorView loss_T,
+                        TensorView normaliser_T2, device::StreamRef stream);
+
+/// Replaces this part's logits by gradient_scale * (softmax - one_hot); rows of ignored targets by
+/// zeros.
+void cross_entropy_part_gradient(TensorView logits_TV, std::int64_t first_column,
+                                 ConstTensorView target_T, ConstTensorView normaliser_T2,
+                                 float gradient_scale, device::StreamRef stream);
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "lanes.hpp"
+#include "launch.hpp"
+#include "storage.hpp"
+#include "vector_math.hpp"
+
+#include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/kernels/vocabulary_cross_entropy.hpp>
+
+#include <Kokkos_Core.hpp>
+
+#include <cmath>
+#include <limits>
+
+namespace fourfold::kernels {
+namespace {
+
+constexpr float lowest = std::numeric_limits<float>::lowest();
+
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION float largest_of(const T* row, std::int64_t columns) {
+  Lanes largest;
+  for (float& lane : largest) {
+    lane = lowest;
+  }
+  read_chunks(
+      columns,
+      [&](int valid, const float* x) {
+        for (int i = 0; i < valid; ++i) {
+          largest[i] = x[i] > largest[i] ? x[i] : largest[i];
+        }
+      },
+      row);
+  return fold(largest, [](float a, float b) { return b > a ? b : a; });
+}
+
+template <class T>
+struct Part {
+  const T* logits_TV;
+  const std::int32_t* target_T;
+  float* statistics_T3;
+  std::int64_t columns;
+  std::int64_t first_column;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+    const T* row = logits_TV + t * columns;
+    const float largest = largest_of(row, columns);
+    const std::int64_t target = target_T[t] - first_column;
+    float* statistics = statistics_T3 + t * part_statistics;
+    statistics[0] = largest;
+    statistics[1] = sum_row(
+        columns, [largest](float x) { return vector_exp_minus(largest - x); }, row);
+    statistics[2] = target >= 0 && target < columns ? to_float(row[target]) : 0.0F;
+  }
+};
+
+struct Join {
+  const float* statistics_PT3;
+  const std::int32_t* target_T;
+  float* loss_T;
+  float* normaliser_T2;
+  std::int64_t parts;
+  std::int64_t tokens;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+    if (target_T[t] == ignored_target) {
+      loss_T[t] = normaliser_T2[2 * t] = normaliser_T2[2 * t + 1] = 0;
+      return;
+    }
+    float largest = lowest;
+    float target_logit = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      const float* statistics = of(part, t);
+      // NaN among the logits has made the sum NaN, whatever the comparison says.
+      largest = statistics[0] > largest ? statistics[0] : largest;
+      target_logit += statistics[2];
+    }
+    float sum = 0;
+    for (std::int64_t part = 0; part < parts; ++part) {
+      sum += of(part, t)[1] * vector_exp_minus(largest - of(part, t)[0]);
+    }
+    loss_T[t] = std::log(sum) + (largest - target_logit);
+    normaliser_T2[2 * t] = largest;
+    normaliser_T2[2 * t + 1] = 1.0F / sum;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION const float* of(std::int64_t part, std::int64_t t) const {
+    return statistics_PT3 + (part * tokens + t) * part_statistics;
+  }
+};
+
+template <class T>
+struct PartGradient {
+  T* logits_TV;
+  const std::int32_t* target_T;
+  const float* normaliser_T2;
+  std::int64_t columns;
+  std::int64_t first_column;
+  float gradient_scale;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+    T* row = logits_TV + t * columns;
+    if (target_T[t] == ignored_target) {
+      for (std::int64_t v = 0; v < columns; ++v) {
+        row[v] = T{};
+      }
+      return;
+    }
+    const float largest = normaliser_T2[2 * t];
+    const float factor = gradient_scale * normaliser_T2[2 * t + 1];
+    const std::int64_t target = target_T[t] - first_column;
+    const bool here = target >= 0 && target < columns;
+    const float target_logit = here ? to_float(row[target]) : 0.0F;
+    for_chunks(
+        columns,
+        [largest, factor](float* y, const float* x) {
+#pragma omp simd
+          for (int i = 0; i < lanes; ++i) {
+            y[i] = vector_exp_minus(largest - x[i]) * factor;
+          }
+        },
+        row, static_cast<const T*>(row));
+    if (here) {  // from the float value: what was stored may have been rounded
+      store(row[target], vector_exp_minus(largest - target_logit) * factor - gradient_scale);
+    }
+  }
+};
+
+}  // namespace
+
+void cross_entropy_part(ConstTensorView logits_TV, std::int64_t first_column,
+                        ConstTensorView target_T, TensorView statistics_T3,
+                        device::StreamRef stream) {
+  const std::int64_t tokens = logits_TV.dim(0);
+  FOURFOLD_EXPECT(logits_TV.shape().rank() == 2 && target_T.elements() == tokens);
+  FOURFOLD_EXPECT(statistics_T3.elements() == tokens * part_statistics && first_column >= 0);
+  with_storage(logits_TV.dtype(), [&]<class T>(T) {
+    for_each("cross_entropy_part", tokens, stream,
+             Part<T>{logits_TV.as<T>(), target_T.as<std::int32_t>(), statistics_T3.as<float>(),
+                     logits_TV.dim(1), first_column});
+  });
+}
+
+void cross_entropy_join(ConstTensorView statistics_PT3, ConstTensorView target_T, TensorView loss_T,
+                        TensorView normaliser_T2, device::StreamRef stream) {
+  FOURFOLD_EXPECT(statistics_PT3.shape().rank() == 3 && statistics_PT3.dim(2) == part_statistics);
+  const std::int64_t tokens = statistics_PT3.dim(1);
+  FOURFOLD_EXPECT(target_T.elements() == tokens && loss_T.elements() == tokens);
+  FOURFOLD_EXPECT(normaliser_T2.elements() == 2 * tokens);
+  for_each("cross_entropy_join", tokens, stream,
+           Join{statistics_PT3.as<float>(), target_T.as<std::int32_t>(), loss_T.as<float>(),
+                normaliser_T2.as<float>(), statistics_PT3.dim(0), tokens});
+}
+
+void cross_entropy_part_gradient(TensorView logits_TV, std::int64_t first_column,
+                                 ConstTensorView target_T, ConstTensorView normaliser_T2,
+                                 float gradient_scale, device::StreamRef stream) {
+  const std::int64_t tokens = logits_TV.dim(0);
+  FOURFOLD_EXPECT(logits_TV.shape().rank() == 2 && target_T.elements() == tokens);
+  FOURFOLD_EXPECT(normaliser_T2.elements() == 2 * tokens && first_column >= 0);
+  with_storage(logits_TV.dtype(), [&]<class T>(T) {
+    for_each(
+        "cross_entropy_grad", tokens, stream,
+        PartGradient<T>{logits_TV.as<T>(), target_T.as<std::int32_t>(), normaliser_T2.as<float>(),
+                        logits_TV.dim(1), first_column, gradient_scale});
+  });
+}
+
+}  // namespace fourfold::kernels
