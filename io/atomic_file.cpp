@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <utility>
 
 namespace fourfold::io {
@@ -56,22 +55,10 @@ void AtomicFile::sync() {
   file_.reset();
 }
 
-void AtomicFile::remove_older() {
-  if (::unlink(path_.c_str()) == 0) {
-    sync_folder();
-  } else if (errno != ENOENT) {
-    cannot_write(path_, "unlink of the older file", errno);
-  }
-}
-
 void AtomicFile::publish() {
   sync();
   rename_path(temporary_, path_);
   temporary_.clear();
-  sync_folder();
-}
-
-void AtomicFile::sync_folder() const {
   const std::filesystem::path folder = path_.parent_path();
   sync_directory(folder.empty() ? "." : folder);
 }

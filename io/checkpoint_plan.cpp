@@ -131,10 +131,9 @@ int RankSet::size() const noexcept {
 int RankSet::operator[](int index) const {
   FOURFOLD_EXPECT(index >= 0 && index < size());
   int rank = first_;
-  for (std::size_t place = axes_.size(); place-- > 0;) {  // fastest first
-    const Axis& axis = axes_[place];
-    rank += (index % axis.count) * axis.stride;
-    index /= axis.count;
+  for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+    rank += (index % axis->count) * axis->stride;
+    index /= axis->count;
   }
   return rank;
 }

@@ -1,19 +1,33 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "file.hpp"
-
+#include <fourfold/base/error.hpp>
 #include <fourfold/io/crc32c.hpp>
 #include <fourfold/io/event_file.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <array>
 #include <bit>
+#include <cerrno>
 #include <cstring>
+#include <system_error>
 
 namespace fourfold::io {
 namespace {
+
+[[noreturn]] void cannot_write_events(const std::filesystem::path& path, const std::string& why) {
+  throw UserError(
+      ExitCode::cannot_write,
+      fmt::format("{}: TensorBoard events cannot be written ({}); check that the folder "
+                  "is yours to write and has room",
+                  path.string(), why));
+}
+
+std::string reason(std::string_view call) {
+  return fmt::format("{}: {}", call, std::strerror(errno));
+}
 
 /// Protocol buffers on the wire: a field is its number and wire type, then the value.
 enum class Wire : std::uint32_t { varint = 0, fixed64 = 1, bytes = 2, fixed32 = 5 };
@@ -75,17 +89,20 @@ std::uint32_t masked_crc(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-std::filesystem::path unused_path(const std::filesystem::path& directory, double wall_time_s) {
+FileDescriptor create_anew(const std::filesystem::path& directory, double wall_time_s,
+                           std::filesystem::path& path) {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) {
     std::strcpy(host.data(), "localhost");
   }
   for (int number = 0;; ++number) {
-    std::filesystem::path path = directory / fmt::format("events.out.tfevents.{}.{}.{}.{}",
-                                                         static_cast<std::int64_t>(wall_time_s),
-                                                         host.data(), ::getpid(), number);
-    if (kind_of(path) != EntryKind::file) {  // anything else in the way is told when it is created
-      return path;
+    path = directory / fmt::format("events.out.tfevents.{}.{}.{}.{}",
+                                   static_cast<std::int64_t>(wall_time_s), host.data(), ::getpid(),
+                                   number);
+    FileDescriptor file(
+        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
+    if (file || errno != EEXIST) {
+      return file;
     }
   }
 }
@@ -94,9 +111,15 @@ std::filesystem::path unused_path(const std::filesystem::path& directory, double
 
 EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_step,
                      double wall_time_s) {
-  make_directories(directory);
-  path_ = unused_path(directory, wall_time_s);
-  file_ = std::make_unique<OutputFile>(OutputFile::create(path_));
+  std::error_code failure;
+  std::filesystem::create_directories(directory, failure);
+  if (failure) {
+    cannot_write_events(directory, failure.message());
+  }
+  file_ = create_anew(directory, wall_time_s, path_);
+  if (!file_) {
+    cannot_write_events(path_, reason("open"));
+  }
   append_record(event(wall_time_s, 0, 3, "brain.Event:2"));
   if (first_step > 0) {
     std::string session_log;  // SessionLog { 1 status: START = 1 }
@@ -104,10 +127,6 @@ EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_
     append_record(event(wall_time_s, first_step, 7, session_log));
   }
 }
-
-EventFile::EventFile(EventFile&&) noexcept = default;
-EventFile& EventFile::operator=(EventFile&&) noexcept = default;
-EventFile::~EventFile() = default;
 
 void EventFile::add(std::int64_t step, double wall_time_s, std::span<const EventScalar> scalars) {
   std::string summary;  // Summary { repeated 1 Value { 1 tag, 2 simple_value } }
@@ -126,8 +145,17 @@ void EventFile::append_record(const std::string& event) {
   put_little_endian(record, masked_crc(record));
   record += event;
   put_little_endian(record, masked_crc(event));
-  file_->write_at(written_bytes_, std::as_bytes(std::span(record)));
-  written_bytes_ += record.size();
+  std::string_view rest = record;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(file_.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    if (written <= 0) {
+      cannot_write_events(path_, reason("write"));
+    }
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
 }
 
 }  // namespace fourfold::io

@@ -3,8 +3,8 @@
 /// @file
 /// The file system as this room uses it: every call's return code is looked at, short transfers
 /// and EINTR are gone on with, and a failure names call, path and reason. What cannot be written is
-/// a UserError: the disk, its quotas and permissions are the user's or the cluster's. All that
-/// this room writes goes through here.
+/// a UserError: the disk, its quotas and permissions are the user's or the cluster's. Checkpoints
+/// and AtomicFile write through here alone.
 #pragma once
 
 #include <fourfold/base/error.hpp>

@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstring>
 #include <limits>
 
 namespace fourfold::io {
@@ -34,7 +36,6 @@ TokenFileWriter::TokenFileWriter(const std::filesystem::path& prefix, TokenType 
 }
 
 void TokenFileWriter::add_document(std::span<const std::int32_t> tokens) {
-  FOURFOLD_EXPECT(!is_synced_);
   if (tokens.size() > std::numeric_limits<std::int32_t>::max()) {
     throw UserError(
         ExitCode::data_corrupt,
@@ -57,10 +58,7 @@ void TokenFileWriter::add_document(std::span<const std::int32_t> tokens) {
   tokens_ += std::ssize(tokens);
 }
 
-void TokenFileWriter::sync() {
-  if (is_synced_) {
-    return;
-  }
+void TokenFileWriter::publish() {
   index_file_.write(std::string_view("MMIDIDX\0\0", 9));
   put<std::uint64_t>(index_file_, 1);
   put(index_file_, static_cast<std::uint8_t>(type_));
@@ -77,13 +75,15 @@ void TokenFileWriter::sync() {
   }
   tokens_file_.sync();
   index_file_.sync();
-  is_synced_ = true;
-}
-
-void TokenFileWriter::publish() {
-  sync();
   // Never the old index beside the new tokens: the index is what makes the pair readable.
-  index_file_.remove_older();
+  std::error_code failure;
+  std::filesystem::remove(index_file_.path(), failure);
+  if (failure) {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: the older file cannot be removed ({}); check its "
+                                "permissions",
+                                index_file_.path().string(), failure.message()));
+  }
   tokens_file_.publish();
   index_file_.publish();
 }

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <utility>
 
 namespace fourfold::data {
 namespace {
@@ -22,27 +21,6 @@ namespace {
 std::string_view text_of(const io::MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
 }
-
-/// Names that outputs have been given. They are taken away again unless all outputs got theirs.
-class GivenNames {
- public:
-  GivenNames() = default;
-  GivenNames(const GivenNames&) = delete;
-  GivenNames& operator=(const GivenNames&) = delete;
-  ~GivenNames() {
-    for (const std::filesystem::path& path : paths_) {
-      std::error_code ignored;
-      if (std::filesystem::is_regular_file(path, ignored)) {
-        std::filesystem::remove(path, ignored);
-      }
-    }
-  }
-  void add(std::filesystem::path path) { paths_.push_back(std::move(path)); }
-  void keep() noexcept { paths_.clear(); }
-
- private:
-  std::vector<std::filesystem::path> paths_;
-};
 
 /// One output under way: its token files and its record.
 class Part {
@@ -56,34 +34,20 @@ class Part {
   std::int64_t tokens() const noexcept { return tokens_.tokens(); }
   PreparedPart facts() const { return {prefix_ + ".bin", tokens_.tokens(), tokens_.documents()}; }
 
-  void require_not_empty(std::string_view why, std::string_view remedy) const {
+  void require_not_empty(const char* remedy) const {
     if (tokens_.tokens() == 0) {
-      throw UserError(ExitCode::config,
-                      fmt::format("{}.bin would be empty ({}); {}", prefix_, why, remedy));
+      throw UserError(
+          ExitCode::config,
+          fmt::format("{}.bin would be empty (no document falls into it); {}", prefix_, remedy));
     }
   }
 
-  /// Brings everything to the disk, under no name yet.
-  void sync(TokenRecord record) {
+  void publish(TokenRecord record) {
     record.tokens = tokens_.tokens();
     record.documents = tokens_.documents();
     record_.write(to_json(record));
-    record_.sync();
-    tokens_.sync();
-  }
-
-  /// @pre synced
-  void publish_tokens(GivenNames& names) {
-    record_.remove_older();  // of other tokens
-    names.add(prefix_ + ".bin");
-    names.add(prefix_ + ".idx");
-    tokens_.publish();
-  }
-
-  /// @pre the tokens are published
-  void publish_record(GivenNames& names) {
-    names.add(record_.path());
     record_.publish();
+    tokens_.publish();
   }
 
  private:
@@ -125,44 +89,17 @@ class Preparation {
     for (const io::MappedFile& file : files_) {
       prepare_file(file);
     }
-    parts_.front().require_not_empty("no document falls into it", "name inputs with text in them");
-    require_validation();
-    return publish();
-  }
-
- private:
-  void require_validation() const {
-    std::string why = "no document falls into it";
-    std::string_view remedy = "raise --validation-fraction or prepare more text";
-    if (!uncut_.empty()) {
-      why = fmt::format("{} is one document without a line end to cut at in its last {} bytes",
-                        uncut_.string(), uncut_bytes_);
-      remedy = "raise --validation-fraction to reach back to a line end";
-    }
-    if (!uncut_.empty() && !uncut_has_lines_) {
-      remedy = "put line ends into it, name a --document-separator or prepare several documents";
-    }
-    parts_.back().require_not_empty(why, remedy);
-  }
-
-  /// What the disk has no room for fails before any output has its name.
-  std::vector<PreparedPart> publish() {
-    for (Part& part : parts_) {
-      part.sync(record());
-    }
-    GivenNames names;
+    parts_.front().require_not_empty("name inputs with text in them");
+    parts_.back().require_not_empty("raise --validation-fraction or prepare more text");
     std::vector<PreparedPart> written;
     for (Part& part : parts_) {
-      part.publish_tokens(names);
+      part.publish(record());
       written.push_back(part.facts());
     }
-    for (Part& part : parts_) {
-      part.publish_record(names);
-    }
-    names.keep();
     return written;
   }
 
+ private:
   void prepare_file(const io::MappedFile& file) {
     const std::string_view text = text_of(file);
     const auto held_back_bytes =
@@ -170,7 +107,7 @@ class Preparation {
     const std::size_t validation_begin = text.size() - held_back_bytes;
     const std::int64_t before = progress_.done_bytes;
     const auto visit = [&](const detail::Document& document) {
-      add_document(file.path(), document, text.size(), validation_begin);
+      add_document(document, text.size(), validation_begin);
       progress_.done_bytes = before + static_cast<std::int64_t>(document.end_byte);
       report_(progress_);
     };
@@ -184,8 +121,8 @@ class Preparation {
 
   /// Puts a document where it belongs: training, validation, or one piece into each when it is a
   /// whole file.
-  void add_document(const std::filesystem::path& file, const detail::Document& document,
-                    std::size_t file_bytes, std::size_t validation_begin) {
+  void add_document(const detail::Document& document, std::size_t file_bytes,
+                    std::size_t validation_begin) {
     if (document.begin_byte >= validation_begin) {
       add_text(parts_.back(), document.text);
       return;
@@ -197,11 +134,6 @@ class Preparation {
     }
     const std::size_t cut =
         std::min(document.text.find('\n', validation_begin), document.text.size() - 1) + 1;
-    if (cut == file_bytes && uncut_.empty()) {
-      uncut_ = file;
-      uncut_bytes_ = file_bytes - validation_begin;
-      uncut_has_lines_ = document.text.find('\n') < validation_begin;
-    }
     add_text(parts_.front(), document.text.substr(0, cut));
     add_text(parts_.back(), document.text.substr(cut));
   }
@@ -244,9 +176,6 @@ class Preparation {
   std::deque<Part> parts_;  ///< training and validation, or one for all; a part cannot move
   PrepareProgress progress_;
   std::vector<std::int32_t> ids_;
-  std::filesystem::path uncut_;  ///< first file that should have been cut and was not
-  std::size_t uncut_bytes_ = 0;  ///< of its end without a line end
-  bool uncut_has_lines_ = false;
 };
 
 }  // namespace

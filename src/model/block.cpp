@@ -108,7 +108,7 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
                     ConstTensorView rotary_PH, TensorView output_RD,
                     device::StreamRef stream) const {
   attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
-  qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, stream), kept.qkv_NQ, true, stream);
+  qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
   const auto heads = split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
   rotate(heads, pass, rotary_PH, false, stream);
   const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
@@ -120,7 +120,7 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
              kept.middle_RD, stream);
 
   mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
-  up_.forward(seams_.gather_rows(kept.mlp_norm_RD, stream), kept.up_NU, true, stream);
+  up_.forward(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept.up_NU, true, stream);
   if (family_ == Family::llama) {
     kernels::swiglu(kept.up_NU, kept.activated_NF, stream);
   } else {
@@ -172,7 +172,7 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
                          device::StreamRef stream) const {
   const TensorView ddown_RD =
       branch_gradient(dresidual_RD, gradients.down_RD, mlp_dropout_site(layer_), pass, stream);
-  const ConstTensorView ddown = seams_.gather_rows(ddown_RD, stream);
+  const ConstTensorView ddown = seams_.gather_rows(ddown_RD, pass.rows, stream);
   down_.backward_input(ddown, gradients.activated_NF, stream);
   if (when == WeightGradients::now) {
     down_.backward_weight(kept.activated_NF, ddown, stream);
@@ -183,9 +183,12 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
   } else {
     kernels::gelu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
   }
+  if (when == WeightGradients::now) {
+    seams_.gather_ahead(kept.mlp_norm_RD, pass.rows, stream);
+  }
   const TensorView dnorm_RD = norm_gradient(up_, dup, pass, scratch, stream);
   if (when == WeightGradients::now) {
-    up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, stream), dup, stream);
+    up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), dup, stream);
   }
   mlp_norm_.backward(dnorm_RD, kept.middle_RD, kept.mlp_statistics, dresidual_RD, stream);
 }
@@ -196,7 +199,7 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
                                WeightGradients when, device::StreamRef stream) const {
   const TensorView dout_RD =
       branch_gradient(dresidual_RD, gradients.out_RD, attention_dropout_site(layer_), pass, stream);
-  const ConstTensorView dout = seams_.gather_rows(dout_RD, stream);
+  const ConstTensorView dout = seams_.gather_rows(dout_RD, pass.rows, stream);
   const TensorView dattended = scratch.partial(pass.rows, kept.attended_NA.dim(1));
   out_.backward_input(dout, dattended, stream);
   if (when == WeightGradients::now) {
@@ -209,20 +212,28 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
                             kept.lse_NH.as<float>(), scratch.delta_NH.as<float>(), dqkv.q, dqkv.k,
                             dqkv.v, stream);
   rotate(dqkv, pass, rotary_PH, true, stream);
+  if (when == WeightGradients::now) {
+    seams_.gather_ahead(kept.attn_norm_RD, pass.rows, stream);
+  }
   const TensorView dnorm_RD = norm_gradient(qkv_, gradients.qkv_NQ, pass, scratch, stream);
   if (when == WeightGradients::now) {
-    qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, stream), gradients.qkv_NQ, stream);
+    qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), gradients.qkv_NQ,
+                         stream);
   }
   attn_norm_.backward(dnorm_RD, kept.input_RD, kept.attn_statistics, dresidual_RD, stream);
 }
 
 void Block::backward_weight(const BlockActivations& kept, const ProductGradients& gradients,
                             device::StreamRef stream) const {
-  down_.backward_weight(kept.activated_NF, seams_.gather_rows(gradients.down_RD, stream), stream);
-  up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, stream), up_gradient(kept, gradients),
-                      stream);
-  out_.backward_weight(kept.attended_NA, seams_.gather_rows(gradients.out_RD, stream), stream);
-  qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, stream), gradients.qkv_NQ, stream);
+  const std::int64_t rows = kept.qkv_NQ.dim(0);
+  down_.backward_weight(kept.activated_NF, seams_.gather_rows(gradients.down_RD, rows, stream),
+                        stream);
+  up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, rows, stream),
+                      up_gradient(kept, gradients), stream);
+  out_.backward_weight(kept.attended_NA, seams_.gather_rows(gradients.out_RD, rows, stream),
+                       stream);
+  qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, rows, stream), gradients.qkv_NQ,
+                       stream);
 }
 
 }  // namespace fourfold::model

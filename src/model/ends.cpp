@@ -41,7 +41,7 @@ void Embedding::backward_input(const Pass& pass, TensorView dy_RD, device::Strea
 
 void Embedding::backward_weight(const Pass& pass, ConstTensorView dy_RD,
                                 device::StreamRef stream) const {
-  kernels::embedding_backward(pass.token_N, seams_.gather_rows(dy_RD, stream),
+  kernels::embedding_backward(pass.token_N, seams_.gather_rows(dy_RD, pass.rows, stream),
                               token_->box.offset[0], token_->gradient, pass.position_N,
                               position_ != nullptr ? position_->gradient : TensorView{}, stream);
 }
@@ -58,7 +58,8 @@ void Head::forward(const Pass& pass, ConstTensorView residual_RD, const HeadActi
                    device::StreamRef stream) const {
   FOURFOLD_EXPECT(residual_RD.dim(0) == pass.residual.count);
   norm_.forward(residual_RD, kept.norm_RD, kept.statistics, stream);
-  product_.forward(seams_.gather_rows(kept.norm_RD, stream), kept.logits_NV, true, stream);
+  product_.forward(seams_.gather_rows(kept.norm_RD, pass.rows, stream), kept.logits_NV, true,
+                   stream);
 }
 
 void Head::loss(const Pass& pass, const HeadActivations& kept, std::optional<float> gradient_scale,
@@ -78,7 +79,8 @@ void Head::backward_input(const Pass& pass, ConstTensorView residual_RD,
 }
 
 void Head::backward_weight(const HeadActivations& kept, device::StreamRef stream) const {
-  product_.backward_weight(seams_.gather_rows(kept.norm_RD, stream), kept.logits_NV, stream);
+  const std::int64_t rows = kept.logits_NV.dim(0);
+  product_.backward_weight(seams_.gather_rows(kept.norm_RD, rows, stream), kept.logits_NV, stream);
 }
 
 }  // namespace fourfold::model

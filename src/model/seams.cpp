@@ -14,9 +14,13 @@ bool Seams::adds_once() const {
   return true;
 }
 
-ConstTensorView Seams::gather_rows(ConstTensorView x_RD, device::StreamRef /*stream*/) {
+ConstTensorView Seams::gather_rows(ConstTensorView x_RD, std::int64_t /*rows*/,
+                                   device::StreamRef /*stream*/) {
   return x_RD;
 }
+
+void Seams::gather_ahead(ConstTensorView /*x_RD*/, std::int64_t /*rows*/,
+                         device::StreamRef /*stream*/) {}
 
 void Seams::reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef /*stream*/) {
   FOURFOLD_EXPECT(partial_TD.data() == y_RD.data());
@@ -39,6 +43,7 @@ void Seams::attention_backward(const kernels::AttentionShape& shape, kernels::Co
 void Seams::cross_entropy(VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
                           TensorView loss_T, std::optional<float> gradient_scale,
                           device::StreamRef stream) {
+  FOURFOLD_EXPECT(part.first_column == 0 && part.vocabulary == logits_TV.dim(1));
   if (gradient_scale) {
     kernels::cross_entropy_forward_backward(logits_TV, target_T, loss_T, part.vocabulary,
                                             *gradient_scale, stream);

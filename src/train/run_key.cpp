@@ -41,9 +41,16 @@ std::vector<RunKey> mesh_keys() {
        .name = "tp",
        .field = member(&MeshConfig::tp),
        .unit = "ranks",
-       .meaning = "Tensor-parallel degree.",
-       .minimum = 1,
-       .built_up_to = 1},
+       .meaning =
+           "Tensor-parallel degree: each of these ranks holds a slice of every matrix. It must "
+           "divide model.heads, and divide or be a multiple of model.kv_heads.",
+       .minimum = 1},
+      {.table = table,
+       .name = "sequence_parallel",
+       .field = member(&MeshConfig::sequence_parallel),
+       .meaning = "Ranks of the tp axis also share the rows of norms, dropout and residuals: less "
+                  "memory for the same traffic.",
+       .relevance = {"mesh.tp > 1", [](const RunConfig& config) { return config.mesh.tp > 1; }}},
       {.table = table,
        .name = "zero",
        .field = member(&MeshConfig::zero),
@@ -385,9 +392,8 @@ std::span<const RunTable> run_tables() {
 }
 
 std::span<const std::string> planned_keys() {
-  static const std::array<std::string, 6> keys{
-      "mesh.sequence_parallel", "mesh.schedule",   "mesh.chunks",
-      "mesh.context_mode",      "train.recompute", "checkpoint.async"};
+  static const std::array<std::string, 5> keys{"mesh.schedule", "mesh.chunks", "mesh.context_mode",
+                                               "train.recompute", "checkpoint.async"};
   return keys;
 }
 

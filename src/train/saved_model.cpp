@@ -37,7 +37,7 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
       parameters_(model::parameter_table(config_.model), config_.train.precision, arena_),
       stage_(config_.model, model::all_units(config_.model), parameters_, seams_, arena_,
              evaluation_options(config_, sequences)) {
-  const TrainingState state(parameters_, nullptr, world.size());
+  const TrainingState state(parameters_, world.size());
   const io::LoadReport report = io::load(checkpoint, state.wanted(), world);
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,

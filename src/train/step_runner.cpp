@@ -3,6 +3,7 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/step_runner.hpp>
 
 namespace fourfold::train {
@@ -15,11 +16,34 @@ model::StageOptions stage_options(const RunConfig& config) {
           .seed = static_cast<std::uint64_t>(config.train.seed)};
 }
 
+namespace {
+
+model::Parameters my_parameters(const RunConfig& config, const comm::Mesh& mesh,
+                                device::Arena& arena) {
+  const int tp = mesh.shape().tp;
+  parallel::validate_tensor_cut(config.model, tp);
+  const std::vector<model::ParameterSpec> table = model::parameter_table(config.model);
+  return {table, parallel::tensor_boxes(config.model, table, tp, mesh.coordinate().tp),
+          config.train.precision, arena};
+}
+
+parallel::TensorParallelOptions tensor_options(const RunConfig& config) {
+  return {.sequence_parallel = config.mesh.sequence_parallel,
+          .rows = config.train.micro_batch * config.model.context,
+          .hidden = config.model.hidden,
+          .compute = config.train.precision};
+}
+
+}  // namespace
+
 StepRunner::StepRunner(const RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
     : clip_norm_(config.optim.clip_norm),
-      data_plane_(&mesh.data_plane()),
-      parameters_(model::parameter_table(config.model), config.train.precision, arena),
-      seams_(mesh.data_plane(), parameters_, config.mesh.dp_bucket_mb),
+      mesh_(&mesh),
+      parameters_(my_parameters(config, mesh, arena)),
+      counted_(
+          parallel::counted_once(config.model, parameters_, mesh.shape().tp, mesh.coordinate().tp)),
+      seams_(config.model, mesh, parameters_, tensor_options(config), config.mesh.dp_bucket_mb,
+             arena),
       stage_(config.model, model::all_units(config.model), parameters_, seams_, arena,
              stage_options(config)),
       optimizer_(config.optim, parameters_, arena),
@@ -33,7 +57,7 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
   loss_reduction_ = comm::Work{};
   targets_ = batches.targets;
   accumulate_gradients(batches, stream);
-  loss_reduction_ = data_plane_->all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
+  loss_reduction_ = mesh_->data_plane().all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
   seams_.wait_all(stream);
   clip_and_update(step, lr, stream);
 }
@@ -53,7 +77,14 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
 }
 
 void StepRunner::clip_and_update(std::int64_t step, double lr, device::StreamRef stream) {
-  kernels::sum_of_squares(parameters_.gradients(), sum_of_squares_, false, stream);
+  device::zero(sum_of_squares_.data(), sum_of_squares_.bytes(), stream);
+  for (const Range& range : counted_) {
+    kernels::sum_of_squares(parameters_.gradients().rows(range.begin, range.count), sum_of_squares_,
+                            true, stream);
+  }
+  if (comm::Communicator& tp = mesh_->axis(comm::Axis::tp); tp.size() > 1) {
+    tp.all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
+  }
   kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_), norm_, gradient_scale_,
                       stream);
   optimizer_.update(step + 1, lr, gradient_scale_.as<float>(), stream);

@@ -57,7 +57,7 @@ Trainer::Trainer(const EffectiveConfig& effective, comm::Mesh& mesh, const Train
       validation_(open_validation(config_)),
       runner_(config_, mesh, arena_),
       loader_(dataset_, batch_plan(config_, mesh), mesh.coordinate().dp, arena_),
-      state_(runner_.parameters(), &runner_.optimizer(), mesh.world().size()),
+      state_(config_.model, runner_.parameters(), runner_.optimizer(), mesh.shape()),
       store_(config_.checkpoint.dir,
              {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),
       stop_request_(config_.log.dir, options.deadline_unix_s) {

@@ -1,6 +1,5 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "file_size_limit.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -165,55 +164,6 @@ TEST_CASE("what cannot be prepared leaves nothing behind", "[prepare]") {
   CHECK_THAT(error_of(ExitCode::cannot_write, options),
              ContainsSubstring("nowhere/out.bin: cannot be written"));
   CHECK(files_in(folder) == 2);
-}
-
-TEST_CASE("a validation part that would be empty is told with what helps", "[prepare]") {
-  const ScratchFolder folder;
-  PrepareOptions options{
-      .output_prefix = folder / "out", .tokenizer_name = "byte", .validation_fraction = 0.25};
-  const auto message_for = [&](const std::string& text) {
-    options.inputs = {folder.write("a.txt", text)};
-    return error_of(ExitCode::config, options);
-  };
-  const auto no_line_end = ContainsSubstring(
-      "a.txt is one document without a line end to cut at in "
-      "its last 5 bytes");
-  for (const std::string text : {"one line, no ending.", "one line, an ending\n"}) {
-    CHECK_THAT(message_for(text), no_line_end && ContainsSubstring("put line ends into it") &&
-                                      !ContainsSubstring("raise"));
-  }
-  CHECK_THAT(message_for("lines\nbut none late..."),
-             no_line_end && ContainsSubstring("raise --validation-fraction"));
-  options.document_separator = "|";
-  CHECK_THAT(message_for("first|the second document is long"),
-             ContainsSubstring("no document falls into it") &&
-                 ContainsSubstring("raise --validation-fraction or prepare more text"));
-}
-
-TEST_CASE("an output that fails leaves none, whichever it is", "[prepare]") {
-  const ScratchFolder folder;
-  PrepareOptions options{.inputs = {folder.write("a.txt", "line\n" + std::string(5000, 'x'))},
-                         .output_prefix = folder / "out",
-                         .tokenizer_name = "byte",
-                         .document_separator = "\n",
-                         .validation_fraction = 0.9995};
-  REQUIRE(prepare(options).size() == 2);
-  for (const char* name : {"out_train.bin", "out_train.idx", "out_train.json", "out_val.bin",
-                           "out_val.idx", "out_val.json"}) {
-    std::filesystem::remove(folder / name);
-  }
-  REQUIRE(files_in(folder) == 1);
-  {  // the validation tokens do not fit
-    const fourfold::harness::FileSizeLimit limited(4000);
-    CHECK_THAT(error_of(ExitCode::cannot_write, options), ContainsSubstring("out_val.bin: "));
-  }
-  CHECK(files_in(folder) == 1);
-  for (const char* name : {"out_val.bin", "out_val.idx", "out_val.json"}) {
-    std::filesystem::create_directories(folder / name);
-    CHECK_THAT(error_of(ExitCode::cannot_write, options), ContainsSubstring(name));
-    CHECK(std::filesystem::remove(folder / name));
-    CHECK(files_in(folder) == 1);
-  }
 }
 
 TEST_CASE("end-of-text needs a tokenizer that has one", "[prepare]") {

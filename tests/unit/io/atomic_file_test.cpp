@@ -109,19 +109,3 @@ TEST_CASE("what a dead process of the same number left is replaced, a link not f
   CHECK_FALSE(fs::is_symlink(path));
   CHECK(read_bytes(other) == "mine");
 }
-
-TEST_CASE("an older file can be taken away before the new one is there", "[atomic_file]") {
-  const ScratchFolder scratch;
-  const fs::path path = scratch.write("file", "old");
-  AtomicFile file(path);
-  file.write("new");
-  file.remove_older();
-  CHECK_FALSE(fs::exists(path));
-  file.remove_older();
-  file.publish();
-  CHECK(read_bytes(path) == "new");
-  fs::create_directories(scratch / "folder");
-  AtomicFile other(scratch / "folder");
-  CHECK_THROWS_AS(other.remove_older(), fourfold::UserError);
-  CHECK(fs::is_directory(scratch / "folder"));
-}

@@ -81,12 +81,12 @@ class TensorPair : public Seams {
   }
   bool adds_once() const override { return rank_ == 0; }
 
-  ConstTensorView gather_rows(ConstTensorView x_RD, StreamRef /*stream*/) override {
+  ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows,
+                              StreamRef /*stream*/) override {
     if (!sequence_parallel_) {
       return x_RD;
     }
     const std::int64_t features = x_RD.dim(1);
-    const std::int64_t rows = 2 * x_RD.dim(0) + (uneven_ ? (rank_ == 0 ? -1 : 1) : 0);
     gathered_.resize(static_cast<std::size_t>(rows * features));
     meet(x_RD.as<float>());
     for (int peer = 0; peer < 2; ++peer) {
@@ -126,7 +126,7 @@ class TensorPair : public Seams {
     }
     meeting_.both.arrive_and_wait();
     const TensorView view(whole.data(), Shape{rows, part.vocabulary});
-    Seams::cross_entropy(part, view, target_T, loss_T, gradient_scale, stream);
+    Seams::cross_entropy({0, part.vocabulary}, view, target_T, loss_T, gradient_scale, stream);
     for (std::int64_t row = 0; row < rows; ++row) {
       std::copy_n(whole.begin() + row * part.vocabulary + part.first_column, logits_TV.dim(1),
                   logits_TV.as<float>() + row * logits_TV.dim(1));
@@ -134,7 +134,6 @@ class TensorPair : public Seams {
   }
 
   /// For odd numbers of rows: rank 0 holds one more.
-  void set_uneven(bool uneven) { uneven_ = uneven; }
 
  private:
   void meet(const float* data) {
@@ -145,7 +144,6 @@ class TensorPair : public Seams {
   Meeting& meeting_;
   int rank_;
   bool sequence_parallel_;
-  bool uneven_ = false;
   std::vector<float> gathered_;
 };
 
@@ -250,7 +248,7 @@ TEST_CASE("the default seams hold everything and change nothing", "[seams]") {
   CHECK(seams.adds_once());
   std::vector<float> numbers{1, 2, 3, 4};
   const TensorView view(numbers.data(), Shape{2, 2});
-  CHECK(seams.gather_rows(view, {}).data() == numbers.data());
+  CHECK(seams.gather_rows(view, 2, {}).data() == numbers.data());
   seams.reduce_rows(view, view, {});
   CHECK(numbers == std::vector<float>{1, 2, 3, 4});
 }
@@ -276,7 +274,6 @@ TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parall
   for (int rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
       TensorPair seams(meeting, rank, sequence_parallel);
-      seams.set_uneven(sequences * tokens % 2 == 1);
       auto& mine = ranks[static_cast<std::size_t>(rank)];
       mine.emplace(config, whole, seams, sequences, tokens, rank);
       mine->stage.forward_train(0, batch.view(), 0.1F, {});

@@ -87,12 +87,12 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   train::OptimConfig config;
   config.name = sgd ? train::OptimizerKind::sgd : train::OptimizerKind::adamw;
   const train::Optimizer optimizer(config, parameters, arena);
-  const train::TrainingState state(parameters, &optimizer, 4);
+  const train::TrainingState state(tiny_model(), parameters, optimizer, {.dp = 4});
   const std::size_t states = sgd ? 2 : 3;
   CHECK(state.layouts().size() == parameters.all().size() * states);
   CHECK(state.pieces().size() == state.layouts().size());
   CHECK_NOTHROW(fourfold::io::plan_save(state.layouts(), 4));
-  const train::TrainingState weights_only(parameters, nullptr, 4);
+  const train::TrainingState weights_only(parameters, 4);
   CHECK(weights_only.layouts().size() == parameters.all().size());
 
   const model::Parameter& down = parameters.at("layers.0.mlp.down_proj.weight");

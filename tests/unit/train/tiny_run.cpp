@@ -20,6 +20,7 @@ class TraceSink : public train::MetricSink {
   explicit TraceSink(RunTrace& trace) : trace_(&trace) {}
   void step(const train::StepRecord& record, double /*unix_time_s*/) override {
     trace_->losses.push_back(record.loss);
+    trace_->norms.push_back(record.grad_norm);
   }
   void evaluation(const train::EvalRecord& record, double /*unix_time_s*/) override {
     trace_->evaluations.push_back(record.loss);
@@ -109,7 +110,9 @@ RunTrace TinyRun::train(int ranks, int steps, const std::string& name,
   const train::EffectiveConfig effective = config(steps, name, overrides);
   RunTrace trace;
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
-    comm::Mesh mesh(comm::resolve_mesh(1, 0, 1, 1, world.size()), world);
+    const train::MeshConfig& wanted = effective.config.mesh;
+    comm::Mesh mesh(comm::resolve_mesh(wanted.pp, wanted.dp, wanted.cp, wanted.tp, world.size()),
+                    world);
     train::MetricsLog metrics;
     metrics.add(std::make_unique<TraceSink>(trace));
     const bool first = world.rank() == 0;

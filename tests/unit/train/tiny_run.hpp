@@ -15,8 +15,9 @@ namespace fourfold::test {
 /// What a run did, as rank 0 saw it.
 struct RunTrace {
   std::vector<double> losses;
+  std::vector<double> norms;  ///< of the gradients
   std::vector<double> evaluations;
-  std::vector<float> weights;  ///< masters, gaps included
+  std::vector<float> weights;  ///< masters, gaps included; of rank 0
   std::vector<float> moments;
   train::RunResult result;
 };

@@ -31,9 +31,6 @@ class AtomicFile {
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   /// Flushes, fsyncs and closes. Nothing can be written afterwards.
   void sync();
-  /// Removes an older file of the final name, if there is one: where several files belong together
-  /// and are published one by one, no reader may take an old one for part of the new.
-  void remove_older();
   /// Renames to the final name, replacing an older file, and fsyncs the folder. Syncs if that has
   /// not been done. To publish several files together: sync all, then publish the one last that
   /// readers open first.
@@ -41,7 +38,6 @@ class AtomicFile {
 
  private:
   void flush();
-  void sync_folder() const;
 
   std::filesystem::path path_;
   std::filesystem::path temporary_;

@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/io/file_descriptor.hpp>
+
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
 namespace fourfold::io {
-
-class OutputFile;
 
 /// One point of a curve.
 struct EventScalar {
@@ -32,9 +31,6 @@ class EventFile {
   /// @param wall_time_s  seconds since 1970 of the first event
   /// @throws UserError (cannot_write)
   EventFile(const std::filesystem::path& directory, std::int64_t first_step, double wall_time_s);
-  EventFile(EventFile&&) noexcept;
-  EventFile& operator=(EventFile&&) noexcept;
-  ~EventFile();
 
   const std::filesystem::path& path() const noexcept { return path_; }
 
@@ -46,8 +42,7 @@ class EventFile {
   void append_record(const std::string& event);
 
   std::filesystem::path path_;
-  std::unique_ptr<OutputFile> file_;
-  std::uint64_t written_bytes_ = 0;
+  FileDescriptor file_;
 };
 
 }  // namespace fourfold::io

@@ -25,7 +25,7 @@ class TokenFileWriter {
   /// @throws UserError (cannot_write)
   TokenFileWriter(const std::filesystem::path& prefix, TokenType type);
 
-  /// Appends one document. @pre not synced; every token is >= 0 and fits the type
+  /// Appends one document. @pre every token is >= 0 and fits the type
   /// @throws UserError (data_corrupt) for a document of more than 2^31 - 1 tokens, which the format
   ///   cannot count; cannot_write
   void add_document(std::span<const std::int32_t> tokens);
@@ -33,10 +33,7 @@ class TokenFileWriter {
   std::int64_t tokens() const noexcept { return tokens_; }
   std::int64_t documents() const noexcept { return static_cast<std::int64_t>(lengths_.size()); }
 
-  /// Writes the index and brings both files to the disk. Nothing can be added afterwards. What can
-  /// fail for lack of space has failed by then: to publish several pairs together, sync all first.
-  void sync();
-  /// Gives both files their names. Syncs if that has not been done.
+  /// Writes the index, brings both files to the disk and gives them their names.
   void publish();
 
  private:
@@ -46,7 +43,6 @@ class TokenFileWriter {
   std::vector<std::int32_t> lengths_;
   std::vector<std::uint16_t> narrow_;
   std::int64_t tokens_ = 0;
-  bool is_synced_ = false;
 };
 
 }  // namespace fourfold::io

@@ -47,16 +47,14 @@ struct PreparedPart {
 };
 
 /// Turns texts into token files (Megatron pairs, u16 for vocabularies below 65500, else i32). Empty
-/// documents are left out. Outputs get their names at the end, when all inputs have been read
-/// and all outputs are on the disk: tokens first, then their records. After an error none of them
-/// is there. Memory: inputs are mapped, the tokens of one document are held at a time (4 bytes
-/// each).
+/// documents are left out. Outputs get their names at the end, when all inputs have been read;
+/// after an error there are none. Memory: inputs are mapped, the tokens of one document are held at
+/// a time (4 bytes each).
 /// @param progress  called after every document, from this thread
 /// @return the written parts: one, or training and validation
 /// @throws UserError: config for missing inputs, for end-of-text from a tokenizer without one, or
 /// when a part would be
-///   empty; data_corrupt for an empty input, for a .jsonl line without text, naming file and line,
-///   or for a document of more than 2^31 - 1 tokens, which shows once it has been encoded;
+///   empty; data_corrupt for an empty input or a .jsonl line without text, naming file and line;
 ///   cannot_write
 std::vector<PreparedPart> prepare(Tokenizer& tokenizer, const PrepareOptions& options,
                                   const std::function<void(const PrepareProgress&)>& progress);

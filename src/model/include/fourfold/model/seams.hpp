@@ -50,8 +50,15 @@ class Seams {
 
   /// All T rows of an activation of which this rank holds R: before a column-split product in the
   /// forward pass, before the gradient of a row-split product in the backward pass.
-  /// @return x itself when nothing is to do, else a buffer of the seams, valid until the next call
-  virtual ConstTensorView gather_rows(ConstTensorView x_RD, device::StreamRef stream);
+  /// @param rows  T
+  /// @return x itself when nothing is to do, else a buffer of the seams, valid until the next
+  ///   gather_rows
+  virtual ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows,
+                                      device::StreamRef stream);
+
+  /// Says that gather_rows(x_RD, rows) will be asked for, perhaps after other gathers and sums: an
+  /// implementation may begin it now, beside the work enqueued meanwhile. x_RD must stay as it is.
+  virtual void gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
 
   /// The sum over ranks of `partial`, or this rank's R rows of it: after a row-split product in the
   /// forward pass, after the gradient of a column-split product in the backward pass.

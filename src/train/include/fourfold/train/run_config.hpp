@@ -26,8 +26,9 @@ struct MeshConfig {
   int pp = 1;
   int cp = 1;
   int tp = 1;
-  int zero = 0;              ///< ZeRO stage
-  double dp_bucket_mb = 25;  ///< gradients are reduced in buckets of this many MB (10^6 bytes)
+  int zero = 0;                   ///< ZeRO stage
+  bool sequence_parallel = true;  ///< on the tp axis
+  double dp_bucket_mb = 25;       ///< gradients are reduced in buckets of this many MB (10^6 bytes)
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
 };
 

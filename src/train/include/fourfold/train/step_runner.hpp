@@ -8,12 +8,13 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/stage.hpp>
-#include <fourfold/parallel/data_parallel.hpp>
+#include <fourfold/parallel/mesh_seams.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/run_config.hpp>
 
 #include <cstdint>
+#include <vector>
 
 namespace fourfold::train {
 
@@ -36,7 +37,7 @@ class StepRunner {
 
   /// Enqueues update number `step` + 1 on `stream`: forward and backward of all micro-batches, the
   /// gradient reduction (started bucket by bucket during the last backward pass), clipping, the
-  /// optimizer. Collective over the data plane; does not wait for the device.
+  /// optimizer. Collective over the mesh; does not wait for the device.
   void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
 
   /// The numbers of the last run(). Blocks the host until the step is done on this rank.
@@ -51,9 +52,10 @@ class StepRunner {
   void clip_and_update(std::int64_t step, double lr, device::StreamRef stream);
 
   double clip_norm_;
-  comm::Communicator* data_plane_;
+  comm::Mesh* mesh_;
   model::Parameters parameters_;
-  parallel::DataParallelSeams seams_;
+  std::vector<Range> counted_;  ///< what this rank adds to the norm of all gradients
+  parallel::MeshSeams seams_;
   model::Stage stage_;
   Optimizer optimizer_;
   TensorView loss_sum_;        ///< f64 scalar

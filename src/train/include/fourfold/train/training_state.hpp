@@ -29,15 +29,20 @@ struct Progress {
 /// Parameters and Optimizer.
 class TrainingState {
  public:
-  /// @param optimizer  nullptr for the weights alone (evaluation, sampling)
-  TrainingState(const model::Parameters& parameters, const Optimizer* optimizer, int ranks);
+  /// The state of one rank of a mesh: each parameter as tensor parallelism cuts it, held by every
+  /// rank of the data plane. @param parameters  as MeshSeams wants them
+  TrainingState(const model::ModelConfig& config, const model::Parameters& parameters,
+                const Optimizer& optimizer, const comm::MeshShape& mesh);
+  /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
+  TrainingState(const model::Parameters& parameters, int ranks);
 
   const std::vector<io::TensorLayout>& layouts() const noexcept { return layouts_; }
   const std::vector<io::Piece>& pieces() const noexcept { return pieces_; }
   const std::vector<io::WantedBox>& wanted() const noexcept { return wanted_; }
 
  private:
-  void add(const model::Parameter& parameter, io::TensorState state, TensorView view, int ranks);
+  void add(const model::Parameter& parameter, io::TensorState state, TensorView view,
+           std::vector<io::HeldBox> boxes);
 
   std::vector<io::TensorLayout> layouts_;
   std::vector<io::Piece> pieces_;

@@ -3,7 +3,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/model/parameter_table.hpp>
-#include <fourfold/parallel/data_parallel.hpp>
+#include <fourfold/parallel/mesh_seams.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -22,7 +22,7 @@ float addend(int rank, std::int64_t element) {
   return static_cast<float>((element % 11) * (rank + 1) - element % 5);
 }
 
-TEST_CASE("the seams sum a model's gradients in the last micro-batch only", "[data_parallel]") {
+TEST_CASE("the seams sum a model's gradients in the last micro-batch only", "[mesh_seams]") {
   on_ranks([](Communicator& world, Findings& findings) {
     model::ModelConfig config = model::preset("gpt2-124m");
     config.layers = 3;
@@ -35,7 +35,8 @@ TEST_CASE("the seams sum a model's gradients in the last micro-batch only", "[da
     config.context = 16;
     device::Arena arena;
     const model::Parameters parameters(model::parameter_table(config), DType::f32, arena);
-    DataParallelSeams seams(world, parameters, 0.02);
+    comm::Mesh mesh({.dp = world.size()}, world);
+    MeshSeams seams(config, mesh, parameters, {}, 0.02, arena);
     float* const gradients = parameters.gradients().as<float>();
     const std::int64_t elements = parameters.gradients().elements();
 

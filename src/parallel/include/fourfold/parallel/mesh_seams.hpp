@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/model/seams.hpp>
+#include <fourfold/parallel/gradient_buckets.hpp>
+#include <fourfold/parallel/replica_sums.hpp>
+#include <fourfold/parallel/tensor_parallel.hpp>
+
+namespace fourfold::parallel {
+
+/// The seams of one rank of a mesh: activations meet on the tp axis, gradients first on the tp axis
+/// (where replicas hold addends), then over the data plane. Axes of degree 1 send nothing.
+class MeshSeams : public model::Seams {
+ public:
+  /// Collective over the mesh. Everything is borrowed.
+  /// @param parameters  those of this rank: tensor_boxes(config, table, tp, rank)
+  /// @param bucket_mb   gradients are reduced in pieces of about this many 10^6 bytes
+  MeshSeams(const model::ModelConfig& config, comm::Mesh& mesh, const model::Parameters& parameters,
+            const TensorParallelOptions& options, double bucket_mb, device::Arena& arena);
+
+  Range residual_rows(std::int64_t rows) const override;
+  bool adds_once() const override;
+  ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows,
+                              device::StreamRef stream) override;
+  void gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) override;
+  void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) override;
+  void cross_entropy(model::VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
+                     TensorView loss_T, std::optional<float> gradient_scale,
+                     device::StreamRef stream) override;
+
+  /// Starts sums when `state` is complete; nothing otherwise. Collective then.
+  void gradients_ready(int unit, model::Gradients state, device::StreamRef stream) override;
+
+  /// Orders `stream` behind all sums of this step: after it the gradients are those of the global
+  /// batch, the same bits on every rank that holds them.
+  void wait_all(device::StreamRef stream);
+
+ private:
+  TensorParallel tensor_;
+  ReplicaSums replicas_;
+  bool reduces_;
+  GradientBuckets buckets_;
+};
+
+}  // namespace fourfold::parallel

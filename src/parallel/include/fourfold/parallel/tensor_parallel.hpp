@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The tp axis inside a step. Legend: T rows of a micro-batch, R of them held by this rank, D
+/// hidden, V vocabulary columns held here.
+///
+/// Plain tensor parallelism (Shoeybi et al., 2019): every rank holds all rows, and sums over ranks
+/// are all_reduces. With sequence parallelism (Korthikanti et al., 2022) the residual stream, its
+/// norms and its dropout are cut by rows, each sum is a reduce_scatter and each use of all rows an
+/// all_gather: the same bytes, 1/tp of the memory.
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/work.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/seams.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace fourfold::parallel {
+
+struct TensorParallelOptions {
+  bool sequence_parallel = false;
+  std::int64_t rows = 0;    ///< the most of one micro-batch: T
+  std::int64_t hidden = 0;  ///< D
+  DType compute = DType::f32;
+};
+
+/// What the seams do on the tp axis. Collective over it. With one rank nothing is sent or copied.
+class TensorParallel {
+ public:
+  /// Takes what it needs from `arena`: two buffers of T x D with sequence parallelism, four numbers
+  /// per row and rank for the loss. @param tp  borrowed
+  TensorParallel(comm::Communicator& tp, const TensorParallelOptions& options,
+                 device::Arena& arena);
+
+  /// The contracts are those of model::Seams.
+  Range residual_rows(std::int64_t rows) const;
+  bool adds_once() const { return tp_->rank() == 0; }
+  ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
+  void gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream);
+  void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream);
+  void cross_entropy(model::VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
+                     TensorView loss_T, std::optional<float> gradient_scale,
+                     device::StreamRef stream);
+
+  bool alone() const { return tp_->size() == 1; }
+
+ private:
+  bool cuts_rows() const { return sequence_parallel_ && !alone(); }
+  /// Elements of each rank's rows in counts_.
+  void count_rows(std::int64_t rows, std::int64_t features);
+  comm::Work start_gather(ConstTensorView x_RD, TensorView all_TD, device::StreamRef stream);
+
+  comm::Communicator* tp_;
+  bool sequence_parallel_;
+  TensorView gathered_TD_;  ///< of gather_rows
+  TensorView ahead_TD_;     ///< of gather_ahead, until its gather_rows swaps the two
+  const void* ahead_of_ = nullptr;
+  comm::Work ahead_;
+  TensorView statistics_;     ///< f32, tp x T x 3: of the loss
+  TensorView normaliser_T2_;  ///< f32
+  std::vector<std::int64_t> counts_;
+};
+
+}  // namespace fourfold::parallel

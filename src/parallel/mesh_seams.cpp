@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/parallel/mesh_seams.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace fourfold::parallel {
+namespace {
+
+/// The backward pass finishes units from the last to the first.
+std::vector<Range> finishing_order(const model::Parameters& parameters) {
+  std::vector<Range> order;
+  for (const model::UnitMemory& unit : parameters.units()) {
+    order.push_back(unit.flat);
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+std::int64_t bucket_bytes(double megabytes) {
+  return std::max<std::int64_t>(4, static_cast<std::int64_t>(megabytes * 1e6));
+}
+
+}  // namespace
+
+MeshSeams::MeshSeams(const model::ModelConfig& config, comm::Mesh& mesh,
+                     const model::Parameters& parameters, const TensorParallelOptions& options,
+                     double bucket_mb, device::Arena& arena)
+    : tensor_(mesh.axis(comm::Axis::tp), options, arena),
+      replicas_(config, mesh.axis(comm::Axis::tp), parameters, options.sequence_parallel),
+      reduces_(mesh.data_plane().size() > 1),
+      buckets_(mesh.data_plane(), parameters.gradients(), finishing_order(parameters),
+               bucket_bytes(bucket_mb)) {}
+
+Range MeshSeams::residual_rows(std::int64_t rows) const {
+  return tensor_.residual_rows(rows);
+}
+
+bool MeshSeams::adds_once() const {
+  return tensor_.adds_once();
+}
+
+ConstTensorView MeshSeams::gather_rows(ConstTensorView x_RD, std::int64_t rows,
+                                       device::StreamRef stream) {
+  return tensor_.gather_rows(x_RD, rows, stream);
+}
+
+void MeshSeams::gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) {
+  tensor_.gather_ahead(x_RD, rows, stream);
+}
+
+void MeshSeams::reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) {
+  tensor_.reduce_rows(partial_TD, y_RD, stream);
+}
+
+void MeshSeams::cross_entropy(model::VocabularyPart part, TensorView logits_TV,
+                              ConstTensorView target_T, TensorView loss_T,
+                              std::optional<float> gradient_scale, device::StreamRef stream) {
+  if (tensor_.alone()) {
+    Seams::cross_entropy(part, logits_TV, target_T, loss_T, gradient_scale, stream);
+  } else {
+    tensor_.cross_entropy(part, logits_TV, target_T, loss_T, gradient_scale, stream);
+  }
+}
+
+void MeshSeams::gradients_ready(int unit, model::Gradients state, device::StreamRef stream) {
+  if (state != model::Gradients::complete) {
+    return;
+  }
+  replicas_.sum(unit, stream);
+  if (reduces_) {
+    buckets_.next_ready(stream);
+  }
+}
+
+void MeshSeams::wait_all(device::StreamRef stream) {
+  buckets_.wait_all(stream);
+}
+
+}  // namespace fourfold::parallel

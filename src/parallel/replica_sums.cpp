@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/parallel/replica_sums.hpp>
+#include <fourfold/parallel/tensor_cut.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace fourfold::parallel {
+namespace {
+
+TensorShard shard_of(const model::ModelConfig& config, const model::Parameter& parameter, int tp,
+                     int rank) {
+  return tensor_shard(config, parameter.spec, tp, rank);
+}
+
+std::vector<int> members(Range holders) {
+  std::vector<int> ranks(static_cast<std::size_t>(holders.count));
+  std::iota(ranks.begin(), ranks.end(), static_cast<int>(holders.begin));
+  return ranks;
+}
+
+}  // namespace
+
+ReplicaSums::ReplicaSums(const model::ModelConfig& config, comm::Communicator& tp,
+                         const model::Parameters& parameters, bool sequence_parallel) {
+  for (const model::Parameter& parameter : parameters) {
+    const TensorShard shard = shard_of(config, parameter, tp.size(), tp.rank());
+    if (!gradient_is_partial(parameter.spec, shard, sequence_parallel)) {
+      continue;
+    }
+    comm::Communicator* holders = &tp;
+    if (shard.holders.count < tp.size()) {  // only key/value heads, all by the same ranks
+      if (!sharers_) {
+        sharers_ = tp.subgroup(members(shard.holders), "tp.kv");
+      }
+      holders = sharers_.get();
+    }
+    addends_.push_back({parameter.spec.unit, holders, parameter.gradient});
+  }
+}
+
+void ReplicaSums::sum(int unit, device::StreamRef stream) {
+  for (const Addend& addend : addends_) {
+    if (addend.unit == unit) {
+      addend.holders->all_reduce(addend.gradient, comm::ReduceOp::sum, stream).wait(stream);
+    }
+  }
+}
+
+std::vector<Range> counted_once(const model::ModelConfig& config,
+                                const model::Parameters& parameters, int tp, int rank) {
+  std::vector<const model::Parameter*> in_memory;
+  for (const model::Parameter& parameter : parameters) {
+    in_memory.push_back(&parameter);
+  }
+  std::ranges::sort(in_memory, {}, [](const model::Parameter* p) { return p->flat.begin; });
+  std::vector<Range> merged;
+  bool goes_on = false;
+  for (const model::Parameter* parameter : in_memory) {
+    const bool counts = shard_of(config, *parameter, tp, rank).holders.begin == rank;
+    if (counts && goes_on) {
+      merged.back().count = parameter->flat.end() - merged.back().begin;
+    } else if (counts) {
+      merged.push_back(parameter->flat);
+    }
+    goes_on = counts;
+  }
+  return merged;
+}
+
+}  // namespace fourfold::parallel
