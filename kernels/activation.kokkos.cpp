@@ -12,37 +12,66 @@
 namespace fourfold::kernels {
 namespace {
 
-// The loops below are cut into short ones over a chunk: the long chain of operations of one element
-// leaves the units idle, many short ones do not.
+// A chunk goes through the steps below together: the long chain of operations of one element leaves
+// the units idle, the chains of a chunk in turns do not.
 
-/// e^-|x|.
-KOKKOS_FORCEINLINE_FUNCTION void exps_of_minus_magnitude(float* e, const float* x) {
-#pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
-    e[i] = vector_exp_minus(float_from_bits(float_bits(x[i]) & 0x7FFFFFFFU));
-  }
+/// y between -128 and 127, by integers, for which a minimum is one instruction. A positive NaN
+/// becomes 127.
+KOKKOS_FORCEINLINE_FUNCTION float bounded(float y) {
+  // The bits of negative numbers, unsigned, grow downwards from those of all positive ones.
+  const std::uint32_t bits = float_bits(y);
+  const auto raised = static_cast<std::int32_t>(bits < 0xC3000000U ? bits : 0xC3000000U);
+  return float_from_bits(static_cast<std::uint32_t>(raised < 0x42FE0000 ? raised : 0x42FE0000));
 }
 
-/// 1 / (1 + e^-x), given e = e^-|x|: nothing overflows, and small results are accurate.
-KOKKOS_FORCEINLINE_FUNCTION float sigmoid(float x, float e) {
-  return (x < 0.0F ? e : 1.0F) / (1.0F + e);
+/// 1 + 2^-y, anything for NaN. Overwrites y.
+KOKKOS_FORCEINLINE_FUNCTION void one_plus_exp2_minus(Lanes& result, Lanes& y) {
+  // Adding 1.5 * 2^23 rounds to an integer in the low bits; 127 more is the bias of an exponent.
+  constexpr float shift = 12582912.0F + 127.0F;
+  Lanes shifted;
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    y[i] = bounded(y[i]);
+  }
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    shifted[i] = shift - y[i];
+    y[i] = (shift - shifted[i]) - y[i];
+  }
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    y[i] = vector_exp2_reduced(y[i]);
+  }
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    result[i] = 1.0F + y[i] * float_from_bits(float_bits(shifted[i]) << 23);
+  }
 }
 
 constexpr float sqrt_8_over_pi = 1.5957691216057308F;
+constexpr float log2_e = 1.4426950408889634F;
 constexpr float gelu_cubic = 0.044715F;
 
-/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u). 2 u has the sign of x.
-KOKKOS_FORCEINLINE_FUNCTION float gelu_argument(float x) {
-  return sqrt_8_over_pi * x * (1.0F + gelu_cubic * x * x);
-}
-
-KOKKOS_FORCEINLINE_FUNCTION void gelu_exps(float* e, const float* x) {
-  Lanes argument;
+/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u) = 1 / (1 + 2^-(2 u log2 e)).
+KOKKOS_FORCEINLINE_FUNCTION void gelu_denominators(Lanes& result, const Lanes& x) {
+  Lanes y;
 #pragma omp simd
   for (int i = 0; i < lanes; ++i) {
-    argument[i] = gelu_argument(x[i]);
+    constexpr float linear = sqrt_8_over_pi * log2_e;
+    y[i] = x[i] * (linear + linear * gelu_cubic * (x[i] * x[i]));
   }
-  exps_of_minus_magnitude(e, argument);
+  one_plus_exp2_minus(result, y);
+}
+
+/// 1 + e^-x. The product rounds, so e^-x is off by up to 2e-7 + 8e-8 |x| of itself: a part of the
+/// result only where x is far below zero.
+KOKKOS_FORCEINLINE_FUNCTION void swish_denominators(Lanes& result, const Lanes& x) {
+  Lanes y;
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    y[i] = x[i] * log2_e;
+  }
+  one_plus_exp2_minus(result, y);
 }
 
 template <class T>
@@ -52,12 +81,12 @@ struct Gelu {
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
     for_chunks(
         end - begin,
-        [](float* y_chunk, const float* v) {
-          Lanes e;
-          gelu_exps(e, v);
+        [](Lanes& y_chunk, const Lanes& v) {
+          Lanes d;
+          gelu_denominators(d, v);
 #pragma omp simd
           for (int i = 0; i < lanes; ++i) {
-            y_chunk[i] = v[i] * sigmoid(v[i], e[i]);
+            y_chunk[i] = v[i] / d[i];
           }
         },
         y + begin, x + begin);
@@ -72,17 +101,15 @@ struct GeluBackward {
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
     for_chunks(
         end - begin,
-        [](float* dx_chunk, const float* dy_chunk, const float* v) {
-          Lanes gate;
-          gelu_exps(gate, v);
+        [](Lanes& dx_chunk, const Lanes& dy_chunk, const Lanes& v) {
+          Lanes d;
+          gelu_denominators(d, v);
 #pragma omp simd
           for (int i = 0; i < lanes; ++i) {
-            gate[i] = sigmoid(v[i], gate[i]);
-          }
-#pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            const float slope = sqrt_8_over_pi * (1.0F + 3.0F * gelu_cubic * v[i] * v[i]);
-            dx_chunk[i] = dy_chunk[i] * (gate[i] + v[i] * gate[i] * (1.0F - gate[i]) * slope);
+            const float s = 1.0F / d[i];
+            constexpr float cubic = 3.0F * gelu_cubic * sqrt_8_over_pi;
+            const float x_slope = v[i] * (sqrt_8_over_pi + cubic * (v[i] * v[i]));
+            dx_chunk[i] = dy_chunk[i] * s * (1.0F + (1.0F - s) * x_slope);
           }
         },
         dx + begin, dy + begin, x + begin);
@@ -98,12 +125,12 @@ struct Swiglu {
     const T* gate = gate_up_T2F + 2 * t * features;
     for_chunks(
         features,
-        [](float* y, const float* g, const float* up) {
-          Lanes e;
-          exps_of_minus_magnitude(e, g);
+        [](Lanes& y, const Lanes& g, const Lanes& up) {
+          Lanes d;
+          swish_denominators(d, g);
 #pragma omp simd
           for (int i = 0; i < lanes; ++i) {
-            y[i] = g[i] * sigmoid(g[i], e[i]) * up[i];
+            y[i] = g[i] * up[i] / d[i];
           }
         },
         y_TF + t * features, gate, gate + features);
@@ -123,43 +150,44 @@ struct SwigluBackward {
     const T* up = gate + features;
     T* dgate = dgate_up_T2F + 2 * t * features;
     T* dup = dgate + features;
-    Lanes dy_buffer;
-    Lanes gate_buffer;
-    Lanes up_buffer;
-    Lanes dgate_buffer;
-    Lanes dup_buffer;
+    Lanes dy_chunk;
+    Lanes gate_chunk;
+    Lanes up_chunk;
     std::int64_t f = 0;
     for (; f + lanes <= features; f += lanes) {
-      differentiate(results(dgate + f, dgate_buffer), results(dup + f, dup_buffer),
-                    widen(dy + f, dy_buffer), widen(gate + f, gate_buffer),
-                    widen(up + f, up_buffer));
-      narrow(dgate + f, dgate_buffer);
-      narrow(dup + f, dup_buffer);
+      const std::int64_t later = f + prefetch_distance < features ? f + prefetch_distance : f;
+      prefetch_chunk(dy + later);
+      prefetch_chunk(gate + later);
+      prefetch_chunk(up + later);
+      widen(dy + f, dy_chunk);
+      widen(gate + f, gate_chunk);
+      widen(up + f, up_chunk);
+      differentiate(dy_chunk, gate_chunk, up_chunk);
+      narrow(dgate + f, gate_chunk);
+      narrow(dup + f, up_chunk);
     }
     if (f < features) {
       const auto left = static_cast<int>(features - f);
-      differentiate(dgate_buffer, dup_buffer, widen_part(dy + f, left, dy_buffer),
-                    widen_part(gate + f, left, gate_buffer), widen_part(up + f, left, up_buffer));
-      narrow_part(dgate + f, left, dgate_buffer);
-      narrow_part(dup + f, left, dup_buffer);
+      widen_part(dy + f, left, dy_chunk);
+      widen_part(gate + f, left, gate_chunk);
+      widen_part(up + f, left, up_chunk);
+      differentiate(dy_chunk, gate_chunk, up_chunk);
+      narrow_part(dgate + f, left, gate_chunk);
+      narrow_part(dup + f, left, up_chunk);
     }
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION static void differentiate(float* dgate, float* dup, const float* dy,
-                                                        const float* g, const float* up) {
-    Lanes s;
-    exps_of_minus_magnitude(s, g);
+  /// Replaces g and up by their gradients.
+  KOKKOS_FORCEINLINE_FUNCTION static void differentiate(const Lanes& dy, Lanes& g, Lanes& up) {
+    Lanes d;
+    swish_denominators(d, g);
 #pragma omp simd
     for (int i = 0; i < lanes; ++i) {
-      s[i] = sigmoid(g[i], s[i]);
-    }
-#pragma omp simd
-    for (int i = 0; i < lanes; ++i) {
-      const float dy_s = dy[i] * s[i];
-      const float dgate_i = dy_s * up[i] * (1.0F + g[i] * (1.0F - s[i]));
-      const float dup_i = dy_s * g[i];
-      dgate[i] = dgate_i;
-      dup[i] = dup_i;
+      const float s = 1.0F / d[i];
+      const float dy_s = dy[i] * s;
+      const float dgate = dy_s * up[i] * (1.0F + g[i] * (1.0F - s));
+      up[i] = dy_s * g[i];
+      g[i] = dgate;
     }
   }
 };
@@ -170,15 +198,9 @@ struct Add {
   const T* b;
   T* y;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    for_chunks(
-        end - begin,
-        [](float* y_chunk, const float* a_chunk, const float* b_chunk) {
-#pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            y_chunk[i] = a_chunk[i] + b_chunk[i];
-          }
-        },
-        y + begin, a + begin, b + begin);
+    map(
+        NothingAhead{}, end - begin, [](float u, float v) { return u + v; }, y + begin, a + begin,
+        b + begin);
   }
 };
 

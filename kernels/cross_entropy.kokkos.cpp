@@ -33,12 +33,10 @@ KOKKOS_FORCEINLINE_FUNCTION std::int64_t segment_length(std::int64_t vocabulary)
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION float maximum(const T* logits, std::int64_t count, float start) {
   Lanes largest;
-  for (float& lane : largest) {
-    lane = start;
-  }
+  fill(largest, start);
   read_chunks(
       count,
-      [&](int valid, const float* logit) {
+      [&](int valid, const Lanes& logit) {
         if (valid == lanes) {
 #pragma omp simd
           for (int i = 0; i < lanes; ++i) {
@@ -52,6 +50,24 @@ KOKKOS_FORCEINLINE_FUNCTION float maximum(const T* logits, std::int64_t count, f
       },
       logits);
   return fold(largest, [](float a, float b) { return b > a ? b : a; });
+}
+
+/// vector_exp_minus(largest - logit), one step for all lanes after the other: the long chain of
+/// operations of one element leaves the units idle.
+KOKKOS_FORCEINLINE_FUNCTION void exps_minus(Lanes& e, const Lanes& logit, float largest) {
+  Lanes distance;
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    distance[i] = largest - logit[i];
+  }
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    distance[i] = distance[i] > 88.0F ? 88.0F : distance[i];
+  }
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    e[i] = vector_exp_minus_bounded(distance[i]);
+  }
 }
 
 /// One work item takes every `workers`th row.
@@ -110,7 +126,8 @@ struct CrossEntropy {
   /// exp(logit - reference[segment]) in the order of lanes. NaN among the logits makes the sum NaN.
   KOKKOS_FORCEINLINE_FUNCTION float exponentiate(const T* row, float* e, float* reference,
                                                  float& largest) const {
-    Lanes sum = {};
+    Lanes sum;
+    fill(sum, 0.0F);
     largest = lowest;
     const std::int64_t length = segment_length(vocabulary);
     for (std::int64_t first = 0; first < vocabulary; first += length) {
@@ -126,20 +143,17 @@ struct CrossEntropy {
       *reference++ = largest;
       float* to = with_gradient ? e + first : nullptr;
       read_chunks(
-          count, [&](int valid, const float* logit) { add_exps(valid, logit, largest, to, sum); },
+          count, [&](int valid, const Lanes& logit) { add_exps(valid, logit, largest, to, sum); },
           row + first);
     }
     return fold_sum(sum);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION static void add_exps(int valid, const float* logit, float largest,
+  KOKKOS_FORCEINLINE_FUNCTION static void add_exps(int valid, const Lanes& logit, float largest,
                                                    float*& to, Lanes& sum) {
     if (valid == lanes) {
       Lanes chunk;
-#pragma omp simd
-      for (int i = 0; i < lanes; ++i) {
-        chunk[i] = vector_exp_minus(largest - logit[i]);
-      }
+      exps_minus(chunk, logit, largest);
 #pragma omp simd
       for (int i = 0; i < lanes; ++i) {
         sum[i] += chunk[i];
@@ -167,7 +181,7 @@ struct CrossEntropy {
       const float segment_factor = factor * vector_exp_minus(largest - *reference++);
       for_chunks(
           count,
-          [segment_factor](float* y, const float* chunk) {
+          [segment_factor](Lanes& y, const Lanes& chunk) {
 #pragma omp simd
             for (int i = 0; i < lanes; ++i) {
               y[i] = chunk[i] * segment_factor;

@@ -1,13 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Rows in chunks of `lanes` floats: how the row-wise bodies read, compute and write, so that loops
-/// vectorise and results are the same bits wherever a row starts or a range is cut.
+/// Rows in chunks of `lanes` elements: how the row-wise bodies read, compute and write, so that
+/// loops vectorise and results are the same bits wherever a row starts or a range is cut.
 ///
-/// A chunk of f32 is used where it lies. A chunk of bf16 is widened into a buffer, even elements
-/// first, then odd ones: two elements are one 32-bit word, so neither widening nor narrowing needs
-/// a shuffle. The last elements of a row that fill no chunk are copied, in element order, with
-/// zeros behind them. Bodies are loops over lanes that treat all lanes alike.
+/// Short formulas are functions of the elements at one place (map, sum_row); long ones take a whole
+/// chunk through one step after the other (for_chunks). bf16 is taken in pairs: two elements are
+/// one 32-bit word, so neither widening nor narrowing needs a shuffle, and nothing but the words
+/// themselves is loaded or stored. A chunk is so short that GCC unrolls all loops over it and keeps
+/// its numbers in registers, and long enough to keep the units busy.
 #pragma once
 
 #include "storage.hpp"
@@ -22,60 +23,147 @@
 
 namespace fourfold::kernels {
 
-inline constexpr int lanes = 64;
+inline constexpr int lanes = 32;
 using Lanes = float[lanes];
 
-/// A chunk of elements as floats, in `buffer` if need be.
-KOKKOS_FORCEINLINE_FUNCTION const float* widen(const float* from, Lanes& /*buffer*/) {
-  return from;
-}
-KOKKOS_FORCEINLINE_FUNCTION const float* widen(const BFloat16* from, Lanes& buffer) {
-#pragma omp simd
-  for (int i = 0; i < lanes / 2; ++i) {
-    std::uint32_t pair;
-    std::memcpy(&pair, from + 2 * i, sizeof(pair));
-    buffer[i] = float_from_bits(pair << 16);
-    buffer[lanes / 2 + i] = float_from_bits(pair & 0xFFFF0000U);
-  }
-  return buffer;
-}
+/// How many elements ahead a body of long formulas asks for memory.
+inline constexpr std::int64_t prefetch_distance = 512;
 
-/// The lane that element `i` of a whole chunk of T is in.
+/// Sets all lanes. (An initialiser would be a call of memset, or worse, for each row.)
 template <class T>
-KOKKOS_FORCEINLINE_FUNCTION int lane_of(int i) {
-  return std::is_same_v<T, BFloat16> ? i / 2 + i % 2 * (lanes / 2) : i;
-}
-
-/// Where the results of a chunk go before narrow().
-KOKKOS_FORCEINLINE_FUNCTION float* results(float* to, Lanes& /*buffer*/) {
-  return to;
-}
-KOKKOS_FORCEINLINE_FUNCTION float* results(BFloat16* /*to*/, Lanes& buffer) {
-  return buffer;
-}
-
-KOKKOS_FORCEINLINE_FUNCTION void narrow(float* /*to*/, const Lanes& /*buffer*/) {}
-KOKKOS_FORCEINLINE_FUNCTION void narrow(BFloat16* to, const Lanes& buffer) {
+KOKKOS_FORCEINLINE_FUNCTION void fill(T (&lane)[lanes], T value) {
 #pragma omp simd
-  for (int i = 0; i < lanes / 2; ++i) {
-    const std::uint32_t pair =
-        (bfloat16_word(buffer[i]) >> 16) | (bfloat16_word(buffer[lanes / 2 + i]) & 0xFFFF0000U);
-    std::memcpy(static_cast<void*>(to + 2 * i), &pair, sizeof(pair));
-  }
-}
-
-/// The same for the last `count` < lanes elements of a row.
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION const float* widen_part(const T* from, int count, Lanes& buffer) {
   for (int i = 0; i < lanes; ++i) {
-    buffer[i] = i < count ? to_float(from[i]) : 0.0F;
+    lane[i] = value;
   }
-  return buffer;
+}
+
+/// Two neighbours in memory, the first one in the lower half.
+KOKKOS_FORCEINLINE_FUNCTION std::uint32_t load_pair(const BFloat16* x) {
+  std::uint32_t pair;
+  std::memcpy(&pair, x, sizeof(pair));
+  return pair;
+}
+KOKKOS_FORCEINLINE_FUNCTION float first_of(std::uint32_t pair) {
+  return float_from_bits(pair << 16);
+}
+KOKKOS_FORCEINLINE_FUNCTION float second_of(std::uint32_t pair) {
+  return float_from_bits(pair & 0xFFFF0000U);
+}
+KOKKOS_FORCEINLINE_FUNCTION void store_pair(BFloat16* to, float first, float second) {
+  const std::uint32_t pair = (rounded_result(first) >> 16) | (rounded_result(second) & 0xFFFF0000U);
+  std::memcpy(static_cast<void*>(to), &pair, sizeof(pair));
+}
+
+/// Starts to bring a chunk that will be read soon into the cache: memory is idle otherwise while a
+/// row that is there already is read again, and while long formulas are computed.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void prefetch_chunk(const T* chunk) {
+#if !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
+  constexpr int line = 64 / sizeof(T);
+  for (int i = 0; i < lanes; i += line) {
+    __builtin_prefetch(chunk + i);
+  }
+#else
+  static_cast<void>(chunk);
+#endif
+}
+
+/// body(lane, x...) for the elements of one chunk.
+template <class Body, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void read_chunk(const Body& body, const From*... from) {
+  if constexpr ((std::is_same_v<From, float> && ...)) {
+#pragma omp simd
+    for (int i = 0; i < lanes; ++i) {
+      body(i, from[i]...);
+    }
+  } else {
+#pragma omp simd
+    for (int i = 0; i < lanes / 2; ++i) {
+      body(i, first_of(load_pair(from + 2 * i))...);
+      body(lanes / 2 + i, second_of(load_pair(from + 2 * i))...);
+    }
+  }
+}
+
+/// to[i] = f(lane, from[i]...) for one chunk. `to` may be one of `from`.
+template <class F, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void map_chunk(const F& f, float* to, const From*... from) {
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    to[i] = f(i, from[i]...);
+  }
+}
+template <class F, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void map_chunk(const F& f, BFloat16* to, const From*... from) {
+#pragma omp simd
+  for (int i = 0; i < lanes / 2; ++i) {
+    const float first = f(i, first_of(load_pair(from + 2 * i))...);
+    const float second = f(lanes / 2 + i, second_of(load_pair(from + 2 * i))...);
+    store_pair(to + 2 * i, first, second);
+  }
+}
+
+/// What a pass does at the start of each chunk when there is nothing to prefetch.
+struct NothingAhead {
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t /*i*/) const {}
+};
+
+/// to[i] = f(from[i]...) for `count` elements. `to` may be one of `from`. Calls ahead(i) at the
+/// start of each whole chunk.
+template <class Ahead, class T, class F, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void map(const Ahead& ahead, std::int64_t count, const F& f, T* to,
+                                     const From*... from) {
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    ahead(i);
+    map_chunk([&f](int /*lane*/, auto... x) { return f(x...); }, to + i, from + i...);
+  }
+  for (; i < count; ++i) {
+    store(to[i], f(to_float(from[i])...));
+  }
+}
+
+/// A chunk of elements as floats, in the order of lanes: f32 in order; the first elements of all
+/// pairs of bf16, then the second ones.
+KOKKOS_FORCEINLINE_FUNCTION void widen(const float* from, Lanes& x) {
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    x[i] = from[i];
+  }
+}
+KOKKOS_FORCEINLINE_FUNCTION void widen(const BFloat16* from, Lanes& x) {
+#pragma omp simd
+  for (int i = 0; i < lanes / 2; ++i) {
+    x[i] = first_of(load_pair(from + 2 * i));
+    x[lanes / 2 + i] = second_of(load_pair(from + 2 * i));
+  }
+}
+KOKKOS_FORCEINLINE_FUNCTION void narrow(float* to, const Lanes& y) {
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    to[i] = y[i];
+  }
+}
+KOKKOS_FORCEINLINE_FUNCTION void narrow(BFloat16* to, const Lanes& y) {
+#pragma omp simd
+  for (int i = 0; i < lanes / 2; ++i) {
+    store_pair(to + 2 * i, y[i], y[lanes / 2 + i]);
+  }
+}
+
+/// The same for the last `count` < lanes elements of a row, in the order of elements, with zeros
+/// behind them.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, int count, Lanes& x) {
+  for (int i = 0; i < lanes; ++i) {
+    x[i] = i < count ? to_float(from[i]) : 0.0F;
+  }
 }
 template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, int count, const Lanes& buffer) {
+KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, int count, const Lanes& y) {
   for (int i = 0; i < count; ++i) {
-    store(to[i], buffer[i]);
+    store(to[i], y[i]);
   }
 }
 
@@ -83,48 +171,51 @@ template <class T, class Body, std::size_t... operand, class... From>
 KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::index_sequence<operand...> /*operands*/,
                                             std::int64_t count, const Body& body, T* to,
                                             const From*... from) {
-  Lanes result;
-  Lanes buffer[sizeof...(From)];
+  Lanes y;
+  Lanes x[sizeof...(From)];
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    body(results(to + i, result), widen(from + i, buffer[operand])...);
-    narrow(to + i, result);
+    const std::int64_t later = i + prefetch_distance < count ? i + prefetch_distance : i;
+    (prefetch_chunk(from + later), ...);
+    (widen(from + i, x[operand]), ...);
+    body(y, x[operand]...);
+    narrow(to + i, y);
   }
   if (i < count) {
     const auto left = static_cast<int>(count - i);
-    body(result, widen_part(from + i, left, buffer[operand])...);
-    narrow_part(to + i, left, result);
+    (widen_part(from + i, left, x[operand]), ...);
+    body(y, x[operand]...);
+    narrow_part(to + i, left, y);
   }
 }
 
-/// body(y, x...) for each chunk of `count` elements, with pointers to `lanes` floats; y is to be
-/// written. `to` may be one of `from`, so may y be one of x.
+/// body(y, x...) for each chunk of `count` elements; y is to be written. `to` may be one of `from`.
 template <class T, class Body, class... From>
 KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::int64_t count, const Body& body, T* to,
                                             const From*... from) {
   for_chunks(std::index_sequence_for<From...>{}, count, body, to, from...);
 }
 
-template <class Body, std::size_t... operand, class... From>
-KOKKOS_FORCEINLINE_FUNCTION void read_chunks(std::index_sequence<operand...> /*operands*/,
-                                             std::int64_t count, const Body& body,
-                                             const From*... from) {
-  Lanes buffer[sizeof...(From)];
+/// body(valid, x) for each chunk of `count` elements, of which the first `valid` lanes count.
+template <class T, class Body>
+KOKKOS_FORCEINLINE_FUNCTION void read_chunks(std::int64_t count, const Body& body, const T* from) {
+  Lanes x;
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
-    body(lanes, widen(from + i, buffer[operand])...);
+    widen(from + i, x);
+    body(lanes, x);
   }
   if (i < count) {
     const auto left = static_cast<int>(count - i);
-    body(left, widen_part(from + i, left, buffer[operand])...);
+    widen_part(from + i, left, x);
+    body(left, x);
   }
 }
 
-/// body(valid, x...) for each chunk of `count` elements, of which the first `valid` lanes count.
-template <class Body, class... From>
-KOKKOS_FORCEINLINE_FUNCTION void read_chunks(std::int64_t count, const Body& body,
-                                             const From*... from) {
-  read_chunks(std::index_sequence_for<From...>{}, count, body, from...);
+/// The lane that element `i` of a whole chunk of T is in.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION int lane_of(int i) {
+  return std::is_same_v<T, BFloat16> ? i / 2 + i % 2 * (lanes / 2) : i;
 }
 
 /// Folds the first 2 * half lanes in halves: one order, whatever the length.
@@ -145,27 +236,29 @@ KOKKOS_FORCEINLINE_FUNCTION T fold_sum(T (&lane)[lanes]) {
   return fold(lane, [](T a, T b) { return a + b; });
 }
 
+/// body(lane, x...) for each element of a row. Calls ahead(i) at the start of each whole chunk.
+template <class Ahead, class Body, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void read_row(const Ahead& ahead, std::int64_t count, const Body& body,
+                                          const From*... from) {
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    ahead(i);
+    read_chunk(body, from + i...);
+  }
+  for (int lane = 0; i < count; ++i, ++lane) {
+    body(lane, to_float(from[i])...);
+  }
+}
+
 /// Sum of term(x...) along a row. A plain float sum would not vectorise, for a compiler may not
 /// reorder it.
-template <class Term, class... From>
-KOKKOS_FORCEINLINE_FUNCTION float sum_row(std::int64_t count, const Term& term,
+template <class Ahead, class Term, class... From>
+KOKKOS_FORCEINLINE_FUNCTION float sum_row(const Ahead& ahead, std::int64_t count, const Term& term,
                                           const From*... from) {
-  Lanes sum = {};
-  read_chunks(
-      count,
-      [&](int valid, const auto*... x) {
-        if (valid == lanes) {
-#pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            sum[i] += term(x[i]...);
-          }
-        } else {
-          for (int i = 0; i < valid; ++i) {
-            sum[i] += term(x[i]...);
-          }
-        }
-      },
-      from...);
+  Lanes sum;
+  fill(sum, 0.0F);
+  read_row(
+      ahead, count, [&](int lane, auto... x) { sum[lane] += term(x...); }, from...);
   return fold_sum(sum);
 }
 

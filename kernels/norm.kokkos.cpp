@@ -18,6 +18,14 @@ namespace {
 /// up in order. Part of the numbers: another value rounds differently.
 constexpr std::int64_t rows_per_block = 32;
 
+/// Prefetches row t + 1 chunk by chunk, given row t.
+template <class... T>
+KOKKOS_FORCEINLINE_FUNCTION auto prefetch_next(std::int64_t t, std::int64_t rows,
+                                               std::int64_t features, const T*... row) {
+  const std::int64_t step = t + 1 < rows ? features : 0;
+  return [=](std::int64_t d) { (prefetch_chunk(row + step + d), ...); };
+}
+
 template <class T>
 struct LayerNorm {
   const T* x_TD;
@@ -26,26 +34,26 @@ struct LayerNorm {
   T* y_TD;
   float* mean_T;
   float* rstd_T;
+  std::int64_t rows;
   std::int64_t features;
   float epsilon;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
     const T* row = x_TD + t * features;
     const auto count = static_cast<float>(features);
+    const auto ahead = prefetch_next(t, rows, features, row);
     const float mean = sum_row(
-                           features, [](float x) { return x; }, row) /
+                           NothingAhead{}, features, [](float x) { return x; }, row) /
                        count;
-    const float variance = sum_row(
-                               features, [mean](float x) { return (x - mean) * (x - mean); }, row) /
-                           count;
+    const float variance =
+        sum_row(
+            ahead, features, [mean](float x) { return (x - mean) * (x - mean); }, row) /
+        count;
     const float rstd = 1.0F / std::sqrt(variance + epsilon);
-    for_chunks(
-        features,
-        [mean, rstd](float* y, const float* x, const float* weight, const float* bias) {
-#pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
-          }
+    map(
+        ahead, features,
+        [mean, rstd](float x, float weight, float bias) {
+          return (x - mean) * rstd * weight + bias;
         },
         y_TD + t * features, row, weight_D, bias_D);
     mean_T[t] = mean;
@@ -59,22 +67,18 @@ struct RmsNorm {
   const T* weight_D;
   T* y_TD;
   float* rstd_T;
+  std::int64_t rows;
   std::int64_t features;
   float epsilon;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
     const T* row = x_TD + t * features;
+    const auto ahead = prefetch_next(t, rows, features, row);
     const float squares = sum_row(
-        features, [](float x) { return x * x; }, row);
+        ahead, features, [](float x) { return x * x; }, row);
     const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + epsilon);
-    for_chunks(
-        features,
-        [rstd](float* y, const float* x, const float* weight) {
-#pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            y[i] = x[i] * rstd * weight[i];
-          }
-        },
+    map(
+        ahead, features, [rstd](float x, float weight) { return x * rstd * weight; },
         y_TD + t * features, row, weight_D);
     rstd_T[t] = rstd;
   }
@@ -95,7 +99,7 @@ struct NormBackward {
   std::int64_t features;
   std::int64_t padded;  ///< features rounded up to whole chunks
 
-  static constexpr std::int64_t sums = centred ? 2 : 1;
+  static constexpr int sums = centred ? 2 : 1;
 
   KOKKOS_FUNCTION void operator()(std::int64_t block) const {
     float* dweight = partial_BD + block * sums * padded;
@@ -109,7 +113,7 @@ struct NormBackward {
     }
   }
 
-  /// What a chunk needs to know of its row.
+  /// What an element needs to know of its row.
   struct Row {
     float mean;
     float rstd;
@@ -122,60 +126,51 @@ struct NormBackward {
     const T* x = x_TD + t * features;
     T* dx = dx_TD + t * features;
     const Row row = sum_up(dy, x, centred ? mean_T[t] : 0.0F, rstd_T[t]);
-    Lanes dx_buffer;
-    Lanes result;
-    Lanes dy_buffer;
-    Lanes x_buffer;
-    Lanes weight_buffer;
+    const auto ahead = prefetch_next(t, rows, features, dy, x);
     std::int64_t d = 0;
     for (; d + lanes <= features; d += lanes) {
-      add_chunk(row, results(dx + d, result), dweight + d, dbias + d, widen(dx + d, dx_buffer),
-                widen(dy + d, dy_buffer), widen(x + d, x_buffer),
-                widen(weight_D + d, weight_buffer));
-      narrow(dx + d, result);
+      ahead(d);
+      float* dweight_chunk = dweight + d;
+      float* dbias_chunk = dbias + d;
+      map_chunk(
+          [=](int lane, float dx_d, float dy_d, float x_d, float weight) {
+            return add(row, dx_d, dy_d, x_d, weight, dweight_chunk[lane], dbias_chunk[lane]);
+          },
+          dx + d, dx + d, dy + d, x + d, weight_D + d);
     }
-    if (d < features) {
-      const auto left = static_cast<int>(features - d);
-      add_chunk(row, result, dweight + d, dbias + d, widen_part(dx + d, left, dx_buffer),
-                widen_part(dy + d, left, dy_buffer), widen_part(x + d, left, x_buffer),
-                widen_part(weight_D + d, left, weight_buffer));
-      narrow_part(dx + d, left, result);
-    }
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION static void add_chunk(const Row& row, float* dx_new, float* dweight,
-                                                    float* dbias, const float* dx, const float* dy,
-                                                    const float* x, const float* weight) {
-#pragma omp simd
-    for (int i = 0; i < lanes; ++i) {
-      const float xhat = (x[i] - row.mean) * row.rstd;
-      const float g = dy[i] * weight[i];
-      dx_new[i] = dx[i] + row.rstd * (g - row.mean_g - xhat * row.mean_g_xhat);
-      dweight[i] += dy[i] * xhat;
-      if constexpr (centred) {
-        dbias[i] += dy[i];
-      }
+    for (; d < features; ++d) {
+      store(dx[d], add(row, to_float(dx[d]), to_float(dy[d]), to_float(x[d]), to_float(weight_D[d]),
+                       dweight[d], dbias[d]));
     }
   }
 
   KOKKOS_FORCEINLINE_FUNCTION Row sum_up(const T* dy, const T* x, float mean, float rstd) const {
-    Lanes g_sum = {};
-    Lanes g_centred_sum = {};
-    // Lanes that do not count hold zeros in dy, and so add nothing.
-    read_chunks(
-        features,
-        [&](int /*valid*/, const float* dy_chunk, const float* x_chunk, const float* weight) {
-#pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            const float g = dy_chunk[i] * weight[i];
-            g_sum[i] += g;
-            g_centred_sum[i] += g * (x_chunk[i] - mean);
-          }
+    Lanes g_sum;
+    Lanes g_centred_sum;
+    fill(g_sum, 0.0F);
+    fill(g_centred_sum, 0.0F);
+    read_row(
+        NothingAhead{}, features,
+        [&](int lane, float dy_d, float x_d, float weight) {
+          const float g = dy_d * weight;
+          g_sum[lane] += g;
+          g_centred_sum[lane] += g * (x_d - mean);
         },
         dy, x, weight_D);
     const auto count = static_cast<float>(features);
     return {mean, rstd, centred ? fold_sum(g_sum) / count : 0.0F,
             fold_sum(g_centred_sum) * rstd / count};
+  }
+
+  /// The new dx of one element.
+  KOKKOS_FORCEINLINE_FUNCTION static float add(const Row& row, float dx, float dy, float x,
+                                               float weight, float& dweight, float& dbias) {
+    const float xhat = (x - row.mean) * row.rstd;
+    dweight += dy * xhat;
+    if constexpr (centred) {
+      dbias += dy;
+    }
+    return dx + row.rstd * (dy * weight - row.mean_g - xhat * row.mean_g_xhat);
   }
 };
 
@@ -189,7 +184,8 @@ struct AddBlocks {
   std::int64_t features;
   KOKKOS_FUNCTION void operator()(std::int64_t chunk) const {
     const float* from = partial + chunk * lanes;
-    Lanes sum = {};
+    Lanes sum;
+    fill(sum, 0.0F);
     for (std::int64_t block = 0; block < blocks; ++block) {
 #pragma omp simd
       for (int i = 0; i < lanes; ++i) {
@@ -243,9 +239,10 @@ void layer_norm(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView 
   FOURFOLD_EXPECT(y_TD.shape() == x_TD.shape() && bias_D.elements() == x_TD.dim(1));
   FOURFOLD_EXPECT(mean_T.elements() == x_TD.dim(0));
   with_storage(x_TD.dtype(), [&]<class T>(T) {
-    for_each("layer_norm", x_TD.dim(0), stream,
-             LayerNorm<T>{x_TD.as<T>(), weight_D.as<T>(), bias_D.as<T>(), y_TD.as<T>(),
-                          mean_T.as<float>(), rstd_T.as<float>(), x_TD.dim(1), epsilon});
+    for_each(
+        "layer_norm", x_TD.dim(0), stream,
+        LayerNorm<T>{x_TD.as<T>(), weight_D.as<T>(), bias_D.as<T>(), y_TD.as<T>(),
+                     mean_T.as<float>(), rstd_T.as<float>(), x_TD.dim(0), x_TD.dim(1), epsilon});
   });
 }
 
@@ -270,7 +267,7 @@ void rms_norm(ConstTensorView x_TD, ConstTensorView weight_D, TensorView y_TD, T
   with_storage(x_TD.dtype(), [&]<class T>(T) {
     for_each("rms_norm", x_TD.dim(0), stream,
              RmsNorm<T>{x_TD.as<T>(), weight_D.as<T>(), y_TD.as<T>(), rstd_T.as<float>(),
-                        x_TD.dim(1), epsilon});
+                        x_TD.dim(0), x_TD.dim(1), epsilon});
   });
 }
 

@@ -28,19 +28,24 @@ struct PartialSum {
   KOKKOS_FUNCTION void operator()(std::int64_t block) const {
     const float* from = x + block * elements_per_partial;
     const std::int64_t left = elements - block * elements_per_partial;
+    const std::int64_t count = left < elements_per_partial ? left : elements_per_partial;
     double sum[lanes] = {};
-    // Lanes that do not count hold zeros.
-    read_chunks(
-        left < elements_per_partial ? left : elements_per_partial,
-        [&](int /*valid*/, const float* chunk) {
+    std::int64_t first = 0;
+    for (; first + lanes <= count; first += lanes) {
 #pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            const auto value = static_cast<double>(chunk[i]);
-            sum[i] += squares ? value * value : value;
-          }
-        },
-        from);
+      for (int i = 0; i < lanes; ++i) {
+        sum[i] += term(from[first + i]);
+      }
+    }
+    for (int i = 0; first + i < count; ++i) {
+      sum[i] += term(from[first + i]);
+    }
     partial[block] = fold_sum(sum);
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static double term(float x) {
+    const auto value = static_cast<double>(x);
+    return squares ? value * value : value;
   }
 };
 

@@ -26,6 +26,16 @@ FOURFOLD_VECTOR_MATH float vector_exp_reduced(float r) {
   return p * r + 1.0F;
 }
 
+/// 2^r for |r| <= 1/2: the same polynomial, within 1e-7 as well.
+FOURFOLD_VECTOR_MATH float vector_exp2_reduced(float r) {
+  float p = 1.32646637e-3F;
+  p = p * r + 9.67156705e-3F;
+  p = p * r + 5.55073468e-2F;
+  p = p * r + 2.40222413e-1F;
+  p = p * r + 6.93146973e-1F;
+  return p * r + 1.0F;
+}
+
 /// e^x over the whole range: 0 below -104, subnormals included, infinity above 88.73, NaN for NaN.
 ///
 /// x = n ln 2 + r; e^r by a polynomial; the power of two by exponent bits, in two halves because
@@ -45,17 +55,21 @@ FOURFOLD_VECTOR_MATH float vector_exp(float x) {
          __builtin_bit_cast(float, high << 23);
 }
 
-/// e^-x for x >= 0, with 0 from 88 on, at 1.5 times the rate of vector_exp: for softmax, and for
-/// what adds a number of size 1 to it. The relative error grows with x: 2e-7 + 3e-9 x. NaN for NaN.
-FOURFOLD_VECTOR_MATH float vector_exp_minus(float x) {
+/// vector_exp_minus of an x that is at most 88.
+FOURFOLD_VECTOR_MATH float vector_exp_minus_bounded(float x) {
   constexpr float shift = 12582912.0F + 127.0F;
-  x = x > 88.0F ? 88.0F : x;
   const float shifted = shift - x * 1.44269504088896341F;
   const float n = shifted - shift;
   // ln 2 in two parts, as above: one would need a fused multiply-add, which not every CPU has.
   const float r = (-x - n * 0.693359375F) + n * 2.12194440e-4F;
   return vector_exp_reduced(r) *
          __builtin_bit_cast(float, __builtin_bit_cast(std::uint32_t, shifted) << 23);
+}
+
+/// e^-x for x >= 0, with 0 from 88 on, at 1.5 times the rate of vector_exp: for softmax, and for
+/// what adds a number of size 1 to it. The relative error grows with x: 2e-7 + 3e-9 x. NaN for NaN.
+FOURFOLD_VECTOR_MATH float vector_exp_minus(float x) {
+  return vector_exp_minus_bounded(x > 88.0F ? 88.0F : x);
 }
 
 /// tanh(x): an odd polynomial near zero, where the other form would cancel; 1 - 2 / (e^2|x| + 1)

@@ -96,6 +96,38 @@ TEST_CASE("activations saturate without NaN", "[activation]") {
   check(0, 1);
 }
 
+// bf16 results are rounded without a look for NaN; a chunk and a part of one both count.
+TEST_CASE("activations of NaN are NaN", "[activation]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  constexpr std::int64_t count = 67;
+  for (const double sign : {1.0, -1.0}) {
+    for (const std::int64_t at : {0, 33, 66}) {
+      CAPTURE(name(dtype), sign, at);
+      const device::Tensor x = random_tensor(dtype, {2, 2 * count}, 1);
+      const device::Tensor dy = random_tensor(dtype, {2, count}, 2);
+      write_element(x.view(), at, std::copysign(std::nan(""), sign));
+      const auto check_nan = [at](const device::Tensor& y, std::int64_t elements) {
+        for (std::int64_t i = 0; i < elements; ++i) {
+          REQUIRE(std::isnan(read_element(y, i)) == (i == at));
+        }
+      };
+      device::Tensor y(dtype, {2, 2 * count});
+      gelu(x, y, {});
+      check_nan(y, 4 * count);
+      gelu_backward(x, x, y, {});
+      check_nan(y, 4 * count);
+      add(x, x, y, {});
+      check_nan(y, 4 * count);
+      device::Tensor product(dtype, {2, count});
+      swiglu(x, product, {});
+      check_nan(product, 2 * count);
+      swiglu_backward(dy, x, y, {});
+      CHECK(std::isnan(read_element(y, at)));
+      CHECK(std::isnan(read_element(y, at + count)));
+    }
+  }
+}
+
 TEST_CASE("activation gradients equal finite differences in double", "[activation]") {
   const device::Tensor x = random_tensor(DType::f32, {3, 14}, 1, 2.0);
   const device::Tensor dy = random_tensor(DType::f32, {3, 14}, 2);

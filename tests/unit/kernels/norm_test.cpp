@@ -93,6 +93,24 @@ TEST_CASE("layer_norm of a constant row is the bias", "[norm]") {
   CHECK(same_bits(constant.y.view().rows(1, 1), constant.bias));
 }
 
+TEST_CASE("a NaN makes its row NaN and no other", "[norm]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  Case fast(dtype, 3, 129);
+  write_element(fast.x, 129 + 40, std::nan(""));
+  const auto check_rows = [&fast](ConstTensorView y) {
+    for (std::int64_t i = 0; i < 3 * 129; ++i) {
+      REQUIRE(std::isnan(read_element(y, i)) == (i / 129 == 1));
+    }
+  };
+  layer_norm(fast.x, fast.weight, fast.bias, fast.y, fast.mean, fast.rstd, epsilon, {});
+  check_rows(fast.y);
+  layer_norm_backward(fast.dy, fast.x, fast.weight, fast.mean, fast.rstd, fast.dx, fast.dweight,
+                      fast.dbias, {});
+  check_rows(fast.dx);
+  rms_norm(fast.x, fast.weight, fast.y, fast.rstd, epsilon, {});
+  check_rows(fast.y);
+}
+
 TEST_CASE("layer_norm keeps its accuracy far from zero", "[norm]") {
   Case fast(DType::f32, 3, 768);
   for (std::int64_t i = 0; i < 3 * 768; ++i) {

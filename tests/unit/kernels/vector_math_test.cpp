@@ -8,6 +8,7 @@
 #include <limits>
 
 using fourfold::kernels::vector_exp;
+using fourfold::kernels::vector_exp2_reduced;
 using fourfold::kernels::vector_exp_minus;
 using fourfold::kernels::vector_tanh;
 
@@ -54,6 +55,17 @@ TEST_CASE("vector_exp_minus is exp of minus x, and 0 from 88 on", "[vector_math]
   CHECK(vector_exp_minus(1e30F) == 0.0F);
   CHECK(vector_exp_minus(infinity) == 0.0F);
   CHECK(std::isnan(vector_exp_minus(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST_CASE("vector_exp2_reduced is within 2e-7 of 2^r", "[vector_math]") {
+  double worst = 0;
+  for (int i = -500000; i <= 500000; ++i) {
+    const float r = static_cast<float>(i) * 1e-6F;
+    worst =
+        std::fmax(worst, relative_error(vector_exp2_reduced(r), std::exp2(static_cast<double>(r))));
+  }
+  CHECK(worst <= 2e-7);
+  CHECK(vector_exp2_reduced(0.0F) == 1.0F);
 }
 
 TEST_CASE("vector_tanh is within 2e-7 of tanh, odd, and bounded", "[vector_math]") {
