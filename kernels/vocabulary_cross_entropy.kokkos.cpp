@@ -26,7 +26,7 @@ KOKKOS_FORCEINLINE_FUNCTION float largest_of(const T* row, std::int64_t columns)
   }
   read_chunks(
       columns,
-      [&](int valid, const float* x) {
+      [&](int valid, const Lanes& x) {
         for (int i = 0; i < valid; ++i) {
           largest[i] = x[i] > largest[i] ? x[i] : largest[i];
         }
@@ -50,7 +50,7 @@ struct Part {
     float* statistics = statistics_T3 + t * part_statistics;
     statistics[0] = largest;
     statistics[1] = sum_row(
-        columns, [largest](float x) { return vector_exp_minus(largest - x); }, row);
+        NothingAhead{}, columns, [largest](float x) { return vector_exp_minus(largest - x); }, row);
     statistics[2] = target >= 0 && target < columns ? to_float(row[target]) : 0.0F;
   }
 };
@@ -114,7 +114,7 @@ struct PartGradient {
     const float target_logit = here ? to_float(row[target]) : 0.0F;
     for_chunks(
         columns,
-        [largest, factor](float* y, const float* x) {
+        [largest, factor](Lanes& y, const Lanes& x) {
 #pragma omp simd
           for (int i = 0; i < lanes; ++i) {
             y[i] = vector_exp_minus(largest - x[i]) * factor;
