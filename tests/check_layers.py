@@ -13,13 +13,15 @@ import sys
 # Room -> rooms whose headers it may include. Whatever a room may include, the rooms above it may include too.
 ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
-    "model": ["kernels"], "parallel": ["model", "comm"], "data": ["io"], "train": ["parallel", "data", "io"],
+    "model": ["kernels"], "parallel": ["model", "comm"], "data": ["io"],
+    "runfile": ["model"], "telemetry": ["runfile", "io"], "train": ["telemetry", "parallel", "data"],
     "program": ["base"], "apps": ["train", "program"], "harness": ["comm", "program"], "tests": ["apps", "harness"],
     "benchmarks": ["apps"],
 }
 FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
            "apps/program": "program", "tests/harness": "harness", **{f"src/{room}": room for room in
-           ("base", "device", "comm", "model", "parallel", "data", "train", "plan")}}
+           ("base", "device", "comm", "model", "parallel", "data", "runfile", "telemetry",
+            "train", "plan")}}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",

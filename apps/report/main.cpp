@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/train/report.hpp>
+#include <fourfold/telemetry/report.hpp>
 
 #include <fmt/format.h>
 
@@ -22,13 +22,13 @@ std::filesystem::path usual_output(const std::vector<std::string>& run_dirs) {
 }
 
 ExitCode make_report(const std::vector<std::string>& run_dirs, const std::string& output) {
-  std::vector<fourfold::train::ReportedRun> runs;
+  std::vector<fourfold::telemetry::ReportedRun> runs;
   for (const std::string& run_dir : run_dirs) {
-    runs.push_back(fourfold::train::load_reported_run(run_dir));
+    runs.push_back(fourfold::telemetry::load_reported_run(run_dir));
   }
   const std::filesystem::path file =
       output.empty() ? usual_output(run_dirs) : std::filesystem::path(output);
-  fourfold::train::write_report(file, runs);
+  fourfold::telemetry::write_report(file, runs);
   fmt::print("{}\n", file.string());
   return ExitCode::finished;
 }

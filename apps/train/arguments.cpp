@@ -3,7 +3,7 @@
 #include "arguments.hpp"
 
 #include <fourfold/program/command_line.hpp>
-#include <fourfold/train/run_config.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 namespace fourfold::train_program {
 namespace {
@@ -75,7 +75,7 @@ void describe(CLI::App& command, Arguments& arguments) {
                  program::exit_codes_table({ExitCode::data_corrupt, ExitCode::cannot_write,
                                             ExitCode::stopped_saved, ExitCode::config,
                                             ExitCode::node_fault, ExitCode::no_progress}) +
-                 files_help + train::run_file_help());
+                 files_help + runfile::run_file_help());
 }
 
 }  // namespace fourfold::train_program

@@ -10,8 +10,8 @@
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
-#include <fourfold/train/exit_status.hpp>
-#include <fourfold/train/run_key.hpp>
+#include <fourfold/runfile/run_key.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
@@ -27,10 +27,12 @@ using fourfold::ExitCode;
 using fourfold::train_program::Arguments;
 using fourfold::train_program::RunDirectory;
 namespace comm = fourfold::comm;
+namespace runfile = fourfold::runfile;
+namespace telemetry = fourfold::telemetry;
 namespace train = fourfold::train;
 
-train::RunStart facts_of(const comm::MpiRuntime& mpi) {
-  train::RunStart facts;
+telemetry::RunStart facts_of(const comm::MpiRuntime& mpi) {
+  telemetry::RunStart facts;
   facts.version = fourfold::build_facts().version;
   facts.device = fourfold::kernels::description();
   facts.rank_hosts = comm::all_gather_text(mpi.world(), mpi.host());
@@ -41,20 +43,20 @@ train::RunStart facts_of(const comm::MpiRuntime& mpi) {
 }
 
 /// What has to be the same on all ranks.
-std::vector<std::string> facts_to_agree_on(const train::RunConfig& config,
+std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
                                            const Arguments& arguments) {
   std::vector<std::string> lines = fourfold::train_program::lines_of(config);
-  lines.push_back(fmt::format("--allow-change = {}", train::to_toml(arguments.allowed_changes)));
+  lines.push_back(fmt::format("--allow-change = {}", runfile::to_toml(arguments.allowed_changes)));
   lines.push_back(fmt::format("--dry-run = {}", arguments.dry_run));
   lines.push_back(fmt::format("version of fourfold = {}", fourfold::build_facts().version));
   return lines;
 }
 
-train::ExitStatus status_of(const train::RunResult& result, const std::string& log_dir) {
-  train::ExitStatus status{.code = result.code,
-                           .reason = "finished",
-                           .step = result.progress.step,
-                           .checkpoint = result.checkpoint.string()};
+telemetry::ExitStatus status_of(const train::RunResult& result, const std::string& log_dir) {
+  telemetry::ExitStatus status{.code = result.code,
+                               .reason = "finished",
+                               .step = result.progress.step,
+                               .checkpoint = result.checkpoint.string()};
   if (result.code != ExitCode::finished) {
     status.reason = fmt::format("saved and stopped: {}", train::name(result.reason));
   }
@@ -68,17 +70,17 @@ train::ExitStatus status_of(const train::RunResult& result, const std::string& l
 ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
   const comm::MpiRuntime mpi(&argc, &argv);
-  const train::EffectiveConfig effective =
-      train::load_run_config(arguments.run_file, arguments.overrides);
+  const runfile::EffectiveConfig effective =
+      runfile::load_run_config(arguments.run_file, arguments.overrides);
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run);
   directory->open();
   fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
                                                  mpi.world());
-  const train::MeshConfig& mesh_config = effective.config.mesh;
+  const runfile::MeshConfig& mesh_config = effective.config.mesh;
   comm::Mesh mesh(comm::resolve_mesh(mesh_config.pp, mesh_config.dp, mesh_config.cp, mesh_config.tp,
                                      mpi.world().size()),
                   mpi.world());
-  train::validate_batch(effective.config, mesh.shape().dp, effective.origins);
+  runfile::validate_batch(effective.config, mesh.shape().dp, effective.origins);
   const fourfold::kernels::Runtime kernels;
   const train::StopSignals signals;
   const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
@@ -98,8 +100,8 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
 }
 
 ExitCode print_config(const Arguments& arguments) {
-  fmt::print("{}", train::print_run_config(
-                       train::load_run_config(arguments.run_file, arguments.overrides)));
+  fmt::print("{}", runfile::print_run_config(
+                       runfile::load_run_config(arguments.run_file, arguments.overrides)));
   return ExitCode::finished;
 }
 
@@ -112,9 +114,9 @@ void note_failure(const Arguments& arguments, std::optional<RunDirectory>& direc
     return;  // not a run; or one of several that all fail for the same reason
   }
   if (!directory) {
-    train::EffectiveConfig refused;
+    runfile::EffectiveConfig refused;
     try {
-      refused.config.log.dir = train::log_dir_of(arguments.run_file, arguments.overrides);
+      refused.config.log.dir = runfile::log_dir_of(arguments.run_file, arguments.overrides);
     } catch (const fourfold::Error&) {
       return;  // nobody knows where log.dir is
     }

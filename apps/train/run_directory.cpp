@@ -4,11 +4,11 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/train/metrics_file.hpp>
-#include <fourfold/train/progress.hpp>
-#include <fourfold/train/status_file.hpp>
+#include <fourfold/telemetry/console.hpp>
+#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/status_file.hpp>
+#include <fourfold/telemetry/tensorboard_file.hpp>
 #include <fourfold/train/stop_request.hpp>
-#include <fourfold/train/tensorboard_file.hpp>
 
 #include <fmt/format.h>
 
@@ -57,11 +57,11 @@ void sweep_leftovers(const std::filesystem::path& folder) {
 }
 
 /// Replaces config.toml when the run really starts.
-class ConfigFile : public train::MetricSink {
+class ConfigFile : public telemetry::MetricSink {
  public:
   ConfigFile(std::filesystem::path file, std::string text)
       : path_(std::move(file)), text_(std::move(text)) {}
-  void start(const train::RunStart& /*run*/, double /*unix_time_s*/) override {
+  void start(const telemetry::RunStart& /*run*/, double /*unix_time_s*/) override {
     io::AtomicFile config(path_);
     config.write(text_);
     config.publish();
@@ -74,7 +74,7 @@ class ConfigFile : public train::MetricSink {
 
 }  // namespace
 
-RunDirectory::RunDirectory(const train::EffectiveConfig& effective, int rank, bool dry_run)
+RunDirectory::RunDirectory(const runfile::EffectiveConfig& effective, int rank, bool dry_run)
     : effective_(effective),
       folder_(effective.config.log.dir),
       rank_(rank),
@@ -96,9 +96,9 @@ void RunDirectory::open() {
   }
   if (!dry_run_) {
     make_folder(folder_);
-    train::write_running(exit_file(folder_));
+    telemetry::write_running(exit_file(folder_));
   }
-  auto console = std::make_unique<train::Console>(stderr, effective_.config.log.progress);
+  auto console = std::make_unique<telemetry::Console>(stderr, effective_.config.log.progress);
   log::set_sink(console->log_sink());
   metrics_.add(std::move(console));
   for (const std::string& warning : effective_.warnings) {
@@ -117,15 +117,15 @@ void RunDirectory::open() {
 void RunDirectory::open_files() {
   sweep_leftovers(folder_);
   metrics_.add(
-      std::make_unique<ConfigFile>(folder_ / "config.toml", train::print_run_config(effective_)));
-  metrics_.add(std::make_unique<train::MetricsFile>(folder_ / "metrics.jsonl"));
-  metrics_.add(std::make_unique<train::StatusFile>(folder_ / "status.json"));
+      std::make_unique<ConfigFile>(folder_ / "config.toml", runfile::print_run_config(effective_)));
+  metrics_.add(std::make_unique<telemetry::MetricsFile>(folder_ / "metrics.jsonl"));
+  metrics_.add(std::make_unique<telemetry::StatusFile>(folder_ / "status.json"));
   if (effective_.config.log.tensorboard) {
-    metrics_.add(std::make_unique<train::TensorBoardFile>(folder_));
+    metrics_.add(std::make_unique<telemetry::TensorBoardFile>(folder_));
   }
 }
 
-void RunDirectory::finish(const train::ExitStatus& status) {
+void RunDirectory::finish(const telemetry::ExitStatus& status) {
   if (rank_ != 0) {
     return;
   }
@@ -148,13 +148,13 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   } catch (const std::exception& error) {
     log::warning(error.what());
   }
-  const train::ExitStatus status{
+  const telemetry::ExitStatus status{
       .code = code, .reason = message, .step = last_->step, .checkpoint = last_->checkpoint};
   const bool metrics_started = last_->step.has_value();
   if (rank_ == 0 && metrics_started) {
     finish(status);
-  } else if (!dry_run_ && (rank_ == 0 || !train::read_exit_status(exit_file(folder_)))) {
-    train::write_exit_status(exit_file(folder_), status);
+  } else if (!dry_run_ && (rank_ == 0 || !telemetry::read_exit_status(exit_file(folder_)))) {
+    telemetry::write_exit_status(exit_file(folder_), status);
   }
 }
 

@@ -5,9 +5,9 @@
 #include "run_end.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/train/exit_status.hpp>
-#include <fourfold/train/metrics.hpp>
-#include <fourfold/train/run_config.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -22,7 +22,7 @@ class RunDirectory {
  public:
   /// Touches nothing yet.
   /// @param dry_run  no file is ever touched; the terminal alone
-  RunDirectory(const train::EffectiveConfig& effective, int rank, bool dry_run);
+  RunDirectory(const runfile::EffectiveConfig& effective, int rank, bool dry_run);
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -35,10 +35,10 @@ class RunDirectory {
   void open();
 
   /// To be handed to the trainer, on every rank.
-  train::MetricsLog& metrics() noexcept { return metrics_; }
+  telemetry::MetricsLog& metrics() noexcept { return metrics_; }
 
   /// An end that is no error: write_run_end(). On rank 0; nothing on the others.
-  void finish(const train::ExitStatus& status);
+  void finish(const telemetry::ExitStatus& status);
 
   /// The same for an error, with the newest step and checkpoint known; before the metrics start
   /// exit.json alone. On a rank other than 0: exit.json alone, while it says "running". To be
@@ -50,11 +50,11 @@ class RunDirectory {
  private:
   void open_files();
 
-  train::EffectiveConfig effective_;
+  runfile::EffectiveConfig effective_;
   std::filesystem::path folder_;
   int rank_;
   bool dry_run_;
-  train::MetricsLog metrics_;
+  telemetry::MetricsLog metrics_;
   std::shared_ptr<LastState> last_;
 };
 

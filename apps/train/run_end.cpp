@@ -4,7 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/train/report.hpp>
+#include <fourfold/telemetry/report.hpp>
 
 #include <fmt/format.h>
 
@@ -25,15 +25,15 @@ void try_to(const char* what, const std::function<void()>& write) {
 
 }  // namespace
 
-void LastStateSink::start(const train::RunStart& run, double /*unix_time_s*/) {
+void LastStateSink::start(const telemetry::RunStart& run, double /*unix_time_s*/) {
   *last_ = {.step = run.first_step, .checkpoint = run.checkpoint};
 }
 
-void LastStateSink::step(const train::StepRecord& record, double /*unix_time_s*/) {
+void LastStateSink::step(const telemetry::StepRecord& record, double /*unix_time_s*/) {
   last_->step = record.step;
 }
 
-void LastStateSink::checkpoint(const train::CheckpointRecord& record, double /*unix_time_s*/) {
+void LastStateSink::checkpoint(const telemetry::CheckpointRecord& record, double /*unix_time_s*/) {
   last_->checkpoint = record.path;
 }
 
@@ -41,11 +41,11 @@ std::filesystem::path exit_file(const std::filesystem::path& log_dir) {
   return log_dir / "exit.json";
 }
 
-void write_run_end(const std::filesystem::path& log_dir, const train::ExitStatus& status,
-                   train::MetricsLog& metrics, bool report) {
+void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitStatus& status,
+                   telemetry::MetricsLog& metrics, bool report) {
   std::exception_ptr first;
   try {
-    train::write_exit_status(exit_file(log_dir), status);
+    telemetry::write_exit_status(exit_file(log_dir), status);
   } catch (const Error&) {
     first = std::current_exception();
   }
@@ -56,8 +56,8 @@ void write_run_end(const std::filesystem::path& log_dir, const train::ExitStatus
   });
   if (report) {
     try_to("write the report", [&] {
-      const train::ReportedRun run = train::load_reported_run(log_dir);
-      train::write_report(log_dir / "report.html", std::span(&run, 1));
+      const telemetry::ReportedRun run = telemetry::load_reported_run(log_dir);
+      telemetry::write_report(log_dir / "report.html", std::span(&run, 1));
       log::info(fmt::format("report: {}", (log_dir / "report.html").string()));
     });
   }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/train/exit_status.hpp>
-#include <fourfold/train/metrics.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -21,12 +21,12 @@ struct LastState {
 };
 
 /// Keeps a LastState. To be added before sinks that can fail.
-class LastStateSink : public train::MetricSink {
+class LastStateSink : public telemetry::MetricSink {
  public:
   explicit LastStateSink(std::shared_ptr<LastState> last) : last_(std::move(last)) {}
-  void start(const train::RunStart& run, double unix_time_s) override;
-  void step(const train::StepRecord& record, double unix_time_s) override;
-  void checkpoint(const train::CheckpointRecord& record, double unix_time_s) override;
+  void start(const telemetry::RunStart& run, double unix_time_s) override;
+  void step(const telemetry::StepRecord& record, double unix_time_s) override;
+  void checkpoint(const telemetry::CheckpointRecord& record, double unix_time_s) override;
 
  private:
   std::shared_ptr<LastState> last_;
@@ -39,7 +39,7 @@ std::filesystem::path exit_file(const std::filesystem::path& log_dir);
 /// trust; the last records of the metrics; report.html, if wanted. What fails after exit.json is
 /// written is a warning, for exit.json and the exit code have to say the same.
 /// @throws UserError (cannot_write) when exit.json cannot be written; the others were tried then
-void write_run_end(const std::filesystem::path& log_dir, const train::ExitStatus& status,
-                   train::MetricsLog& metrics, bool report);
+void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitStatus& status,
+                   telemetry::MetricsLog& metrics, bool report);
 
 }  // namespace fourfold::train_program

@@ -3,7 +3,7 @@
 #include "same_on_ranks.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/train/run_key.hpp>
+#include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -54,10 +54,11 @@ std::string rank_list(const std::vector<int>& ranks) {
 
 }  // namespace
 
-std::vector<std::string> lines_of(const train::RunConfig& config) {
+std::vector<std::string> lines_of(const runfile::RunConfig& config) {
   std::vector<std::string> lines;
-  for (const train::RunKey& key : train::run_keys()) {
-    lines.push_back(fmt::format("{} = {}", key.full_name(), train::to_toml(key.field.get(config))));
+  for (const runfile::RunKey& key : runfile::run_keys()) {
+    lines.push_back(
+        fmt::format("{} = {}", key.full_name(), runfile::to_toml(key.field.get(config))));
   }
   return lines;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/train/run_config.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <span>
 #include <string>
@@ -12,7 +12,7 @@
 namespace fourfold::train_program {
 
 /// Every key of the run file with its value, a line each: "optim.lr = 0.001".
-std::vector<std::string> lines_of(const train::RunConfig& config);
+std::vector<std::string> lines_of(const runfile::RunConfig& config);
 
 /// Ranks can be started with different run files or options, and would train replicas of different
 /// models without noticing. Collective: one broadcast of the lines and one gather of the first that

@@ -90,8 +90,8 @@ double measure_ceiling(const Options& options, std::int64_t rows, comm::Communic
   return comm::all_reduce_scalar(world, best, comm::ReduceOp::sum);
 }
 
-train::RunConfig run_config(const Options& options, int ranks) {
-  train::RunConfig config;
+runfile::RunConfig run_config(const Options& options, int ranks) {
+  runfile::RunConfig config;
   config.model = model::preset("gpt2-124m");
   config.model.context = options.tokens;
   config.train.global_batch = options.batch;
@@ -119,7 +119,7 @@ ExitCode measure(const Options& options, int argc, char** argv) {
                                 .step_s = {},
                                 .loss = {}};
   report.ceiling_flop_per_s = measure_ceiling(options, sequences * options.tokens, world);
-  const train::RunConfig config = run_config(options, world.size());
+  const runfile::RunConfig config = run_config(options, world.size());
   report.flop_per_token = model::flops_per_token(config.model, options.tokens);
   comm::Mesh mesh({.dp = world.size()}, world);
   device::Arena arena;

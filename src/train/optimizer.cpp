@@ -7,14 +7,14 @@
 
 namespace fourfold::train {
 
-std::span<const std::string_view> moment_names(OptimizerKind kind) noexcept {
+std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept {
   static constexpr std::array<std::string_view, 2> adam{"exp_avg", "exp_avg_sq"};
   static constexpr std::array<std::string_view, 1> sgd{"momentum"};
-  return kind == OptimizerKind::sgd ? std::span<const std::string_view>(sgd)
-                                    : std::span<const std::string_view>(adam);
+  return kind == runfile::OptimizerKind::sgd ? std::span<const std::string_view>(sgd)
+                                             : std::span<const std::string_view>(adam);
 }
 
-Optimizer::Optimizer(const OptimConfig& config, const model::Parameters& parameters,
+Optimizer::Optimizer(const runfile::OptimConfig& config, const model::Parameters& parameters,
                      device::Arena& arena)
     : config_(config), parameters_(&parameters) {
   for (const std::string_view name : moment_names(config.name)) {
@@ -40,7 +40,7 @@ void Optimizer::update_range(const model::DecayRange& range, std::int64_t update
   const TensorView weight =
       parameters_->compute_dtype() == DType::f32 ? TensorView{} : part(parameters_->weights());
   const auto weight_decay = static_cast<float>(range.decays ? config_.weight_decay : 0.0);
-  if (config_.name == OptimizerKind::sgd) {
+  if (config_.name == runfile::OptimizerKind::sgd) {
     const kernels::SgdStep step{.lr = static_cast<float>(lr),
                                 .momentum = static_cast<float>(config_.momentum),
                                 .weight_decay = weight_decay,
@@ -53,7 +53,7 @@ void Optimizer::update_range(const model::DecayRange& range, std::int64_t update
                                .beta2 = config_.beta2,
                                .epsilon = static_cast<float>(config_.epsilon),
                                .weight_decay = weight_decay,
-                               .decoupled = config_.name == OptimizerKind::adamw,
+                               .decoupled = config_.name == runfile::OptimizerKind::adamw,
                                .step = update,
                                .gradient_scale = gradient_scale};
   kernels::adam(step, master, part(moments_[0].flat), part(moments_[1].flat), gradient, weight,

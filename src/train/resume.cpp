@@ -50,11 +50,11 @@ void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& check
 
 void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   const auto changes =
-      config_difference(checkpoint.scalars().text(config_text_name), request.config);
-  for (const ConfigChange& change : changes) {
+      runfile::config_difference(checkpoint.scalars().text(config_text_name), request.config);
+  for (const runfile::ConfigChange& change : changes) {
     log::info(fmt::format("changed since the checkpoint: {}", change.str()));
   }
-  refuse_changes(changes, request.allowed_changes);
+  runfile::refuse_changes(changes, request.allowed_changes);
   refuse_other_data(request, checkpoint);
 }
 
@@ -69,9 +69,9 @@ std::optional<io::Checkpoint> resume_newest(const ResumeRequest& request,
 bool went_on_from(const std::string& origin, const ResumeRequest& request,
                   comm::Communicator& world) {
   const auto newest = request.store.find_newest_valid(world);
-  return newest &&
-         parse_saved_config(newest->scalars().text(config_text_name), newest->path().string())
-                 .checkpoint.resume == origin;
+  return newest && runfile::parse_saved_config(newest->scalars().text(config_text_name),
+                                               newest->path().string())
+                           .checkpoint.resume == origin;
 }
 
 std::optional<io::Checkpoint> resume_path(const ResumeRequest& request, comm::Communicator& world) {

@@ -5,7 +5,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
-#include <fourfold/train/run_config.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <optional>
 #include <span>
@@ -14,7 +14,7 @@
 namespace fourfold::train {
 
 struct ResumeRequest {
-  const RunConfig& config;
+  const runfile::RunConfig& config;
   const data::TokenDataset& dataset;  ///< of training
   const io::CheckpointStore& store;   ///< of checkpoint.dir
   std::span<const io::WantedBox> wanted;

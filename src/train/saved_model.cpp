@@ -9,12 +9,12 @@
 namespace fourfold::train {
 namespace {
 
-RunConfig saved_config(const io::Checkpoint& checkpoint) {
-  return parse_saved_config(checkpoint.scalars().text(config_text_name),
-                            (checkpoint.path() / config_text_name).string());
+runfile::RunConfig saved_config(const io::Checkpoint& checkpoint) {
+  return runfile::parse_saved_config(checkpoint.scalars().text(config_text_name),
+                                     (checkpoint.path() / config_text_name).string());
 }
 
-model::StageOptions evaluation_options(const RunConfig& config, std::int64_t sequences) {
+model::StageOptions evaluation_options(const runfile::RunConfig& config, std::int64_t sequences) {
   return {.sequences = sequences,
           .tokens = config.model.context,
           .purpose = model::StageOptions::Purpose::evaluate};

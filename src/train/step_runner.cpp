@@ -10,7 +10,7 @@ namespace fourfold::train {
 
 using device::MemoryUse;
 
-model::StageOptions stage_options(const RunConfig& config) {
+model::StageOptions stage_options(const runfile::RunConfig& config) {
   return {.sequences = config.train.micro_batch,
           .tokens = config.model.context,
           .seed = static_cast<std::uint64_t>(config.train.seed)};
@@ -18,7 +18,7 @@ model::StageOptions stage_options(const RunConfig& config) {
 
 namespace {
 
-model::Parameters my_parameters(const RunConfig& config, const comm::Mesh& mesh,
+model::Parameters my_parameters(const runfile::RunConfig& config, const comm::Mesh& mesh,
                                 device::Arena& arena) {
   const int tp = mesh.shape().tp;
   parallel::validate_tensor_cut(config.model, tp);
@@ -27,7 +27,7 @@ model::Parameters my_parameters(const RunConfig& config, const comm::Mesh& mesh,
           config.train.precision, arena};
 }
 
-parallel::TensorParallelOptions tensor_options(const RunConfig& config) {
+parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config) {
   return {.sequence_parallel = config.mesh.sequence_parallel,
           .rows = config.train.micro_batch * config.model.context,
           .hidden = config.model.hidden,
@@ -36,7 +36,7 @@ parallel::TensorParallelOptions tensor_options(const RunConfig& config) {
 
 }  // namespace
 
-StepRunner::StepRunner(const RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
+StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
     : clip_norm_(config.optim.clip_norm),
       mesh_(&mesh),
       parameters_(my_parameters(config, mesh, arena)),

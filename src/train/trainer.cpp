@@ -3,7 +3,7 @@
 #include "resume.hpp"
 
 #include <fourfold/base/log.hpp>
-#include <fourfold/train/learning_rate.hpp>
+#include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/trainer.hpp>
 
 #include <fmt/format.h>
@@ -24,7 +24,7 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-data::TokenDataset::Options dataset_options(const RunConfig& config,
+data::TokenDataset::Options dataset_options(const runfile::RunConfig& config,
                                             data::TokenDataset::Order order) {
   return {.context = config.model.context,
           .vocab = config.model.vocab,
@@ -32,13 +32,13 @@ data::TokenDataset::Options dataset_options(const RunConfig& config,
           .order = order};
 }
 
-data::BatchPlan batch_plan(const RunConfig& config, const comm::Mesh& mesh) {
+data::BatchPlan batch_plan(const runfile::RunConfig& config, const comm::Mesh& mesh) {
   return {.global_batch = config.train.global_batch,
           .micro_batch = config.train.micro_batch,
           .dp = mesh.shape().dp};
 }
 
-std::unique_ptr<data::TokenDataset> open_validation(const RunConfig& config) {
+std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& config) {
   if (config.data.validation.empty()) {
     return nullptr;
   }
@@ -48,8 +48,8 @@ std::unique_ptr<data::TokenDataset> open_validation(const RunConfig& config) {
 
 }  // namespace
 
-Trainer::Trainer(const EffectiveConfig& effective, comm::Mesh& mesh, const TrainerOptions& options,
-                 MetricsLog* metrics)
+Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
+                 const TrainerOptions& options, telemetry::MetricsLog* metrics)
     : config_(effective.config),
       mesh_(&mesh),
       metrics_(metrics),
@@ -108,7 +108,7 @@ void Trainer::announce(const TrainerOptions& options) const {
   log::info(fmt::format("memory per rank: {:.1f} MiB ({})",
                         static_cast<double>(arena_.total_bytes()) / 1048576.0, memory));
   if (metrics_ != nullptr) {
-    RunStart run = options.facts;
+    telemetry::RunStart run = options.facts;
     run.first_step = progress_.step;
     run.steps = config_.train.steps;
     run.checkpoint = last_checkpoint_.string();
@@ -214,13 +214,13 @@ void Trainer::evaluate() {
 void Trainer::save() {
   const Stopwatch watch;
   stream_.ref().synchronize();
-  const io::SaveReport report =
-      store_.save({.step = progress_.step,
-                   .mesh = mesh_->shape(),
-                   .scalars = to_scalars(progress_, to_toml(config_), token_counts(dataset_)),
-                   .tensors = state_.layouts(),
-                   .pieces = state_.pieces()},
-                  mesh_->world());
+  const io::SaveReport report = store_.save(
+      {.step = progress_.step,
+       .mesh = mesh_->shape(),
+       .scalars = to_scalars(progress_, runfile::to_toml(config_), token_counts(dataset_)),
+       .tensors = state_.layouts(),
+       .pieces = state_.pieces()},
+      mesh_->world());
   save_s_ = watch.seconds();
   last_checkpoint_ = report.path;
   last_saved_step_ = progress_.step;

@@ -12,6 +12,11 @@
 
 namespace fourfold::harness {
 
+/// Replaces what was there.
+inline void write_bytes(const std::filesystem::path& file, std::string_view bytes) {
+  std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+}
+
 /// A folder of its own for one test, removed with everything in it at the end.
 class ScratchFolder {
  public:
@@ -36,7 +41,7 @@ class ScratchFolder {
   /// Writes a file of these bytes and returns its path.
   std::filesystem::path write(std::string_view name, std::string_view bytes) const {
     const std::filesystem::path file = path_ / name;
-    std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
+    write_bytes(file, bytes);
     return file;
   }
 

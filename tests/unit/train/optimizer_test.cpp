@@ -13,6 +13,7 @@
 using Catch::Matchers::WithinAbs;
 using fourfold::DType;
 namespace model = fourfold::model;
+namespace runfile = fourfold::runfile;
 namespace train = fourfold::train;
 
 namespace {
@@ -33,7 +34,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
   const DType compute = GENERATE(DType::f32, DType::bf16);
   fourfold::device::Arena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), compute, arena);
-  train::OptimConfig config;
+  runfile::OptimConfig config;
   config.weight_decay = 0.5;
   const train::Optimizer optimizer(config, parameters, arena);
   model::initialise(parameters, 3, {});
@@ -65,7 +66,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
 TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
   fourfold::device::Arena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::f32, arena);
-  train::OptimConfig config;
+  runfile::OptimConfig config;
   config.beta2 = 0.999;
   config.weight_decay = 0;
   const train::Optimizer optimizer(config, parameters, arena);
@@ -84,8 +85,8 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   const bool sgd = GENERATE(false, true);
   fourfold::device::Arena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::bf16, arena);
-  train::OptimConfig config;
-  config.name = sgd ? train::OptimizerKind::sgd : train::OptimizerKind::adamw;
+  runfile::OptimConfig config;
+  config.name = sgd ? runfile::OptimizerKind::sgd : runfile::OptimizerKind::adamw;
   const train::Optimizer optimizer(config, parameters, arena);
   const train::TrainingState state(tiny_model(), parameters, optimizer, {.dp = 4});
   const std::size_t states = sgd ? 2 : 3;

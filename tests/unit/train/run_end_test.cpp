@@ -4,10 +4,10 @@
 #include "run_end.hpp"
 
 #include "run_directory.hpp"
-#include "scratch_dir.hpp"
+#include "scratch_folder.hpp"
 
 #include <fourfold/base/log.hpp>
-#include <fourfold/train/metrics_file.hpp>
+#include <fourfold/telemetry/metrics_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -21,10 +21,11 @@ using fourfold::ExitCode;
 using fourfold::UserError;
 using fourfold::train_program::RunDirectory;
 using fourfold::train_program::write_run_end;
-using namespace fourfold::train;
-using test::file_text;
-using test::ScratchDir;
-using test::write_text;
+using namespace fourfold::runfile;
+using namespace fourfold::telemetry;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::harness::write_bytes;
 
 namespace {
 
@@ -59,7 +60,7 @@ class Warnings {
   fourfold::log::Sink previous_;
 };
 
-EffectiveConfig config_in(const ScratchDir& dir) {
+EffectiveConfig config_in(const ScratchFolder& dir) {
   return parse_run_config(
       "[model]\nlayers = 1\nhidden = 16\nheads = 2\nvocab = 257\ncontext = 8\n[data]\ntrain = "
       "[\"absent\"]\n[log]\nprogress = \"none\"\ndir = \"" +
@@ -67,7 +68,7 @@ EffectiveConfig config_in(const ScratchDir& dir) {
       "run.toml");
 }
 
-std::size_t files_in(const ScratchDir& dir) {
+std::size_t files_in(const ScratchFolder& dir) {
   return std::distance(std::filesystem::directory_iterator(dir.path()), {});
 }
 
@@ -75,7 +76,7 @@ std::size_t files_in(const ScratchDir& dir) {
 
 TEST_CASE("a disk too full for metrics and report does not keep exit.json from saying the end",
           "[run_end]") {
-  const ScratchDir dir;
+  const ScratchFolder dir;
   const Warnings warnings;
   MetricsLog metrics;
   metrics.add(std::make_unique<FullSink>());
@@ -88,44 +89,44 @@ TEST_CASE("a disk too full for metrics and report does not keep exit.json from s
 
 TEST_CASE("an exit.json that cannot be written is an error, and the metrics still end",
           "[run_end]") {
-  const ScratchDir dir;
+  const ScratchFolder dir;
   std::filesystem::create_directory(dir / "exit.json");
-  write_text(dir / "exit.json" / "in_the_way", "");
+  write_bytes(dir / "exit.json" / "in_the_way", "");
   MetricsLog metrics;
   metrics.add(std::make_unique<MetricsFile>(dir / "metrics.jsonl"));
   CHECK_THROWS_AS(write_run_end(dir.path(), done, metrics, false), UserError);
-  CHECK(file_text(dir / "metrics.jsonl").find("\"finished\"") != std::string::npos);
+  CHECK(read_bytes(dir / "metrics.jsonl").find("\"finished\"") != std::string::npos);
 }
 
 TEST_CASE("opening a run directory makes the end of an earlier start void", "[run_directory]") {
-  const ScratchDir dir;
+  const ScratchFolder dir;
   write_exit_status(dir / "exit.json", done);
   RunDirectory run(config_in(dir), 0, false);
   CHECK(read_exit_status(dir / "exit.json") == done);
   run.open();
-  CHECK(file_text(dir / "exit.json").find("\"running\"") != std::string::npos);
+  CHECK(read_bytes(dir / "exit.json").find("\"running\"") != std::string::npos);
   run.fail(ExitCode::config, "no such mesh");
   const auto status = read_exit_status(dir / "exit.json");
   REQUIRE(status.has_value());
   CHECK(status->code == ExitCode::config);
   CHECK_FALSE(status->step.has_value());
   CHECK_FALSE(status->checkpoint.has_value());
-  CHECK(file_text(dir / "metrics.jsonl").empty());  // nothing began, so nothing ended
+  CHECK(read_bytes(dir / "metrics.jsonl").empty());  // nothing began, so nothing ended
 }
 
 TEST_CASE("only a run that starts replaces config.toml", "[run_directory]") {
-  const ScratchDir dir;
-  write_text(dir / "config.toml", "earlier");
+  const ScratchFolder dir;
+  write_bytes(dir / "config.toml", "earlier");
   RunDirectory run(config_in(dir), 0, false);
   run.open();
-  CHECK(file_text(dir / "config.toml") == "earlier");
+  CHECK(read_bytes(dir / "config.toml") == "earlier");
   run.metrics().start({});
-  CHECK(file_text(dir / "config.toml").find("layers = 1") != std::string::npos);
+  CHECK(read_bytes(dir / "config.toml").find("layers = 1") != std::string::npos);
 }
 
 TEST_CASE("an error is told with the newest step and checkpoint, recorded or not",
           "[run_directory]") {
-  const ScratchDir dir;
+  const ScratchFolder dir;
   EffectiveConfig config = config_in(dir);
   config.config.log.every_steps = 100;
   const int rank = GENERATE(0, 2);
@@ -146,7 +147,7 @@ TEST_CASE("an error is told with the newest step and checkpoint, recorded or not
 }
 
 TEST_CASE("another rank tells of its error only if nobody has told the end", "[run_directory]") {
-  const ScratchDir dir;
+  const ScratchFolder dir;
   RunDirectory first(config_in(dir), 0, false);
   RunDirectory other(config_in(dir), 3, false);
   first.open();
@@ -160,8 +161,8 @@ TEST_CASE("another rank tells of its error only if nobody has told the end", "[r
 }
 
 TEST_CASE("nothing starts while a STOP file lies there", "[run_directory]") {
-  const ScratchDir dir;
-  write_text(dir / "STOP", "");
+  const ScratchFolder dir;
+  write_bytes(dir / "STOP", "");
   const bool dry_run = GENERATE(false, true);
   RunDirectory run(config_in(dir), 0, dry_run);
   try {
@@ -175,15 +176,15 @@ TEST_CASE("nothing starts while a STOP file lies there", "[run_directory]") {
 }
 
 TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directory]") {
-  const ScratchDir dir;
+  const ScratchFolder dir;
   for (const char* name :
        {"status.json.tmp-123", "config.toml.tmp-9", "exit.json.tmp-1", "report.html.tmp-77"}) {
-    write_text(dir / name, "half");
+    write_bytes(dir / name, "half");
   }
   const std::vector<std::string> others{"notes.tmp-12", "status.json.tmp-", "status.json.tmp-old",
                                         "status.json.tmp-1.bak", "metrics.jsonl"};
   for (const std::string& name : others) {
-    write_text(dir / name, "mine\n");
+    write_bytes(dir / name, "mine\n");
   }
   RunDirectory run(config_in(dir), 0, false);
   run.open();
@@ -194,7 +195,7 @@ TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directo
 }
 
 TEST_CASE("a dry run touches no file, whatever its end", "[run_directory]") {
-  const ScratchDir dir;
+  const ScratchFolder dir;
   write_exit_status(dir / "exit.json", done);
   const bool fails = GENERATE(false, true);
   RunDirectory run(config_in(dir), 0, true);

@@ -55,7 +55,7 @@ TEST_CASE("the first line that differs is told on all ranks, with who says what"
 }
 
 TEST_CASE("every key of the run file is compared", "[same_on_ranks]") {
-  fourfold::train::RunConfig config;
+  fourfold::runfile::RunConfig config;
   const Lines before = fourfold::train_program::lines_of(config);
   CHECK(std::ranges::count(before, "optim.lr = 0.0006") == 1);
   config.checkpoint.resume = "never";

@@ -15,6 +15,7 @@
 
 namespace comm = fourfold::comm;
 namespace data = fourfold::data;
+namespace runfile = fourfold::runfile;
 namespace train = fourfold::train;
 
 TEST_CASE("a saved model evaluates as the run that saved it, on any number of ranks",
@@ -53,7 +54,7 @@ TEST_CASE("what is no checkpoint is refused with the reason", "[saved_model]") {
 
 TEST_CASE("without any valid target nothing moves but the decay", "[step_runner]") {
   const fourfold::test::TinyRun tiny("gpt2");
-  train::RunConfig config = tiny.config(1, "empty").config;
+  runfile::RunConfig config = tiny.config(1, "empty").config;
   config.optim.weight_decay = 0;
   comm::run_ranks(1, [&](comm::Communicator& world) {
     comm::Mesh mesh({}, world);

@@ -15,14 +15,14 @@ namespace fourfold::test {
 namespace {
 
 /// Keeps the numbers of each record.
-class TraceSink : public train::MetricSink {
+class TraceSink : public telemetry::MetricSink {
  public:
   explicit TraceSink(RunTrace& trace) : trace_(&trace) {}
-  void step(const train::StepRecord& record, double /*unix_time_s*/) override {
+  void step(const telemetry::StepRecord& record, double /*unix_time_s*/) override {
     trace_->losses.push_back(record.loss);
     trace_->norms.push_back(record.grad_norm);
   }
-  void evaluation(const train::EvalRecord& record, double /*unix_time_s*/) override {
+  void evaluation(const telemetry::EvalRecord& record, double /*unix_time_s*/) override {
     trace_->evaluations.push_back(record.loss);
   }
 
@@ -67,8 +67,8 @@ void TinyRun::withdraw_stop(const std::string& name) const {
   std::filesystem::remove(folder_.path() / name / "STOP");
 }
 
-train::EffectiveConfig TinyRun::config(int steps, const std::string& name,
-                                       const std::vector<std::string>& overrides) const {
+runfile::EffectiveConfig TinyRun::config(int steps, const std::string& name,
+                                         const std::vector<std::string>& overrides) const {
   const std::string kv_heads = family_ == "llama" ? "kv_heads = 1\n" : "";
   const std::string text = fmt::format(
       R"([model]
@@ -101,19 +101,19 @@ dir = "{}"
 )",
       family_, kv_heads, steps, folder_.path().string(), folder_.path().string(),
       checkpoints(name).string(), (folder_.path() / name).string());
-  return train::parse_run_config(text, "tiny.toml", overrides);
+  return runfile::parse_run_config(text, "tiny.toml", overrides);
 }
 
 RunTrace TinyRun::train(int ranks, int steps, const std::string& name,
                         const std::vector<std::string>& overrides,
                         const std::vector<std::string>& allowed_changes) const {
-  const train::EffectiveConfig effective = config(steps, name, overrides);
+  const runfile::EffectiveConfig effective = config(steps, name, overrides);
   RunTrace trace;
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
-    const train::MeshConfig& wanted = effective.config.mesh;
+    const runfile::MeshConfig& wanted = effective.config.mesh;
     comm::Mesh mesh(comm::resolve_mesh(wanted.pp, wanted.dp, wanted.cp, wanted.tp, world.size()),
                     world);
-    train::MetricsLog metrics;
+    telemetry::MetricsLog metrics;
     metrics.add(std::make_unique<TraceSink>(trace));
     const bool first = world.rank() == 0;
     train::Trainer trainer(effective, mesh, {.allowed_changes = allowed_changes, .facts = {}},

@@ -41,8 +41,8 @@ class TinyRun {
   void request_stop(const std::string& name) const;
   void withdraw_stop(const std::string& name) const;
 
-  train::EffectiveConfig config(int steps, const std::string& name,
-                                const std::vector<std::string>& overrides = {}) const;
+  runfile::EffectiveConfig config(int steps, const std::string& name,
+                                  const std::vector<std::string>& overrides = {}) const;
 
  private:
   std::string family_;

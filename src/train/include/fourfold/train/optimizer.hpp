@@ -6,7 +6,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/train/run_config.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <cstdint>
 #include <span>
@@ -23,14 +23,15 @@ struct Moment {
 };
 
 /// The names of the moments that an optimizer keeps, in the order of Optimizer::moments().
-std::span<const std::string_view> moment_names(OptimizerKind kind) noexcept;
+std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept;
 
 /// AdamW, Adam or SGD with momentum over the flat memory of Parameters (kernels/optimizer.hpp has
 /// the formulas). Every element is updated by itself, so any cut of the memory gives the same bits.
 class Optimizer {
  public:
   /// Takes the moments from `arena`; they start at zero. Parameters are borrowed.
-  Optimizer(const OptimConfig& config, const model::Parameters& parameters, device::Arena& arena);
+  Optimizer(const runfile::OptimConfig& config, const model::Parameters& parameters,
+            device::Arena& arena);
 
   /// Updates masters (and the weights made from them) with the gradients as they are.
   /// @param update          1 for the first update of a run: bias corrections
@@ -44,7 +45,7 @@ class Optimizer {
   void update_range(const model::DecayRange& range, std::int64_t update, double lr,
                     const float* gradient_scale, device::StreamRef stream) const;
 
-  OptimConfig config_;
+  runfile::OptimConfig config_;
   const model::Parameters* parameters_;
   std::vector<Moment> moments_;
 };

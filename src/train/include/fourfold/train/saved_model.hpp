@@ -9,7 +9,7 @@
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
-#include <fourfold/train/run_config.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -33,12 +33,12 @@ class SavedModel {
   SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Communicator& world);
 
   /// The run file of the training run.
-  const RunConfig& config() const noexcept { return config_; }
+  const runfile::RunConfig& config() const noexcept { return config_; }
   model::Stage& stage() noexcept { return stage_; }
   device::Arena& arena() noexcept { return arena_; }
 
  private:
-  RunConfig config_;
+  runfile::RunConfig config_;
   device::Arena arena_;
   model::Parameters parameters_;
   model::Seams seams_;

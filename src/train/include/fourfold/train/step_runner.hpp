@@ -9,9 +9,9 @@
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/stage.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
+#include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/optimizer.hpp>
-#include <fourfold/train/run_config.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -33,7 +33,7 @@ struct StepOutcome {
 class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
-  StepRunner(const RunConfig& config, comm::Mesh& mesh, device::Arena& arena);
+  StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena);
 
   /// Enqueues update number `step` + 1 on `stream`: forward and backward of all micro-batches, the
   /// gradient reduction (started bucket by bucket during the last backward pass), clipping, the
@@ -67,6 +67,6 @@ class StepRunner {
 };
 
 /// The stage options that a run file asks for.
-model::StageOptions stage_options(const RunConfig& config);
+model::StageOptions stage_options(const runfile::RunConfig& config);
 
 }  // namespace fourfold::train

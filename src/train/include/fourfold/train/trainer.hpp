@@ -8,10 +8,10 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
-#include <fourfold/train/metrics.hpp>
-#include <fourfold/train/run_config.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -30,7 +30,7 @@ struct TrainerOptions {
   std::optional<double> deadline_unix_s = {};  ///< when the job ends
   /// What is known of the program and its ranks, for logs and the report: version, device,
   /// rank_hosts, libraries. The trainer fills in the rest.
-  RunStart facts;
+  telemetry::RunStart facts;
 };
 
 /// How a run ended when it ended well.
@@ -50,8 +50,8 @@ class Trainer {
   /// says, else draws initial weights. Nothing is allocated on the device after this.
   /// @param metrics  this rank's, or nullptr: every rank makes the same records, rank 0's are shown
   /// @throws UserError for everything that is wrong with run file, data or checkpoints
-  Trainer(const EffectiveConfig& effective, comm::Mesh& mesh, const TrainerOptions& options,
-          MetricsLog* metrics);
+  Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
+          const TrainerOptions& options, telemetry::MetricsLog* metrics);
 
   /// Trains to train.steps, or until a stop is asked for; saves and evaluates as the run file says.
   RunResult run();
@@ -74,9 +74,9 @@ class Trainer {
   double needed_s() const;
   bool due(std::int64_t every_steps) const;
 
-  RunConfig config_;
+  runfile::RunConfig config_;
   comm::Mesh* mesh_;
-  MetricsLog* metrics_;
+  telemetry::MetricsLog* metrics_;
   device::Stream stream_;
   device::Arena arena_;
   data::TokenDataset dataset_;

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Learning rate as a closed form of the update number: nothing to save, any step can be asked for.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace fourfold::runfile {
+
+enum class ScheduleKind : std::uint8_t { warmup_cosine, linear, constant, wsd };
+std::string_view name(ScheduleKind kind) noexcept;
+
+/// All kinds begin with the same linear warm-up. With w = warmup_steps, d = decay_steps, c =
+/// cooldown_steps and the update number s counted from 0:
+///
+///     s < w          lr * (s + 1) / w                          (the update w - 1 already has the
+///     full rate) warmup_cosine  min_lr + (lr - min_lr) * (1 + cos(pi * p)) / 2,   p = (s - w) / (d
+///     - w) linear         lr + (min_lr - lr) * p constant       lr wsd            lr until s = d -
+///     c, then linear in p = (s - (d - c)) / c   (warm-up, stable, decay: Hu et al.,
+///                    MiniCPM, 2024)
+///     s >= d         min_lr (all but constant)
+struct LearningRateSchedule {
+  ScheduleKind kind = ScheduleKind::warmup_cosine;
+  double lr = 6e-4;               ///< the peak
+  double min_lr = 0;              ///< reached at update decay_steps and kept afterwards
+  std::int64_t warmup_steps = 0;  ///< 0: no warm-up
+  std::int64_t decay_steps =
+      0;  ///< number of updates after which min_lr is reached; >= warmup_steps
+  std::int64_t cooldown_steps =
+      0;  ///< wsd only: length of the final decay; <= decay_steps - warmup_steps
+  friend bool operator==(const LearningRateSchedule&, const LearningRateSchedule&) = default;
+};
+
+/// The rate of update `step`, counted from 0: the first update of a run is 0, a run of N steps ends
+/// with N - 1.
+/// @pre step >= 0
+double learning_rate(const LearningRateSchedule& schedule, std::int64_t step);
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,206 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The run file: TOML tables as nested structs by owner. Every key, its default, unit, bounds and
+/// meaning is described once, in run_key.cpp; parsing, printing, help and docs/run-file.md all read
+/// that table.
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/runfile/learning_rate.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::runfile {
+
+/// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
+struct MeshConfig {
+  int dp = 0;  ///< 0: auto, what pp, cp and tp leave of the ranks
+  int pp = 1;
+  int cp = 1;
+  int tp = 1;
+  int zero = 0;                   ///< ZeRO stage
+  bool sequence_parallel = true;  ///< on the tp axis
+  double dp_bucket_mb = 25;       ///< gradients are reduced in buckets of this many MB (10^6 bytes)
+  friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
+};
+
+/// [train]
+struct TrainConfig {
+  std::int64_t global_batch = 32;  ///< sequences per update, all ranks together
+  std::int64_t micro_batch = 4;    ///< sequences per rank and forward pass
+  std::int64_t steps = 1000;       ///< updates after which the run is finished, restarts included
+  std::int64_t seed = 1234;
+  DType precision = DType::f32;  ///< f32 or bf16: storage of weights and activations
+  std::int64_t eval_every_steps =
+      100;  ///< also after the last step; no evaluation without data.validation
+  std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation
+  friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
+};
+
+enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
+std::string_view name(OptimizerKind kind) noexcept;
+
+/// [optim]
+struct OptimConfig {
+  OptimizerKind name = OptimizerKind::adamw;
+  LearningRateSchedule
+      schedule;  ///< optim.schedule, lr, min_lr, warmup_steps, decay_steps, cooldown_steps
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double momentum = 0.9;      ///< sgd
+  double weight_decay = 0.1;  ///< on matrices and embeddings; norms and biases do not decay
+  double clip_norm = 1.0;     ///< 0: no clipping
+  friend bool operator==(const OptimConfig&, const OptimConfig&) = default;
+};
+
+/// [data]
+struct DataConfig {
+  std::vector<std::string> train;       ///< token files, prefixes or globs
+  std::vector<std::string> validation;  ///< held-back ones; empty: no evaluation
+  std::string tokenizer = "byte";       ///< "byte", or a file; samples are decoded with it
+  friend bool operator==(const DataConfig&, const DataConfig&) = default;
+};
+
+/// [checkpoint]
+struct CheckpointConfig {
+  std::string dir;                 ///< after resolve(): never empty
+  std::int64_t every_steps = 500;  ///< 0: only at the end
+  std::int64_t keep_last = 3;      ///< 0: keep all
+  std::string resume = "auto";     ///< "auto", "never" or a step directory
+  friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
+};
+
+enum class ProgressMode : std::uint8_t { automatic, bar, plain, none };
+std::string_view name(ProgressMode mode) noexcept;  ///< "auto", "bar", "plain", "none"
+
+/// [log]
+struct LogConfig {
+  std::string dir = "run";  ///< metrics.jsonl, status.json, config.toml, report.html, exit.json
+  std::int64_t every_steps =
+      1;  ///< steps between records and log lines; the first and last step always
+  bool tensorboard = true;
+  bool report = true;
+  ProgressMode progress = ProgressMode::automatic;
+  friend bool operator==(const LogConfig&, const LogConfig&) = default;
+};
+
+struct RunConfig {
+  std::string preset;  ///< model.preset; the values it brought are in `model`
+  model::ModelConfig model;
+  MeshConfig mesh;
+  TrainConfig train;
+  OptimConfig optim;
+  DataConfig data;
+  CheckpointConfig checkpoint;
+  LogConfig log;
+  friend bool operator==(const RunConfig&, const RunConfig&) = default;
+};
+
+/// Where the value of a key comes from.
+struct Origin {
+  enum class Source : std::uint8_t { default_value, preset, derived, file, command_line };
+  Source source = Source::default_value;
+  std::string text;  ///< preset name, the key it is derived from, or the file's name
+  std::uint32_t line = 0;
+  std::uint32_t column = 0;
+
+  std::string str()
+      const;  ///< "default", "preset gpt2-124m", "from train.steps", "run.toml:7", "--set"
+  std::string where()
+      const;  ///< "run.toml:7:12" or "--set" for errors; empty unless a person wrote the value
+};
+
+/// Origin by full key name ("train.steps"); keys that are absent are at their default.
+using Origins = std::map<std::string, Origin, std::less<>>;
+
+/// A run file as it will be used: defaults, preset, file and --set laid over each other in this
+/// order, derived values filled in, validated.
+struct EffectiveConfig {
+  RunConfig config;
+  Origins origins;
+  std::vector<std::string>
+      warnings;  ///< values that were written but have no effect, one line each
+};
+
+/// Reads and validates a run file. Paths inside it are relative to the working directory, as on a
+/// command line.
+/// @param overrides  texts of --set, "table.key=value" with a TOML value; quotes around strings may
+/// be left out
+/// @throws UserError (exit code config) that lists every problem as file:line:column with a
+/// suggestion
+EffectiveConfig load_run_config(const std::filesystem::path& file,
+                                std::span<const std::string> overrides = {});
+
+/// log.dir of a run file that load_run_config() refuses, so that the refusal can be told there.
+/// Whatever else is wrong with it, or with other overrides, is passed over.
+/// @throws UserError (exit code config) when the file cannot be read or is no TOML
+std::string log_dir_of(const std::filesystem::path& file,
+                       std::span<const std::string> overrides = {});
+
+/// load_run_config() from text; `file_name` is only used in messages.
+EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
+                                 std::span<const std::string> overrides = {});
+
+/// A configuration that this program wrote earlier (a checkpoint's, config.toml of a run). Keys
+/// that this version does not know are skipped, and nothing is validated beyond types.
+RunConfig parse_saved_config(std::string_view toml, const std::string& file_name);
+
+/// Fills in what is derived from other keys: optim.decay_steps, optim.cooldown_steps,
+/// checkpoint.dir. Idempotent.
+void resolve(RunConfig& config, Origins& origins);
+
+/// Checks between keys that do not need the number of ranks.
+/// @throws UserError (exit code config) naming key, origin and the nearest values that work
+void validate(const RunConfig& config, const Origins& origins = {});
+
+/// Checks that the batch sizes fit dp data-parallel ranks; call it when the mesh is resolved.
+/// @throws UserError (exit code config) with the nearest values that work
+void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& origins = {});
+
+/// The effective configuration as TOML that parses back to the same; with the origin of every value
+/// as a comment.
+std::string print_run_config(const EffectiveConfig& effective);
+
+/// The same without comments: what a checkpoint and config.toml keep. Equal configurations give
+/// equal texts.
+std::string to_toml(const RunConfig& config);
+
+/// What a person may change when going on from a checkpoint.
+enum class OnResume : std::uint8_t { free, needs_allowance, impossible };
+
+/// One key whose value differs in meaning from the checkpoint's.
+struct ConfigChange {
+  std::string key;  ///< "optim.lr"
+  std::string before;
+  std::string after;
+  OnResume rule = OnResume::free;
+  std::string str() const;  ///< "optim.lr: 0.0006 -> 0.0003"
+};
+
+/// Differences in the order of the table of keys. Keys without effect on either side are
+/// left out, and so are checkpoint.resume and log.progress, which are about one start alone.
+std::vector<ConfigChange> config_difference(const RunConfig& before, const RunConfig& after);
+std::vector<ConfigChange> config_difference(std::string_view before_toml, const RunConfig& after);
+
+/// Refuses changes that would change the meaning of the run, unless allowed by name
+/// (--allow-change=optim.lr).
+/// @throws UserError (exit code config) listing each refused change and what would allow it; also
+/// when `allowed` names
+///         an unknown key or one that can never change
+void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::string> allowed);
+
+/// All keys with default, unit and meaning, as plain text for --help and as the tables of
+/// docs/run-file.md.
+std::string run_file_help();
+std::string run_file_markdown();
+
+}  // namespace fourfold::runfile

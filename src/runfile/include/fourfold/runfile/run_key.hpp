@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The one description of every key of the run file.
+#pragma once
+
+#include <fourfold/runfile/run_config.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace fourfold::runfile {
+
+enum class ValueKind : std::uint8_t { boolean, integer, real, text, text_list };
+
+/// A value on its way between TOML and RunConfig. An integer key that is left automatic holds the
+/// text "auto".
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
+
+/// How one member of RunConfig is read and written. `set` expects the alternative that belongs to
+/// `kind` (or "auto" for integers), within the key's bounds and choices.
+struct RunField {
+  ValueKind kind = ValueKind::boolean;
+  std::function<Value(const RunConfig&)> get;
+  std::function<void(RunConfig&, const Value&)> set;
+  std::vector<std::string> choices;                       ///< text keys with fixed words
+  double lowest = std::numeric_limits<double>::lowest();  ///< of the member's type
+  double highest = std::numeric_limits<double>::max();
+};
+
+/// A condition under which a key matters at all.
+struct Relevance {
+  std::string only_with;  ///< "optim.name = \"sgd\""; empty: always
+  std::function<bool(const RunConfig&)> holds;
+};
+
+struct RunKey {
+  std::string table;
+  std::string name;
+  RunField field;
+  std::string unit = {};     ///< "steps", "sequences", "MB", "nats", ... or empty
+  std::string meaning = {};  ///< one or two sentences
+  double minimum = std::numeric_limits<double>::lowest();
+  double maximum = std::numeric_limits<double>::max();
+  bool above_minimum = false;  ///< the minimum itself is refused
+  std::string automatic = {};  ///< integers may be "auto", texts empty; what they become then
+  std::int64_t built_up_to =
+      std::numeric_limits<std::int64_t>::max();  ///< larger values are not built yet
+  Relevance relevance = {};
+  OnResume on_resume = OnResume::free;
+
+  std::string full_name() const { return table + "." + name; }
+  bool has_effect(const RunConfig& config) const {
+    return !relevance.holds || relevance.holds(config);
+  }
+};
+
+/// All keys: tables in the order of the run file, keys in the order they are printed.
+std::span<const RunKey> run_keys();
+
+/// The key called "table.name", or nullptr.
+const RunKey* find_run_key(std::string_view full_name);
+
+/// Names of the tables, in order, with one sentence each.
+struct RunTable {
+  std::string name;
+  std::string meaning;
+};
+std::span<const RunTable> run_tables();
+
+/// Keys of the design that this version refuses by name, so that nobody believes they do something.
+std::span<const std::string> planned_keys();
+
+/// A value as it is written in TOML: shortest text that reads back to the same bits.
+std::string to_toml(const Value& value);
+
+}  // namespace fourfold::runfile

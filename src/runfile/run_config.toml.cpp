@@ -1,0 +1,308 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_config_error.hpp"
+#include "run_file_message.hpp"
+#include "run_file_value.toml.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/runfile/run_key.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+
+namespace fourfold::runfile {
+namespace {
+
+/// A value that a person wrote, with the place it was written at.
+struct Entry {
+  const RunKey* key;
+  Value value;
+  Origin origin;
+};
+
+/// Everything wrong with a run file, to be told at once and in the order of its lines.
+class Problems {
+ public:
+  void add(const Origin& origin, const std::string& message) {
+    found_.push_back({origin.line, origin.column, origin.where() + ": " + message});
+  }
+  void throw_if_any() {
+    if (found_.empty()) {
+      return;
+    }
+    std::ranges::stable_sort(found_, {},
+                             [](const Problem& p) { return std::pair(p.line, p.column); });
+    std::string text;
+    for (const Problem& problem : found_) {
+      text += (text.empty() ? "" : "\n") + problem.text;
+    }
+    throw UserError(ExitCode::config, text);
+  }
+
+ private:
+  struct Problem {
+    std::uint32_t line;
+    std::uint32_t column;
+    std::string text;
+  };
+  std::vector<Problem> found_;
+};
+
+bool is_built(const RunKey& key, const Value& value) {
+  const auto* number = std::get_if<std::int64_t>(&value);
+  return number == nullptr || *number <= key.built_up_to;
+}
+
+/// Walks a TOML document and collects what it says.
+class Reader {
+ public:
+  Reader(std::string file_name, bool keep_unknown_silent)
+      : file_name_(std::move(file_name)), skip_unknown_(keep_unknown_silent) {}
+
+  void read(const toml::table& document) { read_table(document, ""); }
+  void read_override(const std::string& text);
+
+  /// Throws if anything was wrong.
+  std::vector<Entry> entries() {
+    problems_.throw_if_any();
+    return std::move(entries_);
+  }
+
+ private:
+  void read_table(const toml::table& table, const std::string& path);
+  void read_key(const RunKey& key, const toml::node& node, const Origin& origin);
+  void unknown(const Origin& origin, const std::string& message) {
+    if (!skip_unknown_) {
+      problems_.add(origin, message);
+    }
+  }
+  Origin origin_of(const toml::source_region& region) const {
+    return {Origin::Source::file, file_name_, region.begin.line, region.begin.column};
+  }
+
+  std::string file_name_;
+  bool skip_unknown_;
+  Problems problems_;
+  std::vector<Entry> entries_;
+};
+
+void Reader::read_table(const toml::table& table, const std::string& path) {
+  for (const auto& [toml_key, node] : table) {
+    const std::string name(toml_key.str());
+    const std::string full_name = path.empty() ? name : fmt::format("{}.{}", path, name);
+    const Origin origin = origin_of(toml_key.source());
+    if (const toml::table* inner = node.as_table(); inner != nullptr && is_table(full_name)) {
+      read_table(*inner, full_name);
+    } else if (is_table(full_name)) {
+      problems_.add(origin,
+                    fmt::format("{} is a table; write [{}] above its keys", full_name, full_name));
+    } else if (path.empty()) {
+      unknown(origin, unknown_table(name));
+    } else if (const RunKey* key = find_run_key(full_name)) {
+      read_key(*key, node, origin);
+    } else {
+      unknown(origin, unknown_key(path, name));
+    }
+  }
+}
+
+void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& origin) {
+  const std::optional<Value> value = typed_value(key, node);
+  if (!value) {
+    problems_.add(origin, wrong_value(key, node));
+  } else if (!is_built(key, *value)) {
+    problems_.add(origin,
+                  fmt::format("{} = {} is not built yet (this version runs {} only) set it to {}",
+                              key.full_name(), to_toml(*value), key.built_up_to, key.built_up_to));
+  } else {
+    entries_.push_back({&key, *value, origin});
+  }
+}
+
+std::string_view trimmed(std::string_view text) {
+  const auto begin = text.find_first_not_of(" \t");
+  if (begin == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
+}
+
+/// `value` as a TOML document "value = ...". Words that the key takes as text need no quotes.
+toml::table override_document(const RunKey& key, std::string_view value) {
+  const bool quoted =
+      !value.empty() && (value.front() == '"' || value.front() == '\'' || value.front() == '[');
+  const bool takes_text =
+      key.field.kind == ValueKind::text || key.field.kind == ValueKind::text_list;
+  if (!quoted && (takes_text || value == "auto")) {
+    const bool as_list = key.field.kind == ValueKind::text_list;
+    toml::table document;
+    if (as_list) {
+      document.insert("value", toml::array{std::string(value)});
+    } else {
+      document.insert("value", std::string(value));
+    }
+    return document;
+  }
+  return toml::parse(fmt::format("value = {}", value));
+}
+
+void Reader::read_override(const std::string& text) {
+  const Origin origin{Origin::Source::command_line, "--set"};
+  const std::size_t equals = text.find('=');
+  if (equals == std::string::npos) {
+    problems_.add(origin, fmt::format("\"{}\" has no \"=\"; write table.key=value", text));
+    return;
+  }
+  const std::string full_name(trimmed(std::string_view(text).substr(0, equals)));
+  const std::string_view value_text = trimmed(std::string_view(text).substr(equals + 1));
+  const std::size_t dot = full_name.rfind('.');
+  const RunKey* key = find_run_key(full_name);
+  if (key == nullptr) {
+    const std::string table = dot == std::string::npos ? full_name : full_name.substr(0, dot);
+    problems_.add(origin, dot != std::string::npos && is_table(table)
+                              ? unknown_key(table, full_name.substr(dot + 1))
+                              : unknown_table(table));
+    return;
+  }
+  try {
+    const toml::table document = override_document(*key, value_text);
+    if (document.size() != 1) {
+      problems_.add(origin, fmt::format("\"{}\" sets more than one key", full_name));
+      return;
+    }
+    read_key(*key, *document.get("value"), origin);
+  } catch (const toml::parse_error& error) {
+    problems_.add(origin, fmt::format("{} = {} is no TOML value ({})", full_name, value_text,
+                                      error.description()));
+  }
+}
+
+toml::table parsed(std::string_view text, const std::string& file_name) {
+  try {
+    return toml::parse(text, file_name);
+  } catch (const toml::parse_error& error) {
+    const toml::source_position& at = error.source().begin;
+    throw UserError(ExitCode::config, fmt::format("{}:{}:{}: {}", file_name, at.line, at.column,
+                                                  error.description()));
+  }
+}
+
+/// The name of the preset that the entries choose last, or empty.
+const Entry* chosen_preset(const std::vector<Entry>& entries) {
+  const auto found = std::find_if(entries.rbegin(), entries.rend(), [](const Entry& entry) {
+    return entry.key->full_name() == "model.preset";
+  });
+  return found == entries.rend() ? nullptr : &*found;
+}
+
+/// Lays preset and entries over the defaults.
+EffectiveConfig layered(const std::vector<Entry>& entries) {
+  EffectiveConfig effective;
+  if (const Entry* entry = chosen_preset(entries)) {
+    const auto& preset = std::get<std::string>(entry->value);
+    if (!preset.empty()) {
+      effective.config.model = model::preset(preset);
+      for (const RunKey& key : run_keys()) {
+        if (key.table.starts_with("model")) {
+          effective.origins[key.full_name()] = {Origin::Source::preset, preset};
+        }
+      }
+    }
+  }
+  for (const Entry& entry : entries) {
+    entry.key->field.set(effective.config, entry.value);
+    effective.origins[entry.key->full_name()] = entry.origin;
+  }
+  return effective;
+}
+
+void warn_of_idle_values(EffectiveConfig& effective) {
+  for (const RunKey& key : run_keys()) {
+    const auto origin = effective.origins.find(key.full_name());
+    if (origin == effective.origins.end() || origin->second.where().empty() ||
+        key.has_effect(effective.config)) {
+      continue;
+    }
+    effective.warnings.push_back(fmt::format("{}: {} has no effect (it needs {})",
+                                             origin->second.where(), key.full_name(),
+                                             key.relevance.only_with));
+  }
+}
+
+}  // namespace
+
+EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
+                                 std::span<const std::string> overrides) {
+  Reader reader(file_name, false);
+  reader.read(parsed(toml, file_name));
+  for (const std::string& text : overrides) {
+    reader.read_override(text);
+  }
+  EffectiveConfig effective = layered(reader.entries());
+  try {
+    resolve(effective.config, effective.origins);
+  } catch (const UserError&
+               error) {  // the model knows what is wrong, but not on which line it was written
+    refuse(error.what(), effective.origins);
+  }
+  validate(effective.config, effective.origins);
+  warn_of_idle_values(effective);
+  return effective;
+}
+
+RunConfig parse_saved_config(std::string_view toml, const std::string& file_name) {
+  Reader reader(file_name, true);
+  reader.read(parsed(toml, file_name));
+  return layered(reader.entries()).config;
+}
+
+namespace {
+
+std::string file_text(const std::filesystem::path& file) {
+  const auto unreadable = [&](int reason) {
+    return UserError(ExitCode::config,
+                     fmt::format("cannot read the run file {} ({}) check its path", file.string(),
+                                 std::generic_category().message(reason)));
+  };
+  if (std::filesystem::is_directory(file)) {
+    throw unreadable(EISDIR);
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (!in.is_open()) {
+    throw unreadable(errno);
+  }
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+EffectiveConfig load_run_config(const std::filesystem::path& file,
+                                std::span<const std::string> overrides) {
+  return parse_run_config(file_text(file), file.string(), overrides);
+}
+
+std::string log_dir_of(const std::filesystem::path& file, std::span<const std::string> overrides) {
+  const toml::table document = parsed(file_text(file), file.string());
+  std::string found = document["log"]["dir"].value_or(LogConfig{}.dir);
+  const RunKey& key = *find_run_key("log.dir");
+  for (const std::string_view text : overrides) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || trimmed(text.substr(0, equals)) != key.full_name()) {
+      continue;
+    }
+    try {
+      found = override_document(key, trimmed(text.substr(equals + 1)))["value"].value_or(found);
+    } catch (const toml::parse_error&) {  // one of the things that are wrong
+      continue;
+    }
+  }
+  return found;
+}
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/suggestion.hpp>
+#include <fourfold/runfile/run_key.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace fourfold::runfile {
+namespace {
+
+void check_allowed_names(std::span<const std::string> allowed) {
+  std::vector<std::string> known;
+  std::ranges::transform(run_keys(), std::back_inserter(known), &RunKey::full_name);
+  for (const std::string& name : allowed) {
+    const RunKey* key = find_run_key(name);
+    if (key == nullptr) {
+      const auto near = nearest(name, known);
+      throw UserError(ExitCode::config,
+                      fmt::format("--allow-change={}: no key of the run file has this name{}", name,
+                                  near ? fmt::format("; did you mean {}?", *near) : ""));
+    }
+    if (key->on_resume == OnResume::impossible) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format(
+              "--allow-change={} (the checkpoint's tensors depend on it) it can only change in a "
+              "new run",
+              name));
+    }
+  }
+}
+
+/// Keys about one start alone; the run is the same whatever they say.
+bool is_of_one_start(const RunKey& key) {
+  const std::string name = key.full_name();
+  return name == "checkpoint.resume" || name == "log.progress";
+}
+
+}  // namespace
+
+std::string ConfigChange::str() const {
+  return fmt::format("{}: {} -> {}", key, before, after);
+}
+
+std::vector<ConfigChange> config_difference(const RunConfig& before, const RunConfig& after) {
+  std::vector<ConfigChange> changes;
+  for (const RunKey& key : run_keys()) {
+    const Value old_value = key.field.get(before);
+    const Value new_value = key.field.get(after);
+    if (old_value != new_value && !is_of_one_start(key) &&
+        (key.has_effect(before) || key.has_effect(after))) {
+      changes.push_back({key.full_name(), to_toml(old_value), to_toml(new_value), key.on_resume});
+    }
+  }
+  return changes;
+}
+
+std::vector<ConfigChange> config_difference(std::string_view before_toml, const RunConfig& after) {
+  return config_difference(parse_saved_config(before_toml, "the checkpoint's configuration"),
+                           after);
+}
+
+void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::string> allowed) {
+  check_allowed_names(allowed);
+  std::string refused;
+  for (const ConfigChange& change : changes) {
+    if (change.rule == OnResume::impossible) {
+      refused += fmt::format("\n  {}  (can never change: the checkpoint's tensors depend on it)",
+                             change.str());
+    } else if (change.rule == OnResume::needs_allowance &&
+               std::ranges::count(allowed, change.key) == 0) {
+      refused += fmt::format("\n  {}  (allow it with --allow-change={})", change.str(), change.key);
+    }
+  }
+  if (!refused.empty()) {
+    throw UserError(
+        ExitCode::config,
+        "the run file differs from the checkpoint's configuration (going on would be another run) "
+        "put the "
+        "values back, allow them by name, or start anew with checkpoint.resume = \"never\":" +
+            refused);
+  }
+}
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,201 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/runfile/run_key.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace fourfold::runfile {
+namespace {
+
+/// A TOML basic string.
+std::string toml_string(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20 || byte == 0x7f) {
+      out += fmt::format("\\u{:04X}", static_cast<unsigned>(byte));
+    } else {
+      out += c;
+    }
+  }
+  return out + '"';
+}
+
+/// The shortest text that reads back to the same double and that TOML takes for a float.
+std::string real_text(double number) {
+  std::string text = fmt::format("{}", number);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+/// Text of the key's value; automatic values that are not resolved yet stay words.
+std::string value_text(const RunKey& key, const RunConfig& config) {
+  const Value value = key.field.get(config);
+  const auto* number = std::get_if<std::int64_t>(&value);
+  if (number != nullptr && *number == 0 && !key.automatic.empty()) {
+    return "\"auto\"";
+  }
+  return to_toml(value);
+}
+
+std::string comment(const RunKey& key, const EffectiveConfig& effective) {
+  const auto origin = effective.origins.find(key.full_name());
+  std::string text = origin == effective.origins.end() ? Origin{}.str() : origin->second.str();
+  if (!key.has_effect(effective.config)) {
+    text += fmt::format("; no effect without {}", key.relevance.only_with);
+  }
+  return text;
+}
+
+std::string default_text(const RunKey& key) {
+  const std::string text = value_text(key, RunConfig{});
+  return key.automatic.empty()
+             ? text
+             : fmt::format("{}: {}", text == "\"\"" ? "empty" : "auto", key.automatic);
+}
+
+std::string condition(const RunKey& key) {
+  std::string text;
+  if (!key.relevance.only_with.empty()) {
+    text += fmt::format(" Only with {}.", key.relevance.only_with);
+  }
+  if (key.built_up_to < static_cast<std::int64_t>(std::min(key.maximum, 1e9))) {
+    text += fmt::format(" Not built yet beyond {}.", key.built_up_to);
+  }
+  return text;
+}
+
+std::string choices(const RunKey& key) {
+  std::vector<std::string> words = key.field.choices;
+  std::erase(words, "");
+  return words.empty() ? "" : fmt::format(" One of {}.", fmt::join(words, ", "));
+}
+
+/// Breaks `text` at spaces into lines of at most `width` characters, each behind `indent`.
+std::string wrapped(const std::string& text, std::size_t width, const std::string& indent) {
+  std::string out;
+  std::string line;
+  std::size_t begin = 0;
+  while (begin < text.size()) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + 1 + word.size() > width) {
+      out += indent + line + '\n';
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return line.empty() ? out : out + indent + line + '\n';
+}
+
+std::string markdown_cell(std::string text) {
+  for (std::size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2)) {
+    text.insert(at, "\\");
+  }
+  return text;
+}
+
+std::string markdown_rule(const RunKey& key) {
+  switch (key.on_resume) {
+    case OnResume::free:
+      return "yes";
+    case OnResume::needs_allowance:
+      return "if allowed";
+    case OnResume::impossible:
+      break;
+  }
+  return "no";
+}
+
+}  // namespace
+
+std::string to_toml(const Value& value) {
+  if (const auto* boolean = std::get_if<bool>(&value)) {
+    return *boolean ? "true" : "false";
+  }
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+    return fmt::format("{}", *integer);
+  }
+  if (const auto* number = std::get_if<double>(&value)) {
+    return real_text(*number);
+  }
+  if (const auto* text = std::get_if<std::string>(&value)) {
+    return toml_string(*text);
+  }
+  std::vector<std::string> words;
+  for (const std::string& text : std::get<std::vector<std::string>>(value)) {
+    words.push_back(toml_string(text));
+  }
+  return fmt::format("[{}]", fmt::join(words, ", "));
+}
+
+std::string print_run_config(const EffectiveConfig& effective) {
+  std::string out;
+  for (const RunTable& table : run_tables()) {
+    out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", table.name);
+    for (const RunKey& key : run_keys()) {
+      if (key.table == table.name) {
+        const std::string setting =
+            fmt::format("{} = {}", key.name, value_text(key, effective.config));
+        out += fmt::format("{:<40}  # {}\n", setting, comment(key, effective));
+      }
+    }
+  }
+  return out;
+}
+
+std::string to_toml(const RunConfig& config) {
+  std::string out;
+  for (const RunTable& table : run_tables()) {
+    out += fmt::format("{}[{}]\n", out.empty() ? "" : "\n", table.name);
+    for (const RunKey& key : run_keys()) {
+      if (key.table == table.name) {
+        out += fmt::format("{} = {}\n", key.name, value_text(key, config));
+      }
+    }
+  }
+  return out;
+}
+
+std::string run_file_help() {
+  std::string out = "Keys of the run file (TOML). --set table.key=value overrides one.\n";
+  for (const RunTable& table : run_tables()) {
+    out += fmt::format("\n[{}]\n{}", table.name, wrapped(table.meaning, 76, "  "));
+    for (const RunKey& key : run_keys()) {
+      if (key.table == table.name) {
+        const std::string unit = key.unit.empty() ? "" : fmt::format(" [{}]", key.unit);
+        out += fmt::format("  {} = {}{}\n{}", key.name, default_text(key), unit,
+                           wrapped(key.meaning + choices(key) + condition(key), 72, "      "));
+      }
+    }
+  }
+  return out;
+}
+
+std::string run_file_markdown() {
+  std::string out;
+  for (const RunTable& table : run_tables()) {
+    out += fmt::format(
+        "{}## [{}]\n\n{}\n\n| key | default | unit | meaning | may change on resume "
+        "|\n|---|---|---|---|---|\n",
+        out.empty() ? "" : "\n", table.name, table.meaning);
+    for (const RunKey& key : run_keys()) {
+      if (key.table == table.name) {
+        out += fmt::format(
+            "| `{}` | {} | {} | {} | {} |\n", key.name, markdown_cell(default_text(key)), key.unit,
+            markdown_cell(key.meaning + choices(key) + condition(key)), markdown_rule(key));
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace fourfold::runfile

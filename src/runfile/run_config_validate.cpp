@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_config_error.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace fourfold::runfile {
+namespace {
+
+bool belongs_to_key(char c) {
+  return std::islower(static_cast<unsigned char>(c)) != 0 ||
+         std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '.';
+}
+
+/// The divisors of `total` next below and above `wanted`, as "2 or 4"; `wanted` is not one of them.
+std::string divisors_near(std::int64_t total, std::int64_t wanted) {
+  std::int64_t below = 1;
+  std::int64_t above = total;
+  for (std::int64_t small = 1; small <= total / small; ++small) {
+    if (total % small != 0) {
+      continue;
+    }
+    for (const std::int64_t divisor : {small, total / small}) {
+      below = divisor < wanted ? std::max(below, divisor) : below;
+      above = divisor > wanted ? std::min(above, divisor) : above;
+    }
+  }
+  return above < wanted ? fmt::format("{}", total) : fmt::format("{} or {}", below, above);
+}
+
+/// The multiples of `unit` next below and above `value`, as "504 or 528"; at least one unit.
+std::string multiples_near(std::int64_t unit, std::int64_t value) {
+  const std::int64_t below = value / unit * unit;
+  return below == 0 ? fmt::format("{}", unit) : fmt::format("{} or {}", below, below + unit);
+}
+
+void validate_schedule(const LearningRateSchedule& schedule, const Origins& origins) {
+  if (schedule.kind == ScheduleKind::constant) {
+    return;
+  }
+  if (schedule.min_lr > schedule.lr) {
+    refuse(
+        fmt::format(
+            "optim.min_lr = {} is above optim.lr = {} (the rate would rise) set it to {} or less",
+            schedule.min_lr, schedule.lr, schedule.lr),
+        origins);
+  }
+  if (schedule.warmup_steps > schedule.decay_steps) {
+    refuse(fmt::format("optim.warmup_steps = {} is longer than optim.decay_steps = {} (the warm-up "
+                       "is part of it) "
+                       "shorten one or lengthen the other",
+                       schedule.warmup_steps, schedule.decay_steps),
+           origins);
+  }
+  const std::int64_t rest = schedule.decay_steps - schedule.warmup_steps;
+  if (schedule.kind == ScheduleKind::wsd && schedule.cooldown_steps > rest) {
+    refuse(fmt::format("optim.cooldown_steps = {} is longer than what the warm-up leaves "
+                       "(optim.decay_steps = {}, "
+                       "optim.warmup_steps = {}) set it to {} or less",
+                       schedule.cooldown_steps, schedule.decay_steps, schedule.warmup_steps, rest),
+           origins);
+  }
+}
+
+}  // namespace
+
+std::string located(const std::string& message, const Origins& origins) {
+  std::size_t position = 0;
+  while (position < message.size()) {
+    if (!belongs_to_key(message[position])) {
+      ++position;
+      continue;
+    }
+    const auto end = std::find_if_not(message.begin() + static_cast<std::ptrdiff_t>(position),
+                                      message.end(), belongs_to_key);
+    const std::string_view word(message.data() + position,
+                                static_cast<std::size_t>(end - message.begin()) - position);
+    const auto origin = origins.find(word);
+    if (origin != origins.end() && !origin->second.where().empty()) {
+      return origin->second.where() + ": " + message;
+    }
+    position += word.size();
+  }
+  return message;
+}
+
+void refuse(const std::string& message, const Origins& origins) {
+  throw UserError(ExitCode::config, located(message, origins));
+}
+
+void validate(const RunConfig& config, const Origins& origins) {
+  validate_schedule(config.optim.schedule, origins);
+  validate_batch(config, std::max(config.mesh.dp, 1), origins);
+  if (config.data.train.empty()) {
+    refuse(
+        "data.train is empty (there is nothing to train on) name the token files: train = "
+        "[\"tokens/*.bin\"] in "
+        "[data]",
+        origins);
+  }
+}
+
+void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& origins) {
+  const std::int64_t global_batch = config.train.global_batch;
+  const std::int64_t micro_batch = config.train.micro_batch;
+  if (global_batch % dp != 0) {
+    refuse(fmt::format("train.global_batch = {} does not divide among mesh.dp = {} ranks (each "
+                       "takes the same share) "
+                       "set it to {}",
+                       global_batch, dp, multiples_near(micro_batch * dp, global_batch)),
+           origins);
+  }
+  const std::int64_t share = global_batch / dp;
+  if (share % micro_batch != 0) {
+    refuse(fmt::format("train.micro_batch = {} does not divide a rank's share of {} sequences "
+                       "(train.global_batch = {}, "
+                       "mesh.dp = {}) set it to {}, or train.global_batch to {}",
+                       micro_batch, share, global_batch, dp, divisors_near(share, micro_batch),
+                       multiples_near(micro_batch * dp, global_batch)),
+           origins);
+  }
+}
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,111 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Turns a path of member pointers into a RunField, so that the table of keys names each member
+/// once.
+#pragma once
+
+#include <fourfold/runfile/run_key.hpp>
+
+#include <algorithm>
+#include <concepts>
+#include <limits>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace fourfold::runfile {
+
+template <class Member>
+Value to_value(const Member& member) {
+  if constexpr (std::same_as<Member, bool>) {
+    return member;
+  } else if constexpr (std::integral<Member>) {
+    return static_cast<std::int64_t>(member);
+  } else if constexpr (std::floating_point<Member>) {
+    return static_cast<double>(member);
+  } else {
+    return member;
+  }
+}
+
+template <class Member>
+void from_value(Member& member, const Value& value) {
+  if constexpr (std::integral<Member> && !std::same_as<Member, bool>) {
+    const auto* number = std::get_if<std::int64_t>(&value);
+    member = number ? static_cast<Member>(*number) : Member{0};  // "auto" is kept as 0
+  } else if constexpr (std::floating_point<Member>) {
+    member = static_cast<Member>(std::get<double>(value));
+  } else {
+    member = std::get<Member>(value);
+  }
+}
+
+template <class Member>
+constexpr ValueKind kind_of() {
+  if constexpr (std::same_as<Member, bool>) {
+    return ValueKind::boolean;
+  } else if constexpr (std::integral<Member>) {
+    return ValueKind::integer;
+  } else if constexpr (std::floating_point<Member>) {
+    return ValueKind::real;
+  } else if constexpr (std::same_as<Member, std::string>) {
+    return ValueKind::text;
+  } else {
+    static_assert(std::same_as<Member, std::vector<std::string>>);
+    return ValueKind::text_list;
+  }
+}
+
+/// Follows a path of member pointers: at(config, &RunConfig::train, &TrainConfig::steps) is
+/// config.train.steps.
+template <class Object, class First, class... Rest>
+auto& at(Object& object, First first, Rest... rest) {
+  if constexpr (sizeof...(rest) == 0) {
+    return object.*first;
+  } else {
+    return at(object.*first, rest...);
+  }
+}
+
+/// A member of plain type.
+template <class... Path>
+RunField field(Path... path) {
+  using Member = std::remove_reference_t<decltype(at(std::declval<RunConfig&>(), path...))>;
+  RunField result;
+  result.kind = kind_of<Member>();
+  result.get = [=](const RunConfig& config) { return to_value<Member>(at(config, path...)); };
+  result.set = [=](RunConfig& config, const Value& value) {
+    from_value<Member>(at(config, path...), value);
+  };
+  if constexpr (std::is_arithmetic_v<Member>) {
+    result.lowest = static_cast<double>(std::numeric_limits<Member>::lowest());
+    result.highest = static_cast<double>(std::numeric_limits<Member>::max());
+  }
+  return result;
+}
+
+/// A member whose values are few and have names, by name().
+template <class Named, class... Path>
+RunField named_field(std::vector<Named> values, Path... path) {
+  RunField result;
+  result.kind = ValueKind::text;
+  for (Named value : values) {
+    result.choices.emplace_back(name(value));
+  }
+  result.get = [=](const RunConfig& config) {
+    return Value(std::string(name(at(config, path...))));
+  };
+  result.set = [=](RunConfig& config, const Value& value) {
+    const auto& text = std::get<std::string>(value);
+    at(config, path...) =
+        *std::ranges::find_if(values, [&](Named each) { return name(each) == text; });
+  };
+  return result;
+}
+
+/// Keys of [model]; in their own file because the members belong to the model room.
+std::vector<RunKey> model_keys();
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_file_message.hpp"
+
+#include <fourfold/base/suggestion.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <vector>
+
+namespace fourfold::runfile {
+namespace {
+
+std::vector<std::string> names_in_table(std::string_view table) {
+  std::vector<std::string> names;
+  for (const RunKey& key : run_keys()) {
+    if (key.table == table) {
+      names.push_back(key.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> table_names() {
+  std::vector<std::string> names;
+  std::ranges::transform(run_tables(), std::back_inserter(names), &RunTable::name);
+  return names;
+}
+
+/// ", did you mean "layers"?" or where the key belongs, or what there is.
+std::string hint_for_key(const std::string& table, const std::string& name) {
+  const std::vector<std::string> known = names_in_table(table);
+  if (const auto near = nearest(name, known)) {
+    return fmt::format("; did you mean \"{}\"?", *near);
+  }
+  for (const RunKey& key : run_keys()) {
+    if (key.name == name) {
+      return fmt::format("; it belongs in [{}]", key.table);
+    }
+  }
+  return fmt::format("; known here: {}", fmt::join(known, ", "));
+}
+
+}  // namespace
+
+bool is_table(std::string_view path) {
+  return std::ranges::count(run_tables(), path, &RunTable::name) > 0;
+}
+
+std::string unknown_key(const std::string& table, const std::string& name) {
+  const std::string full_name = table + "." + name;
+  const auto planned = planned_keys();
+  if (std::ranges::find(planned, full_name) != planned.end()) {
+    return fmt::format("{} is not built yet (this version would ignore it) remove it", full_name);
+  }
+  return fmt::format("unknown key \"{}\" in [{}]{}", name, table, hint_for_key(table, name));
+}
+
+std::string unknown_table(const std::string& name) {
+  const std::vector<std::string> tables = table_names();
+  if (const auto near = nearest(name, tables)) {
+    return fmt::format("unknown table [{}]; did you mean [{}]?", name, *near);
+  }
+  for (const RunKey& key : run_keys()) {
+    if (key.name == name) {
+      return fmt::format("\"{}\" stands outside a table; it belongs in [{}]", name, key.table);
+    }
+  }
+  return fmt::format("unknown table [{}]; there are [{}]", name, fmt::join(tables, "], ["));
+}
+
+std::string expectation(const RunKey& key) {
+  const RunField& field = key.field;
+  switch (field.kind) {
+    case ValueKind::boolean:
+      return "true or false";
+    case ValueKind::text_list:
+      return "a list of strings";
+    case ValueKind::text:
+      return field.choices.empty()
+                 ? "a string"
+                 : fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
+    case ValueKind::integer:
+    case ValueKind::real:
+      break;
+  }
+  std::string text = field.kind == ValueKind::integer ? "an integer" : "a number";
+  const bool has_minimum = key.minimum > field.lowest;
+  const bool has_maximum = key.maximum < field.highest;
+  if (has_minimum) {
+    text += fmt::format(" {} {}", key.above_minimum ? "above" : "of at least", key.minimum);
+  }
+  if (has_maximum) {
+    text += fmt::format("{} at most {}", has_minimum ? " and" : " of", key.maximum);
+  }
+  if (field.kind == ValueKind::integer && !key.automatic.empty()) {
+    text += ", or \"auto\"";
+  }
+  return text;
+}
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,400 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_field.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+namespace fourfold::runfile {
+namespace {
+
+using enum OnResume;
+
+std::vector<RunKey> mesh_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::mesh, path); };
+  const std::string table = "mesh";
+  return {
+      {.table = table,
+       .name = "dp",
+       .field = member(&MeshConfig::dp),
+       .unit = "ranks",
+       .meaning =
+           "Data-parallel degree: each of these ranks trains on its share of the global batch.",
+       .minimum = 1,
+       .automatic = "the ranks that pp, cp and tp leave"},
+      {.table = table,
+       .name = "pp",
+       .field = member(&MeshConfig::pp),
+       .unit = "ranks",
+       .meaning = "Pipeline-parallel degree.",
+       .minimum = 1,
+       .built_up_to = 1},
+      {.table = table,
+       .name = "cp",
+       .field = member(&MeshConfig::cp),
+       .unit = "ranks",
+       .meaning = "Context-parallel degree.",
+       .minimum = 1,
+       .built_up_to = 1},
+      {.table = table,
+       .name = "tp",
+       .field = member(&MeshConfig::tp),
+       .unit = "ranks",
+       .meaning =
+           "Tensor-parallel degree: each of these ranks holds a slice of every matrix. It must "
+           "divide model.heads, and divide or be a multiple of model.kv_heads.",
+       .minimum = 1},
+      {.table = table,
+       .name = "sequence_parallel",
+       .field = member(&MeshConfig::sequence_parallel),
+       .meaning = "Ranks of the tp axis also share the rows of norms, dropout and residuals: less "
+                  "memory for the same traffic.",
+       .relevance = {"mesh.tp > 1", [](const RunConfig& config) { return config.mesh.tp > 1; }}},
+      {.table = table,
+       .name = "zero",
+       .field = member(&MeshConfig::zero),
+       .meaning = "ZeRO stage: what is sharded over the data-parallel ranks.",
+       .minimum = 0,
+       .maximum = 3,
+       .built_up_to = 0},
+      {.table = table,
+       .name = "dp_bucket_mb",
+       .field = member(&MeshConfig::dp_bucket_mb),
+       .unit = "MB (10^6 bytes)",
+       .meaning = "Gradients are summed over the data-parallel ranks in buckets of this size while "
+                  "the backward pass "
+                  "goes on.",
+       .minimum = 0,
+       .maximum = 1e6,
+       .above_minimum = true},
+  };
+}
+
+std::vector<RunKey> train_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::train, path); };
+  const std::string table = "train";
+  const Relevance with_validation{
+      "data.validation", [](const RunConfig& config) { return !config.data.validation.empty(); }};
+  return {
+      {.table = table,
+       .name = "global_batch",
+       .field = member(&TrainConfig::global_batch),
+       .unit = "sequences",
+       .meaning = "Sequences of one update, all ranks together.",
+       .minimum = 1,
+       .maximum = 1e9,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "micro_batch",
+       .field = member(&TrainConfig::micro_batch),
+       .unit = "sequences",
+       .meaning = "Sequences that one rank takes through the model at a time; gradients accumulate "
+                  "until the rank's "
+                  "share of the global batch is done.",
+       .minimum = 1,
+       .maximum = 1e9},
+      {.table = table,
+       .name = "steps",
+       .field = member(&TrainConfig::steps),
+       .unit = "updates",
+       .meaning = "Updates after which the run is finished, counted over all restarts.",
+       .minimum = 0},
+      {.table = table,
+       .name = "seed",
+       .field = member(&TrainConfig::seed),
+       .meaning = "Seed of initial weights, dropout and the order of samples.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "precision",
+       .field = named_field<DType>({DType::f32, DType::bf16}, &RunConfig::train,
+                                   &TrainConfig::precision),
+       .meaning = "Storage of weights and activations. Sums, gradients, master weights and moments "
+                  "are f32 in any case.",
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "eval_every_steps",
+       .field = member(&TrainConfig::eval_every_steps),
+       .unit = "updates",
+       .meaning =
+           "Updates between evaluations on the validation data; 0: only after the last step.",
+       .minimum = 0,
+       .relevance = with_validation},
+      {.table = table,
+       .name = "eval_batches",
+       .field = member(&TrainConfig::eval_batches),
+       .unit = "global batches",
+       .meaning = "Length of one evaluation; 0: all of the validation data.",
+       .minimum = 0,
+       .relevance = with_validation},
+  };
+}
+
+std::vector<RunKey> schedule_keys() {
+  const auto member = [](auto path) {
+    return field(&RunConfig::optim, &OptimConfig::schedule, path);
+  };
+  const auto kind_is = [](ScheduleKind kind, bool wanted) {
+    return [=](const RunConfig& config) { return (config.optim.schedule.kind == kind) == wanted; };
+  };
+  const std::string table = "optim";
+  const Relevance decays{"a schedule that decays", kind_is(ScheduleKind::constant, false)};
+  return {
+      {.table = table,
+       .name = "lr",
+       .field = member(&LearningRateSchedule::lr),
+       .meaning = "Learning rate after the warm-up.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "schedule",
+       .field = named_field<ScheduleKind>({ScheduleKind::warmup_cosine, ScheduleKind::linear,
+                                           ScheduleKind::constant, ScheduleKind::wsd},
+                                          &RunConfig::optim, &OptimConfig::schedule,
+                                          &LearningRateSchedule::kind),
+       .meaning = "How the rate falls after the warm-up: half a cosine, a line, not at all, or "
+                  "(wsd) a line over the last "
+                  "cooldown_steps only.",
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "warmup_steps",
+       .field = member(&LearningRateSchedule::warmup_steps),
+       .unit = "updates",
+       .meaning = "Updates over which the rate rises linearly to lr, with every schedule.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "decay_steps",
+       .field = member(&LearningRateSchedule::decay_steps),
+       .unit = "updates",
+       .meaning = "Updates, counted from the first, after which min_lr is reached. Write it down "
+                  "if train.steps will "
+                  "be raised later: the schedule then stays what it was.",
+       .minimum = 1,
+       .automatic = "train.steps",
+       .relevance = decays,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "min_lr",
+       .field = member(&LearningRateSchedule::min_lr),
+       .meaning = "Rate at the end of the decay and after it.",
+       .minimum = 0,
+       .relevance = decays,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "cooldown_steps",
+       .field = member(&LearningRateSchedule::cooldown_steps),
+       .unit = "updates",
+       .meaning = "Length of the decay at the end of wsd.",
+       .minimum = 1,
+       .automatic = "a tenth of optim.decay_steps",
+       .relevance = {"optim.schedule = \"wsd\"", kind_is(ScheduleKind::wsd, true)},
+       .on_resume = needs_allowance},
+  };
+}
+
+std::vector<RunKey> optim_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::optim, path); };
+  const auto uses_momentum = [](bool wanted) {
+    return [=](const RunConfig& config) {
+      return (config.optim.name == OptimizerKind::sgd) == wanted;
+    };
+  };
+  const std::string table = "optim";
+  const Relevance adams{"optim.name = \"adamw\" or \"adam\"", uses_momentum(false)};
+  std::vector<RunKey> keys{
+      {.table = table,
+       .name = "name",
+       .field = named_field<OptimizerKind>(
+           {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}, &RunConfig::optim,
+           &OptimConfig::name),
+       .meaning = "AdamW (decoupled weight decay), Adam (decay added to the gradient) or SGD with "
+                  "momentum.",
+       .on_resume = impossible},
+  };
+  std::ranges::move(schedule_keys(), std::back_inserter(keys));
+  std::vector<RunKey> rest{
+      {.table = table,
+       .name = "beta1",
+       .field = member(&OptimConfig::beta1),
+       .meaning = "Decay of the mean of gradients.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = adams,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "beta2",
+       .field = member(&OptimConfig::beta2),
+       .meaning = "Decay of the mean of squared gradients.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = adams,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "epsilon",
+       .field = member(&OptimConfig::epsilon),
+       .meaning = "Added to the root of the second moment.",
+       .minimum = 0,
+       .above_minimum = true,
+       .relevance = adams,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "momentum",
+       .field = member(&OptimConfig::momentum),
+       .meaning = "Momentum without dampening; 0: plain SGD.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = {"optim.name = \"sgd\"", uses_momentum(true)},
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "weight_decay",
+       .field = member(&OptimConfig::weight_decay),
+       .meaning = "Weight decay of matrices and embeddings; norms and biases never decay.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "clip_norm",
+       .field = member(&OptimConfig::clip_norm),
+       .meaning = "Gradients are scaled down to this global L2 norm; 0: no clipping.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+  };
+  std::ranges::move(rest, std::back_inserter(keys));
+  return keys;
+}
+
+std::vector<RunKey> data_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::data, path); };
+  return {
+      {.table = "data",
+       .name = "train",
+       .field = member(&DataConfig::train),
+       .meaning = "Token files to train on: paths, prefixes of .bin/.idx pairs, or globs (sorted "
+                  "by name).",
+       .on_resume = needs_allowance},
+      {.table = "data",
+       .name = "validation",
+       .field = member(&DataConfig::validation),
+       .meaning = "Held-back token files for evaluation; empty: no evaluation."},
+      {.table = "data",
+       .name = "tokenizer",
+       .field = member(&DataConfig::tokenizer),
+       .meaning = "Tokenizer that made the token files: \"byte\" or the path of its file. "
+                  "Generated text is decoded "
+                  "with it.",
+       .on_resume = needs_allowance},
+  };
+}
+
+std::vector<RunKey> checkpoint_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::checkpoint, path); };
+  return {
+      {.table = "checkpoint",
+       .name = "dir",
+       .field = member(&CheckpointConfig::dir),
+       .meaning = "Directory of the checkpoints.",
+       .automatic = "log.dir + \"/checkpoints\""},
+      {.table = "checkpoint",
+       .name = "every_steps",
+       .field = member(&CheckpointConfig::every_steps),
+       .unit = "updates",
+       .meaning = "Updates between checkpoints; 0: only when the run ends.",
+       .minimum = 0},
+      {.table = "checkpoint",
+       .name = "keep_last",
+       .field = member(&CheckpointConfig::keep_last),
+       .unit = "checkpoints",
+       .meaning =
+           "Older checkpoints are deleted once so many newer ones are complete; 0: keep all.",
+       .minimum = 0,
+       .maximum = 1000000},
+      {.table = "checkpoint",
+       .name = "resume",
+       .field = member(&CheckpointConfig::resume),
+       .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
+                  "is none; \"never\": "
+                  "start anew, and refuse a directory that has checkpoints; else the step "
+                  "directory to go on from."},
+  };
+}
+
+std::vector<RunKey> log_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::log, path); };
+  return {
+      {.table = "log",
+       .name = "dir",
+       .field = member(&LogConfig::dir),
+       .meaning = "Directory of the run: metrics.jsonl, status.json, config.toml, report.html, "
+                  "exit.json."},
+      {.table = "log",
+       .name = "every_steps",
+       .field = member(&LogConfig::every_steps),
+       .unit = "updates",
+       .meaning =
+           "Updates between records and log lines; the first and the last step always have one.",
+       .minimum = 1},
+      {.table = "log",
+       .name = "tensorboard",
+       .field = member(&LogConfig::tensorboard),
+       .meaning = "Write a TensorBoard event file to log.dir."},
+      {.table = "log",
+       .name = "report",
+       .field = member(&LogConfig::report),
+       .meaning = "Write report.html to log.dir when the run ends."},
+      {.table = "log",
+       .name = "progress",
+       .field = named_field<ProgressMode>(
+           {ProgressMode::automatic, ProgressMode::bar, ProgressMode::plain, ProgressMode::none},
+           &RunConfig::log, &LogConfig::progress),
+       .meaning = "A bar, plain lines, or nothing; auto: a bar on a terminal, lines elsewhere. "
+                  "--progress is short for it."},
+  };
+}
+
+std::vector<RunKey> all_keys() {
+  std::vector<RunKey> keys = model_keys();
+  for (auto& part :
+       {mesh_keys(), train_keys(), optim_keys(), data_keys(), checkpoint_keys(), log_keys()}) {
+    keys.insert(keys.end(), part.begin(), part.end());
+  }
+  return keys;
+}
+
+}  // namespace
+
+std::span<const RunKey> run_keys() {
+  static const std::vector<RunKey> keys = all_keys();
+  return keys;
+}
+
+const RunKey* find_run_key(std::string_view full_name) {
+  const auto keys = run_keys();
+  const auto found = std::ranges::find(keys, full_name, &RunKey::full_name);
+  return found == keys.end() ? nullptr : &*found;
+}
+
+std::span<const RunTable> run_tables() {
+  static const std::array<RunTable, 8> tables{{
+      {"model",
+       "What is trained. A preset fills in the whole table; keys beside it change single values."},
+      {"model.rope_scaling",
+       "Rotary positions for contexts longer than the model was first trained for (llama)."},
+      {"mesh",
+       "How the ranks are arranged. The product of dp, pp, cp and tp is the number of ranks."},
+      {"train", "How much and in which steps."},
+      {"optim", "Optimizer and learning rate."},
+      {"data", "Token files, as `fourfold data prepare` writes them."},
+      {"checkpoint", "When and where the state is saved, and what a start goes on from."},
+      {"log", "What the run tells about itself, and where."},
+  }};
+  return tables;
+}
+
+std::span<const std::string> planned_keys() {
+  static const std::array<std::string, 5> keys{"mesh.schedule", "mesh.chunks", "mesh.context_mode",
+                                               "train.recompute", "checkpoint.async"};
+  return keys;
+}
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "human_text.hpp"
+
+#include <fourfold/telemetry/console.hpp>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+
+namespace fourfold::telemetry {
+namespace {
+
+constexpr double redraw_every_s = 0.1;
+constexpr std::size_t usual_columns = 80;
+constexpr std::size_t bar_cells = 24;
+
+std::size_t columns_of(std::FILE* out) {
+  winsize size{};
+  if (::ioctl(::fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col == 0) {
+    return usual_columns;
+  }
+  return size.ws_col;
+}
+
+/// "[=====>      ] " for a share of 0 to 1.
+std::string bar(double done) {
+  const auto filled =
+      static_cast<std::size_t>(std::clamp(done, 0.0, 1.0) * static_cast<double>(bar_cells));
+  std::string cells(filled, '=');
+  if (filled < bar_cells) {
+    cells += '>';
+  }
+  cells.resize(bar_cells, ' ');
+  return "[" + cells + "] ";
+}
+
+double now_unix_s() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+runfile::ProgressMode resolve_progress(runfile::ProgressMode mode, std::FILE* out) {
+  if (mode != runfile::ProgressMode::automatic) {
+    return mode;
+  }
+  const char* terminal = std::getenv("TERM");
+  const bool can_move =
+      terminal != nullptr && *terminal != '\0' && std::string_view(terminal) != "dumb";
+  return can_move && ::isatty(::fileno(out)) != 0 ? runfile::ProgressMode::bar
+                                                  : runfile::ProgressMode::plain;
+}
+
+/// Lines that scroll and, below them, at most one line that is drawn over: plain ASCII, no colour.
+class Console::Screen {
+ public:
+  explicit Screen(std::FILE* out) : out_(out) {}
+
+  void print(std::string_view line, double unix_time_s) {
+    const std::scoped_lock lock(mutex_);
+    fmt::print(out_, "{}{} {}\n", status_.empty() ? "" : "\r\x1b[K", time_text(unix_time_s), line);
+    draw();
+  }
+  /// Replaces the line below; an empty one takes it away. Not more often than the eye sees, unless
+  /// `now`.
+  void set_status(const std::string& status, double unix_time_s, bool now) {
+    const std::scoped_lock lock(mutex_);
+    if (!now && std::abs(unix_time_s - drawn_s_) < redraw_every_s) {
+      return;
+    }
+    if (status.empty() && !status_.empty()) {
+      fmt::print(out_, "\r\x1b[K");
+    }
+    status_ = status;
+    drawn_s_ = unix_time_s;
+    draw();
+  }
+  void finish() {
+    const std::scoped_lock lock(mutex_);
+    if (!status_.empty()) {
+      fmt::print(out_, "\n");
+      std::fflush(out_);
+    }
+    status_.clear();
+  }
+
+ private:
+  void draw() {
+    if (!status_.empty()) {
+      fmt::print(out_, "\r{}\x1b[K", status_.substr(0, columns_of(out_) - 1));
+    }
+    std::fflush(out_);
+  }
+
+  std::FILE* out_;
+  std::mutex mutex_;
+  std::string status_;
+  double drawn_s_ = 0;
+};
+
+Console::Console(std::FILE* out, runfile::ProgressMode mode)
+    : screen_(std::make_shared<Screen>(out)), mode_(resolve_progress(mode, out)) {}
+
+Console::~Console() {
+  screen_->finish();
+}
+
+void Console::start(const RunStart& run, double unix_time_s) {
+  context_.steps = run.steps;
+  context_.ranks = std::max<std::int64_t>(static_cast<std::int64_t>(run.rank_hosts.size()), 1);
+  context_.deadline_unix_s = run.deadline_unix_s;
+  remaining_.start(run.first_step, run.steps, unix_time_s);
+}
+
+void Console::step(const StepRecord& record, double unix_time_s) {
+  remaining_.step(record.step, record.step_s, unix_time_s);
+  context_.now_s = unix_time_s;
+  context_.remaining_s = remaining_.remaining_s();
+  if (mode_ == runfile::ProgressMode::plain) {
+    screen_->print(step_line(record, context_), unix_time_s);
+  } else if (mode_ == runfile::ProgressMode::bar) {
+    const double done = static_cast<double>(record.step) /
+                        static_cast<double>(std::max<std::int64_t>(context_.steps, 1));
+    screen_->set_status(bar(done) + step_line(record, context_), unix_time_s,
+                        record.step >= context_.steps);
+  }
+}
+
+void Console::evaluation(const EvalRecord& record, double unix_time_s) {
+  if (mode_ != runfile::ProgressMode::none) {
+    screen_->print(
+        fmt::format("step {} validation loss {:.4f} ({} tokens in {})", record.step, record.loss,
+                    count_text(static_cast<double>(record.tokens)), duration_text(record.eval_s)),
+        unix_time_s);
+  }
+}
+
+void Console::checkpoint(const CheckpointRecord& record, double unix_time_s) {
+  context_.last_checkpoint_s = unix_time_s;
+  if (mode_ != runfile::ProgressMode::none) {
+    screen_->print(fmt::format("step {} checkpoint {} ({} in {})", record.step, record.path,
+                               bytes_text(record.bytes), duration_text(record.save_s)),
+                   unix_time_s);
+  }
+}
+
+void Console::end(const RunEnd& record, double unix_time_s) {
+  screen_->finish();
+  if (mode_ != runfile::ProgressMode::none) {
+    screen_->print(fmt::format("step {} {}", record.step, record.reason), unix_time_s);
+  }
+}
+
+log::Sink Console::log_sink() const {
+  return [screen = screen_](log::Level level, std::string_view line) {
+    if (level == log::Level::debug) {
+      return;
+    }
+    const char* mark = level == log::Level::info      ? ""
+                       : level == log::Level::warning ? "warning: "
+                                                      : "error: ";
+    screen->print(fmt::format("{}{}", mark, line), now_unix_s());
+  };
+}
+
+}  // namespace fourfold::telemetry

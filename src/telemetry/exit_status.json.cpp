@@ -1,0 +1,97 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace fourfold::telemetry {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Bytes that are not UTF-8 (a file name, say) are replaced instead of refused: the file must be
+/// written.
+std::string dump(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+/// A value that is not known is null.
+template <class T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+template <class T>
+std::optional<T> if_known(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
+}
+
+bool is_exit_status(const Json& json) {
+  for (const char* key : {"code", "reason", "step", "checkpoint", "bad_nodes", "retry"}) {
+    if (!json.is_object() || !json.contains(key)) {
+      return false;
+    }
+  }
+  return json["code"].is_number_integer() && json["reason"].is_string() &&
+         (json["step"].is_number_integer() || json["step"].is_null()) &&
+         (json["checkpoint"].is_string() || json["checkpoint"].is_null()) &&
+         json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string) &&
+         json["retry"].is_boolean();
+}
+
+void replace(const std::filesystem::path& file, const Json& json) {
+  io::AtomicFile out(file);
+  out.write(dump(json));
+  out.publish();
+}
+
+}  // namespace
+
+bool worth_retrying(ExitCode code) noexcept {
+  return code == ExitCode::stopped_saved || code == ExitCode::node_fault || code == ExitCode::hang;
+}
+
+void write_exit_status(const std::filesystem::path& file, const ExitStatus& status) {
+  Json json;
+  json["code"] = static_cast<int>(status.code);
+  json["reason"] = status.reason;
+  json["step"] = or_null(status.step);
+  json["checkpoint"] = or_null(status.checkpoint);
+  json["bad_nodes"] = status.bad_nodes;
+  json["retry"] = worth_retrying(status.code) && !status.hold;
+  replace(file, json);
+}
+
+void write_running(const std::filesystem::path& file) {
+  Json json;
+  json["code"] = nullptr;
+  json["reason"] = "running";
+  json["step"] = nullptr;
+  json["checkpoint"] = nullptr;
+  json["bad_nodes"] = Json::array();
+  json["retry"] = nullptr;
+  replace(file, json);
+}
+
+std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const Json json = Json::parse(text, nullptr, false);
+  if (!is_exit_status(json)) {
+    return std::nullopt;
+  }
+  const auto code = static_cast<ExitCode>(json["code"].get<int>());
+  return ExitStatus{.code = code,
+                    .reason = json["reason"],
+                    .step = if_known<std::int64_t>(json["step"]),
+                    .checkpoint = if_known<std::string>(json["checkpoint"]),
+                    .bad_nodes = json["bad_nodes"],
+                    .hold = worth_retrying(code) && !json["retry"].get<bool>()};
+}
+
+}  // namespace fourfold::telemetry

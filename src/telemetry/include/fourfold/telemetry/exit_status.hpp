@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// exit.json: how a run ended, for the batch script. Launchers report a maximum over ranks or a
+/// signal; this file says what really happened. While a run goes on it says so, and so it does
+/// after one that was killed without a word.
+#pragma once
+
+#include <fourfold/base/error.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::telemetry {
+
+struct ExitStatus {
+  ExitCode code = ExitCode::finished;
+  std::string reason = {};                     ///< the message the user saw, or "finished"
+  std::optional<std::int64_t> step = {};       ///< completed steps; nothing: ended before it knew
+  std::optional<std::string> checkpoint = {};  ///< newest good one; empty: none; nothing: as step
+  std::vector<std::string> bad_nodes = {};     ///< hosts to leave out next time
+  bool hold = false;  ///< a person asked for the stop: nobody else should start it again
+  friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
+};
+
+/// Whether starting the same run again makes sense without a person looking at it: true for
+/// stopped_saved, node_fault and hang.
+bool worth_retrying(ExitCode code) noexcept;
+
+/// Writes {"code","reason","step","checkpoint","bad_nodes","retry"} so that readers see the old
+/// file or the new one, never a part. What is not known is null; "retry" is worth_retrying(code)
+/// unless `hold`. Called by one rank: the lowest that lives.
+/// @throws UserError (exit code cannot_write)
+void write_exit_status(const std::filesystem::path& file, const ExitStatus& status);
+
+/// Writes the same with the reason "running" and null for what only the end will tell, "code" and
+/// "retry" among it. To be called first of all, so that no end of an earlier start is taken for
+/// this one's.
+/// @throws UserError (exit code cannot_write)
+void write_running(const std::filesystem::path& file);
+
+/// Nothing when the file is absent, says "running" or is no exit status.
+std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file);
+
+}  // namespace fourfold::telemetry

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What a run says about itself while it trains. The trainer fills in records and hands them to a
+/// MetricsLog on rank 0; sinks carry them to metrics.jsonl, status.json, the TensorBoard file and
+/// the terminal. Nothing here is collective: every number is already the number of the whole run,
+/// not of one rank.
+///
+/// Losses are in nats per target token (natural logarithm); bits per token = loss / ln 2, and with
+/// the byte tokenizer that is bits per byte.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fourfold::telemetry {
+
+/// Facts that hold from here to the next restart. Sent once, before the first step.
+struct RunStart {
+  std::int64_t first_step =
+      0;  ///< completed steps at this point: 0 for a new run, else the restart's checkpoint
+  std::int64_t steps = 0;  ///< completed steps at which the run is finished
+  std::string checkpoint;  ///< where the state came from; empty for a new run
+  std::string version;     ///< of fourfold
+  std::string mesh;        ///< "pp1 dp4 cp1 tp1"
+  std::string device;      ///< what the kernels run on, for the report
+  std::string precision;   ///< "f32" or "bf16"
+  std::vector<std::string>
+      rank_hosts;  ///< host name of each rank, by rank; its size is the number of ranks
+  std::int64_t parameters = 0;       ///< elements of all parameters
+  std::int64_t tokens_per_step = 0;  ///< global_batch * context
+  std::vector<std::pair<std::string, std::string>>
+      libraries;               ///< name and version, in the order to be shown
+  double deadline_unix_s = 0;  ///< when the job must end, seconds since 1970; 0: unknown
+};
+
+/// One step.
+struct StepRecord {
+  std::int64_t step = 0;  ///< completed updates: 1 after the first one
+  double loss = 0;  ///< training loss of this step, nats, mean over the targets of the global batch
+  double grad_norm = 0;  ///< global L2 norm before clipping
+  double lr = 0;         ///< rate this update was made with
+  std::int64_t tokens =
+      0;              ///< target tokens of the whole run up to and with this step, all restarts
+  double step_s = 0;  ///< wall time of one step, mean since the record before; without evaluation
+                      ///< and checkpoints
+  double tokens_per_s = 0;  ///< target tokens per second of that time, all ranks together
+  double data_s = 0;        ///< part of step_s that rank 0 spent waiting for its batch
+};
+
+/// One evaluation on held-back data.
+struct EvalRecord {
+  std::int64_t step = 0;
+  double loss = 0;          ///< nats per token, mean over the targets seen
+  std::int64_t tokens = 0;  ///< targets it was measured on
+  double eval_s = 0;        ///< wall time
+};
+
+/// One committed checkpoint.
+struct CheckpointRecord {
+  std::int64_t step = 0;
+  std::string path;
+  std::int64_t bytes = 0;
+  double save_s = 0;  ///< time for which training stood still
+};
+
+/// The last word: same code and reason as exit.json.
+struct RunEnd {
+  std::int64_t step = 0;
+  int code = 0;
+  std::string reason;
+};
+
+/// One destination. Overrides what it cares about. `unix_time_s` is the wall clock at which the
+/// record was made.
+class MetricSink {
+ public:
+  virtual ~MetricSink() = default;
+  virtual void start(const RunStart& /*run*/, double /*unix_time_s*/) {}
+  virtual void step(const StepRecord& /*record*/, double /*unix_time_s*/) {}
+  virtual void evaluation(const EvalRecord& /*record*/, double /*unix_time_s*/) {}
+  virtual void checkpoint(const CheckpointRecord& /*record*/, double /*unix_time_s*/) {}
+  virtual void end(const RunEnd& /*record*/, double /*unix_time_s*/) {}
+};
+
+/// Stamps each record with the time and passes it to all sinks, in the order they were added.
+/// Sinks that write or show exist on rank 0 only. They throw UserError(ExitCode::cannot_write) when
+/// a file cannot be written.
+class MetricsLog {
+ public:
+  using Clock = std::function<double()>;  ///< seconds since 1970
+  /// @param every_steps  steps between those that are passed on (log.every_steps): times and speed
+  /// are then means since
+  ///                     the one before. The first and the last step of a start are always passed
+  ///                     on. At least 1
+  /// @param clock        for tests; the default is the system clock
+  explicit MetricsLog(std::int64_t every_steps = 1, Clock clock = {});
+
+  void add(std::unique_ptr<MetricSink> sink);
+
+  void start(const RunStart& run);
+  /// To be called for every step.
+  void step(const StepRecord& record);
+  void evaluation(const EvalRecord& record);
+  void checkpoint(const CheckpointRecord& record);
+  void end(const RunEnd& record);
+
+  /// Passes on the step that was made last, if it has not been yet; end() does it too.
+  void flush();
+
+ private:
+  std::int64_t every_steps_;
+  Clock clock_;
+  std::vector<std::unique_ptr<MetricSink>> sinks_;
+  std::int64_t first_step_ = 0;
+  std::int64_t steps_ = 0;
+  StepRecord pending_;  ///< the latest step, with sums over pending_steps_ in step_s, data_s and
+                        ///< tokens_per_s
+  std::int64_t pending_steps_ = 0;
+};
+
+}  // namespace fourfold::telemetry

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// metrics.jsonl: one JSON object per line and record, flushed at once, only ever appended to. Keys
+/// are stable; docs/ run-directory.md lists them. A number that is not finite is written as null.
+#pragma once
+
+#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/telemetry/metrics.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <vector>
+
+namespace fourfold::telemetry {
+
+/// Appends each record to metrics.jsonl:
+/// {"event":"start"|"resume"|"step"|"eval"|"checkpoint"|"end","time":...,...}.
+class MetricsFile : public MetricSink {
+ public:
+  /// Opens for appending. A last line that was cut off by a crash is closed first.
+  /// @throws UserError (exit code cannot_write), like every write
+  explicit MetricsFile(std::filesystem::path file);
+
+  void start(const RunStart& run, double unix_time_s) override;
+  void step(const StepRecord& record, double unix_time_s) override;
+  void evaluation(const EvalRecord& record, double unix_time_s) override;
+  void checkpoint(const CheckpointRecord& record, double unix_time_s) override;
+  void end(const RunEnd& record, double unix_time_s) override;
+
+ private:
+  void append(const std::string& line);
+
+  std::filesystem::path path_;
+  io::FileDescriptor file_;
+};
+
+template <class Record>
+struct Timed {
+  Record record;
+  double unix_time_s = 0;
+};
+
+/// What the records of a run say after all its restarts: steps that a restart made again appear
+/// once, as made last.
+struct RunHistory {
+  std::vector<Timed<RunStart>> starts;
+  std::vector<Timed<StepRecord>> steps;
+  std::vector<Timed<EvalRecord>> evaluations;
+  std::vector<Timed<CheckpointRecord>> checkpoints;
+  std::optional<Timed<RunEnd>> end;  ///< absent while the run goes on, or when it was killed
+  std::int64_t damaged_lines = 0;    ///< lines that could not be read, which a crash leaves behind
+};
+
+/// @throws UserError (exit code config) when the file cannot be opened
+RunHistory read_metrics(const std::filesystem::path& file);
+
+/// From the text of the file.
+RunHistory parse_metrics(std::string_view text);
+
+}  // namespace fourfold::telemetry

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// report.html: a run, or several laid over each other, as one file that opens without a network:
+/// inline SVG and style, no scripts, light and dark. It is made from metrics.jsonl and config.toml
+/// alone, so it can be made again anywhere.
+#pragma once
+
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/metrics_file.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace fourfold::telemetry {
+
+/// A run as its directory tells it.
+struct ReportedRun {
+  std::string name;
+  RunHistory history;
+  std::string config_toml;                   ///< as it is shown; empty: the directory has none
+  std::optional<runfile::RunConfig> config;  ///< the same, read
+};
+
+/// Reads metrics.jsonl and, if there is one, config.toml of a log.dir.
+/// @throws UserError (exit code config) when metrics.jsonl is missing or config.toml is damaged
+ReportedRun load_reported_run(const std::filesystem::path& log_dir);
+
+/// The page. Well-formed XML; everything that comes from files is escaped. Two or more runs share
+/// the charts, and a table shows the keys in which they differ.
+/// @pre !runs.empty()
+std::string render_report(std::span<const ReportedRun> runs);
+
+/// Renders and replaces `file` atomically.
+/// @throws UserError (exit code cannot_write)
+void write_report(const std::filesystem::path& file, std::span<const ReportedRun> runs);
+
+}  // namespace fourfold::telemetry

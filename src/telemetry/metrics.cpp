@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/telemetry/metrics.hpp>
+
+#include <chrono>
+#include <utility>
+
+namespace fourfold::telemetry {
+namespace {
+
+double system_clock_s() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(now).count();
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(std::int64_t every_steps, Clock clock)
+    : every_steps_(every_steps), clock_(clock ? std::move(clock) : Clock(system_clock_s)) {
+  FOURFOLD_EXPECT(every_steps >= 1);
+}
+
+void MetricsLog::add(std::unique_ptr<MetricSink> sink) {
+  sinks_.push_back(std::move(sink));
+}
+
+void MetricsLog::start(const RunStart& run) {
+  first_step_ = run.first_step;
+  steps_ = run.steps;
+  pending_steps_ = 0;
+  const double now_s = clock_();
+  for (const auto& sink : sinks_) {
+    sink->start(run, now_s);
+  }
+}
+
+void MetricsLog::step(const StepRecord& record) {
+  const StepRecord sums = pending_steps_ > 0 ? pending_ : StepRecord{};
+  pending_ = record;
+  pending_.step_s += sums.step_s;
+  pending_.data_s += sums.data_s;
+  pending_.tokens_per_s =
+      record.tokens_per_s * record.step_s + sums.tokens_per_s;  // tokens, until flush()
+  ++pending_steps_;
+  const bool first = record.step == first_step_ + 1;
+  if (first || record.step % every_steps_ == 0 || record.step == steps_) {
+    flush();
+  }
+}
+
+void MetricsLog::flush() {
+  if (pending_steps_ == 0) {
+    return;
+  }
+  StepRecord record = pending_;
+  const auto covered = static_cast<double>(pending_steps_);
+  record.tokens_per_s = record.step_s > 0 ? record.tokens_per_s / record.step_s : 0;
+  record.step_s /= covered;
+  record.data_s /= covered;
+  pending_steps_ = 0;
+  const double now_s = clock_();
+  for (const auto& sink : sinks_) {
+    sink->step(record, now_s);
+  }
+}
+
+void MetricsLog::evaluation(const EvalRecord& record) {
+  const double now_s = clock_();
+  for (const auto& sink : sinks_) {
+    sink->evaluation(record, now_s);
+  }
+}
+
+void MetricsLog::checkpoint(const CheckpointRecord& record) {
+  const double now_s = clock_();
+  for (const auto& sink : sinks_) {
+    sink->checkpoint(record, now_s);
+  }
+}
+
+void MetricsLog::end(const RunEnd& record) {
+  flush();
+  const double now_s = clock_();
+  for (const auto& sink : sinks_) {
+    sink->end(record, now_s);
+  }
+}
+
+}  // namespace fourfold::telemetry

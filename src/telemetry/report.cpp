@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "report_sections.hpp"
+#include "svg_chart.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/telemetry/report.hpp>
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <system_error>
+
+namespace fourfold::telemetry {
+
+ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
+  ReportedRun run;
+  run.history = read_metrics(log_dir / "metrics.jsonl");
+  std::error_code ignored;
+  const std::filesystem::path whole =
+      std::filesystem::absolute(log_dir, ignored).lexically_normal();
+  run.name =
+      whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
+  const std::filesystem::path config_file = log_dir / "config.toml";
+  std::ifstream in(config_file, std::ios::binary);
+  run.config_toml.assign(std::istreambuf_iterator<char>(in), {});
+  if (!run.config_toml.empty()) {
+    run.config = runfile::parse_saved_config(run.config_toml, config_file.string());
+  }
+  return run;
+}
+
+std::string render_report(std::span<const ReportedRun> runs) {
+  FOURFOLD_EXPECT(!runs.empty());
+  const std::string title = runs.size() == 1 ? runs.front().name : "comparison of runs";
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>";
+  html += fmt::format("<title>{} · fourfold</title><style>{}</style></head>\n<body><main>\n",
+                      escaped(title), report_style());
+  html += runs.size() == 1 ? report_summary(runs.front()) : report_comparison(runs);
+  html += report_charts(runs);
+  for (const ReportedRun& run : runs) {
+    html += runs.size() == 1 ? report_details(run)
+                             : fmt::format("<details><summary>{}</summary>\n{}</details>\n",
+                                           escaped(run.name), report_details(run));
+  }
+  html +=
+      "<footer>Losses are in nats per token (natural logarithm); divided by 0.693 they are bits "
+      "per token. Faint lines "
+      "are single steps, strong ones their running median. Step times leave out evaluation and "
+      "checkpoints."
+      "</footer>\n</main></body></html>\n";
+  return html;
+}
+
+void write_report(const std::filesystem::path& file, std::span<const ReportedRun> runs) {
+  io::AtomicFile out(file);
+  out.write(render_report(runs));
+  out.publish();
+}
+
+}  // namespace fourfold::telemetry

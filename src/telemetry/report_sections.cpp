@@ -1,0 +1,283 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "report_sections.hpp"
+
+#include "human_text.hpp"
+#include "step_statistics.hpp"
+#include "svg_chart.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numbers>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace fourfold::telemetry {
+namespace {
+
+constexpr double missing = std::numeric_limits<double>::quiet_NaN();
+
+/// The numbers by which runs are judged; NaN where there is none.
+struct Figures {
+  std::int64_t step = 0;
+  std::int64_t steps = 0;
+  double train_loss = missing;  ///< mean of the last tenth of the steps, at most 50
+  double best_validation = missing;
+  std::int64_t best_step = 0;
+  double tokens = 0;
+  double tokens_per_s = missing;  ///< median
+  double p50_s = missing;
+  double p90_s = missing;
+  double p99_s = missing;
+};
+
+Figures figures_of(const ReportedRun& run) {
+  Figures figures;
+  std::vector<double> times;
+  std::vector<double> rates;
+  std::vector<double> losses;
+  for (const auto& step : run.history.steps) {
+    times.push_back(step.record.step_s);
+    rates.push_back(step.record.tokens_per_s);
+    losses.push_back(step.record.loss);
+    figures.step = step.record.step;
+    figures.tokens = static_cast<double>(step.record.tokens);
+  }
+  if (!run.history.starts.empty()) {
+    figures.steps = run.history.starts.back().record.steps;
+  }
+  const auto tail = std::clamp<std::size_t>(losses.size() / 10, 1, 50);
+  if (!losses.empty()) {
+    const std::span<const double> last = std::span(losses).last(std::min(tail, losses.size()));
+    double sum = 0;
+    for (const double loss : last) {
+      sum += loss;
+    }
+    figures.train_loss = sum / static_cast<double>(last.size());
+  }
+  for (const auto& evaluation : run.history.evaluations) {
+    if (!(evaluation.record.loss >= figures.best_validation)) {
+      figures.best_validation = evaluation.record.loss;
+      figures.best_step = evaluation.record.step;
+    }
+  }
+  figures.tokens_per_s = percentile(rates, 0.5);
+  figures.p50_s = percentile(times, 0.5);
+  figures.p90_s = percentile(times, 0.9);
+  figures.p99_s = percentile(times, 0.99);
+  return figures;
+}
+
+std::string number(double value) {
+  return std::isnan(value) ? "–" : fmt::format("{:.4f}", value);
+}
+std::string rate(double value) {
+  return std::isnan(value) ? "–" : count_text(value);
+}
+
+/// How the run stands, as a word and the class it is coloured with.
+std::pair<std::string, const char*> state_of(const ReportedRun& run) {
+  const auto& end = run.history.end;
+  if (!end) {
+    return {"no end recorded", ""};
+  }
+  if (end->record.code == 0) {
+    return {"finished", "good"};
+  }
+  return {fmt::format("ended with code {}", end->record.code), end->record.code == 75 ? "" : "bad"};
+}
+
+std::string tile(const std::string& value, const std::string& what) {
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value),
+                     escaped(what));
+}
+
+std::string row(const std::vector<std::string>& cells, const char* tag, std::size_t text_cells) {
+  std::string html = "<tr>";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    html += fmt::format("<{0}{1}>{2}</{0}>", tag, i < text_cells ? "" : " class=\"n\"",
+                        escaped(cells[i]));
+  }
+  return html + "</tr>\n";
+}
+
+/// A table whose first `text_cells` columns are text and whose others are numbers.
+std::string table(const std::vector<std::string>& head,
+                  const std::vector<std::vector<std::string>>& rows, std::size_t text_cells) {
+  std::string html = "<div class=\"scroll\"><table>\n" + row(head, "th", text_cells);
+  for (const auto& cells : rows) {
+    html += row(cells, "td", text_cells);
+  }
+  return html + "</table></div>\n";
+}
+
+std::string section(const char* title, const std::string& body) {
+  return fmt::format("<h2>{}</h2>\n{}", title, body);
+}
+
+/// "0-3, 8": the numbers, rising, as ranges.
+std::string ranges_text(const std::vector<std::size_t>& numbers) {
+  std::string text;
+  for (std::size_t i = 0; i < numbers.size();) {
+    std::size_t last = i;
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) {
+      ++last;
+    }
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", numbers[i]);
+    text += last > i ? fmt::format("–{}", numbers[last]) : "";
+    i = last + 1;
+  }
+  return text;
+}
+
+std::string starts_table(const RunHistory& history) {
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(history.starts.size());
+  for (const auto& start : history.starts) {
+    const RunStart& run = start.record;
+    rows.push_back({time_text(start.unix_time_s), run.mesh,
+                    run.checkpoint.empty() ? "new run" : run.checkpoint,
+                    fmt::format("{}", run.first_step), fmt::format("{}", run.steps),
+                    fmt::format("{}", run.rank_hosts.size())});
+  }
+  return table({"started", "mesh", "from", "at step", "to step", "ranks"}, rows, 3);
+}
+
+std::string hosts_table(const RunStart& run) {
+  std::vector<std::pair<std::string, std::vector<std::size_t>>> hosts;
+  std::map<std::string, std::size_t> place;
+  for (std::size_t rank = 0; rank < run.rank_hosts.size(); ++rank) {
+    const auto [found, is_new] = place.try_emplace(run.rank_hosts[rank], hosts.size());
+    if (is_new) {
+      hosts.emplace_back(run.rank_hosts[rank], std::vector<std::size_t>{});
+    }
+    hosts[found->second].second.push_back(rank);
+  }
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(hosts.size());
+  for (const auto& [host, ranks] : hosts) {
+    rows.push_back({host, ranges_text(ranks), fmt::format("{}", ranks.size())});
+  }
+  return table({"node", "ranks", "number"}, rows, 2);
+}
+
+std::string versions_table(const RunStart& run) {
+  std::vector<std::vector<std::string>> rows{{"fourfold", run.version}};
+  for (const auto& [name, version] : run.libraries) {
+    rows.push_back({name, version});
+  }
+  if (!run.device.empty()) {
+    rows.push_back({"device", run.device});
+  }
+  return table({"what", "version"}, rows, 2);
+}
+
+std::string checkpoints_table(const RunHistory& history) {
+  std::vector<std::vector<std::string>> rows;
+  rows.reserve(history.checkpoints.size());
+  for (const auto& checkpoint : history.checkpoints) {
+    rows.push_back({time_text(checkpoint.unix_time_s), checkpoint.record.path,
+                    fmt::format("{}", checkpoint.record.step), bytes_text(checkpoint.record.bytes),
+                    duration_text(checkpoint.record.save_s)});
+  }
+  return table({"saved", "path", "step", "size", "time"}, rows, 2);
+}
+
+std::string folded(const char* title, const std::string& body) {
+  return fmt::format("<details><summary>{}</summary>\n{}</details>\n", title, body);
+}
+
+}  // namespace
+
+std::string report_summary(const ReportedRun& run) {
+  const auto [state, state_class] = state_of(run);
+  std::string html = fmt::format("<h1>{} <span class=\"state {}\">{}</span></h1>\n",
+                                 escaped(run.name), state_class, escaped(state));
+  if (!run.history.starts.empty()) {
+    const RunStart& start = run.history.starts.back().record;
+    html +=
+        fmt::format("<div class=\"soft\">{} parameters · {} · {} · {} ranks · started {}</div>\n",
+                    count_text(static_cast<double>(start.parameters)), escaped(start.precision),
+                    escaped(start.mesh), start.rank_hosts.size(),
+                    time_text(run.history.starts.front().unix_time_s));
+  }
+  if (run.history.end && run.history.end->record.code != 0) {
+    html += fmt::format("<p>{}</p>\n", escaped(run.history.end->record.reason));
+  }
+  const Figures figures = figures_of(run);
+  const std::string best = std::isnan(figures.best_validation)
+                               ? "validation loss"
+                               : fmt::format("best validation loss, at step {}", figures.best_step);
+  html += "<div class=\"tiles\">\n";
+  html += tile(fmt::format("{} / {}", figures.step, figures.steps), "steps");
+  html += tile(number(figures.train_loss), "training loss at the end");
+  html += tile(number(figures.best_validation), best);
+  html += tile(number(figures.best_validation / std::numbers::ln2), "bits per validation token");
+  html += tile(rate(figures.tokens), "tokens trained on");
+  html += tile(rate(figures.tokens_per_s), "tokens/s, median");
+  html += tile(duration_text(figures.p50_s), "step time p50");
+  html += tile(fmt::format("{} / {}", duration_text(figures.p90_s), duration_text(figures.p99_s)),
+               "step time p90 / p99");
+  return html + "</div>\n";
+}
+
+std::string report_comparison(std::span<const ReportedRun> runs) {
+  std::vector<std::vector<std::string>> rows;
+  for (const ReportedRun& run : runs) {
+    const Figures figures = figures_of(run);
+    rows.push_back({run.name, state_of(run).first,
+                    fmt::format("{} / {}", figures.step, figures.steps), number(figures.train_loss),
+                    number(figures.best_validation), rate(figures.tokens),
+                    rate(figures.tokens_per_s), duration_text(figures.p50_s),
+                    duration_text(figures.p90_s), duration_text(figures.p99_s)});
+  }
+  std::string html = "<h1>Comparison of runs</h1>\n";
+  html += table({"run", "state", "steps", "train loss", "best validation", "tokens", "tokens/s",
+                 "p50", "p90", "p99"},
+                rows, 2);
+  std::vector<std::vector<std::string>> changes;
+  const std::optional<runfile::RunConfig>& first = runs.front().config;
+  for (const ReportedRun& run : runs.subspan(1)) {
+    if (!first || !run.config) {
+      continue;
+    }
+    for (const runfile::ConfigChange& change : runfile::config_difference(*first, *run.config)) {
+      changes.push_back({run.name, change.key, change.before, change.after});
+    }
+  }
+  if (!changes.empty()) {
+    html += section("Configuration against the first run",
+                    table({"run", "key", runs.front().name, "here"}, changes, 4));
+  }
+  return html;
+}
+
+std::string report_details(const ReportedRun& run) {
+  const RunHistory& history = run.history;
+  std::string html;
+  if (!history.starts.empty()) {
+    html += section("Starts", starts_table(history));
+    html += section("Nodes of the last start", hosts_table(history.starts.back().record));
+  }
+  if (!history.checkpoints.empty()) {
+    html += folded("Checkpoints", checkpoints_table(history));
+  }
+  if (!history.starts.empty()) {
+    html += folded("Versions", versions_table(history.starts.back().record));
+  }
+  if (!run.config_toml.empty()) {
+    html += folded("Configuration", fmt::format("<pre>{}</pre>\n", escaped(run.config_toml)));
+  }
+  if (history.damaged_lines > 0) {
+    html += fmt::format("<p class=\"note\">{} damaged lines of metrics.jsonl were left out.</p>\n",
+                        history.damaged_lines);
+  }
+  return html;
+}
+
+}  // namespace fourfold::telemetry

@@ -1,0 +1,279 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "svg_chart.hpp"
+
+#include "step_statistics.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <span>
+
+namespace fourfold::telemetry {
+namespace {
+
+constexpr double width = 440;
+constexpr double height = 250;
+constexpr double left = 52;
+constexpr double right = 12;
+constexpr double top = 16;
+constexpr double bottom = 38;
+constexpr std::size_t most_points = 700;  // of one line: more than the eye resolves
+
+/// What can be drawn: beyond it differences overflow.
+bool is_drawable(double value) {
+  return std::abs(value) <= 1e30;
+}
+
+struct Span {
+  double low = std::numeric_limits<double>::infinity();
+  double high = -std::numeric_limits<double>::infinity();
+  bool empty() const { return low > high; }
+  void include(double value) {
+    if (is_drawable(value)) {
+      low = std::min(low, value);
+      high = std::max(high, value);
+    }
+  }
+};
+
+/// 1, 2 or 5 times a power of ten, so that `range` has about `wanted` steps.
+double tick_distance(double range, int wanted) {
+  const double raw = range / wanted;
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  const double leading = raw / power;
+  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
+}
+
+std::string tick_text(double value) {
+  constexpr const char* factors[] = {"", "k", "M", "G", "T"};
+  std::size_t factor = 0;
+  while (std::abs(value) >= 1000 && factor + 1 < std::size(factors)) {
+    value /= 1000;
+    ++factor;
+  }
+  return fmt::format("{:.4g}{}", value, factors[factor]);
+}
+
+/// Both axes: where data lies, and where it is drawn.
+struct Frame {
+  Span x;
+  Span y;
+  double cut_off = 0;  ///< highest value that is not shown; 0: all are
+
+  bool empty() const { return x.empty() || y.empty(); }
+  double px(double value) const {
+    return left + (value - x.low) / (x.high - x.low) * (width - left - right);
+  }
+  double py(double value) const {
+    const double shown = std::clamp(value, y.low, y.high);
+    return height - bottom - (shown - y.low) / (y.high - y.low) * (height - top - bottom);
+  }
+};
+
+void widen(Span& span, double margin_share) {
+  const double range = span.high - span.low;
+  const bool flat = range <= 1e-9 * std::abs(span.high);
+  const double margin = !flat ? range * margin_share : std::max(std::abs(span.low) * 0.1, 1e-12);
+  span.low -= margin;
+  span.high += margin;
+}
+
+Frame frame_of(const Chart& chart) {
+  Frame frame;
+  std::vector<double> heights;
+  for (const ChartSeries& series : chart.series) {
+    for (const ChartPoint& point : series.points) {
+      frame.x.include(point.x);
+      frame.y.include(point.y);
+      heights.push_back(point.y);
+    }
+  }
+  if (frame.empty()) {
+    return frame;
+  }
+  const double usual = percentile(heights, 0.98);
+  const double lowest = chart.y_from_zero ? std::min(frame.y.low, 0.0) : frame.y.low;
+  if (frame.y.high - lowest > 4 * (usual - lowest) && usual > lowest) {
+    frame.cut_off = frame.y.high;
+    frame.y.high = lowest + 1.5 * (usual - lowest);
+  }
+  widen(frame.y, 0.05);
+  if (chart.y_from_zero) {
+    frame.y.low = lowest;
+  }
+  widen(frame.x, 0);
+  return frame;
+}
+
+/// At most most_points of them: of each stretch the lowest and the highest, so that spikes stay.
+std::vector<ChartPoint> thinned(std::span<const ChartPoint> points) {
+  if (points.size() <= most_points) {
+    return {points.begin(), points.end()};
+  }
+  const std::size_t stretches = most_points / 2;
+  std::vector<ChartPoint> kept;
+  for (std::size_t i = 0; i < stretches; ++i) {
+    const auto stretch =
+        points.subspan(i * points.size() / stretches,
+                       (i + 1) * points.size() / stretches - i * points.size() / stretches);
+    auto [low, high] = std::ranges::minmax_element(stretch, {}, &ChartPoint::y);
+    if (high < low) {
+      std::swap(low, high);
+    }
+    kept.push_back(*low);
+    if (low != high) {
+      kept.push_back(*high);
+    }
+  }
+  return kept;
+}
+
+/// The path of a line, new from the start after each gap. A lone point becomes a dot by its round
+/// cap.
+std::string path_of(const ChartSeries& series, const Frame& frame) {
+  std::vector<ChartPoint> finite_run;
+  std::string path;
+  const auto draw_run = [&] {
+    const std::vector<ChartPoint> points = thinned(finite_run);
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      path += fmt::format("{}{:.1f} {:.1f}", i == 0 ? "M" : "L", frame.px(points[i].x),
+                          frame.py(points[i].y));
+    }
+    if (points.size() == 1) {
+      path += "h0.01";
+    }
+    finite_run.clear();
+  };
+  for (const ChartPoint& point : series.points) {
+    if (is_drawable(point.y)) {
+      finite_run.push_back(point);
+    } else {
+      draw_run();
+    }
+  }
+  draw_run();
+  return path;
+}
+
+/// Bars side by side: points are the left edges, the last one only ends the one before.
+std::string area_of(const ChartSeries& series, const Frame& frame) {
+  std::string path;
+  for (std::size_t i = 0; i + 1 < series.points.size(); ++i) {
+    path += fmt::format("{}{:.1f} {:.1f}H{:.1f}", i == 0 ? "M" : "L", frame.px(series.points[i].x),
+                        frame.py(series.points[i].y), frame.px(series.points[i + 1].x));
+  }
+  const double floor_y = frame.py(0);
+  return path.empty() ? path
+                      : fmt::format("M{:.1f} {:.1f}L{}V{:.1f}Z", frame.px(series.points.front().x),
+                                    floor_y, path.substr(1), floor_y);
+}
+
+std::string draw_series(const ChartSeries& series, const Frame& frame) {
+  constexpr const char* classes[] = {"line", "line faint", "line dash", "area"};
+  const bool area = series.style == ChartSeries::Style::area;
+  std::string svg =
+      fmt::format("<path class=\"{} c{}\" d=\"{}\"/>", classes[static_cast<int>(series.style)],
+                  series.color, area ? area_of(series, frame) : path_of(series, frame));
+  constexpr std::size_t most_dots = 200;
+  const bool dots = series.style == ChartSeries::Style::dotted && series.points.size() <= most_dots;
+  int gaps = 0;
+  for (const ChartPoint& point : series.points) {
+    if (!is_drawable(point.y) && gaps < 100) {
+      ++gaps;
+      svg += fmt::format(
+          "<path class=\"gap\" d=\"M{:.1f} {:.1f}l-4 -7h8z\"><title>not finite at "
+          "{:g}</title></path>",
+          frame.px(point.x), top + 7, point.x);
+    } else if (dots && is_drawable(point.y)) {
+      svg += fmt::format(
+          "<circle class=\"dot c{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\"><title>{:g}: "
+          "{:.4f}</title>"
+          "</circle>",
+          series.color, frame.px(point.x), frame.py(point.y), point.x, point.y);
+    }
+  }
+  return svg;
+}
+
+std::string draw_axes(const Chart& chart, const Frame& frame) {
+  std::string svg;
+  const double y_step = tick_distance(frame.y.high - frame.y.low, 5);
+  for (double tick = std::ceil(frame.y.low / y_step) * y_step; tick <= frame.y.high;
+       tick += y_step) {
+    const double value = std::abs(tick) < y_step * 1e-6 ? 0 : tick;
+    svg += fmt::format("<line class=\"grid\" x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/>",
+                       left, width - right, frame.py(value), frame.py(value));
+    svg += fmt::format("<text class=\"tick end\" x=\"{}\" y=\"{:.1f}\">{}</text>", left - 6,
+                       frame.py(value) + 4, tick_text(value));
+  }
+  const double x_step = tick_distance(frame.x.high - frame.x.low, 6);
+  for (double tick = std::ceil(frame.x.low / x_step) * x_step; tick <= frame.x.high;
+       tick += x_step) {
+    const double value = std::abs(tick) < x_step * 1e-6 ? 0 : tick;
+    svg += fmt::format("<text class=\"tick mid\" x=\"{:.1f}\" y=\"{}\">{}</text>", frame.px(value),
+                       height - bottom + 15, tick_text(value));
+  }
+  svg += fmt::format("<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>", left,
+                     width - right, height - bottom);
+  svg += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">{}</text>",
+                     (left + width - right) / 2, height - 6, escaped(chart.x_label));
+  return svg;
+}
+
+std::string draw_marks(const Chart& chart, const Frame& frame) {
+  std::string svg;
+  double line_y = top - 5;
+  for (const ChartMark& mark : chart.marks) {
+    if (!(mark.x >= frame.x.low && mark.x <= frame.x.high)) {
+      continue;
+    }
+    const double x = frame.px(mark.x);
+    svg += fmt::format("<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>",
+                       x, top, height - bottom);
+    svg += fmt::format("<text class=\"tick mid\" x=\"{:.1f}\" y=\"{}\">{}</text>",
+                       std::clamp(x, left + 10, width - 22), line_y, escaped(mark.label));
+  }
+  return svg;
+}
+
+std::string legend(const Chart& chart) {
+  std::string html;
+  for (const ChartSeries& series : chart.series) {
+    if (!series.name.empty()) {
+      html += fmt::format("<span><i class=\"key c{}\"></i>{}</span>", series.color,
+                          escaped(series.name));
+    }
+  }
+  return html;
+}
+
+}  // namespace
+
+std::string render_chart(const Chart& chart) {
+  const Frame frame = frame_of(chart);
+  std::string html = fmt::format("<figure><figcaption><b>{}</b> <small>{}</small>{}</figcaption>",
+                                 escaped(chart.title), escaped(chart.y_label), legend(chart));
+  html += fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", width, height,
+                      escaped(chart.title));
+  if (frame.empty()) {
+    html += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">no data yet</text>", width / 2,
+                        height / 2);
+  } else {
+    html += draw_axes(chart, frame);
+    for (const ChartSeries& series : chart.series) {
+      html += draw_series(series, frame);
+    }
+    html += draw_marks(chart, frame);
+  }
+  html += "</svg>";
+  if (frame.cut_off > 0) {
+    html += fmt::format("<p class=\"note\">cut off at the top: highest value {:.4g}</p>",
+                        frame.cut_off);
+  }
+  return html + "</figure>\n";
+}
+
+}  // namespace fourfold::telemetry

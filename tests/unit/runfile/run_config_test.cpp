@@ -1,0 +1,260 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/runfile/run_key.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using fourfold::ExitCode;
+using fourfold::UserError;
+using namespace fourfold::runfile;
+
+namespace {
+
+const std::string data_table = "[data]\ntrain = [\"t.bin\"]\n";
+
+EffectiveConfig parse(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return parse_run_config(text, "run.toml", overrides);
+}
+
+/// The message of the UserError, which must carry the exit code of a wrong configuration.
+std::string refusal(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    parse(text, overrides);
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::config);
+    return error.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("a small run file fills in what it does not say", "[run_config]") {
+  const EffectiveConfig effective = parse(
+      "[model]\nfamily = \"llama\"\nlayers = 2\nhidden = 64\nheads = 4\nkv_heads = 2\nvocab = 256\n"
+      "[train]\nsteps = 200\nprecision = \"bf16\"\n[optim]\nlr = 1\n[log]\ndir = \"runs/a\"\n" +
+      data_table);
+  const RunConfig& config = effective.config;
+  CHECK(config.model.layers == 2);
+  CHECK(config.model.head_dim == 16);
+  CHECK(config.model.ffn == 192);
+  CHECK(config.train.precision == fourfold::DType::bf16);
+  CHECK(config.optim.schedule.lr == 1.0);
+  CHECK(config.optim.schedule.decay_steps == 200);
+  CHECK(config.checkpoint.dir == "runs/a/checkpoints");
+  CHECK(effective.warnings.empty());
+  CHECK(effective.origins.at("train.steps").str() == "run.toml:9");
+  CHECK(effective.origins.at("train.steps").where() == "run.toml:9:1");
+  CHECK(effective.origins.at("optim.decay_steps").str() == "from train.steps");
+  CHECK_FALSE(effective.origins.contains("train.seed"));
+}
+
+TEST_CASE("preset, file and --set lie over each other in this order", "[run_config]") {
+  const std::string text =
+      "[model]\ncontext = 128\npreset = \"gpt2-350m\"\ndropout = 0.1\n" + data_table;
+  const EffectiveConfig effective = parse(text, {"model.dropout=0.2", "train.steps = 7"});
+  CHECK(effective.config.model.layers == 24);
+  CHECK(effective.config.model.context == 128);
+  CHECK(effective.config.model.dropout == 0.2);
+  CHECK(effective.config.train.steps == 7);
+  CHECK(effective.origins.at("model.layers").str() == "preset gpt2-350m");
+  CHECK(effective.origins.at("model.context").str() == "run.toml:2");
+  CHECK(effective.origins.at("model.dropout").str() == "--set");
+  CHECK(parse(data_table, {"model.preset=llama-15m"}).config.model.family ==
+        fourfold::model::Family::llama);
+}
+
+TEST_CASE("--set takes TOML values, and words without quotes", "[run_config]") {
+  CHECK(parse(data_table, {"optim.name=sgd"}).config.optim.name == OptimizerKind::sgd);
+  CHECK(parse(data_table, {"optim.name=\"sgd\""}).config.optim.name == OptimizerKind::sgd);
+  CHECK(parse(data_table, {"mesh.dp=auto"}).config.mesh.dp == 0);
+  CHECK(parse(data_table, {"mesh.dp=2"}).config.mesh.dp == 2);
+  CHECK(parse("", {"data.train=a.bin"}).config.data.train == std::vector<std::string>{"a.bin"});
+  CHECK(parse("", {"data.train=[\"a\", 'b']"}).config.data.train ==
+        std::vector<std::string>{"a", "b"});
+  CHECK(parse(data_table, {"log.dir=a=b"}).config.log.dir == "a=b");
+  CHECK(parse(data_table, {"log.tensorboard=false"}).config.log.tensorboard == false);
+}
+
+TEST_CASE("log.dir is found whatever is wrong with the rest", "[run_config]") {
+  const fourfold::harness::ScratchFolder dir;
+  const auto file = dir / "run.toml";
+  const auto found = [&](const char* toml, const std::vector<std::string>& overrides = {}) {
+    fourfold::harness::write_bytes(file, toml);
+    CHECK_THROWS_AS(load_run_config(file, overrides), fourfold::UserError);
+    return log_dir_of(file, overrides);
+  };
+  CHECK(found("[train]\nsteps = \"many\"\n") == "run");
+  CHECK(found("[train]\nstepz = 3\n[log]\ndir = \"here\"\n") == "here");
+  CHECK(found("[log]\ndir = 3\n") == "run");
+  CHECK(found("[log]\ndir = \"here\"\n", {"log.dir=there", "what", "log.dir", "log.x=1"}) ==
+        "there");
+  CHECK(found("", {" log.dir = \"quoted\" ", "log.dir=\"half"}) == "quoted");
+  fourfold::harness::write_bytes(file, "[log\n");
+  CHECK_THROWS_AS(log_dir_of(file), fourfold::UserError);
+  CHECK_THROWS_AS(log_dir_of(dir / "absent.toml"), fourfold::UserError);
+}
+
+TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_config]") {
+  struct Case {
+    std::string text;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"[model]\nlayrs = 2\n",
+       "run.toml:2:1: unknown key \"layrs\" in [model]; did you mean \"layers\"?"},
+      {"[model]\nseed = 2\n",
+       "run.toml:2:1: unknown key \"seed\" in [model]; it belongs in [train]"},
+      {"[log]\nfrobnicate = 2\n",
+       "run.toml:2:1: unknown key \"frobnicate\" in [log]; known here: dir, every_steps, "
+       "tensorboard, report, progress"},
+      {"[modle]\n", "run.toml:1:2: unknown table [modle]; did you mean [model]?"},
+      {"layers = 2\n", "run.toml:1:1: \"layers\" stands outside a table; it belongs in [model]"},
+      {"model = 2\n", "run.toml:1:1: model is a table; write [model] above its keys"},
+      {"[train]\nsteps = \"many\"\n",
+       "run.toml:2:1: train.steps = \"many\" is not an integer of at least 0"},
+      {"[train]\nsteps = 1e3\n",
+       "run.toml:2:1: train.steps = 1000.0 is not an integer of at least 0; write 1000"},
+      {"[train]\nsteps = -1\n", "run.toml:2:1: train.steps = -1 is not an integer of at least 0"},
+      {"[train]\nmicro_batch = 0\n",
+       "run.toml:2:1: train.micro_batch = 0 is not an integer of at least 1 and at most "
+       "1000000000"},
+      {"[train]\nprecision = \"bf61\"\n",
+       "run.toml:2:1: train.precision = \"bf61\" is not one of \"f32\", \"bf16\"; did you mean "
+       "\"bf16\"?"},
+      {"[optim]\nlr = nan\n", "run.toml:2:1: optim.lr = nan is not a number of at least 0"},
+      {"[optim]\nlr = true\n", "run.toml:2:1: optim.lr = true is not a number of at least 0"},
+      {"[optim]\nbeta1 = 1.0\n",
+       "run.toml:2:1: optim.beta1 = 1.0 is not a number of at least 0 and at most 0.9999999"},
+      {"[optim]\nepsilon = 0\n", "run.toml:2:1: optim.epsilon = 0 is not a number above 0"},
+      {"[data]\ntrain = \"a.bin\"\n",
+       "run.toml:2:1: data.train = \"a.bin\" is not a list of strings"},
+      {"[data]\ntrain = [ 3 ]\n", "run.toml:2:1: data.train = [ 3 ] is not a list of strings"},
+      {"[log]\ntensorboard = 1\n", "run.toml:2:1: log.tensorboard = 1 is not true or false"},
+      {"[mesh]\ndp = \"all\"\n",
+       "run.toml:2:1: mesh.dp = \"all\" is not an integer of at least 1, or \"auto\""},
+      {"[mesh]\ndp = 99999999999\n",
+       "run.toml:2:1: mesh.dp = 99999999999 is not an integer of at least 1, or \"auto\""},
+      {"[mesh]\npp = 2\n",
+       "run.toml:2:1: mesh.pp = 2 is not built yet (this version runs 1 only) set it to 1"},
+      {"[mesh]\nzero = 1\n",
+       "run.toml:2:1: mesh.zero = 1 is not built yet (this version runs 0 only) set it to 0"},
+      {"[mesh]\nchunks = 2\n",
+       "run.toml:2:1: mesh.chunks is not built yet (this version would ignore it) remove it"},
+      {"[model.rope_scaling]\nfaktor = 2\n",
+       "run.toml:2:1: unknown key \"faktor\" in [model.rope_scaling]; did you mean \"factor\"?"},
+      {"[train]\nsteps = 5\nsteps = 6\n", "run.toml:3:"},
+      {"[train\n", "run.toml:1:"},
+  };
+  for (const Case& each : cases) {
+    CAPTURE(each.text);
+    CHECK_THAT(refusal(each.text), Catch::Matchers::StartsWith(each.message));
+  }
+}
+
+TEST_CASE("all problems of a file are told at once, in the order of its lines", "[run_config]") {
+  CHECK(refusal("[train]\nstep = 5\n[model]\nlayers = 0.5\n[optim]\nlr = -1\n") ==
+        "run.toml:2:1: unknown key \"step\" in [train]; did you mean \"steps\"?\n"
+        "run.toml:4:1: model.layers = 0.5 is not an integer of at least 1 and at most 1000000000\n"
+        "run.toml:6:1: optim.lr = -1 is not a number of at least 0");
+}
+
+TEST_CASE("--set is refused like a line of the file", "[run_config]") {
+  CHECK(refusal(data_table, {"train.stepz=3"}) ==
+        "--set: unknown key \"stepz\" in [train]; did you mean \"steps\"?");
+  CHECK(refusal(data_table, {"trian.steps=3"}) ==
+        "--set: unknown table [trian]; did you mean [train]?");
+  CHECK(refusal(data_table, {"steps=3"}) ==
+        "--set: \"steps\" stands outside a table; it belongs in [train]");
+  CHECK(refusal(data_table, {"train.steps"}) ==
+        "--set: \"train.steps\" has no \"=\"; write table.key=value");
+  CHECK(refusal(data_table, {"train.steps="})
+            .starts_with("--set: train.steps =  is no TOML value ("));
+  CHECK(refusal(data_table, {"train.steps=3\nseed=4"}) ==
+        "--set: \"train.steps\" sets more than one key");
+  CHECK(refusal(data_table, {"train.steps=many"})
+            .starts_with("--set: train.steps = many is no TOML value ("));
+  CHECK(refusal(data_table, {"=3"}).starts_with("--set: unknown table []"));
+}
+
+TEST_CASE("values that do not fit together are refused with values that do", "[run_config]") {
+  struct Case {
+    std::string text;
+    std::string message;
+  };
+  const std::vector<Case> cases{
+      {"",
+       "data.train is empty (there is nothing to train on) name the token files: train = "
+       "[\"tokens/*.bin\"] in [data]"},
+      {"[train]\nglobal_batch = 512\nmicro_batch = 6\n[mesh]\ndp = 4\n" + data_table,
+       "run.toml:3:1: train.micro_batch = 6 does not divide a rank's share of 128 sequences "
+       "(train.global_batch = 512, "
+       "mesh.dp = 4) set it to 4 or 8, or train.global_batch to 504 or 528"},
+      {"[train]\nglobal_batch = 3\nmicro_batch = 4\n" + data_table,
+       "run.toml:3:1: train.micro_batch = 4 does not divide a rank's share of 3 sequences "
+       "(train.global_batch = 3, "
+       "mesh.dp = 1) set it to 3, or train.global_batch to 4"},
+      {"[train]\nglobal_batch = 10\nmicro_batch = 1\n[mesh]\ndp = 4\n" + data_table,
+       "run.toml:2:1: train.global_batch = 10 does not divide among mesh.dp = 4 ranks (each takes "
+       "the same share) set "
+       "it to 8 or 12"},
+      {"[optim]\nlr = 1e-4\nmin_lr = 1e-3\n" + data_table,
+       "run.toml:3:1: optim.min_lr = 0.001 is above optim.lr = 0.0001 (the rate would rise) set it "
+       "to 0.0001 or less"},
+      {"[train]\nsteps = 10\n[optim]\nwarmup_steps = 20\n" + data_table,
+       "run.toml:4:1: optim.warmup_steps = 20 is longer than optim.decay_steps = 10 (the warm-up "
+       "is part of it) "
+       "shorten one or lengthen the other"},
+      {"[optim]\nschedule = \"wsd\"\nwarmup_steps = 10\ndecay_steps = 100\ncooldown_steps = 95\n" +
+           data_table,
+       "run.toml:5:1: optim.cooldown_steps = 95 is longer than what the warm-up leaves "
+       "(optim.decay_steps = 100, "
+       "optim.warmup_steps = 10) set it to 90 or less"},
+      {"[model]\nhidden = 770\n" + data_table,
+       "run.toml:2:1: model.heads = 12 does not divide model.hidden = 770"},
+      {"[model]\nheads = 8\nkv_heads = 3\n" + data_table,
+       "run.toml:3:1: model.kv_heads = 3 does not divide model.heads = 8"},
+  };
+  for (const Case& each : cases) {
+    CAPTURE(each.text);
+    CHECK_THAT(refusal(each.text), Catch::Matchers::StartsWith(each.message));
+  }
+}
+
+TEST_CASE("validate_batch names the resolved dp when it was automatic", "[run_config]") {
+  const EffectiveConfig effective =
+      parse("[train]\nglobal_batch = 8\nmicro_batch = 2\n" + data_table);
+  validate_batch(effective.config, 4, effective.origins);
+  CHECK_THROWS_WITH(validate_batch(effective.config, 8, effective.origins),
+                    ContainsSubstring("run.toml:3:1") &&
+                        ContainsSubstring("set it to 1, or train.global_batch to 16"));
+}
+
+TEST_CASE("values that do nothing are accepted with a warning", "[run_config]") {
+  const EffectiveConfig effective =
+      parse("[optim]\nmomentum = 0.5\n[model]\nrope_theta = 5e5\n" + data_table,
+            {"train.eval_every_steps=5"});
+  CHECK(effective.warnings ==
+        std::vector<std::string>{
+            "run.toml:4:1: model.rope_theta has no effect (it needs model.family = \"llama\")",
+            "--set: train.eval_every_steps has no effect (it needs data.validation)",
+            "run.toml:2:1: optim.momentum has no effect (it needs optim.name = \"sgd\")"});
+}
+
+TEST_CASE("a missing run file is named", "[run_config]") {
+  CHECK_THROWS_WITH(
+      load_run_config("/nonexistent/run.toml"),
+      "cannot read the run file /nonexistent/run.toml (No such file or directory) check its path");
+  CHECK_THROWS_WITH(load_run_config("/"),
+                    "cannot read the run file / (Is a directory) check its path");
+}

@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/philox.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/runfile/run_key.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using namespace fourfold::runfile;
+
+namespace {
+
+const std::string data_table = "[data]\ntrain = [\"t.bin\"]\n";
+
+/// A value of the key that is not its default; the default itself where only that is built.
+Value other_value(const RunKey& key) {
+  const Value before = key.field.get(RunConfig{});
+  switch (key.field.kind) {
+    case ValueKind::boolean:
+      return !std::get<bool>(before);
+    case ValueKind::integer:
+      return std::min(std::get<std::int64_t>(before) + 7, key.built_up_to);
+    case ValueKind::real:
+      return key.maximum <= 1 ? 0.12345678901234567 : std::get<double>(before) + 1.0 / 3.0;
+    case ValueKind::text_list:
+      return std::vector<std::string>{"a b", "\"quoted\\\"", "\u00e4\n\t\x7f"};
+    case ValueKind::text:
+      break;
+  }
+  for (const std::string& choice : key.field.choices) {
+    if (Value(choice) != before) {
+      return choice;
+    }
+  }
+  return std::string("a \"b\" \\ # = [c]\n\x01 \u00e9");
+}
+
+std::string file_text(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+TEST_CASE("every key survives printing and parsing with another value than its default",
+          "[run_key]") {
+  for (const RunKey& key : run_keys()) {
+    CAPTURE(key.full_name());
+    RunConfig config;
+    const Value value = other_value(key);
+    key.field.set(config, value);
+    const bool only_default_is_built =
+        key.field.kind == ValueKind::integer && value == key.field.get(RunConfig{});
+    CHECK((config != RunConfig{}) == !only_default_is_built);
+    CHECK(key.field.get(config) == value);
+    CHECK(parse_saved_config(to_toml(config), "saved") == config);
+  }
+}
+
+TEST_CASE("keys are described completely and once", "[run_key]") {
+  std::set<std::string> names;
+  for (const RunKey& key : run_keys()) {
+    CAPTURE(key.full_name());
+    CHECK(names.insert(key.full_name()).second);
+    CHECK(find_run_key(key.full_name()) == &key);
+    CHECK(key.meaning.ends_with('.'));
+    CHECK(std::ranges::count(run_tables(), key.table, &RunTable::name) == 1);
+    CHECK(key.has_effect(RunConfig{}) ==
+          !(key.relevance.holds && !key.relevance.holds(RunConfig{})));
+  }
+  for (const RunTable& table : run_tables()) {
+    CHECK(std::ranges::count(run_keys(), table.name, &RunKey::table) > 0);
+  }
+  for (const std::string& planned : planned_keys()) {
+    CHECK(find_run_key(planned) == nullptr);
+  }
+  CHECK(find_run_key("train.") == nullptr);
+}
+
+TEST_CASE("the effective configuration prints as TOML that parses back to it", "[run_config]") {
+  const EffectiveConfig effective = parse_run_config(
+      "[model]\npreset = \"llama-15m\"\ndropout = 0.1\n[mesh]\ndp = \"auto\"\n[optim]\nschedule = "
+      "\"wsd\"\nlr = 3e-4\n" +
+          data_table,
+      "run.toml", std::vector<std::string>{"train.seed=99"});
+  const std::string printed = print_run_config(effective);
+  CHECK(parse_run_config(printed, "printed").config == effective.config);
+  CHECK(to_toml(parse_saved_config(to_toml(effective.config), "saved")) ==
+        to_toml(effective.config));
+  const auto line_with = [&](const std::string& start) {
+    const std::size_t begin = printed.find("\n" + start) + 1;
+    return printed.substr(begin, printed.find('\n', begin) - begin);
+  };
+  CHECK_THAT(line_with("layers"), ContainsSubstring("# preset llama-15m"));
+  CHECK_THAT(line_with("dropout"),
+             ContainsSubstring("= 0.1 ") && ContainsSubstring("# run.toml:3"));
+  CHECK_THAT(line_with("dp "), ContainsSubstring("\"auto\"") && ContainsSubstring("# run.toml:5"));
+  CHECK_THAT(line_with("lr"), ContainsSubstring("0.0003"));
+  CHECK_THAT(line_with("seed"), ContainsSubstring("= 99 ") && ContainsSubstring("# --set"));
+  CHECK_THAT(line_with("decay_steps"),
+             ContainsSubstring("= 1000 ") && ContainsSubstring("# from train.steps"));
+  CHECK_THAT(line_with("momentum"),
+             ContainsSubstring("# default; no effect without optim.name = \"sgd\""));
+}
+
+TEST_CASE("resuming tells what changed and what that takes", "[run_config]") {
+  const RunConfig before = parse_run_config(data_table, "a").config;
+  const std::string saved = to_toml(before);
+  const auto changes_with = [&](const std::vector<std::string>& overrides) {
+    return config_difference(saved, parse_run_config(data_table, "b", overrides).config);
+  };
+  CHECK(changes_with({}).empty());
+  CHECK(changes_with({"optim.momentum=0.1"}).empty());  // adamw reads no momentum
+  CHECK(changes_with({"log.progress=none", "checkpoint.resume=never"}).empty());  // of one start
+
+  const auto free =
+      changes_with({"train.steps=2000", "optim.decay_steps=1000", "train.micro_batch=2",
+                    "mesh.dp=2", "log.dir=elsewhere", "checkpoint.keep_last=9"});
+  CHECK(std::ranges::all_of(free, [](const ConfigChange& c) { return c.rule == OnResume::free; }));
+  CHECK(free.size() == 6);  // log.dir moves checkpoint.dir with it
+  refuse_changes(free, {});
+
+  // A longer run stretches a decay that follows it: that is a change of the learning rate.
+  const auto stretched = changes_with({"train.steps=2000"});
+  CHECK_THROWS_WITH(
+      refuse_changes(stretched, {}),
+      ContainsSubstring(
+          "optim.decay_steps: 1000 -> 2000  (allow it with --allow-change=optim.decay_steps)"));
+  refuse_changes(stretched, std::vector<std::string>{"optim.decay_steps"});
+
+  const auto several = changes_with({"model.layers=3", "optim.lr=0.5", "data.train=other.bin"});
+  const std::vector<std::string> allowed{"optim.lr", "data.train"};
+  CHECK_THROWS_WITH(refuse_changes(several, allowed),
+                    ContainsSubstring("model.layers: 12 -> 3  (can never change") &&
+                        !ContainsSubstring("optim.lr") && !ContainsSubstring("data.train"));
+  CHECK_THROWS_WITH(refuse_changes({}, std::vector<std::string>{"optim.lrr"}),
+                    ContainsSubstring("did you mean optim.lr?"));
+  CHECK_THROWS_WITH(refuse_changes({}, std::vector<std::string>{"model.layers"}),
+                    ContainsSubstring("only change in a new run"));
+}
+
+TEST_CASE("keys that a saved configuration has and this version does not are skipped",
+          "[run_config]") {
+  const RunConfig config =
+      parse_saved_config("[train]\nsteps = 5\nfuture = 1\n[future]\nx = 2\n", "saved");
+  CHECK(config.train.steps == 5);
+}
+
+TEST_CASE("mutated run files are read or refused, never more", "[run_config]") {
+  const EffectiveConfig effective =
+      parse_run_config("[model]\npreset = \"gpt2-124m\"\n" + data_table, "run.toml");
+  const std::string good = print_run_config(effective);
+  const std::string spice = "\"'[]{}=#.,\n\\\0\x80\xff+-_einf09:TZ";
+  int accepted = 0;
+  for (std::uint64_t round = 0; round < 3000; ++round) {
+    std::string text = good;
+    const auto draw = [&, count = std::uint64_t{0}]() mutable {
+      return fourfold::philox(fourfold::philox_key(round, fourfold::RandomUse::test), count++)
+          .word[0];
+    };
+    auto next = draw;
+    for (std::uint32_t edits = next() % 3 + 1; edits > 0; --edits) {
+      const std::size_t at = next() % text.size();
+      switch (next() % 4) {
+        case 0:
+          text[at] = spice[next() % spice.size()];
+          break;
+        case 1:
+          text.insert(at, 1, spice[next() % spice.size()]);
+          break;
+        case 2:
+          text.erase(at, next() % 20);
+          break;
+        default:
+          text.insert(at, text.substr(next() % text.size(), next() % 30));
+          break;
+      }
+    }
+    try {
+      const RunConfig config = parse_run_config(text, "mutated").config;
+      REQUIRE(parse_run_config(to_toml(config), "again").config == config);
+      ++accepted;
+    } catch (const fourfold::UserError& error) {
+      REQUIRE(error.code() == fourfold::ExitCode::config);
+    }
+  }
+  CHECK(accepted > 100);  // comments and white space can take a lot
+}
+
+TEST_CASE("docs/run-file.md is what the table of keys says", "[run_key][docs]") {
+  const std::string path = std::string(FOURFOLD_SOURCE_DIR) + "/docs/run-file.md";
+  const std::string begin_mark =
+      "<!-- keys: written by `FOURFOLD_UPDATE_DOCS=1 runfile_test \"[docs]\"` -->\n";
+  std::string text = file_text(path);
+  const std::size_t begin = text.find(begin_mark);
+  REQUIRE(begin != std::string::npos);
+  const std::string expected = text.substr(0, begin + begin_mark.size()) + run_file_markdown();
+  if (std::getenv("FOURFOLD_UPDATE_DOCS") != nullptr) {
+    std::ofstream(path, std::ios::binary) << expected;
+  }
+  CHECK(file_text(path) == expected);
+}
+
+TEST_CASE("help names every key", "[run_key]") {
+  const std::string help = run_file_help();
+  for (const RunKey& key : run_keys()) {
+    CHECK_THAT(help, ContainsSubstring("  " + key.name + " = "));
+  }
+  for (std::size_t begin = 0; begin < help.size(); begin = help.find('\n', begin) + 1) {
+    CHECK(help.find('\n', begin) - begin <= 90);
+  }
+}

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/telemetry/exit_status.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+using fourfold::ExitCode;
+using namespace fourfold::telemetry;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::harness::write_bytes;
+
+TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]") {
+  const ScratchFolder dir;
+  const auto file = dir / "exit.json";
+  const ExitStatus status{
+      ExitCode::node_fault, "rank 3 of 8 is gone (\"node7\")", 120, "ckpt/step-100", {"node7"}};
+  write_exit_status(file, status);
+  CHECK(read_bytes(file) ==
+        "{\n"
+        "  \"code\": 85,\n"
+        "  \"reason\": \"rank 3 of 8 is gone (\\\"node7\\\")\",\n"
+        "  \"step\": 120,\n"
+        "  \"checkpoint\": \"ckpt/step-100\",\n"
+        "  \"bad_nodes\": [\n"
+        "    \"node7\"\n"
+        "  ],\n"
+        "  \"retry\": true\n"
+        "}\n");
+  CHECK(read_exit_status(file) == status);
+
+  write_exit_status(file, {ExitCode::finished, "finished", 200, "ckpt/step-200", {}});
+  CHECK(read_exit_status(file)->step == 200);
+  CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) ==
+        1);  // no temporary left
+}
+
+TEST_CASE("only faults that pass are worth another start", "[exit_status]") {
+  CHECK(worth_retrying(ExitCode::stopped_saved));
+  CHECK(worth_retrying(ExitCode::node_fault));
+  CHECK(worth_retrying(ExitCode::hang));
+  for (ExitCode code :
+       {ExitCode::finished, ExitCode::usage, ExitCode::data_corrupt, ExitCode::internal,
+        ExitCode::cannot_write, ExitCode::config, ExitCode::no_progress}) {
+    CHECK_FALSE(worth_retrying(code));
+  }
+}
+
+TEST_CASE("a stop that a person asked for is not worth another start", "[exit_status]") {
+  const ScratchFolder dir;
+  const ExitStatus status{.code = ExitCode::stopped_saved,
+                          .reason = "saved and stopped: STOP file",
+                          .step = 3,
+                          .checkpoint = "ckpt/step-3",
+                          .hold = true};
+  write_exit_status(dir / "exit.json", status);
+  CHECK(read_bytes(dir / "exit.json").find("\"retry\": false") != std::string::npos);
+  CHECK(read_exit_status(dir / "exit.json") == status);
+}
+
+TEST_CASE("what a run did not live to know is null", "[exit_status]") {
+  const ScratchFolder dir;
+  const ExitStatus status{.code = ExitCode::config, .reason = "no such mesh"};
+  write_exit_status(dir / "exit.json", status);
+  CHECK(read_bytes(dir / "exit.json").find("\"step\": null") != std::string::npos);
+  CHECK(read_exit_status(dir / "exit.json") == status);
+}
+
+TEST_CASE("a run that has not ended says so in place of an earlier end", "[exit_status]") {
+  const ScratchFolder dir;
+  const auto file = dir / "exit.json";
+  write_exit_status(file, {ExitCode::finished, "finished", 200, "ckpt/step-200", {}});
+  write_running(file);
+  CHECK(read_bytes(file) ==
+        "{\n"
+        "  \"code\": null,\n"
+        "  \"reason\": \"running\",\n"
+        "  \"step\": null,\n"
+        "  \"checkpoint\": null,\n"
+        "  \"bad_nodes\": [],\n"
+        "  \"retry\": null\n"
+        "}\n");
+  CHECK_FALSE(read_exit_status(file).has_value());
+}
+
+TEST_CASE("a reason that is not UTF-8 is written all the same", "[exit_status]") {
+  const ScratchFolder dir;
+  write_exit_status(dir / "exit.json", {ExitCode::config, "bad name \xff\xfe", 0, "", {}});
+  CHECK(read_exit_status(dir / "exit.json")->code == ExitCode::config);
+}
+
+TEST_CASE("what is no exit status reads as nothing", "[exit_status]") {
+  const ScratchFolder dir;
+  CHECK_FALSE(read_exit_status(dir / "absent.json").has_value());
+  for (const char* text : {"", "{", "[]", "{}", "{\"code\":\"0\"}", "null",
+                           "{\"code\":0,\"reason\":\"\",\"step\":0,\"checkpoint\":\"\",\"bad_"
+                           "nodes\":[1],\"retry\":true}",
+                           "{\"code\":0,\"reason\":\"\",\"step\":\"0\",\"checkpoint\":\"\",\"bad_"
+                           "nodes\":[],\"retry\":true}",
+                           "{\"code\":0,\"reason\":\"\",\"step\":0,\"checkpoint\":\"\",\"bad_"
+                           "nodes\":[],\"retry\":null}"}) {
+    write_bytes(dir / "bad.json", text);
+    CHECK_FALSE(read_exit_status(dir / "bad.json").has_value());
+  }
+}
+
+TEST_CASE("a directory that cannot be written is an error of its own", "[exit_status]") {
+  try {
+    write_exit_status("/proc/nonexistent/exit.json", {});
+    FAIL("written");
+  } catch (const fourfold::Error& error) {
+    CHECK(error.code() == ExitCode::cannot_write);
+  }
+}

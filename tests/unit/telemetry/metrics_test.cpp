@@ -1,0 +1,275 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/telemetry/metrics.hpp>
+#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/status_file.hpp>
+#include <fourfold/telemetry/tensorboard_file.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <sstream>
+
+using namespace fourfold::telemetry;
+using namespace fourfold::runfile;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::harness::write_bytes;
+using nlohmann::json;
+
+namespace {
+
+RunStart start_at(std::int64_t first_step, std::int64_t steps) {
+  RunStart run;
+  run.first_step = first_step;
+  run.steps = steps;
+  run.version = "0.1.0";
+  run.mesh = "pp1 dp2 cp1 tp1";
+  run.rank_hosts = {"a", "b"};
+  run.libraries = {{"MPICH", "4.0.2"}};
+  return run;
+}
+
+StepRecord step_at(std::int64_t step, double loss) {
+  return {step, loss, 1.5, 3e-4, step * 64, 0.25, 256, 0.01};
+}
+
+std::vector<json> lines_of(const std::filesystem::path& file) {
+  std::vector<json> lines;
+  std::istringstream in(read_bytes(file));
+  for (std::string line; std::getline(in, line);) {
+    lines.push_back(json::parse(line));
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "metrics.jsonl";
+  double now_s = 1000;
+  MetricsLog log(1, [&] { return now_s++; });
+  log.add(std::make_unique<MetricsFile>(file));
+  log.start(start_at(0, 10));
+  log.step(step_at(1, 4.5));
+  CHECK(lines_of(file).size() == 2);  // visible to others at once
+  log.evaluation({1, 4.25, 640, 0.5});
+  log.checkpoint({1, "ckpt/step-1", 12345, 0.125});
+  log.end({1, 0, "finished"});
+
+  const auto lines = lines_of(file);
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0]["event"] == "start");
+  CHECK(lines[0]["from_step"] == 0);
+  CHECK(lines[0]["rank_hosts"] == json{"a", "b"});
+  CHECK(lines[1] ==
+        json::parse(R"({"event":"step","time":1001.0,"step":1,"loss":4.5,"grad_norm":1.5,"lr":3e-4,
+                                    "tokens":64,"step_s":0.25,"tokens_per_s":256.0,"data_s":0.01})"));
+  CHECK(lines[2] ==
+        json::parse(
+            R"({"event":"eval","time":1002.0,"step":1,"loss":4.25,"tokens":640,"eval_s":0.5})"));
+  CHECK(lines[3] ==
+        json::parse(
+            R"({"event":"checkpoint","time":1003.0,"step":1,"path":"ckpt/step-1","bytes":12345,
+                                    "save_s":0.125})"));
+  CHECK(lines[4] ==
+        json::parse(R"({"event":"end","time":1004.0,"step":1,"code":0,"reason":"finished"})"));
+  // The order of keys is part of what "stable" means for people who cut columns out.
+  CHECK(read_bytes(file).find("{\"event\":\"step\",\"time\":1001.0,\"step\":1,\"loss\":4.5") !=
+        std::string::npos);
+}
+
+TEST_CASE("records read back as they were, numbers that are not finite as NaN", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "metrics.jsonl";
+  {
+    MetricsFile sink(file);
+    sink.start(start_at(0, 3), 1);
+    sink.step(step_at(1, 1.0 / 3.0), 2);
+    sink.step(step_at(2, std::numeric_limits<double>::quiet_NaN()), 3);
+    sink.step(step_at(3, std::numeric_limits<double>::infinity()), 4);
+    sink.end({3, 65, "the loss is \"nan\""}, 5);
+  }
+  const RunHistory history = read_metrics(file);
+  CHECK(history.damaged_lines == 0);
+  REQUIRE(history.starts.size() == 1);
+  CHECK(history.starts[0].record.rank_hosts == std::vector<std::string>{"a", "b"});
+  CHECK(history.starts[0].record.libraries.at(0).second == "4.0.2");
+  REQUIRE(history.steps.size() == 3);
+  CHECK(history.steps[0].record.loss == 1.0 / 3.0);  // every bit
+  CHECK(history.steps[0].record.tokens == 64);
+  CHECK(std::isnan(history.steps[1].record.loss));
+  CHECK(std::isnan(history.steps[2].record.loss));
+  CHECK(history.end->record.code == 65);
+  CHECK(history.end->unix_time_s == 5);
+}
+
+TEST_CASE("a restart is marked and replaces the steps it does again", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "metrics.jsonl";
+  {
+    MetricsFile sink(file);
+    sink.start(start_at(0, 6), 1);
+    for (std::int64_t step = 1; step <= 4; ++step) {
+      sink.step(step_at(step, 10), 2);
+    }
+    sink.evaluation({4, 9, 1, 1}, 2);
+    sink.checkpoint({2, "step-2", 1, 1}, 2);
+    sink.end({4, 85, "node fault"}, 3);
+  }
+  {
+    MetricsFile sink(file);
+    sink.start(start_at(2, 6), 10);
+    sink.step(step_at(3, 5), 11);
+  }
+  CHECK(lines_of(file).at(8)["event"] == "resume");
+  CHECK(lines_of(file).at(8)["from_step"] == 2);
+  const RunHistory history = read_metrics(file);
+  CHECK(history.starts.size() == 2);
+  REQUIRE(history.steps.size() == 3);
+  CHECK(history.steps[1].record.loss == 10);
+  CHECK(history.steps[2].record.loss == 5);
+  CHECK(history.evaluations.empty());
+  CHECK(history.checkpoints.size() == 1);
+  CHECK_FALSE(history.end.has_value());
+
+  MetricsFile(file).start(start_at(0, 6), 20);  // a new run in the same directory
+  CHECK(read_metrics(file).steps.empty());
+  CHECK(read_metrics(file).starts.size() == 1);
+}
+
+TEST_CASE("a line that a crash cut off costs one line", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "metrics.jsonl";
+  write_bytes(file, "{\"event\":\"step\",\"step\":1,\"loss\":2.0}\n{\"event\":\"step\",\"st");
+  { MetricsFile(file).step(step_at(3, 1.0), 5); }
+  const RunHistory history = read_metrics(file);
+  CHECK(history.damaged_lines == 1);
+  REQUIRE(history.steps.size() == 2);
+  CHECK(history.steps[1].record.step == 3);
+}
+
+TEST_CASE("damaged metrics never do more than miss", "[metrics]") {
+  const RunHistory history = parse_metrics(
+      "\n\n[1,2]\nnull\n{\"event\":5}\n{\"event\":\"later\"}\n{\"event\":\"step\",\"step\":\"x\","
+      "\"loss\":[]}\n"
+      "{\"event\":\"start\",\"rank_hosts\":{\"a\":1},\"libraries\":[[1],[\"a\",\"b\"],3]}"
+      "\n\x80\xff\n");
+  CHECK(history.damaged_lines == 4);
+  CHECK(history.steps.empty());  // the start at step 0 came after it
+  CHECK(history.starts.at(0).record.rank_hosts.empty());
+  CHECK(history.starts.at(0).record.libraries.size() == 1);
+  CHECK_THROWS_AS(read_metrics("/nonexistent/metrics.jsonl"), fourfold::UserError);
+}
+
+TEST_CASE("metrics that cannot be written end the run with their own code", "[metrics]") {
+  try {
+    MetricsFile("/nonexistent/metrics.jsonl");
+    FAIL("opened");
+  } catch (const fourfold::UserError& error) {
+    CHECK(error.code() == fourfold::ExitCode::cannot_write);
+  }
+  MetricsFile full("/dev/full");
+  CHECK_THROWS_AS(full.step(step_at(1, 1), 1), fourfold::UserError);
+}
+
+TEST_CASE("status.json follows the run, and not every step", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "status.json";
+  StatusFile status(file);
+  status.start(start_at(0, 100), 1000);
+  CHECK(json::parse(read_bytes(file))["loss"].is_null());
+  CHECK(json::parse(read_bytes(file))["remaining_s"].is_null());
+  status.step(step_at(1, 4.0), 1001);
+  CHECK(json::parse(read_bytes(file))["step"] == 0);
+  status.step(step_at(2, 3.5), 1006);
+  CHECK(json::parse(read_bytes(file))["step"] == 2);
+  status.evaluation({2, 3.25, 10, 1}, 1007);
+  status.checkpoint({2, "ckpt/step-2", 10, 1}, 1008);
+  const json running = json::parse(read_bytes(file));
+  CHECK(running["state"] == "running");
+  CHECK(running["steps"] == 100);
+  CHECK(running["loss"] == 3.5);
+  CHECK(running["validation_loss"] == 3.25);
+  CHECK(running["checkpoint"] == "ckpt/step-2");
+  CHECK(running["checkpoint_step"] == 2);
+  CHECK(running["code"].is_null());
+  status.end({2, 75, "stopped by signal"}, 1009);
+  const json ended = json::parse(read_bytes(file));
+  CHECK(ended["state"] == "ended");
+  CHECK(ended["code"] == 75);
+  CHECK(ended["updated"] == 1009);
+}
+
+TEST_CASE("each start opens a TensorBoard file of its own", "[metrics]") {
+  const ScratchFolder dir;
+  {
+    TensorBoardFile sink(dir.path());
+    sink.start(start_at(0, 10), 1000);
+    sink.step(step_at(1, 4.5), 1001);
+    sink.evaluation({1, 4.25, 640, 0.5}, 1002);
+    sink.start(start_at(5, 10), 2000);
+    sink.step(step_at(6, 2.0), 2001);
+  }
+  std::vector<std::string> texts;
+  for (const auto& entry : std::filesystem::directory_iterator(dir.path())) {
+    CHECK(entry.path().filename().string().starts_with("events.out.tfevents."));
+    texts.push_back(read_bytes(entry.path()));
+  }
+  REQUIRE(texts.size() == 2);
+  std::ranges::sort(texts, std::greater<>(), &std::string::size);
+  for (const char* tag : {"train/loss", "train/grad_norm", "train/lr", "validation/loss",
+                          "speed/tokens_per_s", "speed/step_s", "speed/data_s"}) {
+    CHECK(texts[0].find(tag) != std::string::npos);
+  }
+  CHECK(texts[0].find(std::string("\x00\x00\x90\x40", 4)) != std::string::npos);  // 4.5 as an f32
+  CHECK(texts[1].find("validation/loss") == std::string::npos);
+}
+
+TEST_CASE("only every so many steps are passed on, with means over those between", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "metrics.jsonl";
+  MetricsLog log(4);
+  log.add(std::make_unique<MetricsFile>(file));
+  log.start(start_at(10, 21));
+  for (std::int64_t step = 11; step <= 18; ++step) {
+    const auto seconds = static_cast<double>(step - 10);
+    log.step({step, seconds, 1, 1, step * 100, seconds, 100 / seconds, seconds / 10});
+  }
+  const auto steps_seen = [&] {
+    std::vector<std::int64_t> steps;
+    for (const auto& step : read_metrics(file).steps) {
+      steps.push_back(step.record.step);
+    }
+    return steps;
+  };
+  CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16});
+  const StepRecord mean =
+      read_metrics(file).steps.back().record;  // steps 13 to 16: 3, 4, 5 and 6 seconds
+  CHECK(mean.loss == 6);
+  CHECK(mean.tokens == 1600);
+  CHECK(mean.step_s == 4.5);
+  CHECK(std::abs(mean.data_s - 1.8 / 4) < 1e-12);
+  CHECK(std::abs(mean.tokens_per_s - 400.0 / 18) < 1e-9);
+
+  log.flush();  // 17 and 18
+  log.flush();
+  CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16, 18});
+  log.step(step_at(19, 1));
+  log.end({19, 75, "stopped"});
+  CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16, 18, 19});
+  CHECK(lines_of(file).back()["event"] == "end");
+
+  log.start(start_at(20, 22));
+  log.step(step_at(21, 1));
+  log.step(step_at(22, 1));  // the last of the run
+  CHECK(steps_seen().size() == 7);
+}

@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/telemetry/report.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using namespace fourfold::telemetry;
+using namespace fourfold::runfile;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::harness::write_bytes;
+
+namespace {
+
+constexpr double nan_value = std::numeric_limits<double>::quiet_NaN();
+constexpr double huge = std::numeric_limits<double>::max();
+
+/// What is wrong with `text` as XML, looking at nesting of elements, quoting of attributes and
+/// stray special characters; empty when nothing is. (report_xml_test.py asks a real parser.)
+std::string nesting_error(std::string_view text) {
+  std::vector<std::string> open;
+  std::size_t at = text.find("<html");
+  while (at < text.size()) {
+    const std::size_t begin = text.find('<', at);
+    if (text.substr(at, begin - at).find('>') != std::string_view::npos) {
+      return "stray > near " + std::string(text.substr(at, 60));
+    }
+    if (begin == std::string_view::npos) {
+      break;
+    }
+    const std::size_t end = text.find('>', begin);
+    const std::string_view tag = text.substr(begin + 1, end - begin - 1);
+    const std::string name(tag.substr(0, tag.find_first_of(" /", 1)));
+    if (tag.find('<') != std::string_view::npos || std::ranges::count(tag, '"') % 2 != 0) {
+      return "broken tag " + std::string(tag);
+    }
+    if (tag.starts_with('/')) {
+      if (open.empty() || open.back() != name.substr(1)) {
+        return "unexpected " + name;
+      }
+      open.pop_back();
+    } else if (!tag.ends_with('/')) {
+      open.push_back(name);
+    }
+    at = end + 1;
+  }
+  return open.empty() ? "" : "not closed: " + open.back();
+}
+
+ReportedRun run_with_losses(const std::string& name, const std::vector<double>& losses) {
+  ReportedRun run;
+  run.name = name;
+  RunStart start;
+  start.steps = static_cast<std::int64_t>(losses.size());
+  start.rank_hosts = {"node1", "node1", "node2"};
+  run.history.starts.push_back({start, 1.7e9});
+  std::int64_t step = 0;
+  for (const double loss : losses) {
+    ++step;
+    run.history.steps.push_back(
+        {{step, loss, 1, 1e-3, step * 10, 0.5, 20, 0.01}, 1.7e9 + static_cast<double>(step)});
+  }
+  return run;
+}
+
+std::string page(const ReportedRun& run) {
+  return render_report(std::vector<ReportedRun>{run});
+}
+
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+}  // namespace
+
+TEST_CASE("the check of nesting fails where it should", "[report]") {
+  CHECK(nesting_error("<html><a b=\"c\"/><p>x</p></html>").empty());
+  CHECK_FALSE(nesting_error("<html><p></html>").empty());
+  CHECK_FALSE(nesting_error("<html>a > b</html>").empty());
+  CHECK_FALSE(nesting_error("<html><p title=\"x></p></html>").empty());
+}
+
+TEST_CASE("a report without any record, of one step and of many is whole", "[report]") {
+  CHECK(nesting_error(page(ReportedRun{})).empty());
+  CHECK(occurrences(page(ReportedRun{}), "no data yet") == 6);
+
+  const std::string none = page(run_with_losses("none", {}));
+  CHECK(nesting_error(none).empty());
+  CHECK_THAT(none, ContainsSubstring("<b>0 / 0</b>"));
+
+  const std::string one = page(run_with_losses("one", {3.25}));
+  CHECK(nesting_error(one).empty());
+  CHECK_THAT(one, ContainsSubstring("<b>3.2500</b>") && ContainsSubstring("<b>500ms</b>"));
+
+  const std::string many = page(run_with_losses("many", std::vector<double>(5000, 1.0)));
+  CHECK(nesting_error(many).empty());
+  CHECK(many.size() < 200000);  // long lines are thinned
+}
+
+TEST_CASE("losses that are not finite leave a gap and a mark", "[report]") {
+  const std::string all = page(run_with_losses("all", {nan_value, nan_value}));
+  CHECK(nesting_error(all).empty());
+  CHECK(occurrences(all, "no data yet") == 1);
+  CHECK(occurrences(all, "class=\"gap\"") == 0);
+
+  const std::string some = page(run_with_losses("some", {4, nan_value, 2, huge, 1, -huge, 1}));
+  CHECK(nesting_error(some).empty());
+  CHECK(occurrences(some, "class=\"gap\"") == 3);
+  CHECK_THAT(some, ContainsSubstring("not finite at 2"));
+  CHECK_THAT(some, !ContainsSubstring("\"nan") && !ContainsSubstring("inf\"") &&
+                       !ContainsSubstring("nan nan"));
+}
+
+TEST_CASE("one outlier does not flatten a curve", "[report]") {
+  std::vector<double> losses(100, 2.0);
+  losses[50] = 1e6;
+  losses[51] = 1.5;
+  CHECK_THAT(page(run_with_losses("spike", losses)),
+             ContainsSubstring("cut off at the top: highest value 1e+06"));
+}
+
+TEST_CASE("restarts, nodes, checkpoints and the end are told", "[report]") {
+  ReportedRun run = run_with_losses("told", std::vector<double>(10, 1.0));
+  RunStart again;
+  again.first_step = 4;
+  again.steps = 10;
+  again.checkpoint = "ckpt/step-4";
+  again.rank_hosts = {"node7", "node7", "node8", "node7"};
+  again.libraries = {{"MPICH", "4.0.2"}};
+  run.history.starts.push_back({again, 1.7e9 + 100});
+  run.history.evaluations.push_back({{10, 0.75, 100, 1}, 1.7e9});
+  run.history.evaluations.push_back({{5, 0.5, 100, 1}, 1.7e9});
+  run.history.checkpoints.push_back({{10, "ckpt/step-10", 1000, 0.5}, 1.7e9});
+  run.history.end = {{10, 75, "stopped by signal"}, 1.7e9};
+  run.history.damaged_lines = 2;
+  const std::string html = page(run);
+  CHECK(nesting_error(html).empty());
+  CHECK(occurrences(html, ">restart<") == 5);  // in each chart over steps
+  CHECK_THAT(html, ContainsSubstring("<td>node7</td><td>0–1, 3</td><td class=\"n\">3</td>"));
+  CHECK_THAT(html, ContainsSubstring("best validation loss, at step 5") &&
+                       ContainsSubstring("<b>0.5000</b>"));
+  CHECK_THAT(html, ContainsSubstring("<b>0.7213</b>"));  // 0.5 / ln 2
+  CHECK_THAT(html,
+             ContainsSubstring("ended with code 75") && ContainsSubstring("stopped by signal"));
+  CHECK_THAT(html, ContainsSubstring("ckpt/step-10") && ContainsSubstring("MPICH") &&
+                       ContainsSubstring("2 damaged lines"));
+}
+
+TEST_CASE("text from files cannot become markup", "[report]") {
+  ReportedRun run = run_with_losses("<script>alert('1')</script>&\"", {1, 2});
+  run.history.starts[0].record.rank_hosts = {"<b>", "a\xff\x01z", "\xed\xa0\x80",
+                                             "ok \u00e9\u4e2d\U0001f600"};
+  run.history.end = {{2, 1, "</p><img src=x>"}, 0};
+  run.config_toml = "# </pre><script>\n";
+  const std::string html = page(run);
+  CHECK(nesting_error(html).empty());
+  CHECK(occurrences(html, "<script") == 0);
+  CHECK(occurrences(html, "<img") == 0);
+  CHECK(occurrences(html, "\x01") == 0);
+  CHECK_THAT(html,
+             ContainsSubstring("a\ufffd\ufffdz") && ContainsSubstring("ok \u00e9\u4e2d\U0001f600"));
+  CHECK_THAT(html, ContainsSubstring("&lt;/pre&gt;"));
+}
+
+TEST_CASE("the report asks nothing of a network", "[report]") {
+  const std::string html = page(run_with_losses("x", {1, 2}));
+  for (const char* reference : {"http", "src=", "href=", "url(", "@import"}) {
+    CHECK(occurrences(html, reference) == 0);
+  }
+}
+
+TEST_CASE("several runs share charts and show where they differ", "[report]") {
+  std::vector<ReportedRun> runs{run_with_losses("alpha", {3, 2}),
+                                run_with_losses("beta", {3, 1, 0.5}), run_with_losses("empty", {})};
+  runs[0].config = RunConfig{};
+  runs[1].config = RunConfig{};
+  runs[1].config->optim.schedule.lr = 0.125;
+  const std::string html = render_report(runs);
+  CHECK(nesting_error(html).empty());
+  CHECK(occurrences(html, "<svg") == 6);
+  CHECK_THAT(html, ContainsSubstring("<i class=\"key c1\"></i>beta"));
+  CHECK_THAT(html,
+             ContainsSubstring("<td>beta</td><td>optim.lr</td><td>0.0006</td><td>0.125</td>"));
+}
+
+TEST_CASE("a run directory becomes a report", "[report]") {
+  const ScratchFolder dir;
+  std::filesystem::create_directories(dir / "runs/small");
+  write_bytes(dir / "runs/small/metrics.jsonl",
+              "{\"event\":\"start\",\"from_step\":0,\"steps\":1,\"rank_hosts\":[\"h\"]}\n"
+              "{\"event\":\"step\",\"step\":1,\"loss\":2.5}\n");
+  write_bytes(dir / "runs/small/config.toml", "[optim]\nlr = 0.125\n");
+  const ReportedRun run = load_reported_run(dir / "runs/small/");
+  CHECK(run.name == "small");
+  CHECK(run.config->optim.schedule.lr == 0.125);
+  write_report(dir / "report.html", std::vector{run});
+  CHECK_THAT(read_bytes(dir / "report.html"),
+             ContainsSubstring("lr = 0.125") && ContainsSubstring("<b>2.5000</b>"));
+
+  write_bytes(dir / "runs/small/config.toml", "[optim\n");
+  CHECK_THROWS_WITH(load_reported_run(dir / "runs/small"), ContainsSubstring("config.toml:1:"));
+  CHECK_THROWS_AS(load_reported_run(dir / "absent"), fourfold::UserError);
+  CHECK_THROWS_AS(write_report("/proc/nonexistent/report.html", std::vector{run}), fourfold::Error);
+}
