@@ -22,8 +22,8 @@ struct Product {
   const void* b = nullptr;
   bool b_transposed = false;  ///< stored [n, k]
   void* c = nullptr;
-  std::int64_t c_row =
-      0;  ///< elements from one row of c to the next; only f32_product takes other than n
+  /// elements from one row of c to the next; only f32_product takes other than n
+  std::int64_t c_row = 0;
   DType c_dtype = DType::f32;
   Write write = Write::replace;
   const void* bias_N = nullptr;  ///< dtype of a, added to each row; only with Write::replace

@@ -14,8 +14,10 @@
 
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -61,12 +63,25 @@ void print_for_people(const fourfold::evaluate::Report& report) {
              report.seconds);
 }
 
+void refuse_data_as_output(const std::string& output, const fourfold::data::TokenDataset& dataset) {
+  for (const fourfold::io::TokenFile& file : dataset.files()) {
+    std::error_code missing;
+    if (std::filesystem::equivalent(output, file.path(), missing)) {
+      throw fourfold::UserError(
+          ExitCode::config,
+          fmt::format("--logits {} is a token file of --data (it would be replaced) choose another "
+                      "name",
+                      output));
+    }
+  }
+}
+
 ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   const fourfold::comm::MpiRuntime mpi(&argc, &argv);
   const fourfold::kernels::Runtime kernels;
-  fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh(1, 0, 1, 1, mpi.world().size()),
+  fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
                             mpi.world());
   const auto checkpoint = train::find_checkpoint(arguments.checkpoint, mpi.world());
   train::SavedModel model(checkpoint, arguments.micro_batch, mpi.world());
@@ -79,6 +94,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   std::optional<fourfold::evaluate::LogitsFile> logits;
   train::Evaluator::Visit visit;
   if (!arguments.logits.empty()) {
+    refuse_data_as_output(arguments.logits, dataset);
     logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(),
                    model.config().model.vocab, mpi.world());
     visit = [&](fourfold::data::SampleRange samples) { logits->add(samples, model.stage()); };

@@ -77,9 +77,10 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
                                                  mpi.world());
   const runfile::MeshConfig& mesh_config = effective.config.mesh;
-  comm::Mesh mesh(comm::resolve_mesh(mesh_config.pp, mesh_config.dp, mesh_config.cp, mesh_config.tp,
-                                     mpi.world().size()),
-                  mpi.world());
+  comm::Mesh mesh(
+      comm::resolve_mesh({mesh_config.pp, mesh_config.dp, mesh_config.cp, mesh_config.tp},
+                         mpi.world().size()),
+      mpi.world());
   runfile::validate_batch(effective.config, mesh.shape().dp, effective.origins);
   const fourfold::kernels::Runtime kernels;
   const train::StopSignals signals;

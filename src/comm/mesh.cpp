@@ -93,9 +93,10 @@ std::int64_t rank_of(const MeshShape& shape, const MeshCoordinate& coordinate) {
          coordinate.tp;
 }
 
-MeshShape resolve_mesh(int pp, int dp, int cp, int tp, std::int64_t ranks) {
+MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks) {
   FOURFOLD_EXPECT(ranks >= 1);
-  MeshShape shape{pp, dp, cp, tp};
+  const auto [pp, dp, cp, tp] = wanted;
+  MeshShape shape = wanted;
   const std::int64_t each = model_ranks(shape);
   if (dp < 0) {
     throw UserError(ExitCode::config,

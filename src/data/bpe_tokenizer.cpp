@@ -150,8 +150,8 @@ class BpeTokenizer final : public Tokenizer {
   AddedTokens first_round_;
   AddedTokens second_round_;
   std::vector<SplitStep> steps_;
-  std::vector<std::optional<SplitExpression>>
-      expressions_;  ///< one per step; none for a prefix space
+  /// one per step; none for a prefix space
+  std::vector<std::optional<SplitExpression>> expressions_;
   std::optional<std::int32_t> end_of_text_;
   std::string description_;
 };

@@ -170,8 +170,8 @@ void Stage::Impl::forward_to_output(int index, device::StreamRef stream) {
 
 void Stage::Impl::forward(int index, const Batch& batch, bool drops,
                           std::optional<float> gradient_scale, device::StreamRef stream) {
-  Pass& now = passes[static_cast<std::size_t>(index)];
-  now = begin(index, batch, drops, stream);
+  const Pass now = begin(index, batch, drops, stream);
+  passes[static_cast<std::size_t>(index)] = now;
   forward_to_output(index, stream);
   if (head) {
     FOURFOLD_EXPECT(now.target_N);
@@ -186,6 +186,7 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
                            device::StreamRef stream) {
   const SlotMemory& mine = slot(index);
   const Pass& now = pass(index);
+  FOURFOLD_EXPECT(now.rows > 0);  // a forward pass came before
   const TensorView dresidual = mine.dresidual_RD.rows(0, now.residual.count);
   if (head) {
     const TensorView residual = output(index).rows(0, now.residual.count);

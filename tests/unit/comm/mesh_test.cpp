@@ -13,7 +13,7 @@ namespace {
 
 std::string problem(int pp, int dp, int cp, int tp, std::int64_t ranks) {
   try {
-    resolve_mesh(pp, dp, cp, tp, ranks);
+    resolve_mesh({pp, dp, cp, tp}, ranks);
   } catch (const UserError& error) {
     CHECK(error.code() == ExitCode::config);
     return error.what();
@@ -41,9 +41,10 @@ TEST_CASE("coordinates count tp fastest and pp slowest", "[mesh]") {
 }
 
 TEST_CASE("auto takes what is left", "[mesh]") {
-  CHECK(resolve_mesh(2, 0, 1, 4, 32) == MeshShape{.pp = 2, .dp = 4, .cp = 1, .tp = 4});
-  CHECK(resolve_mesh(1, 0, 1, 1, 1) == MeshShape{});
-  CHECK(resolve_mesh(1, 7, 1, 1, 7).dp == 7);
+  CHECK(resolve_mesh({.pp = 2, .dp = 0, .tp = 4}, 32) ==
+        MeshShape{.pp = 2, .dp = 4, .cp = 1, .tp = 4});
+  CHECK(resolve_mesh({.dp = 0}, 1) == MeshShape{});
+  CHECK(resolve_mesh({.dp = 7}, 7).dp == 7);
 }
 
 TEST_CASE("a mesh that does not fit names every number and a way out", "[mesh]") {
@@ -64,7 +65,7 @@ TEST_CASE("a mesh that does not fit names every number and a way out", "[mesh]")
 }
 
 TEST_CASE("the mesh of every one of 16384 ranks can be built in one process", "[mesh]") {
-  const MeshShape shape = resolve_mesh(16, 0, 4, 8, 16384);
+  const MeshShape shape = resolve_mesh({.pp = 16, .dp = 0, .cp = 4, .tp = 8}, 16384);
   REQUIRE(shape.dp == 32);
   std::int64_t wrong = 0;
   for (int rank = 0; rank < 16384; ++rank) {

@@ -27,7 +27,7 @@ TEST_CASE("a saved model evaluates as the run that saved it, on any number of ra
     for (const std::int64_t micro_batch : {1, 5}) {
       std::atomic<int> right = 0;
       comm::run_ranks(ranks, [&](comm::Communicator& world) {
-        comm::Mesh mesh(comm::resolve_mesh(1, 0, 1, 1, world.size()), world);
+        comm::Mesh mesh(comm::resolve_mesh({.dp = 0}, world.size()), world);
         const auto checkpoint = train::find_checkpoint(tiny.checkpoints("saved"), world);
         train::SavedModel saved(checkpoint, micro_batch, world);
         const data::TokenDataset held_back({{tiny.held_back_tokens()}},

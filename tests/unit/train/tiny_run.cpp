@@ -111,7 +111,7 @@ RunTrace TinyRun::train(int ranks, int steps, const std::string& name,
   RunTrace trace;
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const runfile::MeshConfig& wanted = effective.config.mesh;
-    comm::Mesh mesh(comm::resolve_mesh(wanted.pp, wanted.dp, wanted.cp, wanted.tp, world.size()),
+    comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, world.size()),
                     world);
     telemetry::MetricsLog metrics;
     metrics.add(std::make_unique<TraceSink>(trace));

@@ -31,8 +31,8 @@ void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef s
 struct DropoutSite {
   std::uint64_t seed = 0;
   std::int64_t step = 0;
-  std::uint64_t site = 0;     ///< distinct for each place of the model: 2 * layer + {0 attention, 1
-                              ///< mlp}, or the embedding
+  /// distinct for each place of the model: 2 * layer + {0 attention, 1 mlp}, or the embedding
+  std::uint64_t site = 0;
   float probability = 0;      ///< of dropping; kept elements are scaled by 1 / (1 - probability)
   std::int64_t features = 0;  ///< logical D
   std::int64_t first_feature = 0;  ///< this rank's first feature (tensor parallelism)

@@ -39,8 +39,8 @@ struct AttentionShape {
   std::int64_t head_dim = 0;      ///< H
   float scale = 1.0F;             ///< usually 1 / sqrt(H)
   bool causal = true;             ///< query i sees keys 0 .. i + query_offset
-  std::int64_t query_offset =
-      0;  ///< position of query 0 minus position of key 0 (for context parallelism, sampling)
+  /// position of query 0 minus position of key 0 (for context parallelism, sampling)
+  std::int64_t query_offset = 0;
 };
 
 /// out = attention(q, k, v).

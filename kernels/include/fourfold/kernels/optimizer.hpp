@@ -20,11 +20,11 @@ struct AdamStep {
   double beta2 = 0.95;
   float epsilon = 1e-8F;
   float weight_decay = 0;  ///< 0 for parameters that do not decay
-  bool decoupled =
-      true;  ///< AdamW (Loshchilov, Hutter 2019); false: decay is added to the gradient (Adam)
+  /// AdamW (Loshchilov, Hutter 2019); false: decay is added to the gradient (Adam)
+  bool decoupled = true;
   std::int64_t step = 1;  ///< 1 for the first update: bias corrections are 1 - beta^step
-  const float* gradient_scale =
-      nullptr;  ///< device scalar multiplied into every gradient (clipping, loss scale)
+  /// device scalar multiplied into every gradient (clipping, loss scale)
+  const float* gradient_scale = nullptr;
 };
 /// As torch.optim.AdamW: p -= lr * wd * p; m, v updated; p -= lr * m_hat / (sqrt(v_hat) + epsilon).
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,

@@ -17,8 +17,8 @@ struct LibraryFact {
 /// writer.
 struct BuildFacts {
   std::string_view version;  ///< of fourfold, as in 0.1.0
-  std::string_view
-      commit;  ///< abbreviated, "-dirty" after it if files differed; "unknown" outside of git
+  /// abbreviated, "-dirty" after it if files differed; "unknown" outside of git
+  std::string_view commit;
   std::string_view compiler;    ///< name and version
   std::string_view build_type;  ///< of CMake
   std::string_view sanitizers;  ///< as in -fsanitize=...; empty without

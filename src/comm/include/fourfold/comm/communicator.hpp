@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One interface, several transports: threads (ranks are threads of one process), mpi (host
-/// memory), nccl (device memory) and dry-run (rank r of N, moves nothing). Every parallel algorithm
-/// runs unchanged on all of them.
+/// One interface, several transports: threads (ranks are threads of one process), mpi (host memory)
+/// and dry-run (rank r of N, moves nothing). Every parallel algorithm runs unchanged on all of
+/// them.
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>
@@ -25,22 +25,18 @@ enum class ReduceOp : std::uint8_t { sum, max, min, avg };
 ///
 /// Rules for every operation, unless said otherwise:
 /// - Collective: all ranks of the communicator call it, in the same order; op, dtype, counts and
-/// root agree on all ranks
-///   (checked across ranks in contract builds).
+///   root agree on all ranks (checked across ranks in contract builds).
 /// - Enqueued on `stream`: it reads and writes its buffers after the work enqueued on `stream`
-/// before, and gives back a
-///   Work that a stream waits for. Buffers are borrowed until then and must not overlap unless it
-///   says "in place".
-/// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed
-/// everywhere.
+///   before, and gives back a Work that a stream waits for. Buffers are borrowed until then and
+///   must not overlap unless it says "in place".
+/// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed.
 /// - Sums of bf16 and f16 accumulate in float and are rounded once. The order of summation depends
-/// only on the rank
-///   count and the element count, so the same call gives the same bits every time, and the same
-///   bits on all ranks.
+///   only on the rank count and the element count, so the same call gives the same bits every
+///   time, and the same bits on all ranks.
 /// - One thread per rank uses a communicator at a time.
+///
 /// @throws SystemError (exit code node_fault) naming the operation, this communicator and the rank
-/// when a peer or the
-///   transport fails.
+///   when a peer or the transport fails.
 class Communicator {
  public:
   virtual ~Communicator() = default;

@@ -48,10 +48,10 @@ MeshCoordinate coordinate_of(const MeshShape& shape, std::int64_t rank);
 std::int64_t rank_of(const MeshShape& shape, const MeshCoordinate& coordinate);
 
 /// Fills in "auto": dp = ranks / (pp * cp * tp), and checks that the product is `ranks`.
-/// @param dp  0 means auto
+/// @param wanted  wanted.dp == 0 means auto
 /// @throws UserError (exit code config) with every number of the product and the nearest degree
-/// that works.
-MeshShape resolve_mesh(int pp, int dp, int cp, int tp, std::int64_t ranks);
+///   that works
+MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks);
 
 /// The mesh of a run: one world communicator split along the axes, built in one place in one fixed
 /// order. Owns its communicators; destroy it before the transport's runtime. Move-only.

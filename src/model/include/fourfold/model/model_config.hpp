@@ -41,8 +41,8 @@ struct ModelConfig {
   std::int64_t ffn = 0;       ///< 0: 4 * hidden (gpt2); llama: 8/3 * hidden rounded up to 64
   std::int64_t vocab = 50257;
   std::int64_t context = 1024;
-  double dropout = 0;  ///< of embeddings and of both residual branches; attention probabilities are
-                       ///< never dropped
+  /// of embeddings and of both residual branches; attention probabilities are never dropped
+  double dropout = 0;
   double norm_epsilon = 1e-5;
   bool tie_embeddings = true;  ///< lm_head reads embedding.token.weight
   double rope_theta = 10000;   ///< llama

@@ -37,11 +37,12 @@ struct ParameterSpec {
   Shape shape;  ///< logical
   Init init = Init::normal;
   float init_std = 0;  ///< of Init::normal: 0.02; o_proj and down_proj 0.02 / sqrt(2 * layers)
-  bool decays =
-      false;     ///< weight decay applies: matrices, embeddings among them; not norms, biases
+  /// weight decay applies: matrices, embeddings among them; not norms, biases
+  bool decays = false;
   int unit = 0;  ///< see Units
-  bool follows = false;  ///< stored right behind the parameter before it of the same `decays`, so
-                         ///< that both are read as one matrix: k and v behind q, up behind gate
+  /// stored right behind the parameter before it of the same `decays`, so that both are read as one
+  /// matrix: k and v behind q, up behind gate
+  bool follows = false;
   friend bool operator==(const ParameterSpec&, const ParameterSpec&) = default;
 };
 

@@ -29,8 +29,8 @@ struct Batch {
   std::int64_t tokens = 0;     ///< T, at most StageOptions::tokens
   ConstTensorView token_N;     ///< i32; needed where unit 0 is
   ConstTensorView target_N;    ///< i32, kernels::ignored_target for none; needed where the head is
-  ConstTensorView
-      position_N;  ///< i32, position of each row in its sequence, the same for each sequence
+  /// i32, position of each row in its sequence, the same for each sequence
+  ConstTensorView position_N;
   ConstTensorView sample_N;  ///< i64, global sample number of each row; needed when dropout > 0
   std::int64_t step = 0;     ///< of the run: part of the dropout masks
 };

@@ -26,10 +26,10 @@ struct LearningRateSchedule {
   double lr = 6e-4;               ///< the peak
   double min_lr = 0;              ///< reached at update decay_steps and kept afterwards
   std::int64_t warmup_steps = 0;  ///< 0: no warm-up
-  std::int64_t decay_steps =
-      0;  ///< number of updates after which min_lr is reached; >= warmup_steps
-  std::int64_t cooldown_steps =
-      0;  ///< wsd only: length of the final decay; <= decay_steps - warmup_steps
+  /// number of updates after which min_lr is reached; >= warmup_steps
+  std::int64_t decay_steps = 0;
+  /// wsd only: length of the final decay; <= decay_steps - warmup_steps
+  std::int64_t cooldown_steps = 0;
   friend bool operator==(const LearningRateSchedule&, const LearningRateSchedule&) = default;
 };
 

@@ -39,8 +39,8 @@ struct TrainConfig {
   std::int64_t steps = 1000;       ///< updates after which the run is finished, restarts included
   std::int64_t seed = 1234;
   DType precision = DType::f32;  ///< f32 or bf16: storage of weights and activations
-  std::int64_t eval_every_steps =
-      100;  ///< also after the last step; no evaluation without data.validation
+  /// also after the last step; no evaluation without data.validation
+  std::int64_t eval_every_steps = 100;
   std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation
   friend bool operator==(const TrainConfig&, const TrainConfig&) = default;
 };
@@ -51,8 +51,8 @@ std::string_view name(OptimizerKind kind) noexcept;
 /// [optim]
 struct OptimConfig {
   OptimizerKind name = OptimizerKind::adamw;
-  LearningRateSchedule
-      schedule;  ///< optim.schedule, lr, min_lr, warmup_steps, decay_steps, cooldown_steps
+  /// optim.schedule, lr, min_lr, warmup_steps, decay_steps, cooldown_steps
+  LearningRateSchedule schedule;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
@@ -85,8 +85,8 @@ std::string_view name(ProgressMode mode) noexcept;  ///< "auto", "bar", "plain",
 /// [log]
 struct LogConfig {
   std::string dir = "run";  ///< metrics.jsonl, status.json, config.toml, report.html, exit.json
-  std::int64_t every_steps =
-      1;  ///< steps between records and log lines; the first and last step always
+  /// steps between records and log lines; the first and last step always
+  std::int64_t every_steps = 1;
   bool tensorboard = true;
   bool report = true;
   ProgressMode progress = ProgressMode::automatic;
@@ -127,8 +127,8 @@ using Origins = std::map<std::string, Origin, std::less<>>;
 struct EffectiveConfig {
   RunConfig config;
   Origins origins;
-  std::vector<std::string>
-      warnings;  ///< values that were written but have no effect, one line each
+  /// values that were written but have no effect, one line each
+  std::vector<std::string> warnings;
 };
 
 /// Reads and validates a run file. Paths inside it are relative to the working directory, as on a

@@ -44,8 +44,8 @@ struct LineContext {
   double now_s = 0;                   ///< seconds since 1970
   double deadline_unix_s = 0;         ///< 0: unknown
   std::optional<double> remaining_s;  ///< nothing: not known yet
-  std::optional<double>
-      last_checkpoint_s;  ///< when the last checkpoint was committed, seconds since 1970
+  /// when the last checkpoint was committed, seconds since 1970
+  std::optional<double> last_checkpoint_s;
 };
 
 /// "step 120/20000 0.6% loss 3.4121 gnorm 1.02 lr 6.00e-04 tok/s 1.23M (153k/rank) 812ms data 1%

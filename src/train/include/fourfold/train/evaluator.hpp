@@ -31,7 +31,7 @@ class Evaluator {
   /// their logits and losses.
   using Visit = std::function<void(data::SampleRange samples)>;
 
-  /// Collective over the data plane; the same answer on all ranks. Uses the stage's slot 0, which
+  /// Collective over the mesh; the same answer on all ranks. Uses the stage's slot 0, which
   /// must wait for no backward pass. Blocks the host.
   Evaluation run(model::Stage& stage, device::StreamRef stream, const Visit& visit = {});
 

@@ -47,7 +47,8 @@ struct RunResult {
 class Trainer {
  public:
   /// Sets everything up: data, memory, model; takes up the newest checkpoint as checkpoint.resume
-  /// says, else draws initial weights. Nothing is allocated on the device after this.
+  /// says, else draws initial weights. All tensors are there after this; the kernels' scratch and
+  /// the transport's buffers find their size in the first step.
   /// @param metrics  this rank's, or nullptr: every rank makes the same records, rank 0's are shown
   /// @throws UserError for everything that is wrong with run file, data or checkpoints
   Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
