@@ -17,7 +17,7 @@
 namespace fourfold::io {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: cannot be opened ({}); check the name and its "

@@ -28,8 +28,22 @@ std::string random_word() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
+/// None when there is no such folder. One that is there but cannot be read must not pass for empty:
+/// a run would silently start anew.
 std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
-  return names_in(directory).value_or(std::vector<std::string>{});
+  if (auto names = names_in(directory)) {
+    return std::move(*names);
+  }
+  std::error_code failure;
+  const auto type = std::filesystem::status(directory, failure).type();
+  if (type == std::filesystem::file_type::not_found ||
+      type == std::filesystem::file_type::regular) {
+    return {};
+  }
+  throw UserError(ExitCode::config,
+                  fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
+                              "check its permissions and the file system",
+                              directory.string()));
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) {

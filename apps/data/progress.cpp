@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress.hpp"
 
+#include <fourfold/base/log.hpp>
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -48,16 +50,17 @@ void PrepareProgressDisplay::show(const data::PrepareProgress& progress) {
                   static_cast<double>(progress.tokens) / 1e6, rate_mb, left_s);
   if (style_ == Style::bar) {
     const auto filled = std::min(bar_columns, static_cast<std::size_t>(done * bar_columns));
-    fmt::print(stderr, "\r[{:<{}}] {}\x1b[K", std::string(filled, '#'), bar_columns, numbers);
+    log::write_stderr(
+        fmt::format("\r[{:<{}}] {}\x1b[K", std::string(filled, '#'), bar_columns, numbers));
   } else {
-    fmt::print(stderr, "prepared {}\n", numbers);
+    log::write_stderr(fmt::format("prepared {}\n", numbers));
   }
   std::fflush(stderr);
 }
 
 void PrepareProgressDisplay::finish() {
   if (style_ == Style::bar) {
-    fmt::print(stderr, "\r\x1b[K");
+    log::write_stderr(fmt::format("\r\x1b[K"));
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -7,10 +8,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -32,6 +35,8 @@ std::pair<std::string, ExitCode> explain() {
   } catch (const std::bad_alloc&) {
     return {"out of memory (this host has no more) run with a smaller model or micro-batch",
             ExitCode::config};
+  } catch (const std::system_error& error) {
+    return {fmt::format("the output cannot be written ({})", error.what()), ExitCode::cannot_write};
   } catch (const std::exception& error) {
     return {
         fmt::format("internal error: {}\n  please report it with the command line", error.what()),
@@ -49,10 +54,10 @@ void report(std::string_view name, const std::string& message) {
   const RankIdentity& self = rank_identity();
   std::fflush(stdout);
   if (self.end_all_ranks != nullptr) {
-    fmt::print(stderr, "{}: [rank {} of {} on {}] error: {}\n", name, self.rank, self.size,
-               self.host, message);
+    log::write_stderr(fmt::format("{}: [rank {} of {} on {}] error: {}\n", name, self.rank,
+                                  self.size, self.host, message));
   } else if (self.size == 1 || self.rank == 0) {
-    fmt::print(stderr, "{}: error: {}\n", name, message);
+    log::write_stderr(fmt::format("{}: error: {}\n", name, message));
   }
   std::fflush(stderr);
 }
@@ -65,15 +70,22 @@ void call(const OnFailure& on_failure, std::string_view name, ExitCode code,
   try {
     on_failure(code, message);
   } catch (const std::exception& second) {  // the first error is the one to report
-    fmt::print(stderr, "{}: warning: {}\n", name, second.what());
+    log::write_stderr(fmt::format("{}: warning: {}\n", name, second.what()));
   }
 }
 
 }  // namespace
 
 int run(std::string_view name, const std::function<ExitCode()>& body, const OnFailure& on_failure) {
+  // A file size limit shows as an error of write(2) then, which has a message.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
-    return static_cast<int>(body());
+    const ExitCode code = body();
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      throw UserError(ExitCode::cannot_write,
+                      "standard output cannot be written (a full disk, or nobody reads it)");
+    }
+    return static_cast<int>(code);
   } catch (...) {
     const auto [message, code] = explain();
     const RankIdentity& self = rank_identity();

@@ -33,11 +33,16 @@ void emit(Level level, std::string_view line) {
   if (shared.sink) {
     shared.sink(level, line);
   } else if (level >= Level::warning) {
-    fmt::print(stderr, "{}\n", line);
+    write_stderr(fmt::format("{}\n", line));
   }
 }
 
 }  // namespace
+
+void write_stderr(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);  // a full disk behind it is no reason to stop
+  std::fflush(stderr);
+}
 
 Sink set_sink(Sink sink) {
   State& shared = state();

@@ -1,10 +1,28 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
 
 #include <numeric>
 
 namespace fourfold::device {
+
+namespace {
+
+std::size_t host_memory_bytes() {
+  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return bytes;
+}
+
+double gib(std::size_t bytes) {
+  return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
+}
+
+}  // namespace
 
 std::string_view name(MemoryUse use) noexcept {
   constexpr std::array<std::string_view, memory_use_count> names{
@@ -15,6 +33,13 @@ std::string_view name(MemoryUse use) noexcept {
 TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
   FOURFOLD_EXPECT(!sealed_);
   const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype);
+  if (bytes > host_memory_bytes() || total_bytes() + bytes > host_memory_bytes()) {
+    throw SystemError(
+        ExitCode::config,
+        fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this host has {:.1f} GiB) use a "
+                    "smaller model, batch or context, or more ranks on more hosts",
+                    name(use), gib(bytes), gib(total_bytes()), gib(host_memory_bytes())));
+  }
   blocks_.emplace_back(bytes);
   bytes_[static_cast<std::size_t>(use)] += bytes;
   return {blocks_.back().data(), dtype, shape};

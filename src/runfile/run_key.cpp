@@ -83,7 +83,7 @@ std::vector<RunKey> train_keys() {
        .unit = "sequences",
        .meaning = "Sequences of one update, all ranks together.",
        .minimum = 1,
-       .maximum = 1e9,
+       .maximum = 1048576,
        .on_resume = needs_allowance},
       {.table = table,
        .name = "micro_batch",

@@ -46,7 +46,7 @@ std::vector<RunKey> shape_keys() {
        .unit = "blocks",
        .meaning = "Number of transformer blocks.",
        .minimum = 1,
-       .maximum = most,
+       .maximum = 100000,
        .on_resume = impossible},
       {.table = table,
        .name = "hidden",

@@ -64,9 +64,11 @@ class Console::Screen {
  public:
   explicit Screen(std::FILE* out) : out_(out) {}
 
+  /// What cannot be written is not: a full disk behind the terminal is no reason to stop.
+  void put(std::string_view text) { std::fwrite(text.data(), 1, text.size(), out_); }
   void print(std::string_view line, double unix_time_s) {
     const std::scoped_lock lock(mutex_);
-    fmt::print(out_, "{}{} {}\n", status_.empty() ? "" : "\r\x1b[K", time_text(unix_time_s), line);
+    put(fmt::format("{}{} {}\n", status_.empty() ? "" : "\r\x1b[K", time_text(unix_time_s), line));
     draw();
   }
   /// Replaces the line below; an empty one takes it away. Not more often than the eye sees, unless
@@ -77,7 +79,7 @@ class Console::Screen {
       return;
     }
     if (status.empty() && !status_.empty()) {
-      fmt::print(out_, "\r\x1b[K");
+      put(fmt::format("\r\x1b[K"));
     }
     status_ = status;
     drawn_s_ = unix_time_s;
@@ -86,7 +88,7 @@ class Console::Screen {
   void finish() {
     const std::scoped_lock lock(mutex_);
     if (!status_.empty()) {
-      fmt::print(out_, "\n");
+      put(fmt::format("\n"));
       std::fflush(out_);
     }
     status_.clear();
@@ -95,7 +97,7 @@ class Console::Screen {
  private:
   void draw() {
     if (!status_.empty()) {
-      fmt::print(out_, "\r{}\x1b[K", status_.substr(0, columns_of(out_) - 1));
+      put(fmt::format("\r{}\x1b[K", status_.substr(0, columns_of(out_) - 1)));
     }
     std::fflush(out_);
   }

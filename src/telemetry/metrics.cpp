@@ -1,7 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/telemetry/metrics.hpp>
+
+#include <fmt/format.h>
 
 #include <chrono>
 #include <utility>
@@ -49,6 +53,18 @@ void MetricsLog::step(const StepRecord& record) {
   }
 }
 
+void MetricsLog::pass_on(const std::function<void(MetricSink&)>& call) {
+  for (auto sink = sinks_.begin(); sink != sinks_.end();) {
+    try {
+      call(**sink);
+      ++sink;
+    } catch (const UserError& error) {
+      log::warning(fmt::format("{}; the run goes on without it", error.what()));
+      sink = sinks_.erase(sink);
+    }
+  }
+}
+
 void MetricsLog::flush() {
   if (pending_steps_ == 0) {
     return;
@@ -60,31 +76,23 @@ void MetricsLog::flush() {
   record.data_s /= covered;
   pending_steps_ = 0;
   const double now_s = clock_();
-  for (const auto& sink : sinks_) {
-    sink->step(record, now_s);
-  }
+  pass_on([&](MetricSink& sink) { sink.step(record, now_s); });
 }
 
 void MetricsLog::evaluation(const EvalRecord& record) {
   const double now_s = clock_();
-  for (const auto& sink : sinks_) {
-    sink->evaluation(record, now_s);
-  }
+  pass_on([&](MetricSink& sink) { sink.evaluation(record, now_s); });
 }
 
 void MetricsLog::checkpoint(const CheckpointRecord& record) {
   const double now_s = clock_();
-  for (const auto& sink : sinks_) {
-    sink->checkpoint(record, now_s);
-  }
+  pass_on([&](MetricSink& sink) { sink.checkpoint(record, now_s); });
 }
 
 void MetricsLog::end(const RunEnd& record) {
   flush();
   const double now_s = clock_();
-  for (const auto& sink : sinks_) {
-    sink->end(record, now_s);
-  }
+  pass_on([&](MetricSink& sink) { sink.end(record, now_s); });
 }
 
 }  // namespace fourfold::telemetry

@@ -66,6 +66,11 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     evaluator_ =
         std::make_unique<Evaluator>(*validation_, mesh, config_.train.micro_batch, samples, arena_);
   }
+  if (mesh.world().rank() == 0) {  // once for all ranks, which see the same files
+    for (const io::TokenFile& file : dataset_.files()) {
+      file.verify_index();
+    }
+  }
   arena_.seal();
   resume_or_initialise(options);
   announce(options);
@@ -132,6 +137,7 @@ bool Trainer::due(std::int64_t every_steps) const {
 }
 
 RunResult Trainer::run() {
+  store_.check_writable(mesh_->world());  // before hours of work that could not be saved
   store_.sweep_leftovers(mesh_->world());
   RunResult result;
   StopReason reason = StopReason::none;

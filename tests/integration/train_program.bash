@@ -129,11 +129,35 @@ expect_exit 65 ranks 2 train run.toml --set 'data.train=["short"]' --set log.dir
 expect_exit 65 ranks 2 train run.toml --set 'data.train=["empty.bin"]' --set log.dir=bad
 expect test ! -e bad/checkpoints/step-000000004
 
+cp tokens_train.idx middle.idx && cp tokens_train.bin middle.bin
+python3 -c 'with open("middle.idx", "r+b") as file:  # the length of a document in the middle
+    file.seek(9 + 8 + 1 + 8 + 8 + 4 * 100)
+    file.write(b"\xf9\xff\xff\xff")'
+expect_exit 65 ranks 2 train run.toml --set 'data.train=["middle"]' --set log.dir=bad
+mkfifo pipe.bin
+expect_exit 78 timeout 20 "$fourfold" data info pipe.bin
+expect_exit 78 timeout 60 "$fourfold" train run.toml --set model.layers=1000000000 --set log.dir=bad
+expect_exit 78 timeout 60 "$fourfold" train run.toml --set train.global_batch=1000000000 --set log.dir=bad
+expect_exit 78 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --logits tokens_val.bin
+
+# Nowhere to write to: logs never stop a run, checkpoints and answers that are lost are told.
+expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt x --tokens 2
+# shellcheck disable=SC2016  # $0 is the inner shell's
+nowhere() {
+  expect_exit 73 bash -c '"$0" sample --checkpoint run/checkpoints --prompt x --tokens 2 >/dev/full' "$fourfold"
+  expect_exit 0 bash -c '"$0" train run.toml --set log.dir=mute --set train.steps=2 2>/dev/full' "$fourfold"
+  expect_exit 73 bash -c 'ulimit -f 20000; "$0" train run.toml --set log.dir=limit --set train.steps=1 \
+    --set model.hidden=256 --set model.layers=4 --set train.global_batch=1' "$fourfold"
+  expect grep -q '"code": *73' limit/exit.json
+}
+nowhere
+
 # A checkpoint directory that cannot be one, found by the dry run and by the save.
 : >in_the_way
 expect_exit 73 ranks 2 train run.toml --dry-run --set checkpoint.dir=in_the_way/checkpoints --set log.dir=full
 expect_exit 73 ranks 2 train run.toml --set checkpoint.dir=in_the_way/checkpoints --set log.dir=full
 expect grep -q '"code": *73' full/exit.json
+expect grep -q '"step": *0' full/exit.json  # before any work that could not be saved
 
 # A start that is refused does not leave the end of an earlier one in exit.json, nor its own config.toml.
 # says FILE KEY VALUE: what a JSON file says, the value as Python writes it.

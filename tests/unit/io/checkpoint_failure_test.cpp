@@ -240,3 +240,10 @@ TEST_CASE("a full disk is told as a user's error, with rank and path and no plac
     CHECK(error.find(".cpp") == std::string::npos);
   }
 }
+
+TEST_CASE("a folder that cannot be read does not pass for one without checkpoints") {
+  const ScratchFolder folder;
+  fs::create_symlink("loop", folder / "loop");
+  CHECK_THROWS_AS(io::CheckpointStore(folder / "loop").list_steps(), UserError);
+  CHECK(io::CheckpointStore(folder / "absent").list_steps().empty());
+}

@@ -52,6 +52,32 @@ std::vector<json> lines_of(const std::filesystem::path& file) {
 
 }  // namespace
 
+TEST_CASE("a sink that fails on the way is left out, the others go on", "[metrics]") {
+  struct Full : MetricSink {
+    void step(const StepRecord& /*record*/, double /*unix_time_s*/) override {
+      throw fourfold::UserError(fourfold::ExitCode::cannot_write, "disk full");
+    }
+    void end(const RunEnd& /*record*/, double /*unix_time_s*/) override { FAIL("left in"); }
+  };
+  struct Counting : MetricSink {
+    explicit Counting(int& count) : count_(count) {}
+    void step(const StepRecord& /*record*/, double /*unix_time_s*/) override { ++count_; }
+    int& count_;
+  };
+  int count = 0;
+  MetricsLog log;
+  log.add(std::make_unique<Full>());
+  log.add(std::make_unique<Counting>(count));
+  RunStart run;
+  run.steps = 3;
+  log.start(run);
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    log.step({.step = step});
+  }
+  log.end({.step = 3, .code = 0, .reason = "finished"});
+  CHECK(count == 3);
+}
+
 TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]") {
   const ScratchFolder dir;
   const auto file = dir / "metrics.jsonl";

@@ -14,6 +14,9 @@ enum class Level { debug, info, warning, error };
 /// installs a sink; the default sink drops everything below warning and writes the rest to stderr.
 using Sink = std::function<void(Level, std::string_view line)>;
 
+/// Writes to standard error as far as that can be written: what goes there never fails a run.
+void write_stderr(std::string_view text) noexcept;
+
 /// Installs a sink; returns the previous one. Thread-safe.
 Sink set_sink(Sink sink);
 

@@ -21,20 +21,20 @@ namespace fourfold::telemetry {
 
 /// Facts that hold from here to the next restart. Sent once, before the first step.
 struct RunStart {
-  std::int64_t first_step =
-      0;  ///< completed steps at this point: 0 for a new run, else the restart's checkpoint
+  /// completed steps at this point: 0 for a new run, else the restart's checkpoint
+  std::int64_t first_step = 0;
   std::int64_t steps = 0;  ///< completed steps at which the run is finished
   std::string checkpoint;  ///< where the state came from; empty for a new run
   std::string version;     ///< of fourfold
   std::string mesh;        ///< "pp1 dp4 cp1 tp1"
   std::string device;      ///< what the kernels run on, for the report
   std::string precision;   ///< "f32" or "bf16"
-  std::vector<std::string>
-      rank_hosts;  ///< host name of each rank, by rank; its size is the number of ranks
+  /// host name of each rank, by rank; its size is the number of ranks
+  std::vector<std::string> rank_hosts;
   std::int64_t parameters = 0;       ///< elements of all parameters
   std::int64_t tokens_per_step = 0;  ///< global_batch * context
-  std::vector<std::pair<std::string, std::string>>
-      libraries;               ///< name and version, in the order to be shown
+  /// name and version, in the order to be shown
+  std::vector<std::pair<std::string, std::string>> libraries;
   double deadline_unix_s = 0;  ///< when the job must end, seconds since 1970; 0: unknown
 };
 
@@ -44,10 +44,10 @@ struct StepRecord {
   double loss = 0;  ///< training loss of this step, nats, mean over the targets of the global batch
   double grad_norm = 0;  ///< global L2 norm before clipping
   double lr = 0;         ///< rate this update was made with
-  std::int64_t tokens =
-      0;              ///< target tokens of the whole run up to and with this step, all restarts
-  double step_s = 0;  ///< wall time of one step, mean since the record before; without evaluation
-                      ///< and checkpoints
+  /// target tokens of the whole run up to and with this step, all restarts
+  std::int64_t tokens = 0;
+  /// wall time of one step, mean since the record before; without evaluation and checkpoints
+  double step_s = 0;
   double tokens_per_s = 0;  ///< target tokens per second of that time, all ranks together
   double data_s = 0;        ///< part of step_s that rank 0 spent waiting for its batch
 };
@@ -88,15 +88,14 @@ class MetricSink {
 };
 
 /// Stamps each record with the time and passes it to all sinks, in the order they were added.
-/// Sinks that write or show exist on rank 0 only. They throw UserError(ExitCode::cannot_write) when
-/// a file cannot be written.
+/// Sinks that write or show exist on rank 0 only. One that cannot begin is an error of start(); one
+/// that fails later (a full disk) is left out with a warning: no log is worth a run.
 class MetricsLog {
  public:
   using Clock = std::function<double()>;  ///< seconds since 1970
   /// @param every_steps  steps between those that are passed on (log.every_steps): times and speed
-  /// are then means since
-  ///                     the one before. The first and the last step of a start are always passed
-  ///                     on. At least 1
+  ///   are then means since the one before. The first and the last step of a start are always
+  ///   passed on. At least 1
   /// @param clock        for tests; the default is the system clock
   explicit MetricsLog(std::int64_t every_steps = 1, Clock clock = {});
 
@@ -113,13 +112,15 @@ class MetricsLog {
   void flush();
 
  private:
+  void pass_on(const std::function<void(MetricSink&)>& call);
+
   std::int64_t every_steps_;
   Clock clock_;
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   std::int64_t first_step_ = 0;
   std::int64_t steps_ = 0;
-  StepRecord pending_;  ///< the latest step, with sums over pending_steps_ in step_s, data_s and
-                        ///< tokens_per_s
+  /// the latest step, with sums over pending_steps_ in step_s, data_s and tokens_per_s
+  StepRecord pending_;
   std::int64_t pending_steps_ = 0;
 };
 
