@@ -1,8 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <string>
 
 using fourfold::DType;
 using fourfold::device::Arena;
@@ -40,3 +44,16 @@ TEST_CASE("nothing can be taken from a sealed arena", "[arena]") {
   CHECK_THROWS_AS(arena.take(MemoryUse::weights, DType::f32, {1}), fourfold::ContractViolation);
 }
 #endif
+
+TEST_CASE("more than the host has is refused before it is asked for", "[arena]") {
+  fourfold::device::Arena arena;
+  try {
+    arena.take(fourfold::device::MemoryUse::activations, fourfold::DType::f32,
+               fourfold::Shape{std::int64_t{1} << 45});
+    FAIL("nothing was thrown");
+  } catch (const fourfold::SystemError& error) {
+    CHECK(error.code() == fourfold::ExitCode::config);
+    CHECK(std::string(error.what()).starts_with("activations need 131072.0 GiB more beside 0.0"));
+  }
+  CHECK(arena.total_bytes() == 0);
+}

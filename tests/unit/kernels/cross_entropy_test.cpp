@@ -14,16 +14,6 @@ using namespace fourfold;
 using namespace fourfold::kernels;
 using namespace fourfold::kernels::test;
 
-/// Targets spread over the vocabulary; every fifth is ignored.
-device::Tensor targets(std::int64_t tokens, std::int64_t vocabulary) {
-  device::Tensor target(DType::i32, {tokens});
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    target.as<std::int32_t>()[t] =
-        t % 5 == 3 ? ignored_target : static_cast<std::int32_t>((7919 * t + 1) % vocabulary);
-  }
-  return target;
-}
-
 void check_against_reference(DType dtype, std::int64_t tokens, std::int64_t columns,
                              std::int64_t vocabulary, double scale) {
   CAPTURE(name(dtype), tokens, columns, vocabulary, scale);

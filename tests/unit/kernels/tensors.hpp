@@ -9,6 +9,7 @@
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/kernels/cross_entropy.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -39,6 +40,16 @@ inline device::Tensor random_tensor(DType dtype, Shape shape, std::uint64_t stre
         scale * static_cast<double>(normal_float(key, static_cast<std::uint64_t>(i))) + shift);
   }
   return tensor;
+}
+
+/// Targets spread over the vocabulary; every fifth is ignored.
+inline device::Tensor targets(std::int64_t tokens, std::int64_t vocabulary) {
+  device::Tensor target(DType::i32, {tokens});
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    target.as<std::int32_t>()[t] =
+        t % 5 == 3 ? ignored_target : static_cast<std::int32_t>((7919 * t + 1) % vocabulary);
+  }
+  return target;
 }
 
 inline device::Tensor copy_of(ConstTensorView view) {

@@ -18,15 +18,6 @@ using namespace fourfold;
 using namespace fourfold::kernels;
 using namespace fourfold::kernels::test;
 
-device::Tensor targets(std::int64_t tokens, std::int64_t vocabulary) {
-  device::Tensor target(DType::i32, {tokens});
-  for (std::int64_t t = 0; t < tokens; ++t) {
-    target.as<std::int32_t>()[t] =
-        t % 5 == 3 ? ignored_target : static_cast<std::int32_t>((7919 * t + 1) % vocabulary);
-  }
-  return target;
-}
-
 /// Columns [first, first + count) as a tensor of their own.
 device::Tensor columns_of(ConstTensorView whole_TV, std::int64_t first, std::int64_t count) {
   device::Tensor part(whole_TV.dtype(), {whole_TV.dim(0), count});
