@@ -6,6 +6,7 @@
 #include "index_file.hpp"
 #include "manifest.hpp"
 #include "payload_writer.hpp"
+#include "step_folder.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -47,6 +48,16 @@ Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest
     }
   }
   return std::nullopt;
+}
+
+/// A folder that is named like another step would be taken for newer or older than it is. Other
+/// names are for people: a copy may be called as they like.
+Defect name_defect(const std::filesystem::path& folder, std::int64_t step) {
+  const auto named = step_of_folder(folder.filename().string());
+  if (!named || *named == step) {
+    return std::nullopt;
+  }
+  return fmt::format("is of step {}; rename the folder to {}", step, step_folder_name(step));
 }
 
 }  // namespace
@@ -110,6 +121,9 @@ Inspection inspect(const std::filesystem::path& step_directory) {
       parse_contents(step_directory, std::move(manifest_text), std::move(index_bytes));
   if (!inspection.defect) {
     inspection.defect = file_defect(step_directory, inspection.contents->manifest);
+  }
+  if (!inspection.defect) {
+    inspection.defect = name_defect(step_directory, inspection.contents->manifest.step);
   }
   if (inspection.defect) {
     inspection.contents.reset();

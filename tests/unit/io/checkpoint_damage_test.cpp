@@ -269,3 +269,20 @@ TEST_CASE("a folder that is no checkpoint, and one that is damaged, are told apa
   CHECK_THROWS_MATCHES(open(steps.directory() / "step-000000020")(), UserError,
                        MessageMatches(ContainsSubstring("the checkpoint is damaged: index.h5")));
 }
+
+TEST_CASE("a folder that is named like another step is passed over", "[checkpoint_damage]") {
+  const TwoSteps steps;
+  fs::rename(steps.directory() / "step-000000010", steps.directory() / "step-000000030");
+  const Restored result = restore(steps.directory());
+  CHECK(result.step == 20);
+  CHECK(result.wrong == 0);
+  CHECK_THAT(result.log, ContainsSubstring("is of step 10; rename the folder to step-000000010"));
+}
+
+TEST_CASE("a copy of a step may have any other name", "[checkpoint_damage]") {
+  const TwoSteps steps;
+  fs::rename(steps.directory() / "step-000000010", steps.directory() / "before-the-change");
+  comm::run_ranks(1, [&](comm::Communicator& world) {
+    CHECK(io::open_checkpoint(steps.directory() / "before-the-change", world).step() == 10);
+  });
+}
