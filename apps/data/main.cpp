@@ -28,7 +28,7 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
                   "file is one document");
   verb.add_option("--validation-fraction", request.validation_fraction,
                   "Hold back the last part of every input: writes PREFIX_train.* and PREFIX_val.*")
-      ->check(CLI::Range(0.0, 0.99));
+      ->check(fourfold::program::number_between(0, 0.99));
   verb.add_flag("--vocab-check", request.check,
                 "Read the files again and check every token against the vocabulary");
   verb.add_option("--progress", request.progress,

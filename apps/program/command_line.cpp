@@ -50,6 +50,18 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
   }
 }
 
+CLI::Validator number_between(double low, double high) {
+  const auto refuse = [low, high](const std::string& text) -> std::string {
+    double number = 0;
+    const bool is_number = CLI::detail::lexical_cast(text, number);
+    if (is_number && number >= low && number <= high) {
+      return {};
+    }
+    return fmt::format("{} is no number from {} to {}", text, low, high);
+  };
+  return {refuse, fmt::format("in [{} - {}]", low, high)};
+}
+
 std::string exit_codes_table(std::initializer_list<ExitCode> codes) {
   std::vector<ExitCode> all(codes);
   all.insert(all.end(), {ExitCode::finished, ExitCode::usage, ExitCode::internal});

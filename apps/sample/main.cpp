@@ -39,7 +39,7 @@ void describe(CLI::App& command, Arguments& arguments) {
       .add_option("--temperature", arguments.sampling.temperature,
                   "Below 1 sharper, above 1 wilder; 0 always takes the likeliest token")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(fourfold::program::number_between(0, 1000));
   command
       .add_option("--top-k", arguments.sampling.top_k,
                   "Draw among the k likeliest tokens only; 0: among all")

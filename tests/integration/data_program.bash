@@ -19,6 +19,7 @@ expect_stdout "EXIT CODES"
 expect_exit 64 "$fourfold" data
 expect_exit 64 "$fourfold" data prepare
 expect_exit 64 "$fourfold" data prepare --output x --validation-fraction 1.5 a.txt
+expect_exit 64 "$fourfold" data prepare --output x --validation-fraction nan a.txt
 expect_exit 64 "$fourfold" data prepare --output x --document-separator '\q' "$golden/tokenizers/nasty.txt"
 expect_stderr "only \\n, \\t"
 

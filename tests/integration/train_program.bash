@@ -87,6 +87,7 @@ first=$(cat "$output")
 expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt 'verse 1' --tokens 20 --seed 3
 expect test "$first" = "$(cat "$output")"
 expect_exit 78 "$fourfold" sample --checkpoint absent --prompt x
+expect_exit 64 "$fourfold" sample --checkpoint run/checkpoints --prompt x --temperature nan
 expect_exit 78 "$fourfold" sample --checkpoint run/checkpoints --prompt x --tokenizer "$SOURCE_DIR/tests/golden/tokenizers/gpt2.json"
 expect_stderr 'model.vocab = 257'
 

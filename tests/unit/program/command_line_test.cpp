@@ -23,6 +23,22 @@ TEST_CASE("parsing goes on, or ends with the right code", "[command_line]") {
   CHECK(fourfold::program::parse(command, 3, wrong) == ExitCode::usage);
 }
 
+TEST_CASE("numbers have bounds, and nan is outside them", "[command_line]") {
+  CLI::App command{"A program.", "fourfold test"};
+  double share = 0;
+  command.add_option("--share", share)->check(fourfold::program::number_between(0, 0.99));
+  const auto end_with = [&](const char* text) {
+    const char* line[] = {"test", "--share", text};
+    return fourfold::program::parse(command, 3, line);
+  };
+  CHECK_FALSE(end_with("0").has_value());
+  CHECK_FALSE(end_with("0.99").has_value());
+  for (const char* wrong : {"1", "-0.1", "nan", "-nan", "inf", "half"}) {
+    CAPTURE(wrong);
+    CHECK(end_with(wrong) == ExitCode::usage);
+  }
+}
+
 TEST_CASE("the table of exit codes is sorted and names each code once", "[command_line]") {
   const std::string table =
       fourfold::program::exit_codes_table({ExitCode::config, ExitCode::usage});

@@ -26,4 +26,7 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
 /// all of them share
 std::string exit_codes_table(std::initializer_list<ExitCode> codes);
 
+/// Accepts numbers from `low` to `high`; unlike CLI11's own range, no nan.
+CLI::Validator number_between(double low, double high);
+
 }  // namespace fourfold::program
