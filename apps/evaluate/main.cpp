@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <filesystem>
@@ -76,6 +77,16 @@ void refuse_data_as_output(const std::string& output, const fourfold::data::Toke
   }
 }
 
+/// No more than a rank has samples: memory is taken for all of a micro-batch.
+std::int64_t useful_micro_batch(const Arguments& arguments,
+                                const fourfold::data::TokenDataset& dataset, std::int64_t ranks) {
+  const std::int64_t samples = arguments.max_samples > 0
+                                   ? std::min(arguments.max_samples, dataset.samples())
+                                   : dataset.samples();
+  return std::clamp<std::int64_t>(arguments.micro_batch, 1,
+                                  std::max<std::int64_t>(1, (samples + ranks - 1) / ranks));
+}
+
 ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
@@ -84,19 +95,20 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
                             mpi.world());
   const auto checkpoint = train::find_checkpoint(arguments.checkpoint, mpi.world());
-  train::SavedModel model(checkpoint, arguments.micro_batch, mpi.world());
+  const fourfold::model::ModelConfig shape = train::saved_config(checkpoint).model;
   const fourfold::data::TokenDataset dataset(
-      arguments.data, {.context = model.config().model.context,
-                       .vocab = model.config().model.vocab,
+      arguments.data, {.context = shape.context,
+                       .vocab = shape.vocab,
                        .order = fourfold::data::TokenDataset::Order::sequential});
-  train::Evaluator evaluator(dataset, mesh, arguments.micro_batch, arguments.max_samples,
-                             model.arena());
+  const std::int64_t micro_batch = useful_micro_batch(arguments, dataset, mesh.shape().dp);
+  train::SavedModel model(checkpoint, micro_batch, mpi.world());
+  train::Evaluator evaluator(dataset, mesh, micro_batch, arguments.max_samples, model.arena());
   std::optional<fourfold::evaluate::LogitsFile> logits;
   train::Evaluator::Visit visit;
   if (!arguments.logits.empty()) {
     refuse_data_as_output(arguments.logits, dataset);
-    logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(),
-                   model.config().model.vocab, mpi.world());
+    logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(), shape.vocab,
+                   mpi.world());
     visit = [&](fourfold::data::SampleRange samples) { logits->add(samples, model.stage()); };
   }
   const train::Evaluation evaluation = evaluator.run(model.stage(), {}, visit);

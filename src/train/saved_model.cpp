@@ -9,11 +9,6 @@
 namespace fourfold::train {
 namespace {
 
-runfile::RunConfig saved_config(const io::Checkpoint& checkpoint) {
-  return runfile::parse_saved_config(checkpoint.scalars().text(config_text_name),
-                                     (checkpoint.path() / config_text_name).string());
-}
-
 model::StageOptions evaluation_options(const runfile::RunConfig& config, std::int64_t sequences) {
   return {.sequences = sequences,
           .tokens = config.model.context,
@@ -21,6 +16,11 @@ model::StageOptions evaluation_options(const runfile::RunConfig& config, std::in
 }
 
 }  // namespace
+
+runfile::RunConfig saved_config(const io::Checkpoint& checkpoint) {
+  return runfile::parse_saved_config(checkpoint.scalars().text(config_text_name),
+                                     (checkpoint.path() / config_text_name).string());
+}
 
 io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
                                comm::Communicator& communicator) {

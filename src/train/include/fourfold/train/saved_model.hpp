@@ -22,6 +22,10 @@ namespace fourfold::train {
 io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
                                comm::Communicator& communicator);
 
+/// The run file of the training run that saved it, with all defaults.
+/// @throws UserError (config) when it cannot be read
+runfile::RunConfig saved_config(const io::Checkpoint& checkpoint);
+
 /// A trained model, read from a checkpoint for evaluation or sampling; any checkpoint opens on any
 /// number of ranks. Every rank holds all weights.
 class SavedModel {
