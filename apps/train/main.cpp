@@ -69,6 +69,7 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
 
 ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
+  const train::StopSignals signals;  // first: a signal during the start is one too
   const comm::MpiRuntime mpi(&argc, &argv);
   const runfile::EffectiveConfig effective =
       runfile::load_run_config(arguments.run_file, arguments.overrides);
@@ -83,7 +84,6 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
       mpi.world());
   runfile::validate_batch(effective.config, mesh.shape().dp, effective.origins);
   const fourfold::kernels::Runtime kernels;
-  const train::StopSignals signals;
   const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
                                       .deadline_unix_s = train::deadline_from_environment(),
                                       .facts = facts_of(mpi)};

@@ -163,6 +163,10 @@ void Reader::read_override(const std::string& text) {
   const std::string_view value_text = trimmed(std::string_view(text).substr(equals + 1));
   const std::size_t dot = full_name.rfind('.');
   const RunKey* key = find_run_key(full_name);
+  if (key == nullptr && is_table(full_name)) {
+    problems_.add(origin, fmt::format("{} is a table; write {}.key=value", full_name, full_name));
+    return;
+  }
   if (key == nullptr) {
     const std::string table = dot == std::string::npos ? full_name : full_name.substr(0, dot);
     problems_.add(origin, dot != std::string::npos && is_table(table)

@@ -81,7 +81,7 @@ std::string expectation(const RunKey& key) {
       return "a list of strings";
     case ValueKind::text:
       return field.choices.empty()
-                 ? "a string"
+                 ? (key.automatic.empty() ? "a string that is not empty" : "a string")
                  : fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
     case ValueKind::integer:
     case ValueKind::real:

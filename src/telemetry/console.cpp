@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "human_text.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/console.hpp>
 
 #include <fmt/format.h>
@@ -157,7 +158,12 @@ void Console::checkpoint(const CheckpointRecord& record, double unix_time_s) {
 void Console::end(const RunEnd& record, double unix_time_s) {
   screen_->finish();
   if (mode_ != runfile::ProgressMode::none) {
-    screen_->print(fmt::format("step {} {}", record.step, record.reason), unix_time_s);
+    // Why a run failed is what the program ends with: once is enough.
+    const bool failed = record.code != static_cast<int>(ExitCode::finished) &&
+                        record.code != static_cast<int>(ExitCode::stopped_saved);
+    screen_->print(failed ? fmt::format("step {} failed, exit code {}", record.step, record.code)
+                          : fmt::format("step {} {}", record.step, record.reason),
+                   unix_time_s);
   }
 }
 

@@ -200,10 +200,12 @@ void Trainer::check_finite(const StepOutcome& outcome) const {
   }
   throw UserError(
       ExitCode::data_corrupt,
-      fmt::format("loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
-                  "is saved) lower optim.lr or lengthen optim.warmup_steps and resume from {}",
-                  outcome.loss, outcome.grad_norm, progress_.step,
-                  last_checkpoint_.empty() ? "the start" : last_checkpoint_.string()));
+      fmt::format(
+          "loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
+          "is saved) lower optim.lr or lengthen optim.warmup_steps and resume from {}; if the "
+          "weights were lost before it was saved, from the step before",
+          outcome.loss, outcome.grad_norm, progress_.step,
+          last_checkpoint_.empty() ? "the start" : last_checkpoint_.string()));
 }
 
 void Trainer::evaluate() {

@@ -176,6 +176,7 @@ TEST_CASE("--set is refused like a line of the file", "[run_config]") {
         "--set: unknown table [trian]; did you mean [train]?");
   CHECK(refusal(data_table, {"steps=3"}) ==
         "--set: \"steps\" stands outside a table; it belongs in [train]");
+  CHECK(refusal(data_table, {"train=3"}) == "--set: train is a table; write train.key=value");
   CHECK(refusal(data_table, {"train.steps"}) ==
         "--set: \"train.steps\" has no \"=\"; write table.key=value");
   CHECK(refusal(data_table, {"train.steps="})

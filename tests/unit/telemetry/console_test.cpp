@@ -184,6 +184,21 @@ TEST_CASE("the bar is drawn over and other lines stay above it", "[progress]") {
   CHECK(out.text().ends_with(" error: afterwards\n"));
 }
 
+TEST_CASE("the end says why a run stopped, and leaves a failure's reason to the program",
+          "[progress]") {
+  const auto last_line_with = [](int code) {
+    const MemoryStream out;
+    Console console(out.file(), ProgressMode::plain);
+    console.start(run_of(10, 1), 0);
+    console.end({7, code, "the reason"}, 1);
+    return out.text();
+  };
+  CHECK_THAT(last_line_with(0), ContainsSubstring(" step 7 the reason\n"));
+  CHECK_THAT(last_line_with(75), ContainsSubstring(" step 7 the reason\n"));
+  CHECK_THAT(last_line_with(65), ContainsSubstring(" step 7 failed, exit code 65\n"));
+  CHECK_THAT(last_line_with(65), !ContainsSubstring("the reason"));
+}
+
 TEST_CASE("no progress leaves only log lines", "[progress]") {
   const MemoryStream out;
   Console console(out.file(), ProgressMode::none);
