@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Schedules as text that people write: one line per rank, from the first; cells between commas are
+/// its compute actions in order. F3 is the forward of micro-batch 3, B3 its backward, I3 and W3 the
+/// input and weight halves of it; F3.1 is that of chunk 1. Cells may be empty, so that columns can
+/// be steps of time. From # to the end of the line is a comment; `# placement: vee` (or loop, which
+/// holds if nothing is said) tells where the chunks lie. Slots, sends and receives follow from
+/// that.
+#pragma once
+
+#include <fourfold/parallel/schedule.hpp>
+
+#include <string>
+#include <string_view>
+
+namespace fourfold::parallel {
+
+/// Reads, lowers and checks (check_schedule) a schedule. The text is not trusted.
+/// @param file_name      for messages, and the schedule's name
+/// @param stages         of the run (mesh.pp); 0: as many as the text has
+/// @param micro_batches  of a step; 0: as many as the text has
+/// @throws UserError (config) naming mesh.schedule, the file and line and column, or rank and
+/// action
+Schedule read_schedule_csv(std::string_view text, const std::string& file_name, int stages = 0,
+                           int micro_batches = 0);
+
+/// The compute actions as such a text, with comments that say how to read it.
+std::string schedule_csv(const Schedule& schedule);
+
+}  // namespace fourfold::parallel

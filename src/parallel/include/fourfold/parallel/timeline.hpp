@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/parallel/schedule.hpp>
+
+#include <string>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// One action of a step, with its times in seconds since the step began (on any rank: one clock).
+/// Of a send or receive: from when it is posted until the message is complete.
+struct TimelineEvent {
+  int rank = 0;  ///< on the pp axis
+  Action action;
+  double begin_s = 0;
+  double end_s = 0;
+  friend bool operator==(const TimelineEvent&, const TimelineEvent&) = default;
+};
+
+/// When a step did, or would do, what: the same shape whether it was simulated or measured, so that
+/// both can be drawn over each other (fourfold/plan).
+struct Timeline {
+  std::string name;  ///< "zb-v, planned"
+  int stages = 1;
+  int chunks = 1;
+  std::vector<TimelineEvent> events;  ///< in any order
+};
+
+/// How busy one rank was.
+struct RankTimes {
+  double begin_s = 0;  ///< of its first compute action
+  double end_s = 0;    ///< of its last
+  double busy_s = 0;   ///< compute actions together
+  /// Without compute between its first and last action.
+  double waiting_s() const noexcept { return end_s - begin_s - busy_s; }
+};
+
+struct TimelineSummary {
+  double begin_s = 0;  ///< first compute action of any rank
+  double end_s = 0;    ///< last
+  std::vector<RankTimes> ranks;
+  double makespan_s() const noexcept { return end_s - begin_s; }
+  /// Time in which the rank computes nothing while the step goes on.
+  double bubble_s(int rank) const noexcept { return makespan_s() - ranks[rank].busy_s; }
+  /// Of the rank that computes most: what every schedule of the same work is compared by.
+  double bubble_s() const noexcept;
+  /// The worst rank's waiting_s(): the bubble that is left when ranks need not begin and end
+  /// together.
+  double waiting_s() const noexcept;
+};
+
+TimelineSummary summarize(const Timeline& timeline);
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/parallel/schedule_csv.hpp>
+#include <fourfold/parallel/schedule_generators.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <string>
+
+namespace fourfold::parallel {
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+
+std::string refusal(const std::string& text, int stages = 0, int micro_batches = 0) {
+  try {
+    read_schedule_csv(text, "my.csv", stages, micro_batches);
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::config);
+    CHECK_THAT(error.what(), ContainsSubstring("mesh.schedule: my.csv "));
+    return error.what();
+  }
+  return "";
+}
+
+TEST_CASE("a schedule that is written is read back the same", "[schedule_csv]") {
+  const auto schedule_name = GENERATE("naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v");
+  Schedule schedule = make_schedule({.name = schedule_name, .stages = 3, .micro_batches = 7});
+  const Schedule read = read_schedule_csv(schedule_csv(schedule), "again.csv", 3, 7);
+  schedule.name = "again.csv";
+  CHECK(read == schedule);
+}
+
+TEST_CASE("empty cells, comments, blank lines and line ends of other systems are read",
+          "[schedule_csv]") {
+  const std::string text =
+      "# my own\r\n"
+      "\r\n"
+      "F0 , F1,,,, B0,B1   # the first rank\r\n"
+      " ,F0,B0,F1,B1,,\r\n";
+  CHECK(read_schedule_csv(text, "1f1b").ranks ==
+        make_schedule({.name = "1f1b", .stages = 2, .micro_batches = 2}).ranks);
+  CHECK(read_schedule_csv("F0,B0", "x").stages == 1);
+  CHECK(read_schedule_csv("# placement: vee\nF0.0,F0.1,B0.1,B0.0", "x").placement ==
+        Placement::vee);
+  CHECK(read_schedule_csv("#placement:loop\nF0,B0", "x").placement == Placement::loop);
+  // A backward pass may be whole in one place and split in another.
+  CHECK(read_schedule_csv("F0,F1,I0,B1,W0", "x").splits_backward());
+}
+
+TEST_CASE("what cannot be read is told by line and column", "[schedule_csv]") {
+  CHECK_THAT(refusal("F0,B0\nF0,X0\n"), ContainsSubstring("line 2, column 4: 'X0' is no action"));
+  for (const std::string cell : {"F", "F.1", "F1.", "F-1", "F1.-1", "F1x", "f1", "F 1", "F1.1.1",
+                                 "F99999999999", "F1.4096", "F+1", "\xff", "F1048576"}) {
+    CAPTURE(cell);
+    CHECK_THAT(refusal("# x\nF0, " + cell), ContainsSubstring("line 2, column 5: '" + cell + "'"));
+  }
+  CHECK_THAT(refusal("# placement: spiral\nF0,B0"),
+             ContainsSubstring("line 1, column 1: placement 'spiral'"));
+  CHECK_THAT(refusal(std::string("F0,B\0", 5)), ContainsSubstring("line 1, column 4"));
+  CHECK_THAT(refusal(""), ContainsSubstring("has no actions"));
+  CHECK_THAT(refusal("# nothing\n\n"), ContainsSubstring("has no actions"));
+  CHECK_THAT(refusal(",,\n,,"), ContainsSubstring("has no actions"));
+  CHECK_THAT(refusal("F0,B0\n,,"), ContainsSubstring("has 0 actions for rank 1"));
+}
+
+TEST_CASE("a schedule for another run is refused with what would fit", "[schedule_csv]") {
+  const std::string text = "F0,F1,B0,B1\nF0,B0,F1,B1\n";
+  CHECK_THAT(refusal(text, 3), ContainsSubstring("set mesh.pp to 2"));
+  CHECK_THAT(refusal(text, 2, 3), ContainsSubstring("is for 2 micro-batches, but a step has 3") &&
+                                      ContainsSubstring("train.global_batch"));
+  CHECK_THAT(refusal("# placement: vee\nF0,B0"), ContainsSubstring("has 1 chunk"));
+  // One large number must not make large tables.
+  CHECK_THAT(refusal("F0,F1000000,B0"), ContainsSubstring("has 3 actions for rank 0"));
+  CHECK_THAT(refusal("F0.1000,B0.1000,F0.0,B0.0"), ContainsSubstring("are 2002"));
+}
+
+TEST_CASE("a schedule that is wrong is told by rank and cell", "[schedule_csv]") {
+  CHECK_THAT(refusal("F0,F1,B0,B1\nF0,B0,F1"),
+             ContainsSubstring("rank 1 has no B1: the backward of micro-batch 1 is missing"));
+  CHECK_THAT(refusal("F0,F1,B0,B1\nB0,F0,F1,B1"),
+             ContainsSubstring("rank 1, action 0 (B0) comes before its forward"));
+  CHECK_THAT(refusal("F0,F0,B0,B0"), ContainsSubstring("rank 0, action 1 (F0) is done twice"));
+  CHECK_THAT(refusal("F0,F1,B0,B1\nF1,F0,B0,B1"), ContainsSubstring("sends and receives cross"));
+  CHECK_THAT(refusal("F0,F1,B0,B1\nF0,F1,B1,B0"), ContainsSubstring("sends and receives cross"));
+  CHECK_THAT(refusal("F0,B0,F1,B1\nF0,F1,B0,B1"), ContainsSubstring("deadlock"));
+  CHECK_THAT(refusal("# placement: vee\nF0.1,F0.0,B0.1,B0.0"),
+             ContainsSubstring("which lies on the same rank"));
+}
+
+}  // namespace
+}  // namespace fourfold::parallel
