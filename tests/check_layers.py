@@ -13,8 +13,8 @@ import sys
 # Room -> rooms whose headers it may include. Whatever a room may include, the rooms above it may include too.
 ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
-    "model": ["kernels"], "parallel": ["model", "comm"], "data": ["io"],
-    "runfile": ["model"], "telemetry": ["runfile", "io"], "train": ["telemetry", "parallel", "data"],
+    "model": ["kernels"], "parallel": ["model", "comm"], "plan": ["parallel"], "data": ["io"],
+    "runfile": ["model"], "telemetry": ["runfile", "io"], "train": ["telemetry", "plan", "data"],
     "program": ["base"], "apps": ["train", "program"], "harness": ["comm", "program"], "tests": ["apps", "harness"],
     "benchmarks": ["apps"],
 }

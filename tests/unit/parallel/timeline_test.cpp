@@ -13,6 +13,7 @@ TEST_CASE("a timeline is summed up per rank, transfers left out", "[timeline]") 
   const Timeline timeline{.name = "two ranks",
                           .stages = 2,
                           .chunks = 1,
+                          .placement = Placement::loop,
                           .events = {{1, {B, 0, 0, 0}, 3, 5},
                                      {0, {F, 0, 0, 0}, 1, 2},
                                      {0, {ActionKind::send_activation, 0, 0, 0}, 0, 9},
@@ -32,7 +33,8 @@ TEST_CASE("a timeline is summed up per rank, transfers left out", "[timeline]") 
 }
 
 TEST_CASE("a timeline without events is empty, not wrong", "[timeline]") {
-  const TimelineSummary summary = summarize({.name = "", .stages = 2, .chunks = 1, .events = {}});
+  const TimelineSummary summary =
+      summarize({.name = "", .stages = 2, .chunks = 1, .placement = Placement::loop, .events = {}});
   CHECK(summary.makespan_s() == 0);
   CHECK(summary.bubble_s() == 0);
   CHECK(summary.ranks[1].waiting_s() == 0);

@@ -25,6 +25,7 @@ struct Timeline {
   std::string name;  ///< "zb-v, planned"
   int stages = 1;
   int chunks = 1;
+  Placement placement = Placement::loop;
   std::vector<TimelineEvent> events;  ///< in any order
 };
 

@@ -1,0 +1,125 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fourfold::plan_program {
+namespace {
+
+/// Beyond it sums of a long step lose their digits.
+constexpr double most_time = 1e9;
+
+bool is_time(double value) {
+  return std::isfinite(value) && value >= 0 && value <= most_time;
+}
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw UserError(ExitCode::usage, message);
+}
+
+void describe_schedule(CLI::App& command, Arguments& arguments) {
+  command
+      .add_option("--schedule", arguments.schedule.name,
+                  "naive, gpipe, 1f1b, interleaved, zb-h1, zb-v, or a file that ends in .csv")
+      ->required()
+      ->type_name("NAME|FILE.csv");
+  command
+      .add_option("--stages", arguments.schedule.stages,
+                  "Ranks of the pipeline (mesh.pp). A file knows it")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--micro-batches", arguments.schedule.micro_batches,
+                  "Micro-batches of a step: train.global_batch / (mesh.dp * train.micro_batch). A "
+                  "file knows it")
+      ->check(CLI::PositiveNumber);
+  command
+      .add_option("--chunks", arguments.schedule.chunks,
+                  "Chunks of the model on each rank (mesh.chunks). Default: 2 for interleaved and "
+                  "zb-v, else 1")
+      ->check(CLI::PositiveNumber);
+}
+
+void describe_output(CLI::App& command, Arguments& arguments) {
+  command.add_option("--svg", arguments.svg, "Write the timeline as a picture")->type_name("FILE");
+  command
+      .add_option("--trace", arguments.trace,
+                  "Write the timeline as JSON for Perfetto (ui.perfetto.dev) and chrome://tracing")
+      ->type_name("FILE");
+  command
+      .add_option("--csv", arguments.csv,
+                  "Write the schedule as a table, to be edited and given to --schedule or "
+                  "mesh.schedule")
+      ->type_name("FILE");
+}
+
+}  // namespace
+
+void describe(CLI::App& command, Arguments& arguments) {
+  describe_schedule(command, arguments);
+  command
+      .add_option("--costs", arguments.costs,
+                  "What a rank needs for a micro-batch, all its chunks together: forward, "
+                  "backward for its input, backward for its weights. Any unit of time")
+      ->delimiter(',')
+      ->expected(3)
+      ->type_name("F,B,W")
+      ->default_str("1,1,1");
+  command
+      .add_option("--link-time", arguments.link_s,
+                  "How long a message between two ranks takes, in the same unit")
+      ->capture_default_str();
+  describe_output(command, arguments);
+  command.footer(
+      "\nOUTPUT\n"
+      "  step     time from the first action to the last, and the work of a rank in it\n"
+      "  bubble   time of the step in which a rank computes nothing\n"
+      "  waiting  the part of it between a rank's own first and last action\n"
+      "  peak     activations held at once, in micro-batches of one rank (all its chunks)\n"
+      "  slots    buffers for them: each chunk has its own, so that they can be a few more\n"
+      "  Closed forms of the literature stand beside, where there are any for this case.\n"
+      "\nSCHEDULE FILES\n"
+      "  One line per rank; cells between commas are its actions in order: F3 is the forward pass\n"
+      "  of micro-batch 3, B3 its backward pass, I3 and W3 the halves for input and weights, F3.1\n"
+      "  that of chunk 1. Empty cells and comments (#) are left out; '# placement: vee' lays two\n"
+      "  chunks as a V. Files that are incomplete or could deadlock are refused.\n"
+      "\nEXAMPLES\n"
+      "  fourfold plan --schedule zb-v --stages 8 --micro-batches 24 --svg zb-v.svg\n"
+      "  fourfold plan --schedule interleaved --chunks 4 --stages 4 --micro-batches 16\n"
+      "  fourfold plan --schedule 1f1b --stages 4 --micro-batches 8 --csv mine.csv\n"
+      "  fourfold plan --schedule mine.csv --costs 1.0,1.2,0.9 --link-time 0.05\n"
+      "\nEXIT CODES\n" +
+      program::exit_codes_table({ExitCode::config, ExitCode::cannot_write}));
+}
+
+void validate(const Arguments& arguments) {
+  const parallel::ScheduleRequest& request = arguments.schedule;
+  if (!arguments.from_file() && (request.stages == 0 || request.micro_batches == 0)) {
+    refuse(
+        fmt::format("--schedule {} needs --stages and --micro-batches (only a file knows them) "
+                    "give both",
+                    request.name));
+  }
+  if (arguments.from_file() && request.chunks != 0) {
+    refuse("--chunks cannot be given for a file (its cells name the chunks) leave it out");
+  }
+  if (!std::ranges::all_of(arguments.costs, is_time) || arguments.pass_costs().sum_s() == 0) {
+    refuse(
+        fmt::format("--costs are three times from 0 to {:g}, not all 0 (of forward, "
+                    "backward-input and backward-weight) write, say, 1,1,1",
+                    most_time));
+  }
+  if (!is_time(arguments.link_s)) {
+    refuse(
+        fmt::format("--link-time is not between 0 and {:g} (a message takes it) set it to, say, "
+                    "0.1",
+                    most_time));
+  }
+}
+
+}  // namespace fourfold::plan_program

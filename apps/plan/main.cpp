@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+#include "report.hpp"
+
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/parallel/schedule_csv.hpp>
+#include <fourfold/plan/timeline_svg.hpp>
+#include <fourfold/plan/timeline_trace.hpp>
+#include <fourfold/program/run.hpp>
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
+#include <span>
+
+namespace {
+
+using fourfold::ExitCode;
+using fourfold::plan_program::Arguments;
+namespace parallel = fourfold::parallel;
+namespace plan = fourfold::plan;
+
+std::string content_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) {
+    throw fourfold::UserError(
+        ExitCode::config,
+        fmt::format("--schedule {} cannot be read (is it there, and yours to read?) check the name",
+                    path));
+  }
+  return text;
+}
+
+parallel::Schedule schedule_of(const Arguments& arguments) {
+  const parallel::ScheduleRequest& request = arguments.schedule;
+  return arguments.from_file() ? parallel::read_schedule_csv(content_of(request.name), request.name,
+                                                             request.stages, request.micro_batches)
+                               : parallel::make_schedule(request);
+}
+
+void write(const std::string& path, const std::string& text) {
+  fourfold::io::AtomicFile file(path);
+  file.write(text);
+  file.publish();
+  fmt::print("wrote {}\n", path);
+}
+
+ExitCode run_plan(const Arguments& arguments) {
+  validate(arguments);
+  const parallel::Schedule schedule = schedule_of(arguments);
+  parallel::Timeline timeline = plan::simulate(
+      schedule, plan::even_costs(schedule, arguments.pass_costs(), arguments.link_s));
+  timeline.name = "planned";
+  fmt::print("{}", report(arguments, schedule, timeline));
+  const std::span<const parallel::Timeline> timelines(&timeline, 1);
+  if (!arguments.svg.empty()) {
+    write(arguments.svg,
+          plan::timeline_svg(timelines, {.title = fourfold::plan_program::title(schedule),
+                                         .subtitle = subtitle(arguments, schedule, timeline),
+                                         .unit = plan::Drawing::Unit::own}));
+  }
+  if (!arguments.trace.empty()) {
+    write(arguments.trace, plan::timeline_trace(timelines));
+  }
+  if (!arguments.csv.empty()) {
+    write(arguments.csv, parallel::schedule_csv(schedule));
+  }
+  return ExitCode::finished;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App command{
+      "Prices a pipeline schedule before anything runs: how long a step takes, how much of it is "
+      "bubble, and how many activations each rank holds. Draws the timeline. Needs neither ranks "
+      "nor MPI.",
+      "fourfold plan"};
+  Arguments arguments;
+  describe(command, arguments);
+  return fourfold::program::run("fourfold plan", [&] {
+    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+      return *end;
+    }
+    return run_plan(arguments);
+  });
+}

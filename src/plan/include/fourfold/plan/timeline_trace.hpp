@@ -1,0 +1,19 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/parallel/timeline.hpp>
+
+#include <span>
+#include <string>
+
+namespace fourfold::plan {
+
+/// Timelines in the trace event format (JSON) that Perfetto and chrome://tracing open: each
+/// timeline is a process with a row per rank, so that a planned and a measured one lie under each
+/// other on one axis of time. A compute action is a slice named as in the CSV (F3.1) with
+/// micro_batch, chunk and slot as arguments; messages between ranks are arrows from the slice that
+/// makes them to the one that needs them, and asynchronous slices where they take time.
+std::string timeline_trace(std::span<const parallel::Timeline> timelines);
+
+}  // namespace fourfold::plan

@@ -1,0 +1,292 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/plan/timeline_svg.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <string_view>
+
+namespace fourfold::plan {
+namespace {
+
+using parallel::Action;
+using parallel::ActionKind;
+using parallel::Timeline;
+using parallel::TimelineEvent;
+using parallel::TimelineSummary;
+
+constexpr double left = 64;
+constexpr double right = 66;
+constexpr double margin = 20;
+constexpr double row_pitch = 30;
+constexpr double row_height = 25;
+constexpr double head_height = 78;
+constexpr double panel_head = 26;
+constexpr double axis_height = 34;
+constexpr double digit_width = 6.2;
+
+/// Colours by kind: hue and saturation; chunks differ in lightness.
+struct Color {
+  ActionKind kind;
+  std::string_view css_class;
+  std::string_view label;
+  int hue;
+  int saturation;
+};
+constexpr std::array colors{
+    Color{ActionKind::forward, "f", "forward", 217, 72},
+    Color{ActionKind::backward, "b", "backward", 20, 82},
+    Color{ActionKind::backward_input, "i", "backward, input half", 33, 92},
+    Color{ActionKind::backward_weight, "w", "backward, weight half", 158, 58},
+};
+
+const Color& color_of(ActionKind kind) {
+  return *std::ranges::find(colors, kind, &Color::kind);
+}
+
+/// Of a chunk's cells, in percent: from strong to pale, evenly.
+int lightness(int chunk, int chunks) {
+  constexpr int strong = 44;
+  constexpr int pale = 78;
+  return chunks == 1 ? strong : strong + (pale - strong) * chunk / (chunks - 1);
+}
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '&' || c == '<' || c == '>' || c == '"') {
+      result += fmt::format("&#{};", static_cast<int>(c));
+    } else {
+      result += byte < 0x20 || byte == 0x7f ? ' ' : c;
+    }
+  }
+  return result;
+}
+
+std::string style(int chunks) {
+  std::string css =
+      ":root{color-scheme:light dark;--page:#fff;--text:#1b1f26;--soft:#667085;--idle:#eef0f4;"
+      "--rule:#d5d9e1}"
+      "@media(prefers-color-scheme:dark){:root{--page:#15191f;--text:#e6e9ef;--soft:#98a2b3;"
+      "--idle:#232933;--rule:#3a4250}}"
+      "text{font:11px system-ui,-apple-system,\"Segoe UI\",Roboto,\"Liberation Sans\",sans-serif;"
+      "fill:var(--soft);font-variant-numeric:tabular-nums}"
+      ".title{font-size:17px;font-weight:650;fill:var(--text)}.sub{font-size:12.5px}"
+      ".name{font-size:12.5px;font-weight:600;fill:var(--text)}"
+      ".page{fill:var(--page)}.idle{fill:var(--idle)}.rule{stroke:var(--rule)}"
+      ".m{text-anchor:middle}.e{text-anchor:end}"
+      ".cells rect{stroke:var(--page);stroke-width:.9}"
+      ".cells text{text-anchor:middle;pointer-events:none;fill:#fff}.cells .d{fill:#17202b}"
+      ".n text{font-size:9.5px;letter-spacing:-.2px}";
+  for (const Color& color : colors) {
+    for (int chunk = 0; chunk < chunks; ++chunk) {
+      css += fmt::format(".{}{}{{fill:hsl({},{}%,{}%)}}", color.css_class, chunk, color.hue,
+                         color.saturation, lightness(chunk, chunks));
+    }
+  }
+  return "<style>" + css + "</style>";
+}
+
+/// 1, 2 or 5 times a power of ten, so that `range` has about `wanted` steps.
+double tick_distance(double range, int wanted) {
+  const double raw = range / wanted;
+  const double power = std::pow(10.0, std::floor(std::log10(raw)));
+  const double leading = raw / power;
+  return power * (leading < 1.5 ? 1 : leading < 3.5 ? 2 : leading < 7.5 ? 5 : 10);
+}
+
+struct TimeUnit {
+  double per_s;
+  std::string_view name;
+};
+
+TimeUnit unit_for(double range, Drawing::Unit unit) {
+  if (unit == Drawing::Unit::own) {
+    return {1, "units of time"};
+  }
+  return range >= 2 ? TimeUnit{1, "s"} : range >= 2e-3 ? TimeUnit{1e3, "ms"} : TimeUnit{1e6, "µs"};
+}
+
+class Picture {
+ public:
+  Picture(std::span<const Timeline> timelines, const Drawing& drawing)
+      : timelines_(timelines), drawing_(drawing) {
+    for (const Timeline& timeline : timelines) {
+      const TimelineSummary& summary = summaries_.emplace_back(summarize(timeline));
+      range_s_ = std::max(range_s_, summary.makespan_s());
+      chunks_ = std::max(chunks_, timeline.chunks);
+      height_ += panel_head + row_pitch * timeline.stages;
+      for (const TimelineEvent& event : timeline.events) {
+        const double length_s = event.end_s - event.begin_s;
+        if (is_compute(event.action.kind) && length_s > 0) {
+          shortest_s_ = std::min(shortest_s_, length_s);
+        }
+      }
+    }
+    range_s_ = range_s_ > 0 ? range_s_ : 1;
+    // Wide enough for two digits in the shortest cell, within reason.
+    constexpr double wanted_cell = 15;
+    chart_width_ = std::clamp(wanted_cell * range_s_ / shortest_s_, 760.0, 2600.0);
+    width_ = left + chart_width_ + right;
+  }
+
+  std::string draw() {
+    std::string svg = fmt::format(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">",
+        width_, height_, escaped(drawing_.title));
+    svg += style(chunks_);
+    svg += fmt::format("<rect class=\"page\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"10\"/>\n",
+                       width_, height_);
+    svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"30\">{}</text>", margin,
+                       escaped(drawing_.title));
+    svg += fmt::format("<text class=\"sub\" x=\"{}\" y=\"49\">{}</text>\n", margin,
+                       escaped(drawing_.subtitle));
+    svg += legend();
+    double y = head_height;
+    for (std::size_t i = 0; i < timelines_.size(); ++i) {
+      svg += panel(timelines_[i], summaries_[i], y);
+      y += panel_head + row_pitch * timelines_[i].stages;
+    }
+    return svg + axis(y) + "</svg>\n";
+  }
+
+ private:
+  double px(double time_s, const TimelineSummary& summary) const {
+    return left + (time_s - summary.begin_s) / range_s_ * chart_width_;
+  }
+
+  bool uses(ActionKind kind) const {
+    return std::ranges::any_of(timelines_, [&](const Timeline& timeline) {
+      return std::ranges::any_of(
+          timeline.events, [&](const TimelineEvent& event) { return event.action.kind == kind; });
+    });
+  }
+
+  std::string legend() const {
+    std::string svg;
+    double x = margin;
+    const double y = 62;
+    const auto entry = [&](std::string_view css_class, std::string_view label) {
+      svg += fmt::format(
+          "<rect class=\"{}\" x=\"{:.1f}\" y=\"{}\" width=\"13\" height=\"13\" rx=\"3\"/>"
+          "<text x=\"{:.1f}\" y=\"{}\">{}</text>",
+          css_class, x, y, x + 18, y + 10.5, label);
+      x += 34 + 5.9 * static_cast<double>(label.size());
+    };
+    for (const Color& color : colors) {
+      if (uses(color.kind)) {
+        entry(fmt::format("{}0", color.css_class), color.label);
+      }
+    }
+    entry("idle", "bubble");
+    x += 24;
+    for (int chunk = 0; chunks_ > 1 && chunk < std::min(chunks_, 8); ++chunk) {
+      entry(fmt::format("f{}", chunk), fmt::format("chunk {}", chunk));
+    }
+    return svg + "\n";
+  }
+
+  std::string panel(const Timeline& timeline, const TimelineSummary& summary, double top) const {
+    std::string svg = fmt::format("<text class=\"name\" x=\"{}\" y=\"{:.0f}\">{}</text>", margin,
+                                  top + 17, escaped(timeline.name));
+    svg += fmt::format("<text class=\"e\" x=\"{:.0f}\" y=\"{:.0f}\">bubble</text>\n",
+                       width_ - margin, top + 17);
+    const double end = px(summary.end_s, summary);
+    for (int rank = 0; rank < timeline.stages; ++rank) {
+      const double y = top + panel_head + row_pitch * rank;
+      const double share =
+          summary.makespan_s() > 0 ? 100 * summary.bubble_s(rank) / summary.makespan_s() : 0;
+      svg += fmt::format(
+          "<rect class=\"idle\" x=\"{}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" rx=\"3\"/>"
+          "<text class=\"e\" x=\"{}\" y=\"{:.1f}\">rank {}</text>"
+          "<text class=\"e\" x=\"{:.0f}\" y=\"{:.1f}\">{:.1f} %</text>\n",
+          left, y, end - left, row_height, left - 8, y + 16.5, rank, width_ - margin, y + 16.5,
+          share);
+    }
+    const bool narrow = chart_width_ / range_s_ * shortest_s_ < 18;
+    svg += narrow ? "<g class=\"cells n\">\n" : "<g class=\"cells\">\n";
+    for (const TimelineEvent& event : timeline.events) {
+      if (is_compute(event.action.kind)) {
+        svg += cell(timeline, summary, event, top + panel_head + row_pitch * event.rank);
+      }
+    }
+    return svg + "</g>\n";
+  }
+
+  std::string cell(const Timeline& timeline, const TimelineSummary& summary,
+                   const TimelineEvent& event, double y) const {
+    const Action& action = event.action;
+    const double x = px(event.begin_s, summary);
+    const double cell_width = px(event.end_s, summary) - x;
+    const TimeUnit unit = unit_for(range_s_, drawing_.unit);
+    std::string svg = fmt::format(
+        "<rect class=\"{}{}\" x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{}\" rx=\"2.5\">"
+        "<title>rank {}: {} of micro-batch {}, chunk {}; {:.6g} to {:.6g} {}</title></rect>",
+        color_of(action.kind).css_class, action.chunk, x, y, cell_width, row_height, event.rank,
+        name(action.kind), action.micro_batch, action.chunk,
+        (event.begin_s - summary.begin_s) * unit.per_s,
+        (event.end_s - summary.begin_s) * unit.per_s, unit.name);
+    const std::string number = fmt::format("{}", action.micro_batch);
+    if (cell_width >= digit_width * static_cast<double>(number.size()) + 1.5) {
+      const bool dark = lightness(action.chunk, timeline.chunks) > 60;
+      svg += fmt::format("<text{} x=\"{:.2f}\" y=\"{:.1f}\">{}</text>", dark ? " class=\"d\"" : "",
+                         x + cell_width / 2, y + 16.5, number);
+    }
+    return svg + "\n";
+  }
+
+  std::string axis(double y) const {
+    const TimeUnit unit = unit_for(range_s_, drawing_.unit);
+    const double range = range_s_ * unit.per_s;
+    const double step = tick_distance(range, static_cast<int>(chart_width_ / 90));
+    std::string svg = fmt::format(
+        "<line class=\"rule\" x1=\"{0}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" "
+        "y2=\"{2:.1f}\"/>",
+        left, left + chart_width_, y + 2);
+    for (int i = 0; i * step <= range * (1 + 1e-9); ++i) {
+      const double x = left + i * step / range * chart_width_;
+      svg += fmt::format(
+          "<line class=\"rule\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1:.1f}\" y2=\"{2:.1f}\"/>"
+          "<text class=\"m\" x=\"{0:.1f}\" y=\"{3:.1f}\">{4:.4g}</text>",
+          x, y + 2, y + 6, y + 19, i * step);
+    }
+    return svg + fmt::format("<text class=\"e\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", left - 12,
+                             y + 19, unit.name == "units of time" ? "time" : unit.name);
+  }
+
+  std::span<const Timeline> timelines_;
+  const Drawing& drawing_;
+  std::vector<TimelineSummary> summaries_;
+  double range_s_ = 0;
+  double shortest_s_ = std::numeric_limits<double>::infinity();
+  int chunks_ = 1;
+  double chart_width_ = 0;
+  double width_ = 0;
+  double height_ = head_height + axis_height;
+};
+
+}  // namespace
+
+std::string timeline_svg(std::span<const Timeline> timelines, const Drawing& drawing) {
+  std::size_t actions = 0;
+  for (const Timeline& timeline : timelines) {
+    actions += static_cast<std::size_t>(std::ranges::count_if(
+        timeline.events, [](const TimelineEvent& event) { return is_compute(event.action.kind); }));
+  }
+  if (actions > most_drawn_actions) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{} actions are too many for a picture (they would be thinner than "
+                                "a line) draw {} or fewer, or write the trace",
+                                actions, most_drawn_actions));
+  }
+  return Picture(timelines, drawing).draw();
+}
+
+}  // namespace fourfold::plan

@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/plan/timeline_trace.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <tuple>
+
+namespace fourfold::plan {
+namespace {
+
+using nlohmann::ordered_json;
+using parallel::Action;
+using parallel::ActionKind;
+using parallel::TimelineEvent;
+
+constexpr double us_per_s = 1e6;
+
+/// Writes one timeline as process `pid`.
+class Process {
+ public:
+  Process(const parallel::Timeline& timeline, int pid, ordered_json& events)
+      : timeline_(timeline), pid_(pid), events_(events) {
+    shape_.stages = timeline.stages;
+    shape_.chunks = timeline.chunks;
+    shape_.placement = timeline.placement;
+  }
+
+  void write() {
+    add_name("process_name", 0, timeline_.name);
+    for (int rank = 0; rank < timeline_.stages; ++rank) {
+      add_name("thread_name", rank, fmt::format("rank {}", rank));
+    }
+    for (const TimelineEvent& event : timeline_.events) {
+      if (is_compute(event.action.kind)) {
+        add_slice(event);
+      } else if (event.end_s > event.begin_s) {
+        add_message(event);
+      }
+    }
+    for (const auto& [key, event] : passes_) {
+      add_arrow(*event);
+    }
+  }
+
+ private:
+  /// A pass of a micro-batch through a virtual stage: backward or not, stage, micro-batch.
+  using Pass = std::tuple<bool, int, int>;
+
+  ordered_json head(const char* phase, int rank) const {
+    return {{"ph", phase}, {"pid", pid_}, {"tid", rank}};
+  }
+
+  void add_name(const char* what, int rank, const std::string& text) {
+    ordered_json event = head("M", rank);
+    event["name"] = what;
+    event["args"] = {{"name", text}};
+    events_.push_back(std::move(event));
+  }
+
+  ordered_json described(const char* phase, const TimelineEvent& event, double time_s) const {
+    ordered_json json = head(phase, event.rank);
+    json["name"] = str(event.action, timeline_.chunks);
+    json["cat"] = std::string(name(event.action.kind));
+    json["ts"] = time_s * us_per_s;
+    return json;
+  }
+
+  void add_slice(const TimelineEvent& event) {
+    const Action& action = event.action;
+    ordered_json json = described("X", event, event.begin_s);
+    json["dur"] = (event.end_s - event.begin_s) * us_per_s;
+    json["args"] = {{"micro_batch", action.micro_batch},
+                    {"chunk", action.chunk},
+                    {"stage", shape_.virtual_stage(event.rank, action.chunk)},
+                    {"slot", action.slot}};
+    events_.push_back(std::move(json));
+    if (action.kind != ActionKind::backward_weight) {
+      passes_[pass_of(event)] = &event;
+    }
+  }
+
+  void add_message(const TimelineEvent& event) {
+    const int id = next_id_++;
+    for (const char* phase : {"b", "e"}) {
+      ordered_json json = described(phase, event, *phase == 'b' ? event.begin_s : event.end_s);
+      json["id"] = id;
+      events_.push_back(std::move(json));
+    }
+  }
+
+  Pass pass_of(const TimelineEvent& event) const {
+    return {event.action.kind != ActionKind::forward,
+            shape_.virtual_stage(event.rank, event.action.chunk), event.action.micro_batch};
+  }
+
+  /// From the pass that makes what this one needs, if that is on another rank.
+  void add_arrow(const TimelineEvent& to) {
+    auto [backward, stage, micro_batch] = pass_of(to);
+    const auto from = passes_.find({backward, stage + (backward ? 1 : -1), micro_batch});
+    if (from == passes_.end() || from->second->rank == to.rank) {
+      return;
+    }
+    const int id = next_id_++;
+    for (const char* phase : {"s", "f"}) {
+      const TimelineEvent& end = *phase == 's' ? *from->second : to;
+      ordered_json json = head(phase, end.rank);
+      json["name"] = backward ? "gradient" : "activation";
+      json["cat"] = "message";
+      json["ts"] = end.begin_s * us_per_s;
+      json["id"] = id;
+      if (*phase == 'f') {
+        json["bp"] = "e";
+      }
+      events_.push_back(std::move(json));
+    }
+  }
+
+  const parallel::Timeline& timeline_;
+  int pid_;
+  ordered_json& events_;
+  parallel::Schedule shape_;
+  std::map<Pass, const TimelineEvent*> passes_;
+  int next_id_ = pid_ << 24;  ///< of messages and arrows: another range in every process
+};
+
+}  // namespace
+
+std::string timeline_trace(std::span<const parallel::Timeline> timelines) {
+  ordered_json events = ordered_json::array();
+  int pid = 0;
+  for (const parallel::Timeline& timeline : timelines) {
+    Process(timeline, ++pid, events).write();
+  }
+  return ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump(
+             -1, ' ', false, ordered_json::error_handler_t::replace) +
+         "\n";
+}
+
+}  // namespace fourfold::plan

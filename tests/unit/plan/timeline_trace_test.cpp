@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/parallel/schedule_generators.hpp>
+#include <fourfold/plan/simulate.hpp>
+#include <fourfold/plan/timeline_trace.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fourfold::plan {
+namespace {
+
+nlohmann::json events_of(const std::vector<parallel::Timeline>& timelines) {
+  return nlohmann::json::parse(timeline_trace(timelines)).at("traceEvents");
+}
+
+parallel::Timeline planned(double link_s) {
+  const parallel::Schedule schedule =
+      parallel::make_schedule({.name = "zb-v", .stages = 2, .micro_batches = 3});
+  parallel::Timeline timeline = simulate(schedule, even_costs(schedule, {2, 2, 2}, link_s));
+  timeline.name = "planned \"by\" <me>";
+  return timeline;
+}
+
+TEST_CASE("a trace has a row per rank and a slice per pass", "[timeline_trace]") {
+  std::map<std::string, int> phases;
+  std::map<int, double> busy_us;
+  for (const nlohmann::json& event : events_of({planned(0)})) {
+    ++phases[event.at("ph")];
+    CHECK(event.at("pid") == 1);
+    if (event.at("ph") == "X") {
+      busy_us[event.at("tid")] += event.at("dur").get<double>();
+      const nlohmann::json& args = event.at("args");
+      const std::string name = event.at("name");
+      CHECK(name.substr(1) == std::to_string(args.at("micro_batch").get<int>()) + "." +
+                                  std::to_string(args.at("chunk").get<int>()));
+      const int rank = event.at("tid");
+      CHECK(args.at("stage") == (args.at("chunk") == 0 ? rank : 3 - rank));
+    }
+  }
+  CHECK(phases["M"] == 3);
+  CHECK(phases["X"] == 2 * 2 * 3 * 3);
+  CHECK(busy_us == std::map<int, double>{{0, 18e6}, {1, 18e6}});
+  // Two borders between ranks, both ways, three micro-batches.
+  CHECK(phases["s"] == 2 * 2 * 3);
+  CHECK(phases["f"] == 2 * 2 * 3);
+}
+
+TEST_CASE("arrows lead from a pass to the one that needs it", "[timeline_trace]") {
+  std::map<int, nlohmann::json> begins;
+  int arrows = 0;
+  for (const nlohmann::json& event : events_of({planned(0)})) {
+    if (event.at("ph") == "s") {
+      begins[event.at("id")] = event;
+    } else if (event.at("ph") == "f") {
+      const nlohmann::json& begin = begins.at(event.at("id"));
+      CHECK(begin.at("tid") != event.at("tid"));
+      CHECK(begin.at("ts").get<double>() < event.at("ts").get<double>());
+      CHECK(begin.at("name") == event.at("name"));
+      ++arrows;
+    }
+  }
+  CHECK(arrows == 12);
+}
+
+TEST_CASE("messages that take time are slices of their own", "[timeline_trace]") {
+  std::map<int, int> open;
+  int messages = 0;
+  for (const nlohmann::json& event : events_of({planned(0.5)})) {
+    if (event.at("ph") == "b") {
+      open[event.at("id")] = 1;
+    } else if (event.at("ph") == "e") {
+      messages += open.at(event.at("id"));
+    }
+  }
+  CHECK(messages == 2 * 12);
+}
+
+TEST_CASE("timelines are processes under each other", "[timeline_trace]") {
+  parallel::Timeline measured = planned(0);
+  measured.name = "measured";
+  std::map<int, std::string> names;
+  std::map<int, int> ids;
+  for (const nlohmann::json& event : events_of({planned(0), measured})) {
+    if (event.at("name") == "process_name") {
+      names[event.at("pid")] = event.at("args").at("name");
+    }
+    if (event.at("ph") == "s") {
+      ++ids[event.at("id")];
+    }
+  }
+  CHECK(names == std::map<int, std::string>{{1, "planned \"by\" <me>"}, {2, "measured"}});
+  CHECK(ids.size() == 24);
+}
+
+}  // namespace
+}  // namespace fourfold::plan
