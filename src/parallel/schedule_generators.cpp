@@ -27,8 +27,8 @@ struct Generator {
 };
 
 constexpr int most_chunks = 1024;
-/// Sends and receives included, a step has at most about seven actions per cell.
-constexpr std::int64_t most_cells = 1 << 26;
+/// Micro-batches times virtual stages of a step: up to seven actions each, on every rank in memory.
+constexpr std::int64_t most_cells = 1 << 21;
 
 constexpr std::array generators{
     Generator{"naive", 1, 1, Placement::loop, naive_actions, false},
@@ -120,12 +120,20 @@ void validate(const ScheduleRequest& request) {
                     global_batch_for(request, least)));
   }
   const std::int64_t chunks = request.chunks == 0 ? usual_chunks(request.name) : request.chunks;
-  const std::int64_t per_stage = most_cells / (chunks * request.stages);
-  if (request.micro_batches > per_stage) {
+  const std::int64_t most_stages = most_cells / chunks;
+  if (request.stages > most_stages) {
     refuse(
-        fmt::format("a step of {} micro-batches through mesh.pp = {} stages is too long a list "
-                    "(it is made whole) lower train.global_batch, so that there are at most {}",
-                    request.micro_batches, request.stages, per_stage));
+        fmt::format("mesh.pp = {} with mesh.chunks = {} are too many stages (every rank holds the "
+                    "lists of all) set mesh.pp to {} or less",
+                    request.stages, chunks, most_stages));
+  }
+  const std::int64_t most_micro_batches = most_stages / request.stages;
+  if (request.micro_batches > most_micro_batches) {
+    refuse(
+        fmt::format("a step of {} micro-batches through mesh.pp = {} stages is too long (every "
+                    "rank holds the lists of all) lower train.global_batch, so that there are at "
+                    "most {}",
+                    request.micro_batches, request.stages, most_micro_batches));
   }
 }
 

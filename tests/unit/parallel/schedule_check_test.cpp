@@ -9,6 +9,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,6 +132,23 @@ TEST_CASE("less memory than a schedule uses is noticed, on every rank and chunk"
                               ContainsSubstring("has memory for"));
     }
   }
+}
+
+TEST_CASE("lists of nonsense are refused without harm", "[schedule_check]") {
+  const Schedule whole = some_schedule();
+  std::minstd_rand random(11);
+  const auto number = [&] { return static_cast<int>(random()) % 9 - 2; };
+  int refused = 0;
+  for (int i = 0; i < 500; ++i) {
+    Schedule broken = whole;
+    for (int damage = 0; damage < 3; ++damage) {
+      auto& actions = broken.ranks[random() % broken.ranks.size()];
+      const auto kind = static_cast<ActionKind>(random() % 10);  // two of them are none
+      actions[random() % actions.size()] = {kind, number(), number(), number()};
+    }
+    refused += check_schedule(broken) ? 1 : 0;
+  }
+  CHECK(refused > 490);
 }
 
 TEST_CASE("defects are told with rank, action and reason", "[schedule_check]") {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/parallel/schedule_check.hpp>
 #include <fourfold/parallel/schedule_csv.hpp>
 #include <fourfold/parallel/schedule_generators.hpp>
 
@@ -8,7 +9,9 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <random>
 #include <string>
+#include <string_view>
 
 namespace fourfold::parallel {
 namespace {
@@ -89,6 +92,31 @@ TEST_CASE("a schedule that is wrong is told by rank and cell", "[schedule_csv]")
   CHECK_THAT(refusal("F0,B0,F1,B1\nF0,F1,B0,B1"), ContainsSubstring("deadlock"));
   CHECK_THAT(refusal("# placement: vee\nF0.1,F0.0,B0.1,B0.0"),
              ContainsSubstring("which lies on the same rank"));
+}
+
+TEST_CASE("damaged text is refused or read, and nothing else", "[schedule_csv]") {
+  const std::string whole =
+      schedule_csv(make_schedule({.name = "zb-v", .stages = 2, .micro_batches = 3}));
+  constexpr std::string_view bytes = "FBIW0129.,#-\n\r \xff";
+  std::minstd_rand random(7);  // the same damage every time
+  int read = 0;
+  for (int i = 0; i < 3000; ++i) {
+    std::string text = whole;
+    for (std::size_t damage = 0; damage <= random() % 3; ++damage) {
+      const std::size_t at = random() % text.size();
+      const char byte = bytes[random() % bytes.size()];
+      random() % 3 == 0 ? text.insert(at, 1, byte) : text.replace(at, 1, random() % 2, byte);
+    }
+    try {
+      const Schedule schedule = read_schedule_csv(text, "damaged.csv");
+      CHECK_FALSE(check_schedule(schedule));
+      ++read;
+    } catch (const UserError& error) {
+      CHECK(error.code() == ExitCode::config);
+    }
+  }
+  CHECK(read > 300);  // damaged comments
+  CHECK(read < 2700);
 }
 
 }  // namespace

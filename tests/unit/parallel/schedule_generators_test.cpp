@@ -102,7 +102,9 @@ TEST_CASE("what a schedule cannot do is refused with what works", "[schedule_gen
   CHECK_THAT(refusal({.name = "1f1b", .stages = 0, .micro_batches = 1}),
              ContainsSubstring("mesh.pp = 0"));
   CHECK_THAT(refusal({.name = "1f1b", .stages = 1 << 14, .micro_batches = 1 << 14}),
-             ContainsSubstring("at most 4096"));
+             ContainsSubstring("at most 128"));
+  CHECK_THAT(refusal({.name = "zb-v", .stages = 2'000'000'000, .micro_batches = 1}),
+             ContainsSubstring("set mesh.pp to 1048576 or less"));
   CHECK(refusal({.name = "interleaved", .stages = 4, .micro_batches = 4}) == "");
   CHECK(schedule_names().size() == 6);
 }
