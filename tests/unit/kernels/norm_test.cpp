@@ -123,6 +123,22 @@ TEST_CASE("layer_norm keeps its accuracy far from zero", "[norm]") {
   CHECK(worst_error(fast.y, plain.y, 1.0) <= 2e-4);  // E[x^2] - E[x]^2 would be off by 1e-1
 }
 
+// The worst rows for a variance that starts from the mean of a row's first elements.
+TEST_CASE("layer_norm keeps its accuracy when a row starts far from the rest", "[norm]") {
+  const std::int64_t far = GENERATE(1, 32);
+  CAPTURE(far);
+  Case fast(DType::f32, 3, 768);
+  for (std::int64_t i = 0; i < 3 * 768; ++i) {
+    fast.x.as<float>()[i] += i % 768 < far ? 1e5F : 0.0F;
+  }
+  Case plain(DType::f32, 3, 768);
+  std::memcpy(plain.x.as<float>(), fast.x.as<float>(), fast.x.view().bytes());
+  fast.layer_norm_fast();
+  plain.layer_norm_plain();
+  CHECK(worst_error(fast.y, plain.y, 1.0) <= 2e-5);
+  CHECK(worst_error(fast.rstd, plain.rstd, 0.0) <= 1e-5);
+}
+
 TEST_CASE("norm gradients equal finite differences in double", "[norm]") {
   const bool centred = GENERATE(true, false);
   CAPTURE(centred);
