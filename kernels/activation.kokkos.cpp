@@ -9,41 +9,52 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <type_traits>
+
 namespace fourfold::kernels {
 namespace {
 
-// A chunk goes through the steps below together: the long chain of operations of one element leaves
-// the units idle, the chains of a chunk in turns do not.
+/// How many elements go through the steps below together: the long chain of
+/// operations of one element leaves the units idle, the chains of a chunk in
+/// turns do not. bf16, which memory does not hold up, gains by longer ones:
+/// what does not fit the registers comes from the first-level cache.
+template <class T>
+constexpr int chunk = std::is_same_v<T, float> ? lanes : 2 * lanes;
+template <class T>
+using Chunk = float[chunk<T>];
 
-/// y between -128 and 127, by integers, for which a minimum is one instruction. A positive NaN
-/// becomes 127.
+/// y between -128 and 127, by integers, for which a minimum is one instruction.
+/// A positive NaN becomes 127.
 KOKKOS_FORCEINLINE_FUNCTION float bounded(float y) {
-  // The bits of negative numbers, unsigned, grow downwards from those of all positive ones.
+  // The bits of negative numbers, unsigned, grow downwards from those of all
+  // positive ones.
   const std::uint32_t bits = float_bits(y);
   const auto raised = static_cast<std::int32_t>(bits < 0xC3000000U ? bits : 0xC3000000U);
   return float_from_bits(static_cast<std::uint32_t>(raised < 0x42FE0000 ? raised : 0x42FE0000));
 }
 
 /// 1 + 2^-y, anything for NaN. Overwrites y.
-KOKKOS_FORCEINLINE_FUNCTION void one_plus_exp2_minus(Lanes& result, Lanes& y) {
-  // Adding 1.5 * 2^23 rounds to an integer in the low bits; 127 more is the bias of an exponent.
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void one_plus_exp2_minus(float (&result)[n], float (&y)[n]) {
+  // Adding 1.5 * 2^23 rounds to an integer in the low bits; 127 more is the
+  // bias of an exponent.
   constexpr float shift = 12582912.0F + 127.0F;
-  Lanes shifted;
+  float shifted[n];
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     y[i] = bounded(y[i]);
   }
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     shifted[i] = shift - y[i];
     y[i] = (shift - shifted[i]) - y[i];
   }
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     y[i] = vector_exp2_reduced(y[i]);
   }
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     result[i] = 1.0F + y[i] * float_from_bits(float_bits(shifted[i]) << 23);
   }
 }
@@ -52,23 +63,26 @@ constexpr float sqrt_8_over_pi = 1.5957691216057308F;
 constexpr float log2_e = 1.4426950408889634F;
 constexpr float gelu_cubic = 0.044715F;
 
-/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u) = 1 / (1 + 2^-(2 u log2 e)).
-KOKKOS_FORCEINLINE_FUNCTION void gelu_denominators(Lanes& result, const Lanes& x) {
-  Lanes y;
+/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u) = 1 / (1 +
+/// 2^-(2 u log2 e)).
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void gelu_denominators(float (&result)[n], const float (&x)[n]) {
+  float y[n];
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     constexpr float linear = sqrt_8_over_pi * log2_e;
     y[i] = x[i] * (linear + linear * gelu_cubic * (x[i] * x[i]));
   }
   one_plus_exp2_minus(result, y);
 }
 
-/// 1 + e^-x. The product rounds, so e^-x is off by up to 2e-7 + 8e-8 |x| of itself: a part of the
-/// result only where x is far below zero.
-KOKKOS_FORCEINLINE_FUNCTION void swish_denominators(Lanes& result, const Lanes& x) {
-  Lanes y;
+/// 1 + e^-x. The product rounds, so e^-x is off by up to 2e-7 + 8e-8 |x| of
+/// itself: a part of the result only where x is far below zero.
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void swish_denominators(float (&result)[n], const float (&x)[n]) {
+  float y[n];
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     y[i] = x[i] * log2_e;
   }
   one_plus_exp2_minus(result, y);
@@ -79,13 +93,13 @@ struct Gelu {
   const T* x;
   T* y;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    for_chunks(
-        end - begin,
-        [](Lanes& y_chunk, const Lanes& v) {
-          Lanes d;
+    for_chunks<chunk<T>>(
+        end - begin, 0,
+        [](Chunk<T>& y_chunk, const Chunk<T>& v) {
+          Chunk<T> d;
           gelu_denominators(d, v);
 #pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
+          for (int i = 0; i < chunk<T>; ++i) {
             y_chunk[i] = v[i] / d[i];
           }
         },
@@ -99,13 +113,13 @@ struct GeluBackward {
   const T* x;
   T* dx;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    for_chunks(
-        end - begin,
-        [](Lanes& dx_chunk, const Lanes& dy_chunk, const Lanes& v) {
-          Lanes d;
+    for_chunks<chunk<T>>(
+        end - begin, 0,
+        [](Chunk<T>& dx_chunk, const Chunk<T>& dy_chunk, const Chunk<T>& v) {
+          Chunk<T> d;
           gelu_denominators(d, v);
 #pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
+          for (int i = 0; i < chunk<T>; ++i) {
             const float s = 1.0F / d[i];
             constexpr float cubic = 3.0F * gelu_cubic * sqrt_8_over_pi;
             const float x_slope = v[i] * (sqrt_8_over_pi + cubic * (v[i] * v[i]));
@@ -120,16 +134,17 @@ template <class T>
 struct Swiglu {
   const T* gate_up_T2F;
   T* y_TF;
+  std::int64_t rows;
   std::int64_t features;
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
     const T* gate = gate_up_T2F + 2 * t * features;
-    for_chunks(
-        features,
-        [](Lanes& y, const Lanes& g, const Lanes& up) {
-          Lanes d;
+    for_chunks<chunk<T>>(
+        features, t + 1 < rows ? 2 * features : 0,
+        [](Chunk<T>& y, const Chunk<T>& g, const Chunk<T>& up) {
+          Chunk<T> d;
           swish_denominators(d, g);
 #pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
+          for (int i = 0; i < chunk<T>; ++i) {
             y[i] = g[i] * up[i] / d[i];
           }
         },
@@ -143,6 +158,7 @@ struct SwigluBackward {
   const T* dy_TF;
   const T* gate_up_T2F;
   T* dgate_up_T2F;
+  std::int64_t rows;
   std::int64_t features;
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
     const T* dy = dy_TF + t * features;
@@ -150,15 +166,15 @@ struct SwigluBackward {
     const T* up = gate + features;
     T* dgate = dgate_up_T2F + 2 * t * features;
     T* dup = dgate + features;
-    Lanes dy_chunk;
-    Lanes gate_chunk;
-    Lanes up_chunk;
+    const std::int64_t next = t + 1 < rows ? features : 0;
+    Chunk<T> dy_chunk;
+    Chunk<T> gate_chunk;
+    Chunk<T> up_chunk;
     std::int64_t f = 0;
-    for (; f + lanes <= features; f += lanes) {
-      const std::int64_t later = f + prefetch_distance < features ? f + prefetch_distance : f;
-      prefetch_chunk(dy + later);
-      prefetch_chunk(gate + later);
-      prefetch_chunk(up + later);
+    for (; f + chunk<T> <= features; f += chunk<T>) {
+      prefetch_chunk<chunk<T>>(dy + element_ahead(f, features, next));
+      prefetch_chunk<chunk<T>>(gate + element_ahead(f, features, 2 * next));
+      prefetch_chunk<chunk<T>>(up + element_ahead(f, features, 2 * next));
       widen(dy + f, dy_chunk);
       widen(gate + f, gate_chunk);
       widen(up + f, up_chunk);
@@ -178,11 +194,12 @@ struct SwigluBackward {
   }
 
   /// Replaces g and up by their gradients.
-  KOKKOS_FORCEINLINE_FUNCTION static void differentiate(const Lanes& dy, Lanes& g, Lanes& up) {
-    Lanes d;
+  KOKKOS_FORCEINLINE_FUNCTION static void differentiate(const Chunk<T>& dy, Chunk<T>& g,
+                                                        Chunk<T>& up) {
+    Chunk<T> d;
     swish_denominators(d, g);
 #pragma omp simd
-    for (int i = 0; i < lanes; ++i) {
+    for (int i = 0; i < chunk<T>; ++i) {
       const float s = 1.0F / d[i];
       const float dy_s = dy[i] * s;
       const float dgate = dy_s * up[i] * (1.0F + g[i] * (1.0F - s));
@@ -225,7 +242,7 @@ void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef stre
   FOURFOLD_EXPECT(y_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * y_TF.elements());
   with_storage(y_TF.dtype(), [&]<class T>(T) {
     for_each("swiglu", y_TF.dim(0), stream,
-             Swiglu<T>{gate_up_T2F.as<T>(), y_TF.as<T>(), y_TF.dim(1)});
+             Swiglu<T>{gate_up_T2F.as<T>(), y_TF.as<T>(), y_TF.dim(0), y_TF.dim(1)});
   });
 }
 
@@ -234,9 +251,9 @@ void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorV
   FOURFOLD_EXPECT(dy_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * dy_TF.elements());
   FOURFOLD_EXPECT(dgate_up_T2F.elements() == gate_up_T2F.elements());
   with_storage(dy_TF.dtype(), [&]<class T>(T) {
-    for_each(
-        "swiglu_bwd", dy_TF.dim(0), stream,
-        SwigluBackward<T>{dy_TF.as<T>(), gate_up_T2F.as<T>(), dgate_up_T2F.as<T>(), dy_TF.dim(1)});
+    for_each("swiglu_bwd", dy_TF.dim(0), stream,
+             SwigluBackward<T>{dy_TF.as<T>(), gate_up_T2F.as<T>(), dgate_up_T2F.as<T>(),
+                               dy_TF.dim(0), dy_TF.dim(1)});
   });
 }
 

@@ -180,7 +180,7 @@ struct CrossEntropy {
       const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
       const float segment_factor = factor * vector_exp_minus(largest - *reference++);
       for_chunks(
-          count,
+          count, 0,
           [segment_factor](Lanes& y, const Lanes& chunk) {
 #pragma omp simd
             for (int i = 0; i < lanes; ++i) {

@@ -26,8 +26,17 @@ namespace fourfold::kernels {
 inline constexpr int lanes = 32;
 using Lanes = float[lanes];
 
-/// How many elements ahead a body of long formulas asks for memory.
-inline constexpr std::int64_t prefetch_distance = 512;
+/// How many elements ahead a body asks for memory.
+inline constexpr std::int64_t prefetch_distance = 192;
+
+/// The element to ask for at element i of a row of `count`, when the next row starts `next`
+/// elements behind this one (0 without a next row).
+KOKKOS_FORCEINLINE_FUNCTION std::int64_t element_ahead(std::int64_t i, std::int64_t count,
+                                                       std::int64_t next) {
+  const std::int64_t later = i + prefetch_distance;
+  const std::int64_t wrapped = count < prefetch_distance ? i : later - count + next;
+  return later < count ? later : wrapped;
+}
 
 /// Sets all lanes. (An initialiser would be a call of memset, or worse, for each row.)
 template <class T>
@@ -57,11 +66,11 @@ KOKKOS_FORCEINLINE_FUNCTION void store_pair(BFloat16* to, float first, float sec
 
 /// Starts to bring a chunk that will be read soon into the cache: memory is idle otherwise while a
 /// row that is there already is read again, and while long formulas are computed.
-template <class T>
+template <int n = lanes, class T>
 KOKKOS_FORCEINLINE_FUNCTION void prefetch_chunk(const T* chunk) {
 #if !defined(__CUDA_ARCH__) && !defined(__HIP_DEVICE_COMPILE__)
   constexpr int line = 64 / sizeof(T);
-  for (int i = 0; i < lanes; i += line) {
+  for (int i = 0; i < n; i += line) {
     __builtin_prefetch(chunk + i);
   }
 #else
@@ -126,57 +135,61 @@ KOKKOS_FORCEINLINE_FUNCTION void map(const Ahead& ahead, std::int64_t count, con
 
 /// A chunk of elements as floats, in the order of lanes: f32 in order; the first elements of all
 /// pairs of bf16, then the second ones.
-KOKKOS_FORCEINLINE_FUNCTION void widen(const float* from, Lanes& x) {
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void widen(const float* from, float (&x)[n]) {
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     x[i] = from[i];
   }
 }
-KOKKOS_FORCEINLINE_FUNCTION void widen(const BFloat16* from, Lanes& x) {
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void widen(const BFloat16* from, float (&x)[n]) {
 #pragma omp simd
-  for (int i = 0; i < lanes / 2; ++i) {
+  for (int i = 0; i < n / 2; ++i) {
     x[i] = first_of(load_pair(from + 2 * i));
-    x[lanes / 2 + i] = second_of(load_pair(from + 2 * i));
+    x[n / 2 + i] = second_of(load_pair(from + 2 * i));
   }
 }
-KOKKOS_FORCEINLINE_FUNCTION void narrow(float* to, const Lanes& y) {
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void narrow(float* to, const float (&y)[n]) {
 #pragma omp simd
-  for (int i = 0; i < lanes; ++i) {
+  for (int i = 0; i < n; ++i) {
     to[i] = y[i];
   }
 }
-KOKKOS_FORCEINLINE_FUNCTION void narrow(BFloat16* to, const Lanes& y) {
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void narrow(BFloat16* to, const float (&y)[n]) {
 #pragma omp simd
-  for (int i = 0; i < lanes / 2; ++i) {
-    store_pair(to + 2 * i, y[i], y[lanes / 2 + i]);
+  for (int i = 0; i < n / 2; ++i) {
+    store_pair(to + 2 * i, y[i], y[n / 2 + i]);
   }
 }
 
-/// The same for the last `count` < lanes elements of a row, in the order of elements, with zeros
+/// The same for the last `count` < n elements of a row, in the order of elements, with zeros
 /// behind them.
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, int count, Lanes& x) {
-  for (int i = 0; i < lanes; ++i) {
+template <class T, int n>
+KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, int count, float (&x)[n]) {
+  for (int i = 0; i < n; ++i) {
     x[i] = i < count ? to_float(from[i]) : 0.0F;
   }
 }
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, int count, const Lanes& y) {
+template <class T, int n>
+KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, int count, const float (&y)[n]) {
   for (int i = 0; i < count; ++i) {
     store(to[i], y[i]);
   }
 }
 
-template <class T, class Body, std::size_t... operand, class... From>
+template <int n, class T, class Body, std::size_t... operand, class... From>
 KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::index_sequence<operand...> /*operands*/,
-                                            std::int64_t count, const Body& body, T* to,
-                                            const From*... from) {
-  Lanes y;
-  Lanes x[sizeof...(From)];
+                                            std::int64_t count, std::int64_t next, const Body& body,
+                                            T* to, const From*... from) {
+  float y[n];
+  float x[sizeof...(From)][n];
   std::int64_t i = 0;
-  for (; i + lanes <= count; i += lanes) {
-    const std::int64_t later = i + prefetch_distance < count ? i + prefetch_distance : i;
-    (prefetch_chunk(from + later), ...);
+  for (; i + n <= count; i += n) {
+    const std::int64_t later = element_ahead(i, count, next);
+    (prefetch_chunk<n>(from + later), ...);
     (widen(from + i, x[operand]), ...);
     body(y, x[operand]...);
     narrow(to + i, y);
@@ -189,11 +202,12 @@ KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::index_sequence<operand...> /*op
   }
 }
 
-/// body(y, x...) for each chunk of `count` elements; y is to be written. `to` may be one of `from`.
-template <class T, class Body, class... From>
-KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::int64_t count, const Body& body, T* to,
-                                            const From*... from) {
-  for_chunks(std::index_sequence_for<From...>{}, count, body, to, from...);
+/// body(y, x...) for each chunk of n among `count` elements; y is to be written. `to` may be one of
+/// `from`. `next`: as in element_ahead, for all of `from`.
+template <int n = lanes, class T, class Body, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::int64_t count, std::int64_t next, const Body& body,
+                                            T* to, const From*... from) {
+  for_chunks<n>(std::index_sequence_for<From...>{}, count, next, body, to, from...);
 }
 
 /// body(valid, x) for each chunk of `count` elements, of which the first `valid` lanes count.

@@ -121,7 +121,6 @@ struct NormBackward {
   std::int64_t padded;  ///< features rounded up to whole chunks
 
   static constexpr int sums = centred ? 2 : 1;
-  static constexpr std::int64_t elements_ahead = 192;  ///< that memory is asked for
 
   KOKKOS_FUNCTION void operator()(std::int64_t block) const {
     float* dweight = partial_BD + block * sums * padded;
@@ -183,7 +182,8 @@ struct NormBackward {
     T* dx = dx_TD + t * features;
     const T* next_dy = dy_TD + next * features;
     const T* next_x = x_TD + next * features;
-    const std::int64_t ahead = next + 1 < rows && features >= elements_ahead ? elements_ahead : 0;
+    const std::int64_t ahead =
+        next + 1 < rows && features >= prefetch_distance ? prefetch_distance : 0;
     Lanes g_sum;
     Lanes g_centred_sum;
     const auto sum_next = summing(next, g_sum, g_centred_sum);

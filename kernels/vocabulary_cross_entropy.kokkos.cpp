@@ -113,7 +113,7 @@ struct PartGradient {
     const bool here = target >= 0 && target < columns;
     const float target_logit = here ? to_float(row[target]) : 0.0F;
     for_chunks(
-        columns,
+        columns, 0,
         [largest, factor](Lanes& y, const Lanes& x) {
 #pragma omp simd
           for (int i = 0; i < lanes; ++i) {
