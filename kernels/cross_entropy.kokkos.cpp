@@ -19,46 +19,47 @@ namespace fourfold::kernels {
 namespace {
 
 /// A row is taken in segments that stay in the first-level cache between the search for the largest
-/// logit and the exponentials, so that memory is read while exponentials are computed.
+/// logit and the exponentials. One loop searches a segment and exponentiates the one before it, so
+/// that memory is read while exponentials are computed.
 constexpr std::int64_t most_segments = 256;
 
 constexpr float lowest = std::numeric_limits<float>::lowest();
 
 KOKKOS_FORCEINLINE_FUNCTION std::int64_t segment_length(std::int64_t vocabulary) {
   const std::int64_t chunks = (vocabulary / most_segments + lanes) / lanes;
-  constexpr std::int64_t fewest_chunks = 16;
+  constexpr std::int64_t fewest_chunks = 64;
   return lanes * (chunks < fewest_chunks ? fewest_chunks : chunks);
 }
 
+/// Raises lanes to the logits of a chunk.
 template <class T>
-KOKKOS_FORCEINLINE_FUNCTION float maximum(const T* logits, std::int64_t count, float start) {
-  Lanes largest;
-  fill(largest, start);
-  read_chunks(
-      count,
-      [&](int valid, const Lanes& logit) {
-        if (valid == lanes) {
-#pragma omp simd
-          for (int i = 0; i < lanes; ++i) {
-            largest[i] = logit[i] > largest[i] ? logit[i] : largest[i];
-          }
-        } else {
-          for (int i = 0; i < valid; ++i) {
-            largest[i] = logit[i] > largest[i] ? logit[i] : largest[i];
-          }
-        }
-      },
+KOKKOS_FORCEINLINE_FUNCTION void raise_chunk(Lanes& largest, const T* logits) {
+  read_chunk(
+      [&](int lane, float logit) { largest[lane] = logit > largest[lane] ? logit : largest[lane]; },
       logits);
+}
+KOKKOS_FORCEINLINE_FUNCTION float fold_largest(Lanes& largest) {
   return fold(largest, [](float a, float b) { return b > a ? b : a; });
 }
 
-/// vector_exp_minus(largest - logit), one step for all lanes after the other: the long chain of
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION float maximum(const T* logits, std::int64_t count) {
+  Lanes largest;
+  fill(largest, lowest);
+  read_row(
+      NothingAhead{}, count,
+      [&](int lane, float logit) { largest[lane] = logit > largest[lane] ? logit : largest[lane]; },
+      logits);
+  return fold_largest(largest);
+}
+
+/// vector_exp_minus(reference - logit), one step for all lanes after the other: the long chain of
 /// operations of one element leaves the units idle.
-KOKKOS_FORCEINLINE_FUNCTION void exps_minus(Lanes& e, const Lanes& logit, float largest) {
+KOKKOS_FORCEINLINE_FUNCTION void exps_minus(Lanes& e, const Lanes& logit, float reference) {
   Lanes distance;
 #pragma omp simd
   for (int i = 0; i < lanes; ++i) {
-    distance[i] = largest - logit[i];
+    distance[i] = reference - logit[i];
   }
 #pragma omp simd
   for (int i = 0; i < lanes; ++i) {
@@ -128,32 +129,53 @@ struct CrossEntropy {
                                                  float& largest) const {
     Lanes sum;
     fill(sum, 0.0F);
-    largest = lowest;
     const std::int64_t length = segment_length(vocabulary);
+    largest = maximum(row, vocabulary < length ? vocabulary : length);
     for (std::int64_t first = 0; first < vocabulary; first += length) {
       const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
-      const float segment_largest = maximum(row + first, count, largest);
-      if (segment_largest > largest) {
-        const float shrink = vector_exp_minus(segment_largest - largest);
+      *reference++ = largest;
+      const float next_largest = add_segment(row, first, count, largest, e, sum);
+      if (next_largest > largest) {
+        const float shrink = vector_exp_minus(next_largest - largest);
         for (float& lane : sum) {
           lane *= shrink;
         }
-        largest = segment_largest;
+        largest = next_largest;
       }
-      *reference++ = largest;
-      float* to = with_gradient ? e + first : nullptr;
-      read_chunks(
-          count, [&](int valid, const Lanes& logit) { add_exps(valid, logit, largest, to, sum); },
-          row + first);
     }
     return fold_sum(sum);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION static void add_exps(int valid, const Lanes& logit, float largest,
+  /// Adds exp(logit - reference) of a segment. Returns the largest logit of the next one.
+  KOKKOS_FORCEINLINE_FUNCTION float add_segment(const T* row, std::int64_t first,
+                                                std::int64_t count, float reference, float* e,
+                                                Lanes& sum) const {
+    Lanes largest;
+    fill(largest, lowest);
+    const T* next = row + first + count;
+    const std::int64_t left = vocabulary - first - count;
+    const std::int64_t next_count = left < count ? left : count;
+    float* to = with_gradient ? e + first : nullptr;
+    read_chunks(
+        [&, next, left, next_count](std::int64_t v) {
+          if (v + lanes <= next_count) {
+            prefetch_chunk(next + element_ahead(v, left, 0));
+            raise_chunk(largest, next + v);
+          }
+        },
+        count, [&](int valid, const Lanes& logit) { add_exps(valid, logit, reference, to, sum); },
+        row + first);
+    const std::int64_t rest = next_count % lanes;
+    const float largest_chunk = fold_largest(largest);
+    const float largest_rest = maximum(next + next_count - rest, rest);
+    return largest_rest > largest_chunk ? largest_rest : largest_chunk;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION static void add_exps(int valid, const Lanes& logit, float reference,
                                                    float*& to, Lanes& sum) {
     if (valid == lanes) {
       Lanes chunk;
-      exps_minus(chunk, logit, largest);
+      exps_minus(chunk, logit, reference);
 #pragma omp simd
       for (int i = 0; i < lanes; ++i) {
         sum[i] += chunk[i];
@@ -163,7 +185,7 @@ struct CrossEntropy {
       }
     } else {
       for (int i = 0; i < valid; ++i) {
-        const float value = vector_exp_minus(largest - logit[i]);
+        const float value = vector_exp_minus(reference - logit[i]);
         sum[i] += value;
         if constexpr (with_gradient) {
           to[i] = value;

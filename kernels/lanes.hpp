@@ -210,12 +210,15 @@ KOKKOS_FORCEINLINE_FUNCTION void for_chunks(std::int64_t count, std::int64_t nex
   for_chunks<n>(std::index_sequence_for<From...>{}, count, next, body, to, from...);
 }
 
-/// body(valid, x) for each chunk of `count` elements, of which the first `valid` lanes count.
-template <class T, class Body>
-KOKKOS_FORCEINLINE_FUNCTION void read_chunks(std::int64_t count, const Body& body, const T* from) {
+/// body(valid, x) for each chunk of `count` elements, of which the first `valid` lanes count. Calls
+/// ahead(i) at the start of each whole chunk.
+template <class Ahead, class T, class Body>
+KOKKOS_FORCEINLINE_FUNCTION void read_chunks(const Ahead& ahead, std::int64_t count,
+                                             const Body& body, const T* from) {
   Lanes x;
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
+    ahead(i);
     widen(from + i, x);
     body(lanes, x);
   }

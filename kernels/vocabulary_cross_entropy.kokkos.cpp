@@ -25,7 +25,7 @@ KOKKOS_FORCEINLINE_FUNCTION float largest_of(const T* row, std::int64_t columns)
     lane = lowest;
   }
   read_chunks(
-      columns,
+      NothingAhead{}, columns,
       [&](int valid, const Lanes& x) {
         for (int i = 0; i < valid; ++i) {
           largest[i] = x[i] > largest[i] ? x[i] : largest[i];
