@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "lanes.hpp"
 #include "launch.hpp"
 #include "storage.hpp"
 
@@ -8,6 +9,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <cmath>
+#include <limits>
 #include <type_traits>
 
 namespace fourfold::kernels {
@@ -18,8 +21,15 @@ struct Cast {
   const Source* source;
   Target* target;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+    std::int64_t i = begin;
+    for (; i + lanes <= end; i += lanes) {
+      prefetch_chunk(source + begin + element_ahead(i - begin, end - begin, 0));
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) {
+      for (int lane = 0; lane < lanes; ++lane) {
+        store(target[i + lane], to_float(source[i + lane]));
+      }
+    }
+    for (; i < end; ++i) {
       store(target[i], to_float(source[i]));
     }
   }
@@ -30,9 +40,15 @@ struct Scale {
   T* x;
   float factor;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+    if constexpr (std::is_same_v<T, Float16>) {
 #pragma omp simd
-    for (std::int64_t i = begin; i < end; ++i) {
-      store(x[i], to_float(x[i]) * factor);
+      for (std::int64_t i = begin; i < end; ++i) {
+        store(x[i], to_float(x[i]) * factor);
+      }
+    } else {
+      map(
+          NothingAhead{}, end - begin, [this](float value) { return value * factor; }, x + begin,
+          x + begin);
     }
   }
 };
@@ -56,6 +72,9 @@ void cast(ConstTensorView source, TensorView target, device::StreamRef stream) {
 }
 
 void scale(TensorView x, float factor, device::StreamRef stream) {
+  if (std::isnan(factor)) {  // the one NaN that rounded_result expects
+    factor = std::numeric_limits<float>::quiet_NaN();
+  }
   with_any_storage(x.dtype(), [&]<class T>(T) {
     for_each_block("scale", x.elements(), stream, Scale<T>{x.as<T>(), factor});
   });

@@ -32,6 +32,7 @@ struct PartialSum {
     double sum[lanes] = {};
     std::int64_t first = 0;
     for (; first + lanes <= count; first += lanes) {
+      prefetch_chunk(from + element_ahead(first, count, 0));
 #pragma omp simd
       for (int i = 0; i < lanes; ++i) {
         sum[i] += term(from[first + i]);

@@ -111,6 +111,18 @@ TEST_CASE("casts and scaling equal their references", "[cast]") {
   }
 }
 
+// bf16 is rounded without a look for NaN, which must not carry a payload into the exponent.
+TEST_CASE("scaling by any NaN gives NaN", "[cast]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::uint32_t bits = GENERATE(0x7fffffffU, 0xffffffffU, 0x7fc00000U);
+  CAPTURE(name(dtype), bits);
+  const device::Tensor x = random_tensor(dtype, {67}, 1);
+  scale(x, std::bit_cast<float>(bits), {});
+  for (std::int64_t i = 0; i < 67; ++i) {
+    REQUIRE(std::isnan(read_element(x, i)));
+  }
+}
+
 TEST_CASE("sum adds in f64, blocks in a fixed order", "[cast]") {
   constexpr std::int64_t block = 65536;
   constexpr std::int64_t elements = 3 * block + 77;
