@@ -89,6 +89,7 @@ struct AttendQueryBlock {
   Heads out;
   float* lse_BNT;
   std::int64_t blocks;  // of queries per head
+  bool merges;          // with what out and lse_BNT hold
 
   void operator()(std::int64_t item) const {
     // Later queries see more keys: they come first, which evens out the threads.
@@ -101,9 +102,7 @@ struct AttendQueryBlock {
     const ForwardBlocks blocks_of_item(shape);
     const ForwardBlocks& x = blocks_of_item;
     load_rows(head(shape, q, b, n), first, queries, padded, shape.scale, x.q, x.width);
-    std::fill(x.out, x.out + padded * x.width, 0.0F);
-    std::fill(x.maximum, x.maximum + padded, minus_infinity);
-    std::fill(x.sum, x.sum + padded, 0.0F);
+    begin(x, b, n, first, queries, padded);
 
     const std::int64_t seen = visible_keys(shape, first + queries - 1, 0, shape.key_tokens);
     for (std::int64_t key = 0; key < seen; key += attention_block) {
@@ -118,6 +117,28 @@ struct AttendQueryBlock {
   }
 
  private:
+  float* lse_of(std::int64_t b, std::int64_t n, std::int64_t first) const {
+    return lse_BNT + (b * shape.heads + n) * shape.query_tokens + first;
+  }
+
+  /// No key seen yet; or those of earlier calls, whose result is a sum of 1 at a maximum of lse.
+  void begin(const ForwardBlocks& x, std::int64_t b, std::int64_t n, std::int64_t first,
+             std::int64_t queries, std::int64_t padded) const {
+    std::fill(x.maximum, x.maximum + padded, minus_infinity);
+    std::fill(x.sum, x.sum + padded, 0.0F);
+    if (!merges) {
+      std::fill(x.out, x.out + padded * x.width, 0.0F);
+      return;
+    }
+    const ConstHeads so_far{out.data, out.dtype, out.batch_stride, out.token_stride};
+    load_rows(head(shape, so_far, b, n), first, queries, padded, 1.0F, x.out, x.width);
+    const float* lse = lse_of(b, n, first);
+    for (std::int64_t i = 0; i < queries; ++i) {
+      x.maximum[i] = lse[i];
+      x.sum[i] = lse[i] == minus_infinity ? 0.0F : 1.0F;
+    }
+  }
+
   /// tile_rows queries from `row` of the block, of which `queries` are there, against one block of
   /// keys.
   void attend_panel(const ForwardBlocks& x, std::int64_t first, std::int64_t row,
@@ -141,7 +162,7 @@ struct AttendQueryBlock {
 
   void finish(const ForwardBlocks& x, std::int64_t b, std::int64_t n, std::int64_t first,
               std::int64_t queries) const {
-    float* lse = lse_BNT + (b * shape.heads + n) * shape.query_tokens + first;
+    float* lse = lse_of(b, n, first);
     for (std::int64_t i = 0; i < queries; ++i) {
       const bool sees_none = x.maximum[i] == minus_infinity && x.sum[i] == 0.0F;
       lse[i] = sees_none ? minus_infinity : x.maximum[i] + std::log(x.sum[i]);
@@ -155,17 +176,28 @@ struct AttendQueryBlock {
   }
 };
 
-}  // namespace
-
-void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
-               float* lse_BNT, device::StreamRef /*stream*/) {
+void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+            float* lse_BNT, bool merges) {
   FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
   const std::int64_t blocks = (shape.query_tokens + query_block - 1) / query_block;
   using Policy =
       Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>,
                           Kokkos::IndexType<std::int64_t>>;
   Kokkos::parallel_for("fourfold::attention", Policy(0, shape.batch * shape.heads * blocks),
-                       AttendQueryBlock{shape, q, k, v, out, lse_BNT, blocks});
+                       AttendQueryBlock{shape, q, k, v, out, lse_BNT, blocks, merges});
+}
+
+}  // namespace
+
+void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+               float* lse_BNT, device::StreamRef /*stream*/) {
+  attend(shape, q, k, v, out, lse_BNT, false);
+}
+
+void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                     Heads out, float* lse_BNT, device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(out.dtype == DType::f32);
+  attend(shape, q, k, v, out, lse_BNT, true);
 }
 
 }  // namespace fourfold::kernels

@@ -80,13 +80,14 @@ struct DifferentiateHead {
   ConstHeads q;
   ConstHeads k;
   ConstHeads v;
-  ConstHeads out;
   ConstHeads dout;
   const float* lse_BNT;
-  float* delta_BNT;
+  const float* delta_BNT;
   Heads dq;
+  Write write_dq;
   Heads dk;
   Heads dv;
+  Write write_dkv;
 
   void operator()(std::int64_t item) const {
     const std::int64_t b = item / shape.kv_heads;
@@ -94,9 +95,6 @@ struct DifferentiateHead {
     const std::int64_t group = shape.heads / shape.kv_heads;
     const BackwardBlocks x(shape);
     std::fill(x.dq, x.dq + group * x.padded_queries * x.width, 0.0F);
-    for (std::int64_t n = kv * group; n < (kv + 1) * group; ++n) {
-      prepare_delta(x, b, n);
-    }
     for (std::int64_t key = 0; key < shape.key_tokens; key += attention_block) {
       const std::int64_t keys = std::min(attention_block, shape.key_tokens - key);
       const std::int64_t padded = round_up(keys, tile_rows);
@@ -113,38 +111,31 @@ struct DifferentiateHead {
                    {b, n, first, std::min(attention_block, shape.query_tokens - first), key, keys});
         }
       }
-      store_rows(x.dk, x.width, 1.0F, head(shape, dk, b, kv), key, keys);
-      store_rows(x.dv, x.width, 1.0F, head(shape, dv, b, kv), key, keys);
+      write_rows(write_dkv, x.dk, x.width, 1.0F, head(shape, dk, b, kv), key, keys);
+      write_rows(write_dkv, x.dv, x.width, 1.0F, head(shape, dv, b, kv), key, keys);
     }
     for (std::int64_t n = kv * group; n < (kv + 1) * group; ++n) {
-      store_rows(dq_of(x, n), x.width, shape.scale, head(shape, dq, b, n), 0, shape.query_tokens);
+      write_rows(write_dq, dq_of(x, n), x.width, shape.scale, head(shape, dq, b, n), 0,
+                 shape.query_tokens);
     }
   }
 
  private:
+  static void write_rows(Write write, const float* source, std::int64_t stride, float factor,
+                         const Head& x, std::int64_t first, std::int64_t tokens) {
+    if (write == Write::replace) {
+      store_rows(source, stride, factor, x, first, tokens);
+    } else {
+      add_rows(source, stride, factor, x, first, tokens);
+    }
+  }
+
   float* dq_of(const BackwardBlocks& x, std::int64_t n) const {
     return x.dq + n % (shape.heads / shape.kv_heads) * x.padded_queries * x.width;
   }
 
   std::int64_t row_of(std::int64_t b, std::int64_t n, std::int64_t query) const {
     return (b * shape.heads + n) * shape.query_tokens + query;
-  }
-
-  /// delta = rowsum(dout * out) of head n.
-  void prepare_delta(const BackwardBlocks& x, std::int64_t b, std::int64_t n) const {
-    for (std::int64_t first = 0; first < shape.query_tokens; first += attention_block) {
-      const std::int64_t queries = std::min(attention_block, shape.query_tokens - first);
-      load_rows(head(shape, out, b, n), first, queries, queries, 1.0F, x.q, x.width);
-      load_rows(head(shape, dout, b, n), first, queries, queries, 1.0F, x.dout, x.width);
-      for (std::int64_t i = 0; i < queries; ++i) {
-        float sum = 0;
-#pragma omp simd reduction(+ : sum)
-        for (std::int64_t h = 0; h < x.width; ++h) {
-          sum += x.q[i * x.width + h] * x.dout[i * x.width + h];
-        }
-        delta_BNT[row_of(b, n, first + i)] = sum;
-      }
-    }
   }
 
   void add_pair(const BackwardBlocks& x, const Pair& pair) const {
@@ -201,18 +192,68 @@ struct DifferentiateHead {
   }
 };
 
+/// delta = rowsum(dout * out) of one head of one sequence.
+struct SumDelta {
+  AttentionShape shape;
+  ConstHeads out;
+  ConstHeads dout;
+  float* delta_BNT;
+
+  void operator()(std::int64_t item) const {
+    const std::int64_t b = item / shape.heads;
+    const std::int64_t n = item % shape.heads;
+    const std::int64_t width = padded_head_dim(shape);
+    const std::int64_t block = ScratchParts::padded(attention_block * width);
+    ScratchParts parts(2 * block);
+    float* const x = parts.take(block);
+    float* const y = parts.take(block);
+    for (std::int64_t first = 0; first < shape.query_tokens; first += attention_block) {
+      const std::int64_t queries = std::min(attention_block, shape.query_tokens - first);
+      load_rows(head(shape, out, b, n), first, queries, queries, 1.0F, x, width);
+      load_rows(head(shape, dout, b, n), first, queries, queries, 1.0F, y, width);
+      for (std::int64_t i = 0; i < queries; ++i) {
+        float sum = 0;
+#pragma omp simd reduction(+ : sum)
+        for (std::int64_t h = 0; h < width; ++h) {
+          sum += x[i * width + h] * y[i * width + h];
+        }
+        delta_BNT[item * shape.query_tokens + first + i] = sum;
+      }
+    }
+  }
+};
+
+using Policy =
+    Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>,
+                        Kokkos::IndexType<std::int64_t>>;
+
 }  // namespace
+
+void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
+                     device::StreamRef /*stream*/) {
+  Kokkos::parallel_for("fourfold::attention_delta", Policy(0, shape.batch * shape.heads),
+                       SumDelta{shape, out, dout, delta_BNT});
+}
+
+void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
+                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
+                             device::StreamRef /*stream*/) {
+  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
+  FOURFOLD_EXPECT(write_dq == Write::replace || dq.dtype == DType::f32);
+  FOURFOLD_EXPECT(write_dkv == Write::replace ||
+                  (dk.dtype == DType::f32 && dv.dtype == DType::f32));
+  Kokkos::parallel_for(
+      "fourfold::attention_backward", Policy(0, shape.batch * shape.kv_heads),
+      DifferentiateHead{shape, q, k, v, dout, lse_BNT, delta_BNT, dq, write_dq, dk, dv, write_dkv});
+}
 
 void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                         ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
-                        Heads dq, Heads dk, Heads dv, device::StreamRef /*stream*/) {
-  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
-  using Policy =
-      Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>,
-                          Kokkos::IndexType<std::int64_t>>;
-  Kokkos::parallel_for(
-      "fourfold::attention_backward", Policy(0, shape.batch * shape.kv_heads),
-      DifferentiateHead{shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv});
+                        Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
+  attention_delta(shape, out, dout, delta_BNT, stream);
+  attention_backward_part(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace, dk, dv,
+                          Write::replace, stream);
 }
 
 }  // namespace fourfold::kernels

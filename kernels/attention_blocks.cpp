@@ -102,4 +102,16 @@ void store_rows(const float* source, std::int64_t stride, float factor, const He
   }
 }
 
+void add_rows(const float* source, std::int64_t stride, float factor, const Head& x,
+              std::int64_t first, std::int64_t tokens) {
+  FOURFOLD_EXPECT(x.dtype == DType::f32);
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    const float* row = source + t * stride;
+    float* target = static_cast<float*>(x.data) + (first + t) * x.token_stride;
+    for (std::int64_t h = 0; h < x.head_dim; ++h) {
+      target[h] += factor * row[h];
+    }
+  }
+}
+
 }  // namespace fourfold::kernels

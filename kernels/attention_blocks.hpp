@@ -71,6 +71,10 @@ void load_transposed(const ConstHead& x, std::int64_t first, std::int64_t tokens
 void store_rows(const float* source, std::int64_t stride, float factor, const Head& x,
                 std::int64_t first, std::int64_t tokens);
 
+/// x[first + t][h] += factor * source[t][h]. @pre x is f32
+void add_rows(const float* source, std::int64_t stride, float factor, const Head& x,
+              std::int64_t first, std::int64_t tokens);
+
 /// Hands out parts of scratch (scratch.hpp), each aligned to a cache line.
 class ScratchParts {
  public:

@@ -60,11 +60,18 @@ struct HeadGradient {
   std::vector<double> sum_TH_;
 };
 
-void store(const AttentionShape& shape, HeadGradient& sum, const Heads& target, std::int64_t b,
-           std::int64_t n) {
+/// The element becomes `value`, or has it added.
+void write(Write how, const AttentionShape& shape, const Heads& x, std::int64_t b, std::int64_t t,
+           std::int64_t n, std::int64_t h, double value) {
+  const double before = how == Write::accumulate ? at(shape, x, b, t, n, h) : 0.0;
+  put(shape, x, b, t, n, h, before + value);
+}
+
+void write(Write how, const AttentionShape& shape, HeadGradient& sum, const Heads& target,
+           std::int64_t b, std::int64_t n) {
   for (std::int64_t t = 0; t < shape.key_tokens; ++t) {
     for (std::int64_t h = 0; h < shape.head_dim; ++h) {
-      put(shape, target, b, t, n, h, sum(t, h));
+      write(how, shape, target, b, t, n, h, sum(t, h));
     }
   }
 }
@@ -105,9 +112,51 @@ void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHea
   }
 }
 
-void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                        ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
-                        Heads dq, Heads dk, Heads dv, device::StreamRef /*stream*/) {
+void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                     Heads out, float* lse_BNT, device::StreamRef stream) {
+  const std::int64_t width = shape.heads * shape.head_dim;
+  std::vector<float> more(static_cast<std::size_t>(shape.batch * shape.query_tokens * width));
+  std::vector<float> more_lse(
+      static_cast<std::size_t>(shape.batch * shape.heads * shape.query_tokens));
+  const Heads added{more.data(), DType::f32, shape.query_tokens * width, width};
+  reference::attention(shape, q, k, v, added, more_lse.data(), stream);
+  for (std::int64_t row = 0; row < std::ssize(more_lse); ++row) {
+    const std::int64_t t = row % shape.query_tokens;
+    const std::int64_t n = row / shape.query_tokens % shape.heads;
+    const std::int64_t b = row / shape.query_tokens / shape.heads;
+    const double l1 = lse_BNT[row];
+    const double l2 = more_lse[static_cast<std::size_t>(row)];
+    if (std::isinf(l2)) {
+      continue;
+    }
+    const double m = std::max(l1, l2);
+    const double sum = std::exp(l1 - m) + std::exp(l2 - m);
+    for (std::int64_t h = 0; h < shape.head_dim; ++h) {
+      put(shape, out, b, t, n, h,
+          (std::exp(l1 - m) * at(shape, out, b, t, n, h) +
+           std::exp(l2 - m) * at(shape, added, b, t, n, h)) /
+              sum);
+    }
+    lse_BNT[row] = static_cast<float>(m + std::log(sum));
+  }
+}
+
+void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
+                     device::StreamRef /*stream*/) {
+  for (std::int64_t b = 0; b < shape.batch; ++b) {
+    for (std::int64_t n = 0; n < shape.heads; ++n) {
+      for (std::int64_t t = 0; t < shape.query_tokens; ++t) {
+        delta_BNT[(b * shape.heads + n) * shape.query_tokens + t] =
+            static_cast<float>(dot(shape, dout, t, n, out, t, n, b));
+      }
+    }
+  }
+}
+
+void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
+                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
+                             device::StreamRef /*stream*/) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   const double scale = shape.scale;
   std::vector<double> dq_H(static_cast<std::size_t>(shape.head_dim));
@@ -118,8 +167,7 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
       for (std::int64_t n = kv * group; n < (kv + 1) * group; ++n) {
         for (std::int64_t t = 0; t < shape.query_tokens; ++t) {
           const std::int64_t row = (b * shape.heads + n) * shape.query_tokens + t;
-          const double delta = dot(shape, dout, t, n, out, t, n, b);
-          delta_BNT[row] = static_cast<float>(delta);
+          const double delta = delta_BNT[row];
           std::fill(dq_H.begin(), dq_H.end(), 0.0);
           for (std::int64_t j = 0; j < visible_keys(shape, t); ++j) {
             const double p = std::exp(scale * dot(shape, q, t, n, k, j, kv, b) -
@@ -132,14 +180,22 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
             }
           }
           for (std::int64_t h = 0; h < shape.head_dim; ++h) {
-            put(shape, dq, b, t, n, h, dq_H[static_cast<std::size_t>(h)]);
+            write(write_dq, shape, dq, b, t, n, h, dq_H[static_cast<std::size_t>(h)]);
           }
         }
       }
-      store(shape, dk_TH, dk, b, kv);
-      store(shape, dv_TH, dv, b, kv);
+      write(write_dkv, shape, dk_TH, dk, b, kv);
+      write(write_dkv, shape, dv_TH, dv, b, kv);
     }
   }
+}
+
+void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                        ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
+                        Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
+  reference::attention_delta(shape, out, dout, delta_BNT, stream);
+  reference::attention_backward_part(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace,
+                                     dk, dv, Write::replace, stream);
 }
 
 }  // namespace fourfold::kernels::reference

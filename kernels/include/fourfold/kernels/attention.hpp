@@ -12,6 +12,7 @@
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/kernels/write.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -56,5 +57,29 @@ void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHea
 void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                         ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
                         Heads dq, Heads dk, Heads dv, device::StreamRef stream);
+
+// -- over one part of the keys after the other ----------------------------------------------------
+
+/// attention() over further keys: `out` and `lse_BNT` hold the attention over some keys and become
+/// that over those and these together, with m = max(l1, l2):
+///     out = (e^(l1 - m) out1 + e^(l2 - m) out2) / (e^(l1 - m) + e^(l2 - m)),
+///     lse = m + log(e^(l1 - m) + e^(l2 - m)).
+/// Queries that see none of these keys keep their bits.
+/// @pre out is f32, whatever q, k and v are: so nothing is rounded to storage between two parts
+void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                     Heads out, float* lse_BNT, device::StreamRef stream);
+
+/// delta = rowsum(dout * out), f32 [B, N, Tq]: what the parts of a backward pass share. Of `shape`
+/// the sizes of the queries are used.
+void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
+                     device::StreamRef stream);
+
+/// The gradients of attention() through the keys of one part. lse and delta are over all keys, so
+/// the parts add up: dq over the parts of the keys, dk and dv over the parts of the queries.
+/// @param write_dq, write_dkv  accumulate: the gradients are f32, whatever q, k and v are
+void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
+                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
+                             device::StreamRef stream);
 
 }  // namespace fourfold::kernels

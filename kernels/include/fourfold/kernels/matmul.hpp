@@ -12,13 +12,9 @@
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-
-#include <cstdint>
+#include <fourfold/kernels/write.hpp>
 
 namespace fourfold::kernels {
-
-/// Whether a result replaces what is in the output or is added to it.
-enum class Write : std::uint8_t { replace, accumulate };
 
 /// y = x w^T + bias.
 /// @param bias_O  same dtype as w, or absent
