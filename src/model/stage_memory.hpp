@@ -54,7 +54,7 @@ struct BlockActivations {
   NormStatistics attn_statistics;
   TensorView qkv_NQ;
   TensorView attended_NA;
-  TensorView lse_NH;     ///< f32; as kernels::attention lays it out: [B, heads, T]
+  TensorView lse_NH;     ///< f32; in the order of Seams::attention
   TensorView middle_RD;  ///< residual stream between attention and mlp
   TensorView mlp_norm_RD;
   NormStatistics mlp_statistics;

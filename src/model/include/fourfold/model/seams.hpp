@@ -68,7 +68,8 @@ class Seams {
 
   // -- attention: context parallelism -------------------------------------------------------------
 
-  /// kernels::attention over the heads and tokens held here. `shape` has this rank's sizes.
+  /// kernels::attention over the heads and tokens held here. `shape` has this rank's sizes. lse_BNT
+  /// is what an implementation keeps for its own backward pass, in an order of its own.
   virtual void attention(const kernels::AttentionShape& shape, kernels::ConstHeads q,
                          kernels::ConstHeads k, kernels::ConstHeads v, kernels::Heads out,
                          float* lse_BNT, device::StreamRef stream);

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/parallel/context_cut.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string>
+
+namespace fourfold::parallel {
+namespace {
+
+constexpr std::array own_keys{ChunkProduct{0, {0, 1}, true}, ChunkProduct{1, {0, 2}, true}};
+/// Of a lower position: its first chunk lies in front of both chunks here, its second behind them.
+constexpr std::array keys_of_lower{ChunkProduct{0, {0, 1}, false}, ChunkProduct{1, {0, 1}, false}};
+/// Of a higher position: both of its chunks lie between the two here.
+constexpr std::array keys_of_higher{ChunkProduct{1, {0, 2}, false}};
+
+/// The degrees next below and above `cp` that `works`, as "2 or 4"; 1 always does.
+std::string degrees_near(int cp, std::int64_t highest, const std::function<bool(int)>& works) {
+  int below = std::min<int>(cp - 1, static_cast<int>(highest));
+  while (below > 1 && !works(below)) {
+    --below;
+  }
+  for (int above = cp + 1; above <= highest; ++above) {
+    if (works(above)) {
+      return fmt::format("{} or {}", below, above);
+    }
+  }
+  return fmt::format("{}", below);
+}
+
+/// The heads of one tensor-parallel rank can be dealt to cp ranks.
+bool heads_divide(std::int64_t heads, std::int64_t kv_heads, int cp) {
+  return heads % cp == 0 && (kv_heads % cp == 0 || cp % kv_heads == 0);
+}
+
+void validate_tokens(const model::ModelConfig& config, int cp, int tp) {
+  const std::int64_t unit = std::int64_t{2} * cp;
+  if (config.context % unit != 0) {
+    const std::int64_t below = config.context / unit * unit;
+    throw UserError(
+        ExitCode::config,
+        fmt::format("mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
+                    "chunks of a sequence) set mesh.cp to {}, or model.context to {}{}",
+                    cp, config.context, unit,
+                    degrees_near(cp, config.context / 2,
+                                 [&](int degree) { return config.context % (2 * degree) == 0; }),
+                    below == 0 ? "" : fmt::format("{} or ", below), below + unit));
+  }
+  if (config.context / cp < tp) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
+                    "must hold some of it) set mesh.cp to {} or less",
+                    cp, tp, config.context, config.context / tp));
+  }
+}
+
+}  // namespace
+
+std::string_view name(ContextMode mode) noexcept {
+  switch (mode) {
+    case ContextMode::ring:
+      return "ring";
+    case ContextMode::ulysses:
+      return "ulysses";
+    case ContextMode::allgather:
+      break;
+  }
+  return "allgather";
+}
+
+std::array<Range, 2> context_chunks(std::int64_t tokens, int cp, int rank) {
+  FOURFOLD_EXPECT(0 <= rank && rank < cp);
+  if (cp == 1) {
+    return {Range{0, tokens}, Range{tokens, 0}};
+  }
+  const std::int64_t chunks = std::int64_t{2} * cp;
+  FOURFOLD_EXPECT(tokens % chunks == 0);
+  const std::int64_t length = tokens / chunks;
+  return {Range{rank * length, length}, Range{(chunks - 1 - rank) * length, length}};
+}
+
+std::span<const ChunkProduct> chunk_products(int rank, int key_rank) {
+  if (rank == key_rank) {
+    return own_keys;
+  }
+  return key_rank < rank ? std::span<const ChunkProduct>(keys_of_lower) : keys_of_higher;
+}
+
+void validate_context_cut(const model::ModelConfig& config, ContextMode mode, int cp, int tp) {
+  FOURFOLD_EXPECT(cp >= 1 && tp >= 1);
+  if (cp == 1) {
+    return;
+  }
+  validate_tokens(config, cp, tp);
+  const std::int64_t heads = config.heads / tp;
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, config.kv_heads / tp);
+  if (mode == ContextMode::ulysses && !heads_divide(heads, kv_heads, cp)) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("mesh.cp = {} does not fit model.heads = {} with model.kv_heads = {} and "
+                    "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
+                    "number of whole heads, or shares one key/value head with its neighbours) set "
+                    "mesh.cp to {}, or mesh.context_mode to \"ring\"",
+                    cp, config.heads, config.kv_heads, tp, degrees_near(cp, heads, [&](int degree) {
+                      return config.context % (2 * degree) == 0 &&
+                             heads_divide(heads, kv_heads, degree);
+                    })));
+  }
+}
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Heads in dense memory, as messages carry them. Legend: B sequences, T tokens, F features of
+/// some heads together.
+#pragma once
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/kernels/attention.hpp>
+#include <fourfold/parallel/context_cut.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace fourfold::parallel {
+
+/// x from its element `element` on.
+template <class Pointer>
+kernels::BasicHeads<Pointer> from_element(kernels::BasicHeads<Pointer> x, std::int64_t element) {
+  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte,
+                                  std::byte>;
+  x.data = static_cast<Byte*>(x.data) + element * static_cast<std::int64_t>(size_in_bytes(x.dtype));
+  return x;
+}
+
+/// x from token `token` of each sequence on.
+template <class Pointer>
+kernels::BasicHeads<Pointer> from_token(kernels::BasicHeads<Pointer> x, std::int64_t token) {
+  return from_element(x, token * x.token_stride);
+}
+
+inline kernels::ConstHeads read_only(const kernels::Heads& x) {
+  return {x.data, x.dtype, x.batch_stride, x.token_stride};
+}
+
+/// Memory that is used with several formats and sizes, one after the other. @pre it is large enough
+inline TensorView as_elements(TensorView memory, DType dtype, std::int64_t elements) {
+  const TensorView view(memory.data(), dtype, Shape{elements});
+  FOURFOLD_EXPECT(view.bytes() <= memory.bytes());
+  return view;
+}
+
+/// A dense [B, T, F] from element `first` of `memory` on.
+inline kernels::Heads dense_heads(TensorView memory, std::int64_t first, std::int64_t tokens,
+                                  std::int64_t features) {
+  return from_element(kernels::Heads{memory.data(), memory.dtype(), tokens * features, features},
+                      first);
+}
+
+/// Keys and values (or their gradients) in one piece: [2, B, T, F].
+struct KeyValues {
+  TensorView all;
+  kernels::Heads k;
+  kernels::Heads v;
+};
+inline KeyValues key_values(TensorView memory, DType dtype, std::int64_t batch, std::int64_t tokens,
+                            std::int64_t features) {
+  const std::int64_t each = batch * tokens * features;
+  const TensorView all = as_elements(memory, dtype, 2 * each);
+  return {all, dense_heads(all, 0, tokens, features), dense_heads(all, each, tokens, features)};
+}
+
+/// The shape of one product between chunks of shape.query_tokens / 2 tokens.
+inline kernels::AttentionShape shape_of(const ChunkProduct& product,
+                                        const kernels::AttentionShape& shape) {
+  kernels::AttentionShape part = shape;
+  part.query_tokens = shape.query_tokens / 2;
+  part.key_tokens = product.key_chunks.count * part.query_tokens;
+  part.causal = product.causal;
+  part.query_offset = part.key_tokens - part.query_tokens;  // of the last keys; only when causal
+  return part;
+}
+
+/// Where the numbers per query (log-sum-exp, delta) of a chunk are: chunk after chunk, each as the
+/// kernel lays it out.
+inline std::int64_t chunk_rows(const kernels::AttentionShape& shape, int chunk) {
+  return chunk * shape.batch * shape.heads * (shape.query_tokens / 2);
+}
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,233 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "ulysses_attention.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/kernels/activation.hpp>
+#include <fourfold/kernels/copy_heads.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace fourfold::parallel {
+
+using device::MemoryUse;
+using kernels::AttentionShape;
+using kernels::ConstHeads;
+using kernels::HeadRows;
+using kernels::Heads;
+using kernels::Write;
+
+UlyssesAttention::UlyssesAttention(comm::Communicator& cp, const ContextParallelOptions& options,
+                                   device::Arena& arena)
+    : cp_(&cp),
+      head_dim_(options.head_dim),
+      heads_(options.heads / cp.size()),
+      kv_heads_(std::max<std::int64_t>(1, options.kv_heads / cp.size())),
+      sharers_(static_cast<int>(cp.size() * kv_heads_ / options.kv_heads)),
+      compute_(options.compute),
+      kv_gradient_(sharers_ > 1 ? DType::f32 : options.compute),
+      counts_(static_cast<std::size_t>(cp.size())) {
+  FOURFOLD_EXPECT(options.heads % cp.size() == 0);
+  FOURFOLD_EXPECT(cp.size() * kv_heads_ == sharers_ * options.kv_heads);
+  const std::int64_t tokens = options.sequences * options.tokens * cp.size();
+  const auto bytes = [&](std::int64_t heads, DType dtype) {
+    return tokens * heads * head_dim_ * static_cast<std::int64_t>(size_in_bytes(dtype));
+  };
+  const std::int64_t operands = bytes(2 * heads_ + 2 * kv_heads_, compute_);
+  const std::int64_t results = bytes(heads_, compute_) + bytes(2 * kv_heads_, kv_gradient_);
+  const Shape size{std::max(operands, results)};
+  leaving_ = arena.take(MemoryUse::communication, DType::u8, size);
+  arriving_ = arena.take(MemoryUse::communication, DType::u8, size);
+  delta_out_ = arena.take(MemoryUse::communication, DType::f32, {tokens * heads_});
+  delta_in_ = arena.take(MemoryUse::communication, DType::f32, {tokens * heads_});
+}
+
+std::int64_t UlyssesAttention::features(Kind kind) const {
+  return (kind == Kind::query ? heads_ : kv_heads_) * head_dim_;
+}
+
+std::int64_t UlyssesAttention::first_feature(Kind kind, int rank) const {
+  return (kind == Kind::query ? rank : rank / sharers_) * features(kind);
+}
+
+AttentionShape UlyssesAttention::dealt(const AttentionShape& shape) const {
+  AttentionShape all = shape;
+  all.query_tokens = all.key_tokens = cp_->size() * shape.query_tokens;
+  all.heads = heads_;
+  all.kv_heads = kv_heads_;
+  return all;
+}
+
+std::int64_t UlyssesAttention::elements(Kind kind, const AttentionShape& shape) const {
+  return shape.batch * cp_->size() * shape.query_tokens * features(kind);
+}
+
+Heads UlyssesAttention::place(TensorView memory, std::int64_t first, Kind kind,
+                              const AttentionShape& shape) const {
+  return dense_heads(memory, first, cp_->size() * shape.query_tokens, features(kind));
+}
+
+template <class Travelling>
+Heads UlyssesAttention::in_message(TensorView message, std::span<const Travelling> together,
+                                   std::size_t index, int rank, const AttentionShape& shape) const {
+  std::int64_t first = rank * (message.elements() / cp_->size());
+  for (std::size_t i = 0; i < index; ++i) {
+    first += elements(together[i].kind, shape) / cp_->size();
+  }
+  return dense_heads(message, first, shape.query_tokens, features(together[index].kind));
+}
+
+void UlyssesAttention::exchange(TensorView leaving, TensorView arriving, device::StreamRef stream) {
+  counts_.assign(counts_.size(), leaving.elements() / cp_->size());
+  cp_->all_to_all(leaving, counts_, arriving, counts_, stream).wait(stream);
+}
+
+void UlyssesAttention::deal(std::span<const Operand> operands, const AttentionShape& shape,
+                            device::StreamRef stream) {
+  std::int64_t all = 0;
+  for (const Operand& operand : operands) {
+    all += elements(operand.kind, shape);
+  }
+  const TensorView leaving = as_elements(leaving_, compute_, all);
+  const TensorView arriving = as_elements(arriving_, compute_, all);
+  for (int rank = 0; rank < cp_->size(); ++rank) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Operand& operand = operands[i];
+      kernels::copy_heads({shape.batch, shape.query_tokens, features(operand.kind)},
+                          from_element(operand.here, first_feature(operand.kind, rank)),
+                          in_message(leaving, operands, i, rank, shape), stream);
+    }
+  }
+  exchange(leaving, arriving, stream);
+  for (int rank = 0; rank < cp_->size(); ++rank) {
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const Operand& operand = operands[i];
+      const ConstHeads came = read_only(in_message(arriving, operands, i, rank, shape));
+      std::int64_t first = 0;
+      for (const Range& chunk :
+           context_chunks(cp_->size() * shape.query_tokens, cp_->size(), rank)) {
+        kernels::copy_heads({shape.batch, chunk.count, features(operand.kind)},
+                            from_token(came, first), from_token(operand.dealt, chunk.begin),
+                            stream);
+        first += chunk.count;
+      }
+    }
+  }
+}
+
+void UlyssesAttention::collect(std::span<const Result> results, TensorView arriving,
+                               const AttentionShape& shape, device::StreamRef stream) {
+  const TensorView leaving = as_elements(leaving_, arriving.dtype(), arriving.elements());
+  for (int rank = 0; rank < cp_->size(); ++rank) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Result& result = results[i];
+      const Heads goes = in_message(leaving, results, i, rank, shape);
+      std::int64_t first = 0;
+      for (const Range& chunk :
+           context_chunks(cp_->size() * shape.query_tokens, cp_->size(), rank)) {
+        kernels::copy_heads({shape.batch, chunk.count, features(result.kind)},
+                            from_token(read_only(result.dealt), chunk.begin),
+                            from_token(goes, first), stream);
+        first += chunk.count;
+      }
+    }
+  }
+  exchange(leaving, arriving, stream);
+  const int together = results.front().kind == Kind::key_value ? sharers_ : 1;
+  const std::int64_t part = arriving.elements() / cp_->size();
+  for (int rank = 0; rank < cp_->size(); rank += together) {
+    const TensorView sum = arriving.rows(rank * part, part);
+    for (int sharer = rank + 1; sharer < rank + together; ++sharer) {
+      kernels::add(sum, arriving.rows(sharer * part, part), sum, stream);
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      const Result& result = results[i];
+      kernels::copy_heads({shape.batch, shape.query_tokens, features(result.kind)},
+                          read_only(in_message(arriving, results, i, rank, shape)),
+                          from_element(result.here, first_feature(result.kind, rank)), stream);
+    }
+  }
+}
+
+const float* UlyssesAttention::deal_delta(const float* delta_BNT, const AttentionShape& shape,
+                                          device::StreamRef stream) {
+  const std::int64_t tokens = shape.query_tokens;
+  const std::int64_t part = shape.batch * heads_ * tokens;
+  const TensorView leaving = delta_out_.rows(0, cp_->size() * part);
+  const TensorView arriving = delta_in_.rows(0, cp_->size() * part);
+  for (int rank = 0; rank < cp_->size(); ++rank) {
+    kernels::copy_heads(
+        {shape.batch, heads_, tokens},
+        {delta_BNT + rank * heads_ * tokens, DType::f32, shape.heads * tokens, tokens},
+        dense_heads(leaving, rank * part, heads_, tokens), stream);
+  }
+  exchange(leaving, arriving, stream);
+  const Heads all = dense_heads(leaving, 0, heads_, cp_->size() * tokens);
+  for (int rank = 0; rank < cp_->size(); ++rank) {
+    const ConstHeads came = read_only(dense_heads(arriving, rank * part, heads_, tokens));
+    std::int64_t first = 0;
+    for (const Range& chunk : context_chunks(cp_->size() * tokens, cp_->size(), rank)) {
+      kernels::copy_heads({shape.batch, heads_, chunk.count}, from_element(came, first),
+                          from_element(all, chunk.begin), stream);
+      first += chunk.count;
+    }
+  }
+  return leaving.as<float>();
+}
+
+void UlyssesAttention::attention(const AttentionShape& shape, ConstHeads q, ConstHeads k,
+                                 ConstHeads v, Heads out, float* lse_BNT,
+                                 device::StreamRef stream) {
+  FOURFOLD_EXPECT(shape.causal && shape.query_tokens == shape.key_tokens);
+  const std::int64_t queries = elements(Kind::query, shape);
+  const std::int64_t keys = elements(Kind::key_value, shape);
+  const TensorView memory = as_elements(leaving_, compute_, queries + 2 * keys);
+  const std::array operands{
+      Operand{Kind::query, q, place(memory, 0, Kind::query, shape)},
+      Operand{Kind::key_value, k, place(memory, queries, Kind::key_value, shape)},
+      Operand{Kind::key_value, v, place(memory, queries + keys, Kind::key_value, shape)}};
+  deal(operands, shape, stream);
+  const TensorView attended = as_elements(arriving_, compute_, queries);
+  const std::array result{Result{Kind::query, out, place(attended, 0, Kind::query, shape)}};
+  kernels::attention(dealt(shape), read_only(operands[0].dealt), read_only(operands[1].dealt),
+                     read_only(operands[2].dealt), result[0].dealt, lse_BNT, stream);
+  collect(result, attended, shape, stream);
+}
+
+/// Queries, keys and values are sent again: kept a second time, in this cut, they would take as
+/// much memory as the model keeps of them.
+void UlyssesAttention::attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
+                                          ConstHeads v, ConstHeads out, ConstHeads dout,
+                                          const float* lse_BNT, float* delta_BNT, Heads dq,
+                                          Heads dk, Heads dv, device::StreamRef stream) {
+  kernels::attention_delta(shape, out, dout, delta_BNT, stream);
+  const float* const delta = deal_delta(delta_BNT, shape, stream);
+  const std::int64_t queries = elements(Kind::query, shape);
+  const std::int64_t keys = elements(Kind::key_value, shape);
+  const TensorView memory = as_elements(leaving_, compute_, 2 * queries + 2 * keys);
+  const std::array operands{
+      Operand{Kind::query, q, place(memory, 0, Kind::query, shape)},
+      Operand{Kind::query, dout, place(memory, queries, Kind::query, shape)},
+      Operand{Kind::key_value, k, place(memory, 2 * queries, Kind::key_value, shape)},
+      Operand{Kind::key_value, v, place(memory, 2 * queries + keys, Kind::key_value, shape)}};
+  deal(operands, shape, stream);
+  // Those of keys and values first: f32 wants its alignment.
+  const TensorView of_keys = as_elements(arriving_, kv_gradient_, 2 * keys);
+  const TensorView rest(static_cast<std::byte*>(arriving_.data()) + of_keys.bytes(), DType::u8,
+                        {static_cast<std::int64_t>(arriving_.bytes() - of_keys.bytes())});
+  const TensorView of_queries = as_elements(rest, compute_, queries);
+  const std::array query_result{Result{Kind::query, dq, place(of_queries, 0, Kind::query, shape)}};
+  const std::array key_results{
+      Result{Kind::key_value, dk, place(of_keys, 0, Kind::key_value, shape)},
+      Result{Kind::key_value, dv, place(of_keys, keys, Kind::key_value, shape)}};
+  kernels::attention_backward_part(dealt(shape), read_only(operands[0].dealt),
+                                   read_only(operands[2].dealt), read_only(operands[3].dealt),
+                                   read_only(operands[1].dealt), lse_BNT, delta,
+                                   query_result[0].dealt, Write::replace, key_results[0].dealt,
+                                   key_results[1].dealt, Write::replace, stream);
+  collect(std::span<const Result>(query_result), of_queries, shape, stream);
+  collect(std::span<const Result>(key_results), of_keys, shape, stream);
+}
+
+}  // namespace fourfold::parallel
