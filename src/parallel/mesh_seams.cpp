@@ -26,10 +26,11 @@ std::int64_t bucket_bytes(double megabytes) {
 }  // namespace
 
 MeshSeams::MeshSeams(const model::ModelConfig& config, comm::Mesh& mesh,
-                     const model::Parameters& parameters, const TensorParallelOptions& options,
-                     double bucket_mb, device::Arena& arena)
-    : tensor_(mesh.axis(comm::Axis::tp), options, arena),
-      replicas_(config, mesh.axis(comm::Axis::tp), parameters, options.sequence_parallel),
+                     const model::Parameters& parameters, const TensorParallelOptions& tensor,
+                     const ContextParallelOptions& context, double bucket_mb, device::Arena& arena)
+    : tensor_(mesh.axis(comm::Axis::tp), tensor, arena),
+      context_(context_parallel(mesh.axis(comm::Axis::cp), context, arena)),
+      replicas_(config, mesh.axis(comm::Axis::tp), parameters, tensor.sequence_parallel),
       reduces_(mesh.data_plane().size() > 1),
       buckets_(mesh.data_plane(), parameters.gradients(), finishing_order(parameters),
                bucket_bytes(bucket_mb)) {}
@@ -53,6 +54,28 @@ void MeshSeams::gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::St
 
 void MeshSeams::reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) {
   tensor_.reduce_rows(partial_TD, y_RD, stream);
+}
+
+void MeshSeams::attention(const kernels::AttentionShape& shape, kernels::ConstHeads q,
+                          kernels::ConstHeads k, kernels::ConstHeads v, kernels::Heads out,
+                          float* lse_BNT, device::StreamRef stream) {
+  if (context_) {
+    context_->attention(shape, q, k, v, out, lse_BNT, stream);
+  } else {
+    Seams::attention(shape, q, k, v, out, lse_BNT, stream);
+  }
+}
+
+void MeshSeams::attention_backward(const kernels::AttentionShape& shape, kernels::ConstHeads q,
+                                   kernels::ConstHeads k, kernels::ConstHeads v,
+                                   kernels::ConstHeads out, kernels::ConstHeads dout,
+                                   const float* lse_BNT, float* delta_BNT, kernels::Heads dq,
+                                   kernels::Heads dk, kernels::Heads dv, device::StreamRef stream) {
+  if (context_) {
+    context_->attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);
+  } else {
+    Seams::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);
+  }
 }
 
 void MeshSeams::cross_entropy(model::VocabularyPart part, TensorView logits_TV,

@@ -12,6 +12,11 @@
 
 namespace fourfold::runfile {
 
+std::string_view name(ContextMode mode) noexcept {
+  constexpr std::array<std::string_view, 3> names{"ring", "ulysses", "allgather"};
+  return names[static_cast<std::size_t>(mode)];
+}
+
 std::string_view name(OptimizerKind kind) noexcept {
   constexpr std::array<std::string_view, 3> names{"adamw", "adam", "sgd"};
   return names[static_cast<std::size_t>(kind)];

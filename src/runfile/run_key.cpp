@@ -34,9 +34,9 @@ std::vector<RunKey> mesh_keys() {
        .name = "cp",
        .field = member(&MeshConfig::cp),
        .unit = "ranks",
-       .meaning = "Context-parallel degree.",
-       .minimum = 1,
-       .built_up_to = 1},
+       .meaning = "Context-parallel degree: each of these ranks holds 1/cp of the tokens of every "
+                  "sequence. 2 x cp must divide model.context.",
+       .minimum = 1},
       {.table = table,
        .name = "tp",
        .field = member(&MeshConfig::tp),
@@ -51,6 +51,16 @@ std::vector<RunKey> mesh_keys() {
        .meaning = "Ranks of the tp axis also share the rows of norms, dropout and residuals: less "
                   "memory for the same traffic.",
        .relevance = {"mesh.tp > 1", [](const RunConfig& config) { return config.mesh.tp > 1; }}},
+      {.table = table,
+       .name = "context_mode",
+       .field = named_field<ContextMode>(
+           {ContextMode::ring, ContextMode::ulysses, ContextMode::allgather}, &RunConfig::mesh,
+           &MeshConfig::context_mode),
+       .meaning =
+           "How attention meets the other ranks' tokens: keys and values travel around the ranks "
+           "while they compute (ring), heads are dealt to the ranks (ulysses: needs at least cp "
+           "heads per rank of the tp axis), or every rank gathers all keys and values (allgather).",
+       .relevance = {"mesh.cp > 1", [](const RunConfig& config) { return config.mesh.cp > 1; }}},
       {.table = table,
        .name = "zero",
        .field = member(&MeshConfig::zero),
@@ -392,8 +402,8 @@ std::span<const RunTable> run_tables() {
 }
 
 std::span<const std::string> planned_keys() {
-  static const std::array<std::string, 5> keys{"mesh.schedule", "mesh.chunks", "mesh.context_mode",
-                                               "train.recompute", "checkpoint.async"};
+  static const std::array<std::string, 4> keys{"mesh.schedule", "mesh.chunks", "train.recompute",
+                                               "checkpoint.async"};
   return keys;
 }
 

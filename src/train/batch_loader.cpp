@@ -12,24 +12,46 @@ namespace fourfold::train {
 // Neither room may include the other.
 static_assert(data::ignored_target == kernels::ignored_target);
 
-MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t tokens,
-                                   device::Arena& arena)
-    : tokens_(tokens),
-      host_token_(static_cast<std::size_t>(sequences * tokens)),
+MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t context,
+                                   const HeldTokens& held, device::Arena& arena)
+    : held_(held),
+      tokens_(held[0].count + held[1].count),
+      whole_token_(tokens_ == context ? 0 : static_cast<std::size_t>(context)),
+      whole_target_(whole_token_.size()),
+      host_token_(static_cast<std::size_t>(sequences * tokens_)),
       host_target_(host_token_.size()),
       host_sample_(host_token_.size()) {
   using device::MemoryUse;
-  const Shape rows{sequences * tokens};
+  const Shape rows{sequences * tokens_};
   token_ = arena.take(MemoryUse::workspace, DType::i32, rows);
   target_ = arena.take(MemoryUse::workspace, DType::i32, rows);
   position_ = arena.take(MemoryUse::workspace, DType::i32, rows);
   sample_ = arena.take(MemoryUse::workspace, DType::i64, rows);
   std::vector<std::int32_t> positions(host_token_.size());
   for (std::size_t row = 0; row < positions.size(); ++row) {
-    positions[row] = static_cast<std::int32_t>(static_cast<std::int64_t>(row) % tokens);
+    const std::int64_t i = static_cast<std::int64_t>(row) % tokens_;
+    const bool in_first = i < held_[0].count;
+    positions[row] = static_cast<std::int32_t>(in_first ? held_[0].begin + i
+                                                        : held_[1].begin + i - held_[0].count);
   }
   device::copy(position_.data(), positions.data(), position_.bytes(), {});
   device::StreamRef{}.synchronize();
+}
+
+std::int64_t MicroBatchBuffer::read_sample(const data::TokenDataset& dataset, std::int64_t sample,
+                                           std::span<std::int32_t> token,
+                                           std::span<std::int32_t> target) {
+  if (whole_token_.empty()) {
+    return dataset.fill(sample, token, target);
+  }
+  dataset.fill(sample, whole_token_, whole_target_);
+  auto to_token = token.begin();
+  auto to_target = target.begin();
+  for (const Range& chunk : held_) {
+    to_token = std::copy_n(whole_token_.begin() + chunk.begin, chunk.count, to_token);
+    to_target = std::copy_n(whole_target_.begin() + chunk.begin, chunk.count, to_target);
+  }
+  return std::ranges::count_if(target, [](std::int32_t x) { return x != data::ignored_target; });
 }
 
 std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::SampleRange samples,
@@ -39,8 +61,8 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::Sam
   for (std::int64_t i = 0; i < samples.count; ++i) {
     const auto first = static_cast<std::size_t>(i * tokens_);
     const auto count = static_cast<std::size_t>(tokens_);
-    valid += dataset.fill(samples.begin + i, std::span(host_token_).subspan(first, count),
-                          std::span(host_target_).subspan(first, count));
+    valid += read_sample(dataset, samples.begin + i, std::span(host_token_).subspan(first, count),
+                         std::span(host_target_).subspan(first, count));
     std::fill_n(host_sample_.begin() + static_cast<std::ptrdiff_t>(first), count,
                 samples.begin + i);
   }
@@ -61,11 +83,11 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::Sam
 }
 
 BatchLoader::BatchLoader(const data::TokenDataset& dataset, const data::BatchPlan& plan,
-                         int dp_rank, device::Arena& arena)
+                         int dp_rank, const HeldTokens& held, device::Arena& arena)
     : dataset_(&dataset), plan_(plan), dp_rank_(dp_rank) {
   FOURFOLD_EXPECT(plan.valid());
   for (std::int64_t i = 0; i < plan.accumulation_steps(); ++i) {
-    buffers_.emplace_back(plan.micro_batch, dataset.context(), arena);
+    buffers_.emplace_back(plan.micro_batch, dataset.context(), held, arena);
   }
   batches_.resize(buffers_.size());
 }

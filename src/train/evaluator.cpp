@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
+#include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/evaluator.hpp>
 
 #include <algorithm>
@@ -17,7 +18,9 @@ Evaluator::Evaluator(const data::TokenDataset& dataset, comm::Mesh& mesh, std::i
           .samples = max_samples > 0 ? std::min(max_samples, dataset.samples()) : dataset.samples(),
           .micro_batch = micro_batch,
           .dp = mesh.shape().dp},
-      buffer_(micro_batch, dataset.context(), arena),
+      buffer_(micro_batch, dataset.context(),
+              parallel::context_chunks(dataset.context(), mesh.shape().cp, mesh.coordinate().cp),
+              arena),
       loss_sum_(arena.take(device::MemoryUse::workspace, DType::f64, {1})) {}
 
 Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const Visit& visit) {
@@ -31,8 +34,7 @@ Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const V
     }
     targets += buffer_.fill(*dataset_, samples, 0, stream);
     stage.forward_evaluate(0, buffer_.batch(), stream);
-    kernels::sum(stage.loss(0).rows(0, samples.count * dataset_->context()), loss_sum_, true,
-                 stream);
+    kernels::sum(stage.loss(0), loss_sum_, true, stream);
     if (visit) {
       visit(samples);
     }
@@ -40,9 +42,9 @@ Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const V
   double local_sum = 0;
   device::copy(&local_sum, loss_sum_.data(), sizeof local_sum, stream);
   stream.synchronize();
-  comm::Communicator& dp = mesh_->axis(comm::Axis::dp);
-  const double sum = comm::all_reduce_scalar(dp, local_sum, comm::ReduceOp::sum);
-  targets = comm::all_reduce_scalar(dp, targets, comm::ReduceOp::sum);
+  comm::Communicator& plane = mesh_->data_plane();
+  const double sum = comm::all_reduce_scalar(plane, local_sum, comm::ReduceOp::sum);
+  targets = comm::all_reduce_scalar(plane, targets, comm::ReduceOp::sum);
   last_run_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {.loss = targets > 0 ? sum / static_cast<double>(targets) : 0, .targets = targets};
 }

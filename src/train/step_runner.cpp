@@ -6,31 +6,57 @@
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/step_runner.hpp>
 
+#include <algorithm>
+
 namespace fourfold::train {
 
 using device::MemoryUse;
 
-model::StageOptions stage_options(const runfile::RunConfig& config) {
+model::StageOptions stage_options(const runfile::RunConfig& config, int cp) {
   return {.sequences = config.train.micro_batch,
-          .tokens = config.model.context,
+          .tokens = config.model.context / cp,
           .seed = static_cast<std::uint64_t>(config.train.seed)};
 }
 
 namespace {
 
+parallel::ContextMode context_mode(const runfile::RunConfig& config) {
+  switch (config.mesh.context_mode) {
+    case runfile::ContextMode::ring:
+      return parallel::ContextMode::ring;
+    case runfile::ContextMode::ulysses:
+      return parallel::ContextMode::ulysses;
+    case runfile::ContextMode::allgather:
+      break;
+  }
+  return parallel::ContextMode::allgather;
+}
+
 model::Parameters my_parameters(const runfile::RunConfig& config, const comm::Mesh& mesh,
                                 device::Arena& arena) {
   const int tp = mesh.shape().tp;
   parallel::validate_tensor_cut(config.model, tp);
+  parallel::validate_context_cut(config.model, context_mode(config), mesh.shape().cp, tp);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config.model);
   return {table, parallel::tensor_boxes(config.model, table, tp, mesh.coordinate().tp),
           config.train.precision, arena};
 }
 
-parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config) {
+parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config, int cp) {
   return {.sequence_parallel = config.mesh.sequence_parallel,
-          .rows = config.train.micro_batch * config.model.context,
+          .rows = config.train.micro_batch * (config.model.context / cp),
           .hidden = config.model.hidden,
+          .compute = config.train.precision};
+}
+
+parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
+                                                 const comm::MeshShape& mesh) {
+  return {.mode = context_mode(config),
+          .sequences = config.train.micro_batch,
+          .tokens = config.model.context / mesh.cp,
+          .heads = config.model.heads / mesh.tp,
+          .kv_heads = std::max<std::int64_t>(1, config.model.kv_heads / mesh.tp),
+          .head_dim = config.model.head_dim,
           .compute = config.train.precision};
 }
 
@@ -42,10 +68,10 @@ StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, devic
       parameters_(my_parameters(config, mesh, arena)),
       counted_(
           parallel::counted_once(config.model, parameters_, mesh.shape().tp, mesh.coordinate().tp)),
-      seams_(config.model, mesh, parameters_, tensor_options(config), config.mesh.dp_bucket_mb,
-             arena),
+      seams_(config.model, mesh, parameters_, tensor_options(config, mesh.shape().cp),
+             context_options(config, mesh.shape()), config.mesh.dp_bucket_mb, arena),
       stage_(config.model, model::all_units(config.model), parameters_, seams_, arena,
-             stage_options(config)),
+             stage_options(config, mesh.shape().cp)),
       optimizer_(config.optim, parameters_, arena),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),

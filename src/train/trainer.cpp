@@ -3,6 +3,7 @@
 #include "resume.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/trainer.hpp>
 
@@ -56,7 +57,10 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       dataset_(config_.data.train, dataset_options(config_, data::TokenDataset::Order::shuffled)),
       validation_(open_validation(config_)),
       runner_(config_, mesh, arena_),
-      loader_(dataset_, batch_plan(config_, mesh), mesh.coordinate().dp, arena_),
+      loader_(
+          dataset_, batch_plan(config_, mesh), mesh.coordinate().dp,
+          parallel::context_chunks(config_.model.context, mesh.shape().cp, mesh.coordinate().cp),
+          arena_),
       state_(config_.model, runner_.parameters(), runner_.optimizer(), mesh.shape()),
       store_(config_.checkpoint.dir,
              {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),

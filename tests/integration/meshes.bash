@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
-# The same global batch over data-parallel and tensor-parallel meshes of real MPI ranks: 20 steps with the losses of one
-# rank. Usage: meshes.bash BUILD_DIR
+# The same global batch over data-, tensor- and context-parallel meshes of real MPI ranks: 20 steps with the losses of
+# one rank. Usage: meshes.bash BUILD_DIR
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
@@ -35,32 +35,62 @@ train = ["tokens"]
 every_steps = 0
 END
 
-# run RANKS TP: into the folder RANKS.TP
+# run NAME RANKS [KEY=VALUE...]: into the folder NAME
 run() {
-  expect_exit 0 "$MPIEXEC" -n "$1" "$fourfold" train run.toml --set "log.dir=\"$1.$2\"" --set "mesh.tp=$2" \
-    --set mesh.dp_bucket_mb=0.02
+  local name=$1 ranks=$2 sets=()
+  shift 2
+  for setting in "$@"; do sets+=(--set "$setting"); done
+  expect_exit 0 "$MPIEXEC" -n "$ranks" "$fourfold" train run.toml --set "log.dir=\"$name\"" --set mesh.dp_bucket_mb=0.02 \
+    "${sets[@]}"
 }
-for ranks in 1 2 4 8; do run "$ranks" 1; done
-run 2 2
-run 8 2
-run 6 6
+for ranks in 1 2 4 8; do run "dp$ranks" "$ranks"; done
+run tp2 2 mesh.tp=2
+run dp4.tp2 8 mesh.tp=2
+run tp6 6 mesh.tp=6
+run cp2.ring 2 mesh.cp=2
+run cp3.ring 3 mesh.cp=3
+run cp4.allgather 4 mesh.cp=4 mesh.context_mode=allgather
+run cp6.ulysses 6 mesh.cp=6 mesh.context_mode=ulysses # two key/value heads, each shared by three ranks
+run dp2.cp2.tp2 8 mesh.cp=2 mesh.tp=2
+run dp2.cp2.ulysses 4 mesh.cp=2 mesh.context_mode=ulysses
 
 # Prints the largest relative difference to one rank, and fails when it is above the bar.
 compare() {
   python3 -c 'import json
-def losses(ranks, tp):
-    records = map(json.loads, open(f"{ranks}.{tp}/metrics.jsonl"))
+def losses(name):
+    records = map(json.loads, open(f"{name}/metrics.jsonl"))
     return [record["loss"] for record in records if record["event"] == "step"]
-one = losses(1, 1)
+one = losses("dp1")
 assert len(one) == 20 and one[-1] < 0.8 * one[0], one
-for ranks, tp, bar in ((2, 1, 1e-6), (4, 1, 1e-6), (8, 1, 1e-6), (2, 2, 1e-5), (8, 2, 1e-5), (6, 6, 1e-5)):
-    other = losses(ranks, tp)
+data_parallel = ("dp2", "dp4", "dp8")
+others = ("tp2", "dp4.tp2", "tp6", "cp2.ring", "cp3.ring", "cp4.allgather", "cp6.ulysses", "dp2.cp2.tp2", "dp2.cp2.ulysses")
+for name in data_parallel + others:
+    other = losses(name)
     assert len(other) == 20
     worst = max(abs(a - b) / b for a, b in zip(other, one))
-    print(f"{ranks} ranks, tp = {tp}: within {worst:.1e} of one rank")
-    assert worst <= bar'
+    print(f"{name}: within {worst:.1e} of one rank")
+    assert worst <= (1e-6 if name in data_parallel else 1e-5)'
 }
 compare || complain "losses depend on the mesh"
+
+# What a context-parallel run saved goes on elsewhere, is measured and sampled from as any other.
+expect_exit 0 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set 'log.dir="cp4.allgather"' --set mesh.tp=2 --set train.steps=22 \
+  --set optim.decay_steps=20
+expect_stderr 'saved on mesh pp1 dp1 cp4 tp1, now pp1 dp1 cp1 tp2'
+evaluation() { "$MPIEXEC" -n 2 "$fourfold" evaluate --checkpoint "$1/checkpoints" --data tokens --samples 8; }
+loss_of() { evaluation "$1" | sed -n 's/^loss *\([0-9.]*\) .*/\1/p'; }
+expect python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) <= 1e-4 * b' \
+  "$(loss_of cp2.ring)" "$(loss_of dp1)"
+expect_exit 0 "$fourfold" sample --checkpoint cp2.ring/checkpoints --prompt chap --tokens 5
+expect_stdout chap
+
+# Contexts and heads that do not fit are refused with what does.
+expect_exit 78 "$MPIEXEC" -n 5 "$fourfold" train run.toml --set log.dir=none --set mesh.cp=5
+expect_stderr 'mesh.cp = 5 does not fit model.context = 24'
+expect_stderr 'set mesh.cp to 4 or 6, or model.context to 20 or 30'
+expect_exit 78 "$MPIEXEC" -n 3 "$fourfold" train run.toml --set log.dir=none --set mesh.cp=3 --set mesh.context_mode=ulysses
+expect_stderr 'mesh.cp = 3 does not fit model.heads = 6 with model.kv_heads = 2'
+expect_stderr 'set mesh.cp to 2 or 6'
 
 # Six query heads on two key/value heads cannot be dealt to four ranks.
 expect_exit 78 "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=none --set mesh.tp=4

@@ -7,21 +7,26 @@
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/seams.hpp>
+#include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/parallel/gradient_buckets.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 
+#include <memory>
+
 namespace fourfold::parallel {
 
-/// The seams of one rank of a mesh: activations meet on the tp axis, gradients first on the tp axis
-/// (where replicas hold addends), then over the data plane. Axes of degree 1 send nothing.
+/// The seams of one rank of a mesh: activations meet on the tp axis, queries and keys on the cp
+/// axis, gradients first on the tp axis (where replicas hold addends), then over the data plane.
+/// Axes of degree 1 send nothing.
 class MeshSeams : public model::Seams {
  public:
   /// Collective over the mesh. Everything is borrowed.
   /// @param parameters  those of this rank: tensor_boxes(config, table, tp, rank)
   /// @param bucket_mb   gradients are reduced in pieces of about this many 10^6 bytes
   MeshSeams(const model::ModelConfig& config, comm::Mesh& mesh, const model::Parameters& parameters,
-            const TensorParallelOptions& options, double bucket_mb, device::Arena& arena);
+            const TensorParallelOptions& tensor, const ContextParallelOptions& context,
+            double bucket_mb, device::Arena& arena);
 
   Range residual_rows(std::int64_t rows) const override;
   bool adds_once() const override;
@@ -29,6 +34,14 @@ class MeshSeams : public model::Seams {
                               device::StreamRef stream) override;
   void gather_ahead(ConstTensorView x_RD, std::int64_t rows, device::StreamRef stream) override;
   void reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRef stream) override;
+  void attention(const kernels::AttentionShape& shape, kernels::ConstHeads q, kernels::ConstHeads k,
+                 kernels::ConstHeads v, kernels::Heads out, float* lse_BNT,
+                 device::StreamRef stream) override;
+  void attention_backward(const kernels::AttentionShape& shape, kernels::ConstHeads q,
+                          kernels::ConstHeads k, kernels::ConstHeads v, kernels::ConstHeads out,
+                          kernels::ConstHeads dout, const float* lse_BNT, float* delta_BNT,
+                          kernels::Heads dq, kernels::Heads dk, kernels::Heads dv,
+                          device::StreamRef stream) override;
   void cross_entropy(model::VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,
                      TensorView loss_T, std::optional<float> gradient_scale,
                      device::StreamRef stream) override;
@@ -42,6 +55,7 @@ class MeshSeams : public model::Seams {
 
  private:
   TensorParallel tensor_;
+  std::unique_ptr<ContextParallel> context_;  ///< none with one rank on the cp axis
   ReplicaSums replicas_;
   bool reduces_;
   GradientBuckets buckets_;

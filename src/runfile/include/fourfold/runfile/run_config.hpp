@@ -20,6 +20,10 @@
 
 namespace fourfold::runfile {
 
+/// How ranks that share a sequence attend over it.
+enum class ContextMode : std::uint8_t { ring, ulysses, allgather };
+std::string_view name(ContextMode mode) noexcept;
+
 /// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
 struct MeshConfig {
   int dp = 0;  ///< 0: auto, what pp, cp and tp leave of the ranks
@@ -28,7 +32,8 @@ struct MeshConfig {
   int tp = 1;
   int zero = 0;                   ///< ZeRO stage
   bool sequence_parallel = true;  ///< on the tp axis
-  double dp_bucket_mb = 25;       ///< gradients are reduced in buckets of this many MB (10^6 bytes)
+  ContextMode context_mode = ContextMode::ring;
+  double dp_bucket_mb = 25;  ///< gradients are reduced in buckets of this many MB (10^6 bytes)
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
 };
 

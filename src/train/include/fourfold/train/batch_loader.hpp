@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// From sample numbers to the micro-batches of one rank. Legend: B sequences, T tokens, N = B * T.
+/// From sample numbers to the micro-batches of one rank. Legend: B sequences, T tokens of each that
+/// this rank holds, N = B * T.
 #pragma once
 
+#include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/data/batch_plan.hpp>
 #include <fourfold/data/dataset.hpp>
@@ -11,6 +13,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/stage.hpp>
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,21 +26,34 @@ struct StepBatches {
   std::int64_t targets = 0;  ///< valid ones of the whole global batch, all ranks
 };
 
+/// Which tokens of each sample a rank holds: parallel::context_chunks.
+using HeldTokens = std::array<Range, 2>;
+
 /// One micro-batch's tensors in device memory and their image on the host. Rows that a batch does
 /// not use keep what they held.
 class MicroBatchBuffer {
  public:
-  MicroBatchBuffer(std::int64_t sequences, std::int64_t tokens, device::Arena& arena);
+  /// @param context  tokens of a sample, held here or not
+  MicroBatchBuffer(std::int64_t sequences, std::int64_t context, const HeldTokens& held,
+                   device::Arena& arena);
 
-  /// Reads `samples` (at most B) and copies them to the device, ordered on `stream`.
-  /// @return how many targets are not ignored
+  /// Reads `samples` (at most B) and copies what is held of them to the device, ordered on
+  /// `stream`. The target of a chunk's last token is the first token of the next chunk, held or
+  /// not.
+  /// @return how many of the targets held here are not ignored
   /// @throws UserError (data_corrupt) as TokenDataset::fill
   std::int64_t fill(const data::TokenDataset& dataset, data::SampleRange samples, std::int64_t step,
                     device::StreamRef stream);
   const model::Batch& batch() const noexcept { return batch_; }
 
  private:
-  std::int64_t tokens_;
+  std::int64_t read_sample(const data::TokenDataset& dataset, std::int64_t sample,
+                           std::span<std::int32_t> token, std::span<std::int32_t> target);
+
+  HeldTokens held_;
+  std::int64_t tokens_;                    ///< T
+  std::vector<std::int32_t> whole_token_;  ///< of one sample; empty when all of it is held
+  std::vector<std::int32_t> whole_target_;
   std::vector<std::int32_t> host_token_;
   std::vector<std::int32_t> host_target_;
   std::vector<std::int64_t> host_sample_;
@@ -54,7 +70,7 @@ class BatchLoader {
  public:
   /// @param plan  its dp and micro_batch as the mesh has them; validated
   BatchLoader(const data::TokenDataset& dataset, const data::BatchPlan& plan, int dp_rank,
-              device::Arena& arena);
+              const HeldTokens& held, device::Arena& arena);
 
   /// Fills the buffers of all micro-batches of this rank. Local: the number of targets follows from
   /// the sample numbers alone. The result is valid until the next call.

@@ -19,7 +19,8 @@ struct Evaluation {
   std::int64_t targets = 0;  ///< that it was measured on
 };
 
-/// Measures a model's loss on held-back data, in order, each sample once, shared over the dp axis.
+/// Measures a model's loss on held-back data, in order, each sample once: samples are
+/// shared over the dp axis, the tokens of each over the cp axis.
 class Evaluator {
  public:
   /// @param dataset  in sequential order; borrowed

@@ -66,7 +66,7 @@ class StepRunner {
   std::int64_t targets_ = 0;
 };
 
-/// The stage options that a run file asks for.
-model::StageOptions stage_options(const runfile::RunConfig& config);
+/// The stage options that a run file asks for, on a mesh whose cp axis has `cp` ranks.
+model::StageOptions stage_options(const runfile::RunConfig& config, int cp);
 
 }  // namespace fourfold::train
