@@ -31,6 +31,7 @@ struct Arguments {
   std::vector<std::string> data;
   std::int64_t micro_batch = 1;
   std::int64_t max_samples = 0;
+  int cp = 1;
   std::string logits;
   bool json = false;
 };
@@ -48,6 +49,12 @@ void describe(CLI::App& command, Arguments& arguments) {
       .add_option("--samples", arguments.max_samples, "Only the first N sequences; 0: all of them")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--cp", arguments.cp,
+                  "Ranks that share each sequence, as with mesh.cp in training: for contexts that "
+                  "are too long for one")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   command.add_option("--logits", arguments.logits,
                      "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample");
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
@@ -92,8 +99,8 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   const auto start = Clock::now();
   const fourfold::comm::MpiRuntime mpi(&argc, &argv);
   const fourfold::kernels::Runtime kernels;
-  fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
-                            mpi.world());
+  fourfold::comm::Mesh mesh(
+      fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size()), mpi.world());
   const auto checkpoint = train::find_checkpoint(arguments.checkpoint, mpi.world());
   const fourfold::model::ModelConfig shape = train::saved_config(checkpoint).model;
   const fourfold::data::TokenDataset dataset(
@@ -101,12 +108,17 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
                        .vocab = shape.vocab,
                        .order = fourfold::data::TokenDataset::Order::sequential});
   const std::int64_t micro_batch = useful_micro_batch(arguments, dataset, mesh.shape().dp);
-  train::SavedModel model(checkpoint, micro_batch, mpi.world());
+  train::SavedModel model(checkpoint, micro_batch, mesh);
   train::Evaluator evaluator(dataset, mesh, micro_batch, arguments.max_samples, model.arena());
   std::optional<fourfold::evaluate::LogitsFile> logits;
   train::Evaluator::Visit visit;
   if (!arguments.logits.empty()) {
     refuse_data_as_output(arguments.logits, dataset);
+    if (arguments.cp > 1) {
+      throw fourfold::UserError(ExitCode::config,
+                                "--logits does not go with --cp (it takes whole sequences from "
+                                "each rank) leave out one of them");
+    }
     logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(), shape.vocab,
                    mpi.world());
     visit = [&](fourfold::data::SampleRange samples) { logits->add(samples, model.stage()); };

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/kernels/runtime.hpp>
@@ -73,7 +74,9 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
   const fourfold::comm::MpiRuntime mpi(&argc, &argv);
   const fourfold::kernels::Runtime kernels;
   const auto checkpoint = fourfold::train::find_checkpoint(arguments.checkpoint, mpi.world());
-  fourfold::train::SavedModel model(checkpoint, 1, mpi.world());
+  fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
+                            mpi.world());
+  fourfold::train::SavedModel model(checkpoint, 1, mesh);
   const auto tokenizer = fourfold::data::open_tokenizer(
       arguments.tokenizer.empty() ? model.config().data.tokenizer : arguments.tokenizer);
   if (tokenizer->vocab_size() > model.config().model.vocab) {

@@ -1,6 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/parallel/context_cut.hpp>
+#include <fourfold/parallel/mesh_seams.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/training_state.hpp>
 
@@ -9,10 +12,36 @@
 namespace fourfold::train {
 namespace {
 
-model::StageOptions evaluation_options(const runfile::RunConfig& config, std::int64_t sequences) {
+model::StageOptions evaluation_options(const runfile::RunConfig& config, std::int64_t sequences,
+                                       int cp) {
   return {.sequences = sequences,
-          .tokens = config.model.context,
+          .tokens = config.model.context / cp,
           .purpose = model::StageOptions::Purpose::evaluate};
+}
+
+runfile::RunConfig config_for(const io::Checkpoint& checkpoint, const comm::MeshShape& mesh) {
+  FOURFOLD_EXPECT(mesh.pp == 1 && mesh.tp == 1);
+  runfile::RunConfig config = saved_config(checkpoint);
+  parallel::validate_context_cut(config.model, parallel::ContextMode::ring, mesh.cp, mesh.tp);
+  return config;
+}
+
+std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::int64_t sequences,
+                                        comm::Mesh& mesh, const model::Parameters& parameters,
+                                        device::Arena& arena) {
+  if (mesh.shape().cp == 1) {
+    return std::make_unique<model::Seams>();
+  }
+  const parallel::ContextParallelOptions context{.mode = parallel::ContextMode::ring,
+                                                 .sequences = sequences,
+                                                 .tokens = config.model.context / mesh.shape().cp,
+                                                 .heads = config.model.heads,
+                                                 .kv_heads = config.model.kv_heads,
+                                                 .head_dim = config.model.head_dim,
+                                                 .compute = config.train.precision};
+  return std::make_unique<parallel::MeshSeams>(config.model, mesh, parameters,
+                                               parallel::TensorParallelOptions{}, context,
+                                               config.mesh.dp_bucket_mb, arena);
 }
 
 }  // namespace
@@ -31,12 +60,13 @@ io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
   return io::open_checkpoint(directory, communicator);
 }
 
-SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
-                       comm::Communicator& world)
-    : config_(saved_config(checkpoint)),
+SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh)
+    : config_(config_for(checkpoint, mesh.shape())),
       parameters_(model::parameter_table(config_.model), config_.train.precision, arena_),
-      stage_(config_.model, model::all_units(config_.model), parameters_, seams_, arena_,
-             evaluation_options(config_, sequences)) {
+      seams_(seams_for(config_, sequences, mesh, parameters_, arena_)),
+      stage_(config_.model, model::all_units(config_.model), parameters_, *seams_, arena_,
+             evaluation_options(config_, sequences, mesh.shape().cp)) {
+  comm::Communicator& world = mesh.world();
   const TrainingState state(parameters_, world.size());
   const io::LoadReport report = io::load(checkpoint, state.wanted(), world);
   if (!report.intact()) {

@@ -77,10 +77,12 @@ compare || complain "losses depend on the mesh"
 expect_exit 0 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set 'log.dir="cp4.allgather"' --set mesh.tp=2 --set train.steps=22 \
   --set optim.decay_steps=20
 expect_stderr 'saved on mesh pp1 dp1 cp4 tp1, now pp1 dp1 cp1 tp2'
-evaluation() { "$MPIEXEC" -n 2 "$fourfold" evaluate --checkpoint "$1/checkpoints" --data tokens --samples 8; }
-loss_of() { evaluation "$1" | sed -n 's/^loss *\([0-9.]*\) .*/\1/p'; }
-expect python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert abs(a - b) <= 1e-4 * b' \
-  "$(loss_of cp2.ring)" "$(loss_of dp1)"
+evaluation() { "$MPIEXEC" -n 4 "$fourfold" evaluate --checkpoint cp2.ring/checkpoints --data tokens --samples 8 "$@"; }
+loss_of() { evaluation "$@" | sed -n 's/^loss *\([0-9.]*\) .*/\1/p'; }
+expect python3 -c 'import sys; a, b = map(float, sys.argv[1:]); assert a > 0 and abs(a - b) <= 1e-6 * b' \
+  "$(loss_of)" "$(loss_of --cp 2)"
+expect_exit 78 evaluation --cp 2 --logits logits.h5
+expect_stderr '--logits does not go with --cp'
 expect_exit 0 "$fourfold" sample --checkpoint cp2.ring/checkpoints --prompt chap --tokens 5
 expect_stdout chap
 

@@ -12,6 +12,8 @@
 
 #include <atomic>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 namespace comm = fourfold::comm;
 namespace data = fourfold::data;
@@ -23,13 +25,18 @@ TEST_CASE("a saved model evaluates as the run that saved it, on any number of ra
   const fourfold::test::TinyRun tiny("llama");
   const auto trace = tiny.train(2, 5, "saved");
   REQUIRE(trace.evaluations.size() == 1);
-  for (const int ranks : {1, 3, 4}) {  // 26 samples: ragged shares, an empty one in the last round
+  // 26 samples: ragged shares, an empty one in the last round
+  const std::vector<std::pair<int, int>> meshes{{1, 1}, {3, 1}, {4, 1}, {2, 2}, {4, 4}, {6, 2}};
+  for (const auto& mesh_of : meshes) {
+    const int ranks = mesh_of.first;
+    const int cp = mesh_of.second;
+    CAPTURE(ranks, cp);
     for (const std::int64_t micro_batch : {1, 5}) {
       std::atomic<int> right = 0;
       comm::run_ranks(ranks, [&](comm::Communicator& world) {
-        comm::Mesh mesh(comm::resolve_mesh({.dp = 0}, world.size()), world);
+        comm::Mesh mesh(comm::resolve_mesh({.dp = 0, .cp = cp}, world.size()), world);
         const auto checkpoint = train::find_checkpoint(tiny.checkpoints("saved"), world);
-        train::SavedModel saved(checkpoint, micro_batch, world);
+        train::SavedModel saved(checkpoint, micro_batch, mesh);
         const data::TokenDataset held_back({{tiny.held_back_tokens()}},
                                            {.context = saved.config().model.context,
                                             .vocab = saved.config().model.vocab,
@@ -42,6 +49,19 @@ TEST_CASE("a saved model evaluates as the run that saved it, on any number of ra
       CHECK(right == ranks);
     }
   }
+}
+
+TEST_CASE("a saved model refuses a cp axis that cannot cut its context", "[saved_model]") {
+  const fourfold::test::TinyRun tiny("llama");
+  tiny.train(1, 1, "saved");
+  CHECK_THROWS_AS(comm::run_ranks(3,
+                                  [&](comm::Communicator& world) {
+                                    comm::Mesh mesh({.cp = 3}, world);
+                                    train::SavedModel saved(
+                                        train::find_checkpoint(tiny.checkpoints("saved"), world), 1,
+                                        mesh);
+                                  }),
+                  fourfold::UserError);
 }
 
 TEST_CASE("what is no checkpoint is refused with the reason", "[saved_model]") {

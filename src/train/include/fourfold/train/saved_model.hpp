@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 
 namespace fourfold::train {
 
@@ -27,14 +28,16 @@ io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
 runfile::RunConfig saved_config(const io::Checkpoint& checkpoint);
 
 /// A trained model, read from a checkpoint for evaluation or sampling; any checkpoint opens on any
-/// number of ranks. Every rank holds all weights.
+/// number of ranks. Every rank holds all weights; the ranks of the cp axis share each sequence, by
+/// ring attention.
 class SavedModel {
  public:
-  /// Collective over `world`.
+  /// Collective over `mesh`, which is borrowed.
   /// @param sequences  the most sequences of one forward pass
   /// @throws UserError as find_checkpoint; data_corrupt naming file and tensor when weights are
-  ///   damaged
-  SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Communicator& world);
+  ///   damaged; config when the cp axis cannot cut the model's context
+  /// @pre mesh has dp and cp only
+  SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh);
 
   /// The run file of the training run.
   const runfile::RunConfig& config() const noexcept { return config_; }
@@ -45,7 +48,7 @@ class SavedModel {
   runfile::RunConfig config_;
   device::Arena arena_;
   model::Parameters parameters_;
-  model::Seams seams_;
+  std::unique_ptr<model::Seams> seams_;
   model::Stage stage_;
 };
 
