@@ -104,30 +104,46 @@ void Block::add_branch(const Linear& product, ConstTensorView x, ConstTensorView
   pass.drop_and_add(dropout_site, y_RD, residual_RD, y_RD, stream);
 }
 
-void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
-                    ConstTensorView rotary_PH, TensorView output_RD,
-                    device::StreamRef stream) const {
-  attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
-  qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
-  const auto heads = split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
-  rotate(heads, pass, rotary_PH, false, stream);
+void Block::attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const {
   const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
   const std::int64_t row = kept.attended_NA.dim(1);
   seams_.attention(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                    {kept.attended_NA.data(), kept.attended_NA.dtype(), pass.tokens * row, row},
                    kept.lse_NH.as<float>(), stream);
-  add_branch(out_, kept.attended_NA, kept.input_RD, attention_dropout_site(layer_), pass, scratch,
-             kept.middle_RD, stream);
+}
 
-  mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
-  up_.forward(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept.up_NU, true, stream);
+void Block::activate(const BlockActivations& kept, device::StreamRef stream) const {
   if (family_ == Family::llama) {
     kernels::swiglu(kept.up_NU, kept.activated_NF, stream);
   } else {
     kernels::gelu(kept.up_NU, kept.activated_NF, stream);
   }
-  add_branch(down_, kept.activated_NF, kept.middle_RD, mlp_dropout_site(layer_), pass, scratch,
-             output_RD, stream);
+}
+
+void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                    ConstTensorView rotary_PH, TensorView output_RD,
+                    device::StreamRef stream) const {
+  attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
+  qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
+  rotate(split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass), pass, rotary_PH, false, stream);
+  attend(pass, kept, stream);
+  add_branch(out_, kept.attended_NA, kept.input_RD, attention_dropout_site(layer_), pass, scratch,
+             kept.middle_RD, stream);
+
+  mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
+  up_.forward(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept.up_NU, true, stream);
+  activate(kept, stream);
+  if (output_RD) {
+    add_branch(down_, kept.activated_NF, kept.middle_RD, mlp_dropout_site(layer_), pass, scratch,
+               output_RD, stream);
+  }
+}
+
+void Block::remake(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const {
+  attn_norm_.forward(kept.input_RD, kept.attn_norm_RD, kept.attn_statistics, stream);
+  attend(pass, kept, stream);
+  mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
+  activate(kept, stream);
 }
 
 TensorView Block::branch_gradient(TensorView dresidual_RD, TensorView kept,

@@ -58,6 +58,9 @@ struct Stage::Impl {
       }
     });
   }
+  /// Into residual `i` + 1, or no further than the activations. @pre the weights are in place
+  void forward_block(int index, std::size_t i, TensorView output_RD, device::StreamRef stream);
+  void backward_block(int index, std::size_t i, WeightGradients when, device::StreamRef stream);
   void forward_to_output(int index, device::StreamRef stream);
   void forward(int index, const Batch& batch, bool drops, std::optional<float> gradient_scale,
                device::StreamRef stream);
@@ -67,6 +70,9 @@ struct Stage::Impl {
   void embedding_weight(int index, Gradients state, device::StreamRef stream);
   int block_unit(std::size_t block) const { return shape.blocks().begin + static_cast<int>(block); }
   TensorView output(int index) { return slot(index).residual_RD.back(); }
+  TensorView residual(int index, std::size_t place) {
+    return slot(index).residual_RD[place].rows(0, pass(index).residual.count);
+  }
 
   ModelConfig config;
   StageShape shape;
@@ -92,7 +98,7 @@ Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& p
   FOURFOLD_EXPECT(0 <= units.begin && units.begin < units.end &&
                   units.end <= all_units(config).end);
   FOURFOLD_EXPECT(options.sequences > 0 && options.tokens > 0 && options.slots > 0);
-  FOURFOLD_EXPECT(options.tokens <= config.context);
+  FOURFOLD_EXPECT(options.tokens <= config.context && options.recompute.group_blocks > 0);
   memory = lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
     return arena.take(use, dtype, extent);
   });
@@ -151,21 +157,45 @@ Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::Strea
   return pass;
 }
 
-void Stage::Impl::forward_to_output(int index, device::StreamRef stream) {
-  const SlotMemory& mine = slot(index);
+void Stage::Impl::forward_block(int index, std::size_t i, TensorView output_RD,
+                                device::StreamRef stream) {
   const Pass& now = pass(index);
-  const auto residual = [&](std::size_t place) {
-    return mine.residual_RD[place].rows(0, now.residual.count);
-  };
+  blocks[i].forward(now, slot(index).blocks[i].cut(now), memory.scratch, memory.rotary_PH,
+                    output_RD, stream);
+}
+
+void Stage::Impl::forward_to_output(int index, device::StreamRef stream) {
   if (embedding) {
-    with_weights(0, stream, [&] { embedding->forward(now, memory.scratch, residual(0), stream); });
-  }
-  for (std::size_t i = 0; i < blocks.size(); ++i) {
-    with_weights(block_unit(i), stream, [&] {
-      blocks[i].forward(now, mine.blocks[i].cut(now), memory.scratch, memory.rotary_PH,
-                        residual(i + 1), stream);
+    with_weights(0, stream, [&] {
+      embedding->forward(pass(index), memory.scratch, residual(index, 0), stream);
     });
   }
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    with_weights(block_unit(i), stream,
+                 [&] { forward_block(index, i, residual(index, i + 1), stream); });
+  }
+}
+
+void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
+                                 device::StreamRef stream) {
+  const SlotMemory& mine = slot(index);
+  const Pass& now = pass(index);
+  const BlockActivations kept = mine.blocks[i].cut(now);
+  const Recompute& recompute = shape.options.recompute;
+  const bool again = recompute.runs_group_again(i, blocks.size());
+  for (std::size_t j = recompute.group_begin(i); again && j < i; ++j) {
+    with_weights(block_unit(j), stream,
+                 [&] { forward_block(index, j, residual(index, j + 1), stream); });
+  }
+  with_weights(block_unit(i), stream, [&] {
+    if (again) {
+      forward_block(index, i, {}, stream);
+    } else if (recompute.kind == Recompute::Kind::selective) {
+      blocks[i].remake(now, kept, stream);
+    }
+    blocks[i].backward(now, kept, mine.gradients[i].cut(now), memory.scratch, memory.rotary_PH,
+                       mine.dresidual_RD.rows(0, now.residual.count), when, stream);
+  });
 }
 
 void Stage::Impl::forward(int index, const Batch& batch, bool drops,
@@ -198,10 +228,7 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
     }
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
-    with_weights(block_unit(i), stream, [&] {
-      blocks[i].backward(now, mine.blocks[i].cut(now), mine.gradients[i].cut(now), memory.scratch,
-                         memory.rotary_PH, dresidual, when, stream);
-    });
+    backward_block(index, i, when, stream);
     if (when == WeightGradients::now) {
       seams.gradients_ready(block_unit(i), state, stream);
     }

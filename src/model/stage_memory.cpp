@@ -32,11 +32,11 @@ class Planner {
       memory.rotary_PH = take_(MemoryUse::workspace, DType::f32,
                                Shape{shape_.config.context, shape_.config.head_dim});
     }
-    const bool keeps = shape_.trains();
-    const BlockActivations shared = keeps || blocks() == 0 ? BlockActivations{} : activations();
-    const bool kept_gradients = keeps && shape_.splits();
+    const bool trains = shape_.trains();
+    share_activations();
+    const bool kept_gradients = trains && shape_.splits();
     const ProductGradients shared_gradients =
-        keeps && !shape_.splits() && blocks() > 0 ? gradients() : ProductGradients{};
+        trains && !shape_.splits() && blocks() > 0 ? gradients() : ProductGradients{};
     if (kept_gradients && shape_.config.family == Family::llama && blocks() > 0) {
       shared_activated_ = workspace(shape_.rows() * shape_.sizes.ffn);
     }
@@ -44,11 +44,11 @@ class Planner {
       memory.slots.push_back(inputs());
       SlotMemory& current = memory.slots.back();
       current.residual_RD = residuals();
-      if (keeps) {
+      if (trains) {
         current.dresidual_RD = hidden();
       }
       for (std::size_t i = 0; i < blocks(); ++i) {
-        current.blocks.push_back(keeps ? activations() : shared);
+        current.blocks.push_back(with_activations(shared_[i % shared_.size()], shape_.kept()));
         current.blocks.back().input_RD = current.residual_RD[i];
         current.gradients.push_back(kept_gradients ? gradients() : shared_gradients);
       }
@@ -98,28 +98,52 @@ class Planner {
     return slot;
   }
 
+  /// What the blocks of one group have that no slot keeps, and their inputs but the first.
+  void share_activations() {
+    const std::size_t group = std::min(shape_.recompute().group_blocks, blocks());
+    for (std::size_t i = 0; i < group; ++i) {
+      shared_.push_back(with_activations({}, shape_.kept().others()));
+      if (i > 0) {
+        shared_.back().input_RD = hidden();
+      }
+    }
+  }
+
   /// One per block and one behind; two that take turns when nothing is kept.
   std::vector<TensorView> residuals() {
     std::vector<TensorView> result;
     for (std::size_t i = 0; i <= blocks(); ++i) {
-      result.push_back(shape_.trains() || i < 2 ? hidden() : result[i - 2]);
+      const std::size_t in_group = i - shape_.recompute().group_begin(i);
+      if (!shape_.trains()) {
+        result.push_back(i < 2 ? hidden() : result[i - 2]);
+      } else {
+        result.push_back(in_group == 0 || i == blocks() ? hidden() : shared_[in_group].input_RD);
+      }
     }
     return result;
   }
 
-  BlockActivations activations() {
+  /// `result` with memory for the pieces of the given kinds.
+  BlockActivations with_activations(BlockActivations result, const KeptActivations& kinds) {
     const std::int64_t rows = shape_.rows();
-    BlockActivations result;
-    result.attn_norm_RD = hidden();
-    result.attn_statistics = statistics();
-    result.qkv_NQ = activation(rows, shape_.qkv_features());
-    result.attended_NA = activation(rows, shape_.attended_features());
-    result.lse_NH = take_(MemoryUse::activations, DType::f32, Shape{rows, shape_.sizes.heads});
-    result.middle_RD = hidden();
-    result.mlp_norm_RD = hidden();
-    result.mlp_statistics = statistics();
-    result.up_NU = activation(rows, shape_.up_features());
-    result.activated_NF = activation(rows, shape_.sizes.ffn);
+    if (kinds.products) {
+      result.qkv_NQ = activation(rows, shape_.qkv_features());
+      result.middle_RD = hidden();
+    }
+    if (kinds.up_product) {
+      result.up_NU = activation(rows, shape_.up_features());
+    }
+    if (kinds.product_inputs) {
+      result.attn_norm_RD = hidden();
+      result.attended_NA = activation(rows, shape_.attended_features());
+      result.mlp_norm_RD = hidden();
+      result.activated_NF = activation(rows, shape_.sizes.ffn);
+    }
+    if (kinds.statistics) {
+      result.attn_statistics = statistics();
+      result.lse_NH = take_(MemoryUse::activations, DType::f32, Shape{rows, shape_.sizes.heads});
+      result.mlp_statistics = statistics();
+    }
     return result;
   }
 
@@ -181,7 +205,8 @@ class Planner {
 
   const StageShape& shape_;
   const Take& take_;
-  TensorView shared_activated_;  // llama, split backward
+  std::vector<BlockActivations> shared_;  // of each block of a group
+  TensorView shared_activated_;           // llama, split backward
 };
 
 }  // namespace

@@ -35,6 +35,11 @@ struct StageShape {
   Units blocks() const noexcept;  ///< the units of `units` that are blocks
   bool trains() const noexcept { return options.purpose == StageOptions::Purpose::train; }
   bool splits() const noexcept { return options.backward == StageOptions::Backward::split; }
+  /// Evaluation keeps nothing of a block.
+  Recompute recompute() const noexcept { return trains() ? options.recompute : Recompute::full(); }
+  KeptActivations kept() const noexcept {
+    return recompute().kept(trains() && splits(), config.family == Family::llama);
+  }
   std::int64_t rows() const noexcept { return options.sequences * options.tokens; }
   std::int64_t qkv_features() const noexcept {
     return (sizes.heads + 2 * sizes.kv_heads) * config.head_dim;
@@ -47,7 +52,8 @@ struct StageShape {
 
 /// What the forward pass of one block keeps for its backward pass: performance.md's minimal set for
 /// exact attention in linear memory. gpt2: 2D residuals + 2D norms + 3D qkv + D attended + 4D up +
-/// 4D activated = 16D elements per token, and f32 statistics.
+/// 4D activated = 16D elements per token, and f32 statistics. Pieces that are not kept are those of
+/// other blocks and slots too.
 struct BlockActivations {
   TensorView input_RD;  ///< residual stream in front of the block
   TensorView attn_norm_RD;
@@ -99,10 +105,11 @@ struct SlotMemory {
   TensorView target_N;
   TensorView position_N;
   TensorView sample_N;
-  std::vector<TensorView> residual_RD;  ///< in front of each block, and behind the last
+  /// In front of each block, and behind the last. Inside a group of blocks: shared by all groups.
+  std::vector<TensorView> residual_RD;
   TensorView dresidual_RD;
-  std::vector<BlockActivations> blocks;     ///< all the same memory when evaluating
-  std::vector<ProductGradients> gradients;  ///< likewise unless the backward pass is split
+  std::vector<BlockActivations> blocks;
+  std::vector<ProductGradients> gradients;  ///< shared by all unless the backward pass is split
   HeadActivations head;
 };
 

@@ -45,9 +45,13 @@ class Block {
  public:
   Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams);
 
-  /// @param output_RD  residual stream behind the block; not an activation of this block
+  /// @param output_RD  residual stream behind the block, not an activation of this block; absent:
+  ///   the pass is for the activations, and ends with the last of them
   void forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
                ConstTensorView rotary_PH, TensorView output_RD, device::StreamRef stream) const;
+
+  /// Makes norms, attention and activation again from the products of an earlier forward pass.
+  void remake(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const;
 
   /// dresidual: gradient behind the block in, in front of it out. Uses up kept.up_NU (swiglu).
   void backward(const Pass& pass, const BlockActivations& kept, const ProductGradients& gradients,
@@ -70,6 +74,8 @@ class Block {
   void rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH, bool inverse,
               device::StreamRef stream) const;
 
+  void attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const;
+  void activate(const BlockActivations& kept, device::StreamRef stream) const;
   /// y = residual + dropout(sum over ranks of x w^T): the end of both branches.
   void add_branch(const Linear& product, ConstTensorView x, ConstTensorView residual_RD,
                   std::uint64_t dropout_site, const Pass& pass, const Scratch& scratch,

@@ -171,11 +171,10 @@ Box tensor_box(const ModelConfig& config, const ParameterSpec& spec, int rank) {
 
 /// One of the two ranks, with the initial weights of the whole model.
 struct TensorRank {
-  TensorRank(const ModelConfig& config, const Model& whole, Seams& seams, std::int64_t sequences,
-             std::int64_t tokens, int rank)
+  TensorRank(const ModelConfig& config, const Model& whole, Seams& seams,
+             const model::StageOptions& options, int rank)
       : parameters(model::parameter_table(config), boxes(config, rank), DType::f32, arena),
-        stage(config, model::all_units(config), parameters, seams, arena,
-              options_for(sequences, tokens)) {
+        stage(config, model::all_units(config), parameters, seams, arena, options) {
     for (const Parameter& part : parameters) {
       const Parameter& source = whole.parameters.at(part.spec.name);
       fourfold::for_each_run(source.box, part.box, part.box, [&](const fourfold::Run& run) {
@@ -242,6 +241,23 @@ TEST_CASE("units are announced around their use, gradients in backward order", "
   CHECK(seams.calls.back() == "complete 0");
 }
 
+TEST_CASE("recomputing a group announces each of its units once more", "[seams]") {
+  const ModelConfig config = small(Family::gpt2);  // three blocks: units 1 and 2, then unit 3
+  Recorder seams;
+  model::StageOptions options = options_for(1, 4);
+  options.recompute = *model::recompute_named("every:2");
+  Model model(config, model::all_units(config), options, seams);
+  const OwnedBatch batch(config, 1, 4, 1);
+  model.stage->forward_train(0, batch.view(), 1, {});
+  seams.calls.clear();
+  model.stage->backward(0, Gradients::complete, {});
+  CHECK(seams.calls ==
+        std::vector<std::string>{"need 4", "need 0", "done 0", "done 4", "complete 4",  //
+                                 "need 3", "done 3", "complete 3",                      //
+                                 "need 1", "done 1", "need 2", "done 2", "complete 2",  //
+                                 "need 1", "done 1", "complete 1", "complete 0"});
+}
+
 TEST_CASE("the default seams hold everything and change nothing", "[seams]") {
   Seams seams;
   CHECK(seams.residual_rows(7) == Range{0, 7});
@@ -259,13 +275,16 @@ TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parall
   const bool sequence_parallel = GENERATE(false, true);
   const bool tied = GENERATE(false, true);
   const std::int64_t sequences = GENERATE(1, 2);  // 7 rows: ranks hold 4 and 3
+  const std::string recompute = GENERATE("none", "every:2", "selective");
   constexpr std::int64_t tokens = 7;
   const ModelConfig config = small(family, 0.2, tied);
+  model::StageOptions options = options_for(sequences, tokens);
   const OwnedBatch batch(config, sequences, tokens, 1);
   Seams alone;
   Model whole(config, model::all_units(config), options_for(sequences, tokens), alone);
   whole.stage->forward_train(0, batch.view(), 0.1F, {});
   whole.stage->backward(0, Gradients::complete, {});
+  options.recompute = *model::recompute_named(recompute);
 
   Meeting meeting;
   std::array<std::optional<TensorRank>, 2> ranks;
@@ -275,7 +294,7 @@ TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parall
     threads.emplace_back([&, rank] {
       TensorPair seams(meeting, rank, sequence_parallel);
       auto& mine = ranks[static_cast<std::size_t>(rank)];
-      mine.emplace(config, whole, seams, sequences, tokens, rank);
+      mine.emplace(config, whole, seams, options, rank);
       mine->stage.forward_train(0, batch.view(), 0.1F, {});
       mine->stage.backward(0, Gradients::complete, {});
     });

@@ -33,43 +33,66 @@ model::LocalSizes whole_sizes(const ModelConfig& config) {
   return model::local_sizes(config, {}, {});
 }
 
+/// Every purpose and backward pass with one slot and three, and every policy with three.
+std::vector<StageOptions> each_options() {
+  std::vector<StageOptions> result;
+  for (const auto purpose : {StageOptions::Purpose::train, StageOptions::Purpose::evaluate}) {
+    for (const auto backward : {StageOptions::Backward::fused, StageOptions::Backward::split}) {
+      for (const int slots : {1, 3}) {
+        StageOptions options = options_for(3, 5, slots);
+        options.purpose = purpose;
+        options.backward = backward;
+        result.push_back(options);
+      }
+    }
+  }
+  for (const char* recompute : {"full", "every:2", "every:9", "selective"}) {
+    for (const auto backward : {StageOptions::Backward::fused, StageOptions::Backward::split}) {
+      StageOptions options = options_for(3, 5, 3);
+      options.backward = backward;
+      options.recompute = *model::recompute_named(recompute);
+      result.push_back(options);
+    }
+  }
+  return result;
+}
+
+/// Bytes per token, in 16-bit storage: what each slot keeps of `layers` blocks, and what is there
+/// once.
+struct Expected {
+  std::int64_t kept;
+  std::int64_t shared;
+};
+
 }  // namespace
 
 TEST_CASE("predicted bytes are those the arena hands out", "[stage_memory]") {
   Seams seams;
   int cases = 0;
+  const std::vector<StageOptions> all_options = each_options();
   for (const Family family : {Family::gpt2, Family::llama}) {
     for (const double dropout : {0.0, 0.1}) {
       const ModelConfig config = small(family, dropout);
       for (const Units units : {Units{0, 5}, Units{0, 1}, Units{0, 3}, Units{2, 3}, Units{3, 5}}) {
         for (const DType compute : {DType::f32, DType::bf16}) {
-          for (const auto purpose :
-               {StageOptions::Purpose::train, StageOptions::Purpose::evaluate}) {
-            for (const auto backward :
-                 {StageOptions::Backward::fused, StageOptions::Backward::split}) {
-              for (const int slots : {1, 3}) {
-                StageOptions options = options_for(3, 5, slots);
-                options.purpose = purpose;
-                options.backward = backward;
-                Model made(config, units, options, seams, compute);
-                fourfold::device::Arena bare;
-                const model::Parameters parameters(model::parameter_table(config, units), compute,
-                                                   bare);
-                const auto predicted =
-                    model::stage_bytes(config, units, whole_sizes(config), compute, options, 15);
-                for (const MemoryUse use : all_uses) {
-                  CHECK(predicted[static_cast<std::size_t>(use)] + bare.bytes(use) ==
-                        made.arena.bytes(use));
-                }
-                ++cases;
-              }
+          for (const StageOptions& options : all_options) {
+            Model made(config, units, options, seams, compute);
+            fourfold::device::Arena bare;
+            const model::Parameters parameters(model::parameter_table(config, units), compute,
+                                               bare);
+            const auto predicted =
+                model::stage_bytes(config, units, whole_sizes(config), compute, options, 15);
+            for (const MemoryUse use : all_uses) {
+              CHECK(predicted[static_cast<std::size_t>(use)] + bare.bytes(use) ==
+                    made.arena.bytes(use));
             }
+            ++cases;
           }
         }
       }
     }
   }
-  CHECK(cases == 320);
+  CHECK(cases == 40 * 16);
 }
 
 TEST_CASE("a layer keeps the published minimal set of activations", "[stage_memory]") {
@@ -87,6 +110,56 @@ TEST_CASE("a layer keeps the published minimal set of activations", "[stage_memo
   CHECK(bytes_per_layer(model::preset("gpt2-124m")) == 32 * 768 + 4 * 12 + 16);
   CHECK(bytes_per_layer(model::preset("gpt2-1558m")) == 32 * 1600 + 4 * 25 + 16);
   CHECK(bytes_per_layer(model::preset("llama-3-8b")) == 13 * 4096 + 6 * 14336 + 4 * 32 + 8);
+}
+
+TEST_CASE("policies of recomputation keep what they say", "[stage_memory]") {
+  constexpr std::int64_t tokens = 4096;
+  constexpr std::int64_t layers = 10;
+  constexpr int slots = 3;
+  const auto bytes_per_token = [](ModelConfig config, const char* recompute, bool split) {
+    config.layers = layers;
+    StageOptions options = options_for(4, 1024, slots);
+    options.recompute = *model::recompute_named(recompute);
+    options.backward = split ? StageOptions::Backward::split : StageOptions::Backward::fused;
+    const std::size_t bytes =
+        model::stage_bytes(config, model::all_units(config), whole_sizes(config), DType::bf16,
+                           options, tokens)[static_cast<std::size_t>(MemoryUse::activations)];
+    CHECK(bytes % tokens == 0);
+    return static_cast<std::int64_t>(bytes) / tokens;
+  };
+  const auto check = [&](const char* preset, std::int64_t all, bool split, const char* recompute,
+                         const Expected& expected) {
+    CAPTURE(preset, split, recompute);
+    const ModelConfig config = model::preset(preset);
+    CHECK(bytes_per_token(config, recompute, split) == bytes_per_token(config, "none", split) +
+                                                           slots * (expected.kept - layers * all) +
+                                                           expected.shared);
+  };
+
+  // gpt2 with a heads: 32 h and statistics of 4 a + 16 bytes. Ten blocks are four groups of three.
+  const auto gpt2 = [&](const char* preset, std::int64_t h, std::int64_t a) {
+    const std::int64_t statistics = 4 * a + 16;
+    const std::int64_t all = 32 * h + statistics;
+    check(preset, all, false, "full", {layers * 2 * h, 30 * h + statistics});
+    check(preset, all, false, "every:3", {4 * 2 * h, 3 * (30 * h + statistics) + 2 * 2 * h});
+    check(preset, all, false, "every:64", {2 * h, layers * (30 * h + statistics) + 9 * 2 * h});
+    check(preset, all, false, "selective", {layers * 18 * h, 14 * h + statistics});
+    check(preset, all, true, "full", {layers * 16 * h, 16 * h + statistics});
+    check(preset, all, true, "selective", {layers * 32 * h, statistics});
+  };
+  gpt2("gpt2-124m", 768, 12);
+  gpt2("gpt2-1558m", 1600, 25);
+
+  // llama-3-8b: (12 + 4 g) h + 6 f and statistics of 4 a + 8 bytes, g = 1/4.
+  constexpr std::int64_t h = 4096;
+  constexpr std::int64_t f = 14336;
+  constexpr std::int64_t statistics = 4 * 32 + 8;
+  constexpr std::int64_t all = 13 * h + 6 * f + statistics;
+  const char* const llama = "llama-3-8b";
+  check(llama, all, false, "full", {layers * 2 * h, all - 2 * h});
+  check(llama, all, false, "every:5", {2 * 2 * h, 5 * (all - 2 * h) + 4 * 2 * h});
+  check(llama, all, false, "selective", {layers * (7 * h + 4 * f), 6 * h + 2 * f + statistics});
+  check(llama, all, true, "full", {layers * (8 * h + 6 * f), 5 * h + statistics});
 }
 
 TEST_CASE("sizes are read off the boxes", "[stage_memory]") {

@@ -30,8 +30,9 @@ struct VocabularyPart {
 
 /// What blocks call where ranks meet. Every call is made by all ranks that share the model's
 /// layers, in the same order, with the same sizes, and is ordered on `stream`: nothing blocks the
-/// host by contract. Implementations take their buffers from the arena before the first step. One
-/// thread per object.
+/// host by contract. With StageOptions::recompute the calls of a block's forward pass, or a part of
+/// them, come once more before those of its backward pass. Implementations take their buffers from
+/// the arena before the first step. One thread per object.
 class Seams {
  public:
   virtual ~Seams() = default;

@@ -12,6 +12,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/model/recompute.hpp>
 #include <fourfold/model/seams.hpp>
 
 #include <array>
@@ -44,6 +45,8 @@ struct StageOptions {
   /// fused: backward() only. split: backward_input() and backward_weight() too, which costs the
   /// gradients of all products per slot (needed by schedules that delay the weight part).
   enum class Backward : std::uint8_t { fused, split } backward = Backward::fused;
+  /// train: what each slot keeps of a block; losses, gradients and weights have the same bits
+  Recompute recompute = {};
   std::uint64_t seed = 0;  ///< of the run, for dropout
 };
 
