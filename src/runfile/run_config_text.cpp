@@ -74,6 +74,9 @@ std::string condition(const RunKey& key) {
 
 std::string choices(const RunKey& key) {
   std::vector<std::string> words = key.field.choices;
+  if (key.field.form.holds) {
+    words.push_back(key.field.form.shown);
+  }
   std::erase(words, "");
   return words.empty() ? "" : fmt::format(" One of {}.", fmt::join(words, ", "));
 }

@@ -69,6 +69,18 @@ void validate_schedule(const LearningRateSchedule& schedule, const Origins& orig
   }
 }
 
+void validate_recompute(const RunConfig& config, const Origins& origins) {
+  const std::size_t group = config.train.recompute.group_blocks;
+  const auto layers = static_cast<std::size_t>(config.model.layers);
+  if (group > layers) {
+    refuse(fmt::format("train.recompute = \"every:{}\" groups more blocks than model.layers = {} "
+                       "(there is nothing to keep between groups) set it to \"every:{}\" or less, "
+                       "or to \"full\"",
+                       group, layers, layers),
+           origins);
+  }
+}
+
 }  // namespace
 
 std::string located(const std::string& message, const Origins& origins) {
@@ -97,6 +109,7 @@ void refuse(const std::string& message, const Origins& origins) {
 
 void validate(const RunConfig& config, const Origins& origins) {
   validate_schedule(config.optim.schedule, origins);
+  validate_recompute(config, origins);
   validate_batch(config, std::max(config.mesh.dp, 1), origins);
   if (config.data.train.empty()) {
     refuse(

@@ -44,6 +44,11 @@ std::string hint_for_key(const std::string& table, const std::string& name) {
   return fmt::format("; known here: {}", fmt::join(known, ", "));
 }
 
+std::string form(const RunField& field) {
+  return field.form.holds ? fmt::format(", or \"{}\" {}", field.form.shown, field.form.condition)
+                          : "";
+}
+
 }  // namespace
 
 bool is_table(std::string_view path) {
@@ -82,7 +87,7 @@ std::string expectation(const RunKey& key) {
     case ValueKind::text:
       return field.choices.empty()
                  ? (key.automatic.empty() ? "a string that is not empty" : "a string")
-                 : fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \""));
+                 : fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \"")) + form(field);
     case ValueKind::integer:
     case ValueKind::real:
       break;

@@ -27,7 +27,8 @@ std::optional<Value> text_value(const RunKey& key, const std::string& text) {
   if (field.kind == ValueKind::integer && !key.automatic.empty() && text == "auto") {
     return Value(text);
   }
-  const bool allowed = field.choices.empty() || std::ranges::count(field.choices, text) > 0;
+  const bool allowed = field.choices.empty() || std::ranges::count(field.choices, text) > 0 ||
+                       (field.form.holds && field.form.holds(text));
   const bool empty_is_wrong = text.empty() && field.choices.empty() && key.automatic.empty();
   if (field.kind == ValueKind::text && allowed && !empty_is_wrong) {
     return Value(text);

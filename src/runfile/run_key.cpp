@@ -81,6 +81,19 @@ std::vector<RunKey> mesh_keys() {
   };
 }
 
+RunField recompute_field() {
+  RunField result;
+  result.kind = ValueKind::text;
+  result.choices = {"none", "full", "selective"};
+  result.form = {"every:K", "with K of at least 1",
+                 [](const std::string& text) { return model::recompute_named(text).has_value(); }};
+  result.get = [](const RunConfig& config) { return Value(model::name(config.train.recompute)); };
+  result.set = [](RunConfig& config, const Value& value) {
+    config.train.recompute = *model::recompute_named(std::get<std::string>(value));
+  };
+  return result;
+}
+
 std::vector<RunKey> train_keys() {
   const auto member = [](auto path) { return field(&RunConfig::train, path); };
   const std::string table = "train";
@@ -123,6 +136,13 @@ std::vector<RunKey> train_keys() {
        .meaning = "Storage of weights and activations. Sums, gradients, master weights and moments "
                   "are f32 in any case.",
        .on_resume = needs_allowance},
+      {.table = table,
+       .name = "recompute",
+       .field = recompute_field(),
+       .meaning = "Which activations are made again in the backward pass rather than kept, to the "
+                  "same bits: none; full: a block keeps only its input, and its forward pass runs "
+                  "again; every:K: so do groups of K blocks; selective: only norms, attention and "
+                  "activations run again, no products. docs/activations.md has the bytes."},
       {.table = table,
        .name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),
@@ -402,8 +422,7 @@ std::span<const RunTable> run_tables() {
 }
 
 std::span<const std::string> planned_keys() {
-  static const std::array<std::string, 4> keys{"mesh.schedule", "mesh.chunks", "train.recompute",
-                                               "checkpoint.async"};
+  static const std::array<std::string, 3> keys{"mesh.schedule", "mesh.chunks", "checkpoint.async"};
   return keys;
 }
 

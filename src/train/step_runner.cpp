@@ -15,6 +15,7 @@ using device::MemoryUse;
 model::StageOptions stage_options(const runfile::RunConfig& config, int cp) {
   return {.sequences = config.train.micro_batch,
           .tokens = config.model.context / cp,
+          .recompute = config.train.recompute,
           .seed = static_cast<std::uint64_t>(config.train.seed)};
 }
 

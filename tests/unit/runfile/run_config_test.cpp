@@ -132,6 +132,16 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
       {"[train]\nprecision = \"bf61\"\n",
        "run.toml:2:1: train.precision = \"bf61\" is not one of \"f32\", \"bf16\"; did you mean "
        "\"bf16\"?"},
+      {"[train]\nrecompute = \"ful\"\n",
+       "run.toml:2:1: train.recompute = \"ful\" is not one of \"none\", \"full\", \"selective\", "
+       "or "
+       "\"every:K\" with K of at least 1; did you mean \"full\"?"},
+      {"[train]\nrecompute = \"every:0\"\n",
+       "run.toml:2:1: train.recompute = \"every:0\" is not one of \"none\", "},
+      {"[train]\nrecompute = \"every:x\"\n",
+       "run.toml:2:1: train.recompute = \"every:x\" is not one of \"none\", "},
+      {"[train]\nrecompute = true\n",
+       "run.toml:2:1: train.recompute = true is not one of \"none\", "},
       {"[optim]\nlr = nan\n", "run.toml:2:1: optim.lr = nan is not a number of at least 0"},
       {"[optim]\nlr = true\n", "run.toml:2:1: optim.lr = true is not a number of at least 0"},
       {"[optim]\nbeta1 = 1.0\n",
@@ -209,6 +219,10 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "run.toml:2:1: train.global_batch = 10 does not divide among mesh.dp = 4 ranks (each takes "
        "the same share) set "
        "it to 8 or 12"},
+      {"[train]\nrecompute = \"every:5\"\n[model]\nlayers = 4\n" + data_table,
+       "run.toml:2:1: train.recompute = \"every:5\" groups more blocks than model.layers = 4 "
+       "(there "
+       "is nothing to keep between groups) set it to \"every:4\" or less, or to \"full\""},
       {"[optim]\nlr = 1e-4\nmin_lr = 1e-3\n" + data_table,
        "run.toml:3:1: optim.min_lr = 0.001 is above optim.lr = 0.0001 (the rate would rise) set it "
        "to 0.0001 or less"},

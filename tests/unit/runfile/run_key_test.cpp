@@ -68,6 +68,18 @@ TEST_CASE("every key survives printing and parsing with another value than its d
   }
 }
 
+TEST_CASE("a key may take words too many to list", "[run_key]") {
+  const auto printed = [](const std::string& value) {
+    const EffectiveConfig effective =
+        parse_run_config(data_table, "a", std::vector<std::string>{"train.recompute=" + value});
+    return print_run_config(effective);
+  };
+  CHECK_THAT(printed("every:3"), ContainsSubstring("recompute = \"every:3\" "));
+  CHECK_THAT(printed("\"every:1\""), ContainsSubstring("recompute = \"full\" "));
+  CHECK_THAT(printed("selective"), ContainsSubstring("recompute = \"selective\" "));
+  CHECK_THAT(run_file_markdown(), ContainsSubstring("One of none, full, selective, every:K."));
+}
+
 TEST_CASE("keys are described completely and once", "[run_key]") {
   std::set<std::string> names;
   for (const RunKey& key : run_keys()) {
@@ -124,11 +136,11 @@ TEST_CASE("resuming tells what changed and what that takes", "[run_config]") {
   CHECK(changes_with({"optim.momentum=0.1"}).empty());  // adamw reads no momentum
   CHECK(changes_with({"log.progress=none", "checkpoint.resume=never"}).empty());  // of one start
 
-  const auto free =
-      changes_with({"train.steps=2000", "optim.decay_steps=1000", "train.micro_batch=2",
-                    "mesh.dp=2", "log.dir=elsewhere", "checkpoint.keep_last=9"});
+  const auto free = changes_with({"train.steps=2000", "optim.decay_steps=1000",
+                                  "train.micro_batch=2", "train.recompute=every:2", "mesh.dp=2",
+                                  "log.dir=elsewhere", "checkpoint.keep_last=9"});
   CHECK(std::ranges::all_of(free, [](const ConfigChange& c) { return c.rule == OnResume::free; }));
-  CHECK(free.size() == 6);  // log.dir moves checkpoint.dir with it
+  CHECK(free.size() == 7);  // log.dir moves checkpoint.dir with it
   refuse_changes(free, {});
 
   // A longer run stretches a decay that follows it: that is a change of the learning rate.

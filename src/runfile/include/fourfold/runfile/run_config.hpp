@@ -8,6 +8,7 @@
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/model/model_config.hpp>
+#include <fourfold/model/recompute.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 
 #include <cstdint>
@@ -44,6 +45,7 @@ struct TrainConfig {
   std::int64_t steps = 1000;       ///< updates after which the run is finished, restarts included
   std::int64_t seed = 1234;
   DType precision = DType::f32;  ///< f32 or bf16: storage of weights and activations
+  model::Recompute recompute;    ///< what is kept from a block's forward to its backward pass
   /// also after the last step; no evaluation without data.validation
   std::int64_t eval_every_steps = 100;
   std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation

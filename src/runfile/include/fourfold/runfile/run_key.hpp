@@ -29,7 +29,14 @@ struct RunField {
   ValueKind kind = ValueKind::boolean;
   std::function<Value(const RunConfig&)> get;
   std::function<void(RunConfig&, const Value&)> set;
-  std::vector<std::string> choices;                       ///< text keys with fixed words
+  std::vector<std::string> choices;  ///< text keys with fixed words
+  /// text keys that also take words too many to list
+  struct Form {
+    std::string shown;      ///< "every:K"
+    std::string condition;  ///< "with K of at least 1"
+    std::function<bool(const std::string&)> holds;
+  };
+  Form form = {};
   double lowest = std::numeric_limits<double>::lowest();  ///< of the member's type
   double highest = std::numeric_limits<double>::max();
 };
