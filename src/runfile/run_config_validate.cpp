@@ -73,11 +73,11 @@ void validate_recompute(const RunConfig& config, const Origins& origins) {
   const std::size_t group = config.train.recompute.group_blocks;
   const auto layers = static_cast<std::size_t>(config.model.layers);
   if (group > layers) {
-    refuse(fmt::format("train.recompute = \"every:{}\" groups more blocks than model.layers = {} "
-                       "(there is nothing to keep between groups) set it to \"every:{}\" or less, "
-                       "or to \"full\"",
-                       group, layers, layers),
-           origins);
+    refuse(
+        fmt::format("train.recompute = \"every:{}\" does not fit model.layers = {} (a group is at "
+                    "most the whole model) set it to \"every:{}\" or less, or to \"full\"",
+                    group, layers, layers),
+        origins);
   }
 }
 

@@ -220,9 +220,8 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "the same share) set "
        "it to 8 or 12"},
       {"[train]\nrecompute = \"every:5\"\n[model]\nlayers = 4\n" + data_table,
-       "run.toml:2:1: train.recompute = \"every:5\" groups more blocks than model.layers = 4 "
-       "(there "
-       "is nothing to keep between groups) set it to \"every:4\" or less, or to \"full\""},
+       "run.toml:2:1: train.recompute = \"every:5\" does not fit model.layers = 4 (a group is at "
+       "most the whole model) set it to \"every:4\" or less, or to \"full\""},
       {"[optim]\nlr = 1e-4\nmin_lr = 1e-3\n" + data_table,
        "run.toml:3:1: optim.min_lr = 0.001 is above optim.lr = 0.0001 (the rate would rise) set it "
        "to 0.0001 or less"},
