@@ -16,6 +16,8 @@ std::string_view meaning(ExitCode code) {
   switch (code) {
     case ExitCode::finished:
       return "finished";
+    case ExitCode::differs:
+      return "what was compared is not the same";
     case ExitCode::usage:
       return "wrong command line: unknown option, verb or value";
     case ExitCode::data_corrupt:

@@ -6,6 +6,7 @@
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/trainer.hpp>
+#include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
 
@@ -24,20 +25,6 @@ class Stopwatch {
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
-
-data::TokenDataset::Options dataset_options(const runfile::RunConfig& config,
-                                            data::TokenDataset::Order order) {
-  return {.context = config.model.context,
-          .vocab = config.model.vocab,
-          .seed = static_cast<std::uint64_t>(config.train.seed),
-          .order = order};
-}
-
-data::BatchPlan batch_plan(const runfile::RunConfig& config, const comm::Mesh& mesh) {
-  return {.global_batch = config.train.global_batch,
-          .micro_batch = config.train.micro_batch,
-          .dp = mesh.shape().dp};
-}
 
 std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& config) {
   if (config.data.validation.empty()) {
@@ -58,7 +45,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       validation_(open_validation(config_)),
       runner_(config_, mesh, arena_),
       loader_(
-          dataset_, batch_plan(config_, mesh), mesh.coordinate().dp,
+          dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
           parallel::context_chunks(config_.model.context, mesh.shape().cp, mesh.coordinate().cp),
           arena_),
       state_(config_.model, runner_.parameters(), runner_.optimizer(), mesh.shape()),

@@ -12,7 +12,8 @@ namespace fourfold {
 /// to users.
 enum class ExitCode : int {
   finished = 0,
-  usage = 64,  ///< unknown option or verb
+  differs = 1,  ///< a comparison found a difference; not of training, whose codes avoid 1
+  usage = 64,   ///< unknown option or verb
   data_corrupt =
       65,         ///< token file or checkpoint damaged, or a non-finite loss under the abort policy
   internal = 70,  ///< a bug of ours: a broken contract

@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/program/command_line.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace fourfold::verify {
+namespace {
+
+const char* const meshes_help = R"(
+MESHES
+  dp=2,tp=2              keys of [mesh]; an axis that is not named has degree 1
+  dp=4,train.micro_batch=1    any other key of the run file, with its table in front
+  The ranks of a mesh are threads of this process. The first mesh is the reference: dp=1 is the
+  run without any parallelism. Memory: 16 bytes per parameter and step, for one mesh at a time and
+  the reference.
+
+WHAT IS COMPARED
+  the bits of the initial weights, on all ranks that hold them
+  per step: loss, global gradient norm, the gradient and the new weights of every logical tensor
+    (relative, L2), and that replicas have the same bits on all ranks
+
+EXAMPLES
+  fourfold verify run.toml --mesh dp=1 --mesh dp=2,tp=2
+  fourfold verify run.toml --mesh dp=1 --mesh dp=4,train.micro_batch=1 --steps 20 --json
+)";
+
+/// Cuts at commas that stand outside brackets and quotes.
+std::vector<std::string> items(const std::string& text) {
+  std::vector<std::string> result(1);
+  int depth = 0;
+  char quote = 0;
+  for (const char c : text) {
+    if (quote != 0) {
+      quote = c == quote ? '\0' : quote;
+    } else if (c == '"' || c == '\'') {
+      quote = c;
+    } else if (c == '[' || c == ']') {
+      depth += c == '[' ? 1 : -1;
+    }
+    if (c == ',' && depth == 0 && quote == 0) {
+      result.emplace_back();
+    } else {
+      result.back() += c;
+    }
+  }
+  return result;
+}
+
+/// "tp=2" is mesh.tp=2.
+std::string full_override(const std::string& item) {
+  const std::string key = item.substr(0, item.find('='));
+  return key.find('.') == std::string::npos ? "mesh." + item : item;
+}
+
+}  // namespace
+
+void describe(CLI::App& command, Arguments& arguments) {
+  const auto repeatable = [](CLI::Option* option, const char* type) {
+    return option->type_name(type)->allow_extra_args(false)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
+  };
+  const auto positive = program::number_between(0, 1e30);
+  command.add_option("RUN_FILE", arguments.run_file, "The run file (TOML)")->required();
+  repeatable(command.add_option("--mesh", arguments.meshes,
+                                "A mesh to run on; give at least two, the reference first"),
+             "MESH")
+      ->required();
+  repeatable(command.add_option("--set", arguments.overrides,
+                                "Override a key of the run file for all meshes"),
+             "KEY=VALUE");
+  command.add_option("--steps", arguments.steps, "Steps to train on each mesh")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1000000));
+  command
+      .add_option("--loss-tolerance", arguments.tolerances.loss,
+                  "The largest relative error of a loss")
+      ->capture_default_str()
+      ->check(positive);
+  command
+      .add_option("--gradient-tolerance", arguments.tolerances.gradient,
+                  "The same of a tensor's gradient, and of the gradient norm")
+      ->capture_default_str()
+      ->check(positive);
+  command
+      .add_option("--weight-tolerance", arguments.tolerances.weight,
+                  "The same of a tensor's weights after a step")
+      ->capture_default_str()
+      ->check(positive);
+  command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
+  command.footer(
+      std::string(meshes_help) + "\nEXIT CODES\n" +
+      program::exit_codes_table({ExitCode::differs, ExitCode::data_corrupt, ExitCode::config}));
+}
+
+MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
+  std::vector<std::string> overrides = arguments.overrides;
+  overrides.insert(overrides.end(), {"mesh.pp=1", "mesh.dp=1", "mesh.cp=1", "mesh.tp=1"});
+  for (const std::string& item : items(text)) {
+    overrides.push_back(full_override(item));
+  }
+  try {
+    const runfile::EffectiveConfig effective =
+        runfile::load_run_config(arguments.run_file, overrides);
+    const runfile::MeshConfig& wanted = effective.config.mesh;
+    if (wanted.dp == 0) {
+      throw UserError(ExitCode::config,
+                      "mesh.dp = \"auto\" says nothing here (there is no launcher) give a number");
+    }
+    runfile::validate_batch(effective.config, wanted.dp, effective.origins);
+    return {text, effective.config, {wanted.pp, wanted.dp, wanted.cp, wanted.tp}};
+  } catch (const UserError& error) {
+    throw UserError(error.code(), fmt::format("--mesh {}: {}", text, error.what()));
+  }
+}
+
+}  // namespace fourfold::verify

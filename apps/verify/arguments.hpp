@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/mesh_comparison.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <string>
+#include <vector>
+
+namespace fourfold::verify {
+
+struct Arguments {
+  std::string run_file;
+  std::vector<std::string> meshes;     ///< as written; the first one is the reference
+  std::vector<std::string> overrides;  ///< --set, for all of them
+  int steps = 5;
+  train::Tolerances tolerances;
+  bool json = false;
+};
+
+void describe(CLI::App& command, Arguments& arguments);
+
+/// A run on one of the meshes.
+struct MeshRun {
+  std::string name;  ///< as the user wrote it
+  runfile::RunConfig config;
+  comm::MeshShape shape;
+};
+
+/// Reads "dp=2,tp=2,pp=2,schedule=1f1b": keys of [mesh], or any key with its table in front
+/// ("train.micro_batch=1"). An axis that is not named has degree 1.
+/// @throws UserError (config) as the run file, with the mesh's text in front
+MeshRun read_mesh(const Arguments& arguments, const std::string& text);
+
+}  // namespace fourfold::verify

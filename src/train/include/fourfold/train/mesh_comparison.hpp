@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/train/mesh_trace.hpp>
+
+#include <optional>
+#include <string>
+
+namespace fourfold::train {
+
+/// The largest relative errors that pass.
+struct Tolerances {
+  double loss = 1e-5;
+  double gradient = 1e-4;
+  double weight = 1e-3;
+};
+
+/// What one mesh gave beside the reference, over all steps.
+///
+/// With a the reference's numbers and b the other's, the error of a loss (or gradient norm) is
+/// |b - a| / |a|; that of a tensor is |b - a| / |a| in the L2 norm, where |a| counts as at least
+/// 1e-3 of what an equally large piece of all tensors has on average. So gradients that are zero
+/// but for rounding (of the key biases, which a softmax does not see) are held against the others.
+/// Weights of a tensor whose gradient is below 1e-5 of the average are not compared: an optimizer
+/// that divides by the gradient's size makes steps of rounding noise.
+struct MeshComparison {
+  bool same_initial_weights = false;  ///< bit for bit
+  bool ranks_agree = false;           ///< MeshTrace::disagreements is empty
+  double loss_error = 0;
+  double gradient_error = 0;  ///< of gradients and their global norm
+  double weight_error = 0;
+  /// In words, the first thing beyond its tolerance, in the order in which a step makes it:
+  /// initial weights, then per step the loss, gradients from the head down, weights.
+  std::optional<std::string> first_difference;
+
+  bool passed() const noexcept { return !first_difference; }
+};
+
+/// @pre both have the same table and number of steps
+MeshComparison compare(const MeshTrace& reference, const MeshTrace& other,
+                       const Tolerances& tolerances);
+
+}  // namespace fourfold::train

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "logical_values.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <limits>
+#include <utility>
+
+namespace fourfold::train {
+
+LogicalValues::LogicalValues(const std::vector<model::ParameterSpec>& table, std::string what)
+    : table_(&table), what_(std::move(what)) {
+  for (const model::ParameterSpec& spec : table) {
+    const auto elements = static_cast<std::size_t>(spec.shape.elements());
+    values_.emplace_back(elements, std::numeric_limits<float>::quiet_NaN());
+    first_holder_.emplace_back(elements, -1);
+  }
+}
+
+void LogicalValues::add(const model::Parameters& parameters, TensorView model::Parameter::*part,
+                        int rank, device::StreamRef stream) {
+  for (const model::Parameter& parameter : parameters) {
+    const TensorView view = parameter.*part;
+    std::vector<float> values(static_cast<std::size_t>(view.elements()));
+    device::copy(values.data(), view.data(), view.bytes(), stream);
+    stream.synchronize();
+    const auto spec = std::find_if(
+        table_->begin(), table_->end(),
+        [&](const model::ParameterSpec& each) { return each.name == parameter.spec.name; });
+    FOURFOLD_ASSERT(spec != table_->end());
+    const std::lock_guard lock(mutex_);
+    add_box(static_cast<std::size_t>(spec - table_->begin()), parameter.box, values, rank);
+  }
+}
+
+void LogicalValues::add_box(std::size_t tensor, const Box& box, const std::vector<float>& values,
+                            int rank) {
+  const Shape& shape = (*table_)[tensor].shape;
+  const Box whole = Box::whole(shape);
+  std::vector<float>& target = values_[tensor];
+  std::vector<int>& holder = first_holder_[tensor];
+  int other = -1;
+  for_each_run(box, whole, box, [&](const Run& run) {
+    for (std::int64_t i = 0; i < run.elements; ++i) {
+      const float value = values[static_cast<std::size_t>(run.source_element + i)];
+      const auto at = static_cast<std::size_t>(run.target_element + i);
+      if (holder[at] < 0) {
+        target[at] = value;
+        holder[at] = rank;
+      } else if (std::bit_cast<std::uint32_t>(target[at]) != std::bit_cast<std::uint32_t>(value)) {
+        other = holder[at];
+      }
+    }
+  });
+  if (other >= 0) {
+    disagreements_.push_back(fmt::format("ranks {} and {} hold different bits of the {} of {}",
+                                         std::min(rank, other), std::max(rank, other), what_,
+                                         (*table_)[tensor].name));
+  }
+}
+
+ParameterValues LogicalValues::take(std::vector<std::string>& disagreements) {
+  for (std::size_t tensor = 0; tensor < values_.size(); ++tensor) {
+    const auto missing = std::count(first_holder_[tensor].begin(), first_holder_[tensor].end(), -1);
+    if (missing > 0) {
+      disagreements_.push_back(fmt::format("no rank holds {} elements of the {} of {}", missing,
+                                           what_, (*table_)[tensor].name));
+    }
+  }
+  disagreements.insert(disagreements.end(), disagreements_.begin(), disagreements_.end());
+  return std::move(values_);
+}
+
+}  // namespace fourfold::train

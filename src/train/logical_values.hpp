@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/train/mesh_trace.hpp>
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// Puts whole parameters together from what ranks hold, and compares what several hold. Ranks may
+/// add at the same time, in any order.
+class LogicalValues {
+ public:
+  /// @param what  "gradient", "weight": for the words about disagreements
+  LogicalValues(const std::vector<model::ParameterSpec>& table, std::string what);
+
+  /// Adds one rank's part of every parameter. Blocks the host until `stream` has produced it.
+  /// @param part  model::Parameter::master or ::gradient
+  void add(const model::Parameters& parameters, TensorView model::Parameter::*part, int rank,
+           device::StreamRef stream);
+
+  /// Gives the tensors away. Elements that nobody added stay nan and are told of.
+  ParameterValues take(std::vector<std::string>& disagreements);
+
+ private:
+  void add_box(std::size_t tensor, const Box& box, const std::vector<float>& values, int rank);
+
+  const std::vector<model::ParameterSpec>* table_;
+  std::string what_;
+  std::mutex mutex_;
+  ParameterValues values_;
+  std::vector<std::vector<int>> first_holder_;  ///< per element; -1: nobody yet
+  std::vector<std::string> disagreements_;
+};
+
+}  // namespace fourfold::train

@@ -1,0 +1,213 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/train/mesh_comparison.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+
+namespace fourfold::train {
+namespace {
+
+/// Shares of the average element: a tensor counts as at least this large, and one that is smaller
+/// than that is rounding noise.
+constexpr double floor_share = 1e-3;
+constexpr double noise_share = 1e-5;
+
+double sum_of_squares(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, float value) {
+    return sum + static_cast<double>(value) * static_cast<double>(value);
+  });
+}
+
+/// Mean square of all elements of all tensors.
+double mean_square(const ParameterValues& tensors) {
+  double sum = 0;
+  std::size_t elements = 0;
+  for (const std::vector<float>& values : tensors) {
+    sum += sum_of_squares(values);
+    elements += values.size();
+  }
+  return elements == 0 ? 0 : sum / static_cast<double>(elements);
+}
+
+/// The L2 norm that a difference is held against.
+double scale_of(const std::vector<float>& reference, double average_square) {
+  const double floor =
+      floor_share * floor_share * average_square * static_cast<double>(reference.size());
+  return std::sqrt(std::max(sum_of_squares(reference), floor));
+}
+
+/// x / y, where 0 / 0 is nothing wrong, and nan (on either side) as wrong as can be.
+double ratio(double x, double y) {
+  if (x == 0) {
+    return 0;
+  }
+  const double quotient = x / y;
+  return std::isnan(quotient) ? INFINITY : quotient;
+}
+
+struct Place {
+  std::size_t element = 0;
+  double difference = -1;
+};
+
+double difference_of(float a, float b) {
+  const double difference = std::fabs(static_cast<double>(a) - static_cast<double>(b));
+  return std::isnan(difference) ? INFINITY : difference;
+}
+
+Place largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  Place place;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = difference_of(a[i], b[i]);
+    if (difference > place.difference) {
+      place = {i, difference};
+    }
+  }
+  return place;
+}
+
+double tensor_error(const std::vector<float>& a, const std::vector<float>& b,
+                    double average_square) {
+  FOURFOLD_EXPECT(a.size() == b.size());
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = difference_of(a[i], b[i]);
+    sum += difference * difference;
+  }
+  return ratio(std::sqrt(sum), scale_of(a, average_square));
+}
+
+std::string position_text(const Shape& shape, std::size_t element) {
+  std::vector<std::int64_t> position(shape.rank());
+  auto rest = static_cast<std::int64_t>(element);
+  for (std::size_t dim = shape.rank(); dim-- > 0;) {
+    position[dim] = rest % shape[dim];
+    rest /= shape[dim];
+  }
+  return fmt::format("[{}]", fmt::join(position, ", "));
+}
+
+/// Walks through two traces side by side and keeps the largest errors and the first offence.
+class Comparer {
+ public:
+  Comparer(const MeshTrace& reference, const MeshTrace& other, const Tolerances& tolerances)
+      : a_(reference), b_(other), tolerances_(tolerances), is_noise_(reference.table.size()) {
+    FOURFOLD_EXPECT(a_.table == b_.table && a_.steps.size() == b_.steps.size());
+  }
+
+  MeshComparison run() {
+    compare_initial_weights();
+    for (std::size_t step = 0; step < a_.steps.size(); ++step) {
+      compare_step(step);
+    }
+    result_.ranks_agree = b_.disagreements.empty();
+    if (!result_.ranks_agree) {
+      offend(b_.disagreements.front());
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void offend(std::string text) {
+    if (!result_.first_difference) {
+      result_.first_difference = std::move(text);
+    }
+  }
+
+  void compare_initial_weights() {
+    result_.same_initial_weights = true;
+    for (std::size_t tensor = 0; tensor < a_.table.size(); ++tensor) {
+      const bool same = std::ranges::equal(
+          a_.initial_weights[tensor], b_.initial_weights[tensor],
+          [](float x, float y) { return std::bit_cast<int>(x) == std::bit_cast<int>(y); });
+      if (!same) {
+        result_.same_initial_weights = false;
+        offend(fmt::format("the initial bits of {} differ", a_.table[tensor].name));
+      }
+    }
+  }
+
+  void compare_step(std::size_t step) {
+    const StepTrace& a = a_.steps[step];
+    const StepTrace& b = b_.steps[step];
+    const double loss_error = ratio(std::fabs(b.loss - a.loss), std::fabs(a.loss));
+    result_.loss_error = std::max(result_.loss_error, loss_error);
+    if (loss_error > tolerances_.loss) {
+      offend(fmt::format("step {}: the loss is {:.9g} instead of {:.9g} (error {:.1e})", step + 1,
+                         b.loss, a.loss, loss_error));
+    }
+    compare_gradients(step);
+    const double norm_error = ratio(std::fabs(b.grad_norm - a.grad_norm), a.grad_norm);
+    result_.gradient_error = std::max(result_.gradient_error, norm_error);
+    if (norm_error > tolerances_.gradient) {
+      offend(fmt::format("step {}: the gradient norm is {:.9g} instead of {:.9g} (error {:.1e})",
+                         step + 1, b.grad_norm, a.grad_norm, norm_error));
+    }
+    compare_weights(step);
+  }
+
+  void compare_gradients(std::size_t step) {
+    const ParameterValues& a = a_.steps[step].gradients;
+    const ParameterValues& b = b_.steps[step].gradients;
+    const double average = mean_square(a);
+    for (std::size_t tensor = a_.table.size(); tensor-- > 0;) {
+      const double least =
+          noise_share * noise_share * average * static_cast<double>(a[tensor].size());
+      is_noise_[tensor] = is_noise_[tensor] || sum_of_squares(a[tensor]) < least;
+      const double error = tensor_error(a[tensor], b[tensor], average);
+      result_.gradient_error = std::max(result_.gradient_error, error);
+      if (error > tolerances_.gradient) {
+        offend_tensor(step, "gradient", tensor, error, a, b);
+      }
+    }
+  }
+
+  void compare_weights(std::size_t step) {
+    const ParameterValues& a = a_.steps[step].weights;
+    const ParameterValues& b = b_.steps[step].weights;
+    const double average = mean_square(a);
+    for (std::size_t tensor = 0; tensor < a_.table.size(); ++tensor) {
+      if (is_noise_[tensor]) {
+        continue;
+      }
+      const double error = tensor_error(a[tensor], b[tensor], average);
+      result_.weight_error = std::max(result_.weight_error, error);
+      if (error > tolerances_.weight) {
+        offend_tensor(step, "weight", tensor, error, a, b);
+      }
+    }
+  }
+
+  void offend_tensor(std::size_t step, const char* what, std::size_t tensor, double error,
+                     const ParameterValues& a, const ParameterValues& b) {
+    const model::ParameterSpec& spec = a_.table[tensor];
+    const Place place = largest_difference(a[tensor], b[tensor]);
+    offend(
+        fmt::format("step {}: the {} of {} differs by {:.1e} of its norm; most at {}: {:.9g} "
+                    "instead of {:.9g}",
+                    step + 1, what, spec.name, error, position_text(spec.shape, place.element),
+                    b[tensor][place.element], a[tensor][place.element]));
+  }
+
+  const MeshTrace& a_;
+  const MeshTrace& b_;
+  Tolerances tolerances_;
+  std::vector<bool> is_noise_;
+  MeshComparison result_;
+};
+
+}  // namespace
+
+MeshComparison compare(const MeshTrace& reference, const MeshTrace& other,
+                       const Tolerances& tolerances) {
+  return Comparer(reference, other, tolerances).run();
+}
+
+}  // namespace fourfold::train

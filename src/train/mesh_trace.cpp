@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "logical_values.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/parallel/context_cut.hpp>
+#include <fourfold/runfile/learning_rate.hpp>
+#include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/mesh_trace.hpp>
+#include <fourfold/train/step_runner.hpp>
+#include <fourfold/train/training_data.hpp>
+
+#include <fmt/format.h>
+
+#include <deque>
+
+namespace fourfold::train {
+namespace {
+
+/// What the ranks of one step fill in together.
+struct StepInProgress {
+  explicit StepInProgress(const std::vector<model::ParameterSpec>& table, int ranks)
+      : gradients(table, "gradient"),
+        weights(table, "weight"),
+        outcomes(static_cast<std::size_t>(ranks)) {}
+  LogicalValues gradients;
+  LogicalValues weights;
+  std::vector<StepOutcome> outcomes;  ///< each rank writes its own
+};
+
+/// Everything the rank threads share.
+struct Recording {
+  Recording(const std::vector<model::ParameterSpec>& table, int ranks, int count)
+      : initial_weights(table, "initial weight") {
+    for (int i = 0; i < count; ++i) {
+      steps.emplace_back(table, ranks);
+    }
+  }
+  LogicalValues initial_weights;
+  std::deque<StepInProgress> steps;
+};
+
+/// One rank's part of the run.
+void train_rank(const runfile::RunConfig& config, comm::Mesh& mesh, Recording& recording) {
+  const int rank = mesh.world().rank();
+  const device::Stream stream;
+  device::Arena arena;
+  const data::TokenDataset dataset(config.data.train,
+                                   dataset_options(config, data::TokenDataset::Order::shuffled));
+  StepRunner runner(config, mesh, arena);
+  BatchLoader loader(
+      dataset, batch_plan(config, mesh.shape()), mesh.coordinate().dp,
+      parallel::context_chunks(config.model.context, mesh.shape().cp, mesh.coordinate().cp), arena);
+  arena.seal();
+  const model::Parameters& parameters = runner.parameters();
+  model::initialise(parameters, static_cast<std::uint64_t>(config.train.seed), stream);
+  recording.initial_weights.add(parameters, &model::Parameter::master, rank, stream);
+  std::int64_t step = 0;
+  for (StepInProgress& record : recording.steps) {
+    const StepBatches batches = loader.load(step, step * config.train.global_batch, stream);
+    runner.run(step, batches, runfile::learning_rate(config.optim.schedule, step), stream);
+    record.outcomes[static_cast<std::size_t>(rank)] = runner.outcome(stream);
+    record.gradients.add(parameters, &model::Parameter::gradient, rank, stream);
+    record.weights.add(parameters, &model::Parameter::master, rank, stream);
+    ++step;
+  }
+}
+
+void compare_outcomes(const std::vector<StepOutcome>& outcomes, std::size_t step,
+                      std::vector<std::string>& disagreements) {
+  for (std::size_t rank = 1; rank < outcomes.size(); ++rank) {
+    if (outcomes[rank].loss != outcomes[0].loss ||
+        outcomes[rank].grad_norm != outcomes[0].grad_norm) {
+      disagreements.push_back(fmt::format(
+          "step {}: rank {} has loss {} and gradient norm {}, rank 0 {} and {}", step + 1, rank,
+          outcomes[rank].loss, outcomes[rank].grad_norm, outcomes[0].loss, outcomes[0].grad_norm));
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+MeshTrace trace_mesh(const runfile::RunConfig& config, const comm::MeshShape& mesh, int steps) {
+  MeshTrace trace{.mesh = mesh,
+                  .table = model::parameter_table(config.model),
+                  .initial_weights = {},
+                  .steps = {},
+                  .disagreements = {}};
+  const int ranks = static_cast<int>(mesh.ranks());
+  Recording recording(trace.table, ranks, steps);
+  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    comm::Mesh own(mesh, world);
+    train_rank(config, own, recording);
+  });
+  trace.initial_weights = recording.initial_weights.take(trace.disagreements);
+  for (std::size_t step = 0; step < recording.steps.size(); ++step) {
+    StepInProgress& record = recording.steps[step];
+    compare_outcomes(record.outcomes, step, trace.disagreements);
+    trace.steps.push_back({.loss = record.outcomes[0].loss,
+                           .grad_norm = record.outcomes[0].grad_norm,
+                           .gradients = record.gradients.take(trace.disagreements),
+                           .weights = record.weights.take(trace.disagreements)});
+  }
+  return trace;
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# `fourfold verify` as a user runs it: meshes that agree, one that does not, and wrong command lines.
+# Usage: verify_program.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+fourfold=$1/bin/fourfold
+work=$(mktemp -d)
+trap 'rm -rf "$work" "$output" "$errors"' EXIT
+cd "$work" || exit 1
+
+for i in $(seq 100); do printf 'chapter %d, in which two ranks meet\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+cat >run.toml <<'END'
+[model]
+family = "llama"
+layers = 2
+hidden = 48
+heads = 6
+kv_heads = 2
+vocab = 257
+context = 24
+dropout = 0.1
+[train]
+global_batch = 8
+micro_batch = 2
+[optim]
+lr = 1e-3
+[data]
+train = ["tokens"]
+END
+verify() { "$fourfold" verify run.toml "$@"; }
+
+expect_exit 0 verify --help
+expect_stdout 'MESHES'
+expect_exit 0 verify --mesh dp=1 --mesh tp=2 --mesh dp=2,tp=6 --mesh dp=4,train.micro_batch=1 --steps 3
+expect_stdout 'reference dp=1: loss '
+expect_stdout ' at step 3'
+[ "$(grep -c 'same bits  agree .* passed$' "$output")" = 3 ] || complain "three meshes should have passed: $(cat "$output")"
+expect_exit 1 verify --mesh dp=1 --mesh tp=2,train.seed=5 --mesh tp=2
+grep -q '^tp=2,train.seed=5 *DIFFER .* FAILED$' "$output" || complain 'another seed passed'
+expect_stdout 'the initial bits of embedding.token.weight differ'
+grep -q '^tp=2 .* passed$' "$output" || complain 'tp=2 did not pass'
+expect_exit 1 verify --mesh dp=1 --mesh dp=1,optim.clip_norm=0.01,optim.weight_decay=9 --json --steps 2
+python3 -c 'import json, sys
+report = json.load(open(sys.argv[1]))
+assert len(report["reference"]["losses"]) == 2, report
+(mesh,) = report["meshes"]
+assert not mesh["passed"] and mesh["same_initial_weights"] and mesh["loss_error"] > 0, mesh
+assert mesh["first_difference"].startswith("step "), mesh' "$output" || complain "the JSON is not what it should be"
+if [ -e runs ] || [ -e checkpoints ]; then complain "verify left files: $(ls)"; fi
+
+expect_exit 64 verify --mesh dp=1
+expect_stderr 'one --mesh is nothing to compare'
+expect_exit 78 verify --mesh dp=1 --mesh tpp=2
+expect_stderr 'fourfold verify: error: --mesh tpp=2: --set: unknown key "tpp" in [mesh]; did you mean "pp"?'
+expect_exit 78 verify --mesh dp=1 --mesh tp=4
+expect_stderr 'mesh.tp = 4 does not fit model.heads = 6'
+expect_exit 78 verify --mesh dp=1 --mesh dp=3
+expect_stderr 'train.global_batch = 8 does not divide among mesh.dp = 3'
+expect_exit 78 verify --mesh dp=1 --mesh dp=auto
+expect_stderr 'says nothing here'
+expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan
+expectations_met

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "logical_values.hpp"
+
+#include <fourfold/device/arena.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <array>
+#include <cmath>
+
+using namespace fourfold;
+using Catch::Matchers::ContainsSubstring;
+using train::LogicalValues;
+
+namespace {
+
+const std::vector<model::ParameterSpec> table{{.name = "weight", .shape = {2, 3}, .decays = true}};
+
+/// What a rank holds of the tensor: element (i, j) is 10 i + j.
+model::Parameters part(const Box& box, device::Arena& arena, float error = 0) {
+  const std::array boxes{box};
+  model::Parameters parameters(table, boxes, DType::f32, arena);
+  float* value = parameters.at("weight").master.as<float>();
+  for (std::int64_t i = 0; i < box.extent[0]; ++i) {
+    for (std::int64_t j = 0; j < box.extent[1]; ++j) {
+      *value++ = static_cast<float>(10 * (box.offset[0] + i) + box.offset[1] + j) + error;
+    }
+  }
+  return parameters;
+}
+
+}  // namespace
+
+TEST_CASE("parts of ranks make whole tensors", "[logical_values]") {
+  device::Arena arena;
+  LogicalValues values(table, "weight");
+  values.add(part({{0, 0}, {2, 2}}, arena), &model::Parameter::master, 0, {});
+  values.add(part({{0, 1}, {2, 2}}, arena), &model::Parameter::master, 1, {});
+  std::vector<std::string> disagreements;
+  CHECK(values.take(disagreements) == train::ParameterValues{{0, 1, 2, 10, 11, 12}});
+  CHECK(disagreements.empty());
+}
+
+TEST_CASE("replicas with other bits and elements that nobody holds are told of",
+          "[logical_values]") {
+  device::Arena arena;
+  LogicalValues values(table, "gradient");
+  values.add(part({{0, 0}, {2, 2}}, arena), &model::Parameter::master, 4, {});
+  values.add(part({{1, 0}, {1, 2}}, arena, 0.5F), &model::Parameter::master, 2, {});
+  std::vector<std::string> disagreements;
+  const train::ParameterValues tensors = values.take(disagreements);
+  CHECK(tensors[0][3] == 10);
+  CHECK(std::isnan(tensors[0][2]));
+  REQUIRE(disagreements.size() == 2);
+  CHECK(disagreements[0] == "ranks 2 and 4 hold different bits of the gradient of weight");
+  CHECK(disagreements[1] == "no rank holds 2 elements of the gradient of weight");
+}

@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tiny_run.hpp"
+
+#include <fourfold/train/mesh_comparison.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cmath>
+#include <limits>
+
+using namespace fourfold;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::WithinRel;
+using train::MeshComparison;
+using train::MeshTrace;
+
+namespace {
+
+/// Two tensors, one step.
+MeshTrace small_trace() {
+  MeshTrace trace;
+  trace.table = {{.name = "first", .shape = {2, 3}}, {.name = "second", .shape = {2}}};
+  trace.initial_weights = {{1, 2, 3, 4, 5, 6}, {7, 8}};
+  trace.steps = {{.loss = 2,
+                  .grad_norm = 5,
+                  .gradients = {{3, 0, 0, 0, 4, 0}, {1, -1}},
+                  .weights = {{1, 2, 3, 4, 5, 6}, {3, 4}}}};
+  return trace;
+}
+
+MeshComparison against_reference(const MeshTrace& other) {
+  return train::compare(small_trace(), other, {});
+}
+
+}  // namespace
+
+TEST_CASE("equal traces pass with errors of zero", "[mesh_comparison]") {
+  const MeshComparison result = against_reference(small_trace());
+  CHECK(result.passed());
+  CHECK(result.same_initial_weights);
+  CHECK(result.ranks_agree);
+  CHECK(result.loss_error == 0);
+  CHECK(result.gradient_error == 0);
+  CHECK(result.weight_error == 0);
+}
+
+TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
+  MeshTrace other = small_trace();
+  SECTION("one bit of an initial weight") {
+    other.initial_weights[1][1] = std::nextafter(8.0F, 9.0F);
+    const MeshComparison result = against_reference(other);
+    CHECK_FALSE(result.same_initial_weights);
+    CHECK(result.first_difference == "the initial bits of second differ");
+  }
+  SECTION("the loss") {
+    other.steps[0].loss = 2.0001;
+    const MeshComparison result = against_reference(other);
+    CHECK_THAT(result.loss_error, WithinRel(5e-5, 1e-9));
+    CHECK_THAT(result.first_difference.value(), ContainsSubstring("step 1: the loss is 2.0001"));
+  }
+  SECTION("a gradient: |b - a| / |a|, and the element that is furthest off") {
+    other.steps[0].gradients[0] = {3, 0, 0, 0, 4, 0.01F};
+    const MeshComparison result = against_reference(other);
+    CHECK_THAT(result.gradient_error, WithinRel(0.002, 1e-6));
+    CHECK_THAT(result.first_difference.value(),
+               ContainsSubstring("step 1: the gradient of first differs by 2.0e-03"));
+    CHECK_THAT(result.first_difference.value(), ContainsSubstring("most at [1, 2]"));
+  }
+  SECTION("two gradients: the one nearer to the loss comes first") {
+    other.steps[0].gradients[0][0] = 4;
+    other.steps[0].gradients[1][0] = 2;
+    CHECK_THAT(against_reference(other).first_difference.value(),
+               ContainsSubstring("the gradient of second"));
+  }
+  SECTION("the gradient norm") {
+    other.steps[0].grad_norm = 5.01;
+    CHECK_THAT(against_reference(other).first_difference.value(),
+               ContainsSubstring("the gradient norm is 5.01 instead of 5"));
+  }
+  SECTION("a weight") {
+    other.steps[0].weights[1] = {3, 4.01F};
+    const MeshComparison result = against_reference(other);
+    CHECK_THAT(result.weight_error, WithinRel(0.002, 1e-4));
+    CHECK_THAT(result.first_difference.value(), ContainsSubstring("the weight of second"));
+  }
+  SECTION("nan is not equal to anything") {
+    other.steps[0].gradients[0][1] = std::numeric_limits<float>::quiet_NaN();
+    CHECK(std::isinf(against_reference(other).gradient_error));
+    CHECK_FALSE(against_reference(other).passed());
+  }
+  SECTION("ranks that disagree among themselves") {
+    other.disagreements = {"ranks 0 and 1 hold different bits"};
+    const MeshComparison result = against_reference(other);
+    CHECK_FALSE(result.ranks_agree);
+    CHECK(result.first_difference == "ranks 0 and 1 hold different bits");
+  }
+}
+
+TEST_CASE("a gradient of rounding noise is held against the others", "[mesh_comparison]") {
+  MeshTrace reference = small_trace();
+  reference.steps[0].gradients[1] = {1e-9F, -1e-9F};
+  MeshTrace other = reference;
+  other.steps[0].gradients[1] = {-2e-9F, 1e-9F};
+  other.steps[0].weights[1] = {3.5F, 4};  // one Adam step of noise
+  CHECK(train::compare(reference, other, {}).passed());
+  other.steps[0].gradients[1] = {1e-3F, 0};  // no noise any more
+  CHECK_FALSE(train::compare(reference, other, {}).passed());
+}
+
+TEST_CASE("meshes of one run pass, another seed does not", "[mesh_comparison]") {
+  const test::TinyRun tiny("gpt2");
+  const auto trace = [&](comm::MeshShape mesh, const std::string& change) {
+    return train::trace_mesh(
+        tiny.config(5, "none", {"optim.lr=1e-3", "optim.warmup_steps=0", change}).config, mesh, 5);
+  };
+  const MeshTrace one = trace({}, "mesh.tp=1");
+  CHECK(one.steps.size() == 5);
+  CHECK(one.steps[4].loss < one.steps[0].loss);
+  CHECK(train::compare(one, trace({.dp = 2, .tp = 2}, "mesh.tp=2"), {}).passed());
+  const MeshComparison other = train::compare(one, trace({}, "train.seed=8"), {});
+  CHECK_FALSE(other.same_initial_weights);
+  CHECK(other.loss_error > 1e-3);
+  // An update that goes wrong shows in the weights before anything else.
+  const MeshComparison decay = train::compare(one, trace({}, "optim.weight_decay=10"), {});
+  CHECK(decay.same_initial_weights);
+  CHECK_THAT(decay.first_difference.value(), ContainsSubstring("step 1: the weight of "));
+}
