@@ -123,7 +123,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
                    mpi.world());
     visit = [&](fourfold::data::SampleRange samples) { logits->add(samples, model.stage()); };
   }
-  const train::Evaluation evaluation = evaluator.run(model.stage(), {}, visit);
+  const train::Evaluation evaluation = evaluator.run(train::forward_pass(model.stage()), {}, visit);
   if (logits) {
     logits->publish();
   }

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/train/mesh_layout.hpp>
 
 #include <fmt/format.h>
 
@@ -113,7 +114,9 @@ MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
                       "mesh.dp = \"auto\" says nothing here (there is no launcher) give a number");
     }
     runfile::validate_batch(effective.config, wanted.dp, effective.origins);
-    return {text, effective.config, {wanted.pp, wanted.dp, wanted.cp, wanted.tp}};
+    const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
+    train::lay_out(effective.config, shape, train::schedule_file_text(effective.config));
+    return {text, effective.config, shape};
   } catch (const UserError& error) {
     throw UserError(error.code(), fmt::format("--mesh {}: {}", text, error.what()));
   }

@@ -109,19 +109,30 @@ std::vector<ParameterSpec> parameter_table(const ModelConfig& config) {
   return Table(config).write();
 }
 
-std::vector<ParameterSpec> parameter_table(const ModelConfig& config, Units units) {
+std::vector<ParameterSpec> parameter_table(const ModelConfig& config, std::span<const Units> held) {
   const int head = all_units(config).end - 1;
-  FOURFOLD_EXPECT(0 <= units.begin && units.begin < units.end && units.end <= head + 1);
+  int behind = 0;
+  for (const Units& units : held) {
+    FOURFOLD_EXPECT(behind <= units.begin && units.begin < units.end && units.end <= head + 1);
+    behind = units.end;
+  }
+  const auto holds = [&](int unit) {
+    return std::ranges::any_of(held, [&](const Units& units) { return units.contains(unit); });
+  };
   std::vector<ParameterSpec> specs = parameter_table(config);
   std::vector<ParameterSpec> result;
   std::copy_if(specs.begin(), specs.end(), std::back_inserter(result),
-               [&](const ParameterSpec& spec) { return units.contains(spec.unit); });
-  if (config.tie_embeddings && units.contains(head) && !units.contains(0)) {
+               [&](const ParameterSpec& spec) { return holds(spec.unit); });
+  if (config.tie_embeddings && holds(head) && !holds(0)) {
     ParameterSpec copy = specs.front();
     copy.unit = head;
     result.push_back(std::move(copy));
   }
   return result;
+}
+
+std::vector<ParameterSpec> parameter_table(const ModelConfig& config, Units units) {
+  return parameter_table(config, std::span(&units, 1));
 }
 
 }  // namespace fourfold::model

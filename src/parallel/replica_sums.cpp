@@ -58,7 +58,10 @@ std::vector<Range> counted_once(const model::ModelConfig& config,
   std::vector<Range> merged;
   bool goes_on = false;
   for (const model::Parameter* parameter : in_memory) {
-    const bool counts = shard_of(config, *parameter, tp, rank).holders.begin == rank;
+    const bool second_copy =
+        parameter->spec.name == model::token_embedding_name && parameter->spec.unit != 0;
+    const bool counts =
+        !second_copy && shard_of(config, *parameter, tp, rank).holders.begin == rank;
     if (counts && goes_on) {
       merged.back().count = parameter->flat.end() - merged.back().begin;
     } else if (counts) {

@@ -133,6 +133,9 @@ std::string to_toml(const Value& value) {
   if (const auto* text = std::get_if<std::string>(&value)) {
     return toml_string(*text);
   }
+  if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&value)) {
+    return fmt::format("[{}]", fmt::join(*numbers, ", "));
+  }
   std::vector<std::string> words;
   for (const std::string& text : std::get<std::vector<std::string>>(value)) {
     words.push_back(toml_string(text));

@@ -52,6 +52,8 @@ constexpr ValueKind kind_of() {
     return ValueKind::real;
   } else if constexpr (std::same_as<Member, std::string>) {
     return ValueKind::text;
+  } else if constexpr (std::same_as<Member, std::vector<std::int64_t>>) {
+    return ValueKind::integer_list;
   } else {
     static_assert(std::same_as<Member, std::vector<std::string>>);
     return ValueKind::text_list;

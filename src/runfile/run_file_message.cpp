@@ -84,6 +84,8 @@ std::string expectation(const RunKey& key) {
       return "true or false";
     case ValueKind::text_list:
       return "a list of strings";
+    case ValueKind::integer_list:
+      return fmt::format("a list of integers of at least {}", key.minimum);
     case ValueKind::text:
       return field.choices.empty()
                  ? (key.automatic.empty() ? "a string that is not empty" : "a string")

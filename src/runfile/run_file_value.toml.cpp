@@ -48,6 +48,18 @@ std::optional<Value> list_value(const toml::array& array) {
   return Value(texts);
 }
 
+std::optional<Value> integers_value(const RunKey& key, const toml::array& array) {
+  std::vector<std::int64_t> numbers;
+  for (const toml::node& element : array) {
+    const auto number = element.value_exact<std::int64_t>();
+    if (!number || !in_bounds(key, static_cast<double>(*number))) {
+      return std::nullopt;
+    }
+    numbers.push_back(*number);
+  }
+  return Value(numbers);
+}
+
 /// The node as a person wrote it, shortened to what fits into a message.
 std::string shown(const toml::node& node) {
   std::ostringstream out;
@@ -87,6 +99,10 @@ std::optional<Value> typed_value(const RunKey& key, const toml::node& node) {
   if (const toml::array* array = node.as_array();
       array != nullptr && kind == ValueKind::text_list) {
     return list_value(*array);
+  }
+  if (const toml::array* array = node.as_array();
+      array != nullptr && kind == ValueKind::integer_list) {
+    return integers_value(key, *array);
   }
   return std::nullopt;
 }

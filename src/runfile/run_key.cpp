@@ -14,6 +14,9 @@ using enum OnResume;
 std::vector<RunKey> mesh_keys() {
   const auto member = [](auto path) { return field(&RunConfig::mesh, path); };
   const std::string table = "mesh";
+  const Relevance in_pipelines{"mesh.pp > 1 or mesh.chunks > 1", [](const RunConfig& config) {
+                                 return config.mesh.pp > 1 || config.mesh.chunks > 1;
+                               }};
   return {
       {.table = table,
        .name = "dp",
@@ -27,9 +30,9 @@ std::vector<RunKey> mesh_keys() {
        .name = "pp",
        .field = member(&MeshConfig::pp),
        .unit = "ranks",
-       .meaning = "Pipeline-parallel degree.",
+       .meaning = "Pipeline-parallel degree: each of these ranks holds some of the layers.",
        .minimum = 1,
-       .built_up_to = 1},
+       .maximum = 65536},
       {.table = table,
        .name = "cp",
        .field = member(&MeshConfig::cp),
@@ -61,6 +64,31 @@ std::vector<RunKey> mesh_keys() {
            "while they compute (ring), heads are dealt to the ranks (ulysses: needs at least cp "
            "heads per rank of the tp axis), or every rank gathers all keys and values (allgather).",
        .relevance = {"mesh.cp > 1", [](const RunConfig& config) { return config.mesh.cp > 1; }}},
+      {.table = table,
+       .name = "schedule",
+       .field = member(&MeshConfig::schedule),
+       .meaning =
+           "In which order a pipeline's ranks run micro-batches: naive, gpipe, 1f1b, interleaved, "
+           "zb-h1, zb-v, or a CSV file (`fourfold plan --csv` writes one to start from).",
+       .relevance = in_pipelines},
+      {.table = table,
+       .name = "chunks",
+       .field = member(&MeshConfig::chunks),
+       .meaning = "Pieces of the model per pipeline rank. More of them make the bubble shorter and "
+                  "the messages more.",
+       .minimum = 1,
+       .maximum = 1024,
+       .automatic = "2 for interleaved and zb-v, else 1"},
+      {.table = table,
+       .name = "stage_layers",
+       .field = member(&MeshConfig::stage_layers),
+       .unit = "layers",
+       .meaning =
+           "Layers of each of the pp x chunks pieces of the model, from the first. Empty: by "
+           "cost, the head counted.",
+       .minimum = 0,
+       .maximum = 1e9,
+       .relevance = in_pipelines},
       {.table = table,
        .name = "zero",
        .field = member(&MeshConfig::zero),
@@ -422,7 +450,7 @@ std::span<const RunTable> run_tables() {
 }
 
 std::span<const std::string> planned_keys() {
-  static const std::array<std::string, 3> keys{"mesh.schedule", "mesh.chunks", "checkpoint.async"};
+  static const std::array<std::string, 1> keys{"checkpoint.async"};
   return keys;
 }
 

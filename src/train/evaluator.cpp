@@ -23,7 +23,14 @@ Evaluator::Evaluator(const data::TokenDataset& dataset, comm::Mesh& mesh, std::i
               arena),
       loss_sum_(arena.take(device::MemoryUse::workspace, DType::f64, {1})) {}
 
-Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const Visit& visit) {
+ForwardPass forward_pass(model::Stage& stage) {
+  return {[&stage](const model::Batch& batch, device::StreamRef stream) {
+            stage.forward_evaluate(0, batch, stream);
+          },
+          &stage};
+}
+
+Evaluation Evaluator::run(const ForwardPass& model, device::StreamRef stream, const Visit& visit) {
   const auto begin = std::chrono::steady_clock::now();
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   std::int64_t targets = 0;
@@ -33,8 +40,10 @@ Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const V
       continue;
     }
     targets += buffer_.fill(*dataset_, samples, 0, stream);
-    stage.forward_evaluate(0, buffer_.batch(), stream);
-    kernels::sum(stage.loss(0), loss_sum_, true, stream);
+    model.run(buffer_.batch(), stream);
+    if (model.head != nullptr) {
+      kernels::sum(model.head->loss(0), loss_sum_, true, stream);
+    }
     if (visit) {
       visit(samples);
     }
@@ -43,7 +52,9 @@ Evaluation Evaluator::run(model::Stage& stage, device::StreamRef stream, const V
   device::copy(&local_sum, loss_sum_.data(), sizeof local_sum, stream);
   stream.synchronize();
   comm::Communicator& plane = mesh_->data_plane();
-  const double sum = comm::all_reduce_scalar(plane, local_sum, comm::ReduceOp::sum);
+  const double stage_sum = comm::all_reduce_scalar(plane, local_sum, comm::ReduceOp::sum);
+  const double sum =
+      comm::all_reduce_scalar(mesh_->axis(comm::Axis::pp), stage_sum, comm::ReduceOp::sum);
   targets = comm::all_reduce_scalar(plane, targets, comm::ReduceOp::sum);
   last_run_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return {.loss = targets > 0 ? sum / static_cast<double>(targets) : 0, .targets = targets};

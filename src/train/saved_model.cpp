@@ -39,9 +39,9 @@ std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::i
                                                  .kv_heads = config.model.kv_heads,
                                                  .head_dim = config.model.head_dim,
                                                  .compute = config.train.precision};
-  return std::make_unique<parallel::MeshSeams>(config.model, mesh, parameters,
-                                               parallel::TensorParallelOptions{}, context,
-                                               config.mesh.dp_bucket_mb, arena);
+  return std::make_unique<parallel::MeshSeams>(config.model, parallel::whole_model(config.model),
+                                               mesh, parameters, parallel::TensorParallelOptions{},
+                                               context, config.mesh.dp_bucket_mb, arena);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
+#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/step_runner.hpp>
 
 #include <algorithm>
@@ -21,44 +22,21 @@ model::StageOptions stage_options(const runfile::RunConfig& config, int cp) {
 
 namespace {
 
-parallel::ContextMode context_mode(const runfile::RunConfig& config) {
-  switch (config.mesh.context_mode) {
-    case runfile::ContextMode::ring:
-      return parallel::ContextMode::ring;
-    case runfile::ContextMode::ulysses:
-      return parallel::ContextMode::ulysses;
-    case runfile::ContextMode::allgather:
-      break;
+std::vector<model::Stage*> pointers(std::vector<model::Stage>& stages) {
+  std::vector<model::Stage*> result;
+  for (model::Stage& stage : stages) {
+    result.push_back(&stage);
   }
-  return parallel::ContextMode::allgather;
+  return result;
 }
 
-model::Parameters my_parameters(const runfile::RunConfig& config, const comm::Mesh& mesh,
+model::Parameters my_parameters(const runfile::RunConfig& config,
+                                const parallel::StageLayout& layout, const comm::Mesh& mesh,
                                 device::Arena& arena) {
-  const int tp = mesh.shape().tp;
-  parallel::validate_tensor_cut(config.model, tp);
-  parallel::validate_context_cut(config.model, context_mode(config), mesh.shape().cp, tp);
-  const std::vector<model::ParameterSpec> table = model::parameter_table(config.model);
-  return {table, parallel::tensor_boxes(config.model, table, tp, mesh.coordinate().tp),
+  const std::vector<model::Units> chunks = layout.chunks_of(mesh.coordinate().pp);
+  const std::vector<model::ParameterSpec> table = model::parameter_table(config.model, chunks);
+  return {table, parallel::tensor_boxes(config.model, table, mesh.shape().tp, mesh.coordinate().tp),
           config.train.precision, arena};
-}
-
-parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config, int cp) {
-  return {.sequence_parallel = config.mesh.sequence_parallel,
-          .rows = config.train.micro_batch * (config.model.context / cp),
-          .hidden = config.model.hidden,
-          .compute = config.train.precision};
-}
-
-parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
-                                                 const comm::MeshShape& mesh) {
-  return {.mode = context_mode(config),
-          .sequences = config.train.micro_batch,
-          .tokens = config.model.context / mesh.cp,
-          .heads = config.model.heads / mesh.tp,
-          .kv_heads = std::max<std::int64_t>(1, config.model.kv_heads / mesh.tp),
-          .head_dim = config.model.head_dim,
-          .compute = config.train.precision};
 }
 
 }  // namespace
@@ -66,18 +44,35 @@ parallel::ContextParallelOptions context_options(const runfile::RunConfig& confi
 StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
     : clip_norm_(config.optim.clip_norm),
       mesh_(&mesh),
-      parameters_(my_parameters(config, mesh, arena)),
+      layout_(lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world()))),
+      parameters_(my_parameters(config, layout_, mesh, arena)),
       counted_(
           parallel::counted_once(config.model, parameters_, mesh.shape().tp, mesh.coordinate().tp)),
-      seams_(config.model, mesh, parameters_, tensor_options(config, mesh.shape().cp),
+      seams_(config.model, layout_, mesh, parameters_, tensor_options(config, mesh.shape()),
              context_options(config, mesh.shape()), config.mesh.dp_bucket_mb, arena),
-      stage_(config.model, model::all_units(config.model), parameters_, seams_, arena,
-             stage_options(config, mesh.shape().cp)),
+      stages_(make_stages(config, arena)),
+      pipeline_(layout_.schedule, mesh.axis(comm::Axis::pp), pointers(stages_),
+                [this](std::int64_t rows) { return seams_.residual_rows(rows).count; }),
       optimizer_(config.optim, parameters_, arena),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       norm_(arena.take(MemoryUse::workspace, DType::f32, {1})),
       gradient_scale_(arena.take(MemoryUse::workspace, DType::f32, {1})) {}
+
+std::vector<model::Stage> StepRunner::make_stages(const runfile::RunConfig& config,
+                                                  device::Arena& arena) {
+  const int rank = mesh_->coordinate().pp;
+  const std::vector<model::Units> chunks = layout_.chunks_of(rank);
+  std::vector<model::Stage> stages;
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    model::StageOptions options = stage_options(config, mesh_->shape().cp);
+    options.slots = layout_.schedule.slots(rank, static_cast<int>(chunk));
+    options.backward = layout_.schedule.splits_backward() ? model::StageOptions::Backward::split
+                                                          : model::StageOptions::Backward::fused;
+    stages.emplace_back(config.model, chunks[chunk], parameters_, seams_, arena, options);
+  }
+  return stages;
+}
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
                      device::StreamRef stream) {
@@ -86,6 +81,10 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
   accumulate_gradients(batches, stream);
   loss_reduction_ = mesh_->data_plane().all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
   seams_.wait_all(stream);
+  if (comm::Communicator& pp = mesh_->axis(comm::Axis::pp); pp.size() > 1) {
+    loss_reduction_.wait(stream);
+    loss_reduction_ = pp.all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
+  }
   clip_and_update(step, lr, stream);
 }
 
@@ -94,13 +93,10 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   const float scale =
       batches.targets > 0 ? static_cast<float>(1.0 / static_cast<double>(batches.targets)) : 0.0F;
-  for (std::size_t i = 0; i < batches.micro_batches.size(); ++i) {
-    const bool last = i + 1 == batches.micro_batches.size();
-    const model::Batch& batch = batches.micro_batches[i];
-    stage_.forward_train(0, batch, scale, stream);
-    kernels::sum(stage_.loss(0).rows(0, batch.sequences * batch.tokens), loss_sum_, true, stream);
-    stage_.backward(0, last ? model::Gradients::complete : model::Gradients::partial, stream);
-  }
+  pipeline_.train(
+      batches.micro_batches, scale,
+      [&](model::Stage& head, int slot) { kernels::sum(head.loss(slot), loss_sum_, true, stream); },
+      stream);
 }
 
 void StepRunner::clip_and_update(std::int64_t step, double lr, device::StreamRef stream) {
@@ -109,12 +105,21 @@ void StepRunner::clip_and_update(std::int64_t step, double lr, device::StreamRef
     kernels::sum_of_squares(parameters_.gradients().rows(range.begin, range.count), sum_of_squares_,
                             true, stream);
   }
-  if (comm::Communicator& tp = mesh_->axis(comm::Axis::tp); tp.size() > 1) {
-    tp.all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
+  for (const comm::Axis axis : {comm::Axis::tp, comm::Axis::pp}) {
+    if (comm::Communicator& ranks = mesh_->axis(axis); ranks.size() > 1) {
+      ranks.all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
+    }
   }
   kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_), norm_, gradient_scale_,
                       stream);
   optimizer_.update(step + 1, lr, gradient_scale_.as<float>(), stream);
+}
+
+ForwardPass StepRunner::forward_pass() {
+  return {[this](const model::Batch& batch, device::StreamRef stream) {
+            pipeline_.forward_evaluate(batch, stream);
+          },
+          pipeline_.head()};
 }
 
 StepOutcome StepRunner::outcome(device::StreamRef stream) {

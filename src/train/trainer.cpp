@@ -48,7 +48,8 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
           dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
           parallel::context_chunks(config_.model.context, mesh.shape().cp, mesh.coordinate().cp),
           arena_),
-      state_(config_.model, runner_.parameters(), runner_.optimizer(), mesh.shape()),
+      state_(config_.model, runner_.layout(), runner_.parameters(), runner_.optimizer(),
+             mesh.shape()),
       store_(config_.checkpoint.dir,
              {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),
       stop_request_(config_.log.dir, options.deadline_unix_s) {
@@ -201,7 +202,7 @@ void Trainer::check_finite(const StepOutcome& outcome) const {
 
 void Trainer::evaluate() {
   const Stopwatch watch;
-  const Evaluation evaluation = evaluator_->run(runner_.stage(), stream_);
+  const Evaluation evaluation = evaluator_->run(runner_.forward_pass(), stream_);
   if (metrics_ != nullptr) {
     metrics_->evaluation({.step = progress_.step,
                           .loss = evaluation.loss,

@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <string_view>
 #include <utility>
 
 namespace fourfold::train {
@@ -15,47 +17,69 @@ namespace {
 
 /// Who holds which part of a parameter.
 std::vector<io::HeldBox> held_boxes(const model::ModelConfig& config,
+                                    const parallel::StageLayout& stages,
                                     const model::ParameterSpec& spec, const comm::MeshShape& mesh) {
+  const int stage_ranks = mesh.dp * mesh.cp * mesh.tp;
+  std::vector<int> holders = stages.holders(spec);
+  std::sort(holders.begin(), holders.end());
   std::vector<io::HeldBox> boxes;
   for (const parallel::TensorShard& shard : parallel::tensor_shards(config, spec, mesh.tp)) {
     const std::array axes{
+        io::RankSet::Axis{static_cast<int>(holders.size()),
+                          (holders.back() - holders.front()) * stage_ranks},
         io::RankSet::Axis{mesh.dp * mesh.cp, mesh.tp},
         io::RankSet::Axis{static_cast<int>(shard.holders.count), 1},
     };
-    boxes.push_back({shard.box, io::RankSet(static_cast<int>(shard.holders.begin), axes)});
+    const int first = holders.front() * stage_ranks + static_cast<int>(shard.holders.begin);
+    boxes.push_back({shard.box, io::RankSet(first, axes)});
   }
   return boxes;
 }
 
+io::TensorState state_named(std::string_view name) {
+  const auto state = io::tensor_state_from_name(name);
+  FOURFOLD_ASSERT(state.has_value());
+  return *state;
+}
+
 }  // namespace
 
-TrainingState::TrainingState(const model::ModelConfig& config, const model::Parameters& parameters,
-                             const Optimizer& optimizer, const comm::MeshShape& mesh) {
-  FOURFOLD_EXPECT(mesh.pp == 1);
-  for (const model::Parameter& parameter : parameters) {
-    const std::vector<io::HeldBox> boxes = held_boxes(config, parameter.spec, mesh);
-    add(parameter, io::TensorState::master, parameter.master, boxes);
+TrainingState::TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
+                             const model::Parameters& parameters, const Optimizer& optimizer,
+                             const comm::MeshShape& mesh) {
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    const std::vector<io::HeldBox> boxes = held_boxes(config, stages, spec, mesh);
+    const model::Parameter* const mine = parameters.find(spec.name);
+    add(spec, io::TensorState::master, boxes);
+    if (mine != nullptr) {
+      hold(*mine, io::TensorState::master, mine->master);
+    }
     for (const Moment& moment : optimizer.moments()) {
-      const auto state = io::tensor_state_from_name(moment.name);
-      FOURFOLD_ASSERT(state.has_value());
-      const TensorView part = moment.flat.rows(parameter.flat.begin, parameter.flat.count)
-                                  .reshape(parameter.box.extent);
-      add(parameter, *state, part, boxes);
+      add(spec, state_named(moment.name), boxes);
+      if (mine != nullptr) {
+        hold(*mine, state_named(moment.name),
+             moment.flat.rows(mine->flat.begin, mine->flat.count).reshape(mine->box.extent));
+      }
     }
   }
 }
 
 TrainingState::TrainingState(const model::Parameters& parameters, int ranks) {
   for (const model::Parameter& parameter : parameters) {
-    add(parameter, io::TensorState::master, parameter.master,
-        {{parameter.box, io::RankSet::all(ranks)}});
+    add(parameter.spec, io::TensorState::master, {{parameter.box, io::RankSet::all(ranks)}});
+    hold(parameter, io::TensorState::master, parameter.master);
   }
 }
 
-void TrainingState::add(const model::Parameter& parameter, io::TensorState state, TensorView view,
+void TrainingState::add(const model::ParameterSpec& spec, io::TensorState state,
                         std::vector<io::HeldBox> boxes) {
+  layouts_.push_back({{spec.name, state}, DType::f32, spec.shape, std::move(boxes)});
+}
+
+void TrainingState::hold(const model::Parameter& parameter, io::TensorState state,
+                         TensorView view) {
+  FOURFOLD_EXPECT(view.dtype() == DType::f32);
   const io::TensorId id{parameter.spec.name, state};
-  layouts_.push_back({id, view.dtype(), parameter.spec.shape, std::move(boxes)});
   pieces_.push_back({id, parameter.box, view});
   wanted_.push_back({id, parameter.spec.shape, parameter.box, view});
 }

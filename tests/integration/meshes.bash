@@ -16,7 +16,7 @@ expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
 cat >run.toml <<'END'
 [model]
 family = "llama"
-layers = 2
+layers = 4
 hidden = 48
 heads = 6
 kv_heads = 2
@@ -53,6 +53,15 @@ run cp4.allgather 4 mesh.cp=4 mesh.context_mode=allgather
 run cp6.ulysses 6 mesh.cp=6 mesh.context_mode=ulysses # two key/value heads, each shared by three ranks
 run dp2.cp2.tp2 8 mesh.cp=2 mesh.tp=2
 run dp2.cp2.ulysses 4 mesh.cp=2 mesh.context_mode=ulysses
+run pp2 2 mesh.pp=2
+run pp3.gpipe 3 mesh.pp=3 mesh.schedule=gpipe # four layers on three stages
+run pp4.zb-h1 4 mesh.pp=4 mesh.schedule=zb-h1
+run pp2.tp2.zb-v 4 mesh.pp=2 mesh.tp=2 mesh.schedule=zb-v
+run dp2.pp2.interleaved 4 mesh.pp=2 mesh.schedule=interleaved
+run dp2.pp2.tp2 8 mesh.pp=2 mesh.tp=2
+run pp2.cp2.tp2.selective 8 mesh.pp=2 mesh.cp=2 mesh.tp=2 train.recompute=selective
+expect_exit 0 "$fourfold" plan --schedule zb-h1 --stages 2 --micro-batches 8 --csv mine.csv
+run pp2.csv 2 mesh.pp=2 mesh.schedule=mine.csv
 
 # Prints the largest relative difference to one rank, and fails when it is above the bar.
 compare() {
@@ -63,7 +72,8 @@ def losses(name):
 one = losses("dp1")
 assert len(one) == 20 and one[-1] < 0.8 * one[0], one
 data_parallel = ("dp2", "dp4", "dp8")
-others = ("tp2", "dp4.tp2", "tp6", "cp2.ring", "cp3.ring", "cp4.allgather", "cp6.ulysses", "dp2.cp2.tp2", "dp2.cp2.ulysses")
+others = ("tp2", "dp4.tp2", "tp6", "cp2.ring", "cp3.ring", "cp4.allgather", "cp6.ulysses", "dp2.cp2.tp2", "dp2.cp2.ulysses",
+          "pp2", "pp3.gpipe", "pp4.zb-h1", "pp2.tp2.zb-v", "dp2.pp2.interleaved", "dp2.pp2.tp2", "pp2.cp2.tp2.selective", "pp2.csv")
 for name in data_parallel + others:
     other = losses(name)
     assert len(other) == 20
@@ -85,6 +95,39 @@ expect_exit 78 evaluation --cp 2 --logits logits.h5
 expect_stderr '--logits does not go with --cp'
 expect_exit 0 "$fourfold" sample --checkpoint cp2.ring/checkpoints --prompt chap --tokens 5
 expect_stdout chap
+
+# What a pipeline saved, optimizer included, goes on without one and the other way round; validation goes through it.
+expect_exit 0 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set 'log.dir="pp2.tp2.zb-v"' --set train.steps=22 \
+  --set optim.decay_steps=20
+expect_stderr 'saved on mesh pp2 dp1 cp1 tp2, now pp1 dp2 cp1 tp1'
+expect_exit 0 "$MPIEXEC" -n 4 "$fourfold" train run.toml --set 'log.dir="dp2"' --set train.steps=22 --set optim.decay_steps=20 \
+  --set mesh.pp=4 --set 'data.validation=["tokens"]' --set train.eval_batches=0
+expect_stderr 'saved on mesh pp1 dp2 cp1 tp1, now pp4 dp1 cp1 tp1'
+expect python3 -c 'import json
+def last(name, event):
+    return [record["loss"] for record in map(json.loads, open(f"{name}/metrics.jsonl")) if record["event"] == event][-1]
+a, b = last("pp2.tp2.zb-v", "step"), last("dp2", "step")
+assert abs(a - b) <= 1e-5 * b, (a, b)
+last("dp2", "eval")'
+expect_exit 0 "$MPIEXEC" -n 1 "$fourfold" evaluate --checkpoint dp2/checkpoints --data tokens --json
+expect python3 -c 'import json, sys
+one = json.load(open(sys.argv[1]))["loss"]
+events = map(json.loads, open("dp2/metrics.jsonl"))
+piped = [record["loss"] for record in events if record["event"] == "eval"][-1]
+assert abs(one - piped) <= 1e-6 * one, (one, piped)' "$output"
+
+# Pipelines that cannot be are refused before anything is taken.
+expect_exit 78 "$MPIEXEC" -n 5 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=5
+expect_stderr 'set mesh.pp to 4 or less'
+expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=2 --set mesh.schedule=1f1bb
+expect_stderr 'did you mean "1f1b"?'
+expect_exit 78 "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=4 --set mesh.schedule=interleaved
+expect_stderr 'mesh.chunks'
+printf 'F0,F1,B0\nF0,B0,F1,B1\n' >wrong.csv
+expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=2 --set mesh.schedule=wrong.csv \
+  --set train.global_batch=2
+expect_stderr 'mesh.schedule'
+expect_stderr 'wrong.csv'
 
 # Contexts and heads that do not fit are refused with what does.
 expect_exit 78 "$MPIEXEC" -n 5 "$fourfold" train run.toml --set log.dir=none --set mesh.cp=5

@@ -36,7 +36,7 @@ TEST_CASE("the seams sum a model's gradients in the last micro-batch only", "[me
     device::Arena arena;
     const model::Parameters parameters(model::parameter_table(config), DType::f32, arena);
     comm::Mesh mesh({.dp = world.size()}, world);
-    MeshSeams seams(config, mesh, parameters, {}, {}, 0.02, arena);
+    MeshSeams seams(config, whole_model(config), mesh, parameters, {}, {}, 0.02, arena);
     float* const gradients = parameters.gradients().as<float>();
     const std::int64_t elements = parameters.gradients().elements();
 

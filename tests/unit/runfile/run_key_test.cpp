@@ -35,6 +35,8 @@ Value other_value(const RunKey& key) {
       return key.maximum <= 1 ? 0.12345678901234567 : std::get<double>(before) + 1.0 / 3.0;
     case ValueKind::text_list:
       return std::vector<std::string>{"a b", "\"quoted\\\"", "\u00e4\n\t\x7f"};
+    case ValueKind::integer_list:
+      return std::vector<std::int64_t>{3, 0, 1234567890123 % 1000000};
     case ValueKind::text:
       break;
   }

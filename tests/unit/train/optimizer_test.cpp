@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/training_state.hpp>
 
@@ -88,7 +89,8 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   runfile::OptimConfig config;
   config.name = sgd ? runfile::OptimizerKind::sgd : runfile::OptimizerKind::adamw;
   const train::Optimizer optimizer(config, parameters, arena);
-  const train::TrainingState state(tiny_model(), parameters, optimizer, {.dp = 4});
+  const train::TrainingState state(tiny_model(), fourfold::parallel::whole_model(tiny_model()),
+                                   parameters, optimizer, {.dp = 4});
   const std::size_t states = sgd ? 2 : 3;
   CHECK(state.layouts().size() == parameters.all().size() * states);
   CHECK(state.pieces().size() == state.layouts().size());

@@ -42,7 +42,7 @@ TEST_CASE("a saved model evaluates as the run that saved it, on any number of ra
                                             .vocab = saved.config().model.vocab,
                                             .order = data::TokenDataset::Order::sequential});
         train::Evaluator evaluator(held_back, mesh, micro_batch, 0, saved.arena());
-        const train::Evaluation evaluation = evaluator.run(saved.stage(), {});
+        const train::Evaluation evaluation = evaluator.run(train::forward_pass(saved.stage()), {});
         const bool same = std::abs(evaluation.loss - trace.evaluations[0]) < 1e-6 * evaluation.loss;
         right += same && evaluation.targets == held_back.tokens() - 1 ? 1 : 0;
       });
@@ -74,7 +74,7 @@ TEST_CASE("what is no checkpoint is refused with the reason", "[saved_model]") {
 
 TEST_CASE("without any valid target nothing moves but the decay", "[step_runner]") {
   const fourfold::test::TinyRun tiny("gpt2");
-  runfile::RunConfig config = tiny.config(1, "empty").config;
+  runfile::RunConfig config = tiny.config(1, "empty", {"train.global_batch=1"}).config;
   config.optim.weight_decay = 0;
   comm::run_ranks(1, [&](comm::Communicator& world) {
     comm::Mesh mesh({}, world);

@@ -24,10 +24,13 @@
 #include <fourfold/model/model_config.hpp>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace fourfold::model {
+
+inline constexpr const char* token_embedding_name = "embedding.token.weight";
 
 /// How a parameter starts.
 enum class Init : std::uint8_t { normal, ones, zeros };
@@ -61,9 +64,11 @@ Units all_units(const ModelConfig& config);
 /// All parameters in the order of units. @pre config is resolved
 std::vector<ParameterSpec> parameter_table(const ModelConfig& config);
 
-/// The parameters that a stage with these units needs. With tied embeddings a stage that has the
-/// head but not unit 0 gets embedding.token.weight as well, as a parameter of the head's unit: a
-/// second copy, whose gradient must be added to the first's.
+/// The parameters that a rank with these ranges of units needs, in the order of units. With tied
+/// embeddings a rank that has the head but not unit 0 gets embedding.token.weight as well, as a
+/// parameter of the head's unit: a second copy, whose gradient must be added to the first's.
+/// @pre the ranges ascend and do not overlap
+std::vector<ParameterSpec> parameter_table(const ModelConfig& config, std::span<const Units> held);
 std::vector<ParameterSpec> parameter_table(const ModelConfig& config, Units units);
 
 }  // namespace fourfold::model

@@ -10,23 +10,28 @@
 #include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/parallel/gradient_buckets.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
+#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 
+#include <cstddef>
 #include <memory>
+#include <vector>
 
 namespace fourfold::parallel {
 
 /// The seams of one rank of a mesh: activations meet on the tp axis, queries and keys on the cp
-/// axis, gradients first on the tp axis (where replicas hold addends), then over the data plane.
-/// Axes of degree 1 send nothing.
+/// axis, gradients first on the tp axis (where replicas hold addends), then over the data plane,
+/// and last, for a tied embedding that two pipeline stages hold, between these two. Axes of degree
+/// 1 send nothing.
 class MeshSeams : public model::Seams {
  public:
   /// Collective over the mesh. Everything is borrowed.
   /// @param parameters  those of this rank: tensor_boxes(config, table, tp, rank)
+  /// @param stages      of all ranks of the pp axis
   /// @param bucket_mb   gradients are reduced in pieces of about this many 10^6 bytes
-  MeshSeams(const model::ModelConfig& config, comm::Mesh& mesh, const model::Parameters& parameters,
-            const TensorParallelOptions& tensor, const ContextParallelOptions& context,
-            double bucket_mb, device::Arena& arena);
+  MeshSeams(const model::ModelConfig& config, const StageLayout& stages, comm::Mesh& mesh,
+            const model::Parameters& parameters, const TensorParallelOptions& tensor,
+            const ContextParallelOptions& context, double bucket_mb, device::Arena& arena);
 
   Range residual_rows(std::int64_t rows) const override;
   bool adds_once() const override;
@@ -46,7 +51,8 @@ class MeshSeams : public model::Seams {
                      TensorView loss_T, std::optional<float> gradient_scale,
                      device::StreamRef stream) override;
 
-  /// Starts sums when `state` is complete; nothing otherwise. Collective then.
+  /// Starts sums when `state` is complete; nothing otherwise. Collective then. Units may become
+  /// ready in another order than StageLayout::finishing_units; they are summed in that order.
   void gradients_ready(int unit, model::Gradients state, device::StreamRef stream) override;
 
   /// Orders `stream` behind all sums of this step: after it the gradients are those of the global
@@ -58,6 +64,11 @@ class MeshSeams : public model::Seams {
   std::unique_ptr<ContextParallel> context_;  ///< none with one rank on the cp axis
   ReplicaSums replicas_;
   bool reduces_;
+  std::vector<int> finishing_units_;
+  std::vector<int> ready_units_;  ///< that wait for one before them in that order
+  std::size_t finished_ = 0;
+  TensorView tied_gradient_;                 ///< of a second copy, or that has one
+  std::unique_ptr<comm::Communicator> tie_;  ///< the two ranks that hold the copies
   GradientBuckets buckets_;
 };
 

@@ -36,7 +36,8 @@ class ReplicaSums {
 };
 
 /// Ranges of the flat memory that this rank answers for when each logical element is to be counted
-/// once over the tp axis: what it holds alone, and what it is the first holder of. In order;
+/// once over the tp and pp axes: what it holds alone, and what it is the first holder of (never a
+/// second copy of a tied embedding). In order;
 /// neighbours are merged with the gap between them, which is zero.
 std::vector<Range> counted_once(const model::ModelConfig& config,
                                 const model::Parameters& parameters, int tp, int rank);

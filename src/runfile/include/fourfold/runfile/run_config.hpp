@@ -33,6 +33,9 @@ struct MeshConfig {
   int tp = 1;
   int zero = 0;                   ///< ZeRO stage
   bool sequence_parallel = true;  ///< on the tp axis
+  std::string schedule = "1f1b";  ///< of the pipeline: a name, or a CSV file
+  int chunks = 0;                 ///< per pipeline rank; 0: auto, what the schedule usually has
+  std::vector<std::int64_t> stage_layers = {};  ///< of each chunk along the model; empty: by cost
   ContextMode context_mode = ContextMode::ring;
   double dp_bucket_mb = 25;  ///< gradients are reduced in buckets of this many MB (10^6 bytes)
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;

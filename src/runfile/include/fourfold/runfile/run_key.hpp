@@ -17,11 +17,12 @@
 
 namespace fourfold::runfile {
 
-enum class ValueKind : std::uint8_t { boolean, integer, real, text, text_list };
+enum class ValueKind : std::uint8_t { boolean, integer, real, text, text_list, integer_list };
 
 /// A value on its way between TOML and RunConfig. An integer key that is left automatic holds the
 /// text "auto".
-using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>>;
+using Value = std::variant<bool, std::int64_t, double, std::string, std::vector<std::string>,
+                           std::vector<std::int64_t>>;
 
 /// How one member of RunConfig is read and written. `set` expects the alternative that belongs to
 /// `kind` (or "auto" for integers), within the key's bounds and choices.

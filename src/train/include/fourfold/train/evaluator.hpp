@@ -19,6 +19,15 @@ struct Evaluation {
   std::int64_t targets = 0;  ///< that it was measured on
 };
 
+/// A model that is evaluated: its forward pass without dropout, and the stage with the head, or
+/// nullptr where another rank of the pipeline has it.
+struct ForwardPass {
+  std::function<void(const model::Batch& batch, device::StreamRef stream)> run;
+  model::Stage* head = nullptr;
+};
+/// Of one stage that is the whole model. @param stage  borrowed
+ForwardPass forward_pass(model::Stage& stage);
+
 /// Measures a model's loss on held-back data, in order, each sample once: samples are
 /// shared over the dp axis, the tokens of each over the cp axis.
 class Evaluator {
@@ -32,9 +41,9 @@ class Evaluator {
   /// their logits and losses.
   using Visit = std::function<void(data::SampleRange samples)>;
 
-  /// Collective over the mesh; the same answer on all ranks. Uses the stage's slot 0, which
+  /// Collective over the mesh; the same answer on all ranks. Uses the stages' slot 0, which
   /// must wait for no backward pass. Blocks the host.
-  Evaluation run(model::Stage& stage, device::StreamRef stream, const Visit& visit = {});
+  Evaluation run(const ForwardPass& model, device::StreamRef stream, const Visit& visit = {});
 
   /// Samples that run() goes through, all ranks together.
   std::int64_t samples() const noexcept { return plan_.samples; }

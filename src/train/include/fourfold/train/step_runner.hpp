@@ -9,8 +9,11 @@
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/stage.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
+#include <fourfold/parallel/pipeline.hpp>
+#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/optimizer.hpp>
 
 #include <cstdint>
@@ -45,18 +48,23 @@ class StepRunner {
 
   const model::Parameters& parameters() const noexcept { return parameters_; }
   const Optimizer& optimizer() const noexcept { return optimizer_; }
-  model::Stage& stage() noexcept { return stage_; }
+  const parallel::StageLayout& layout() const noexcept { return layout_; }
+  /// For an evaluation between steps. Collective over the pp axis.
+  ForwardPass forward_pass();
 
  private:
+  std::vector<model::Stage> make_stages(const runfile::RunConfig& config, device::Arena& arena);
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
   void clip_and_update(std::int64_t step, double lr, device::StreamRef stream);
 
   double clip_norm_;
   comm::Mesh* mesh_;
+  parallel::StageLayout layout_;
   model::Parameters parameters_;
   std::vector<Range> counted_;  ///< what this rank adds to the norm of all gradients
   parallel::MeshSeams seams_;
-  model::Stage stage_;
+  std::vector<model::Stage> stages_;  ///< by chunk
+  parallel::Pipeline pipeline_;
   Optimizer optimizer_;
   TensorView loss_sum_;        ///< f64 scalar
   TensorView sum_of_squares_;  ///< f64 scalar

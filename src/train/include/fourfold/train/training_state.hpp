@@ -7,6 +7,7 @@
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
 
 #include <cstdint>
@@ -29,10 +30,12 @@ struct Progress {
 /// Parameters and Optimizer.
 class TrainingState {
  public:
-  /// The state of one rank of a mesh: each parameter as tensor parallelism cuts it, held by every
-  /// rank of the data plane. @param parameters  as MeshSeams wants them
-  TrainingState(const model::ModelConfig& config, const model::Parameters& parameters,
-                const Optimizer& optimizer, const comm::MeshShape& mesh);
+  /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
+  /// parallelism cuts it, held by every rank of the data plane; layouts() are of the whole model.
+  /// @param parameters  as MeshSeams wants them
+  TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
+                const model::Parameters& parameters, const Optimizer& optimizer,
+                const comm::MeshShape& mesh);
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
 
@@ -41,8 +44,8 @@ class TrainingState {
   const std::vector<io::WantedBox>& wanted() const noexcept { return wanted_; }
 
  private:
-  void add(const model::Parameter& parameter, io::TensorState state, TensorView view,
-           std::vector<io::HeldBox> boxes);
+  void add(const model::ParameterSpec& spec, io::TensorState state, std::vector<io::HeldBox> boxes);
+  void hold(const model::Parameter& parameter, io::TensorState state, TensorView view);
 
   std::vector<io::TensorLayout> layouts_;
   std::vector<io::Piece> pieces_;

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/work.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/stage.hpp>
+#include <fourfold/parallel/schedule.hpp>
+#include <fourfold/parallel/schedule_dependencies.hpp>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// Runs one rank's list of a schedule (the rules are in schedule.hpp). Sends and receives go over
+/// the pp axis on streams of their own, beside the computation.
+///
+/// A rank sends the rows of the residual stream that it holds, to the rank with the same position
+/// on the other axes. With one stage and one chunk nothing is sent or copied.
+class Pipeline {
+ public:
+  /// @param schedule  lowered and checked; the same on all ranks
+  /// @param pp        borrowed; size() is schedule.stages
+  /// @param chunks    this rank's stages by chunk, with as many slots as the schedule uses at
+  ///   least; borrowed. They share the seams' residual rows
+  /// @param residual_rows  Seams::residual_rows(rows).count
+  Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model::Stage*> chunks,
+           std::function<std::int64_t(std::int64_t rows)> residual_rows);
+
+  /// One step: forward and backward of all micro-batches. Enqueued on `stream`; collective over pp
+  /// @param batches  schedule.micro_batches of them; the same sizes on all ranks of the axis
+  /// @param after_loss  called when the head's forward pass of a micro-batch is enqueued, on the
+  ///   rank that has it
+  void train(std::span<const model::Batch> batches, float gradient_scale,
+             const std::function<void(model::Stage& head, int slot)>& after_loss,
+             device::StreamRef stream);
+
+  /// Forward of one micro-batch without dropout through all stages. Collective over pp.
+  /// @pre no train() is under way
+  void forward_evaluate(const model::Batch& batch, device::StreamRef stream);
+
+  /// The stage with the head, or nullptr when another rank has it.
+  model::Stage* head() const noexcept;
+
+ private:
+  struct Step;
+  void post_send(const Action& action, const Step& step, int transfer);
+  void post_receive(const Action& action, const Step& step, int transfer);
+  void compute(std::size_t index, const Step& step);
+  void forward(const Action& action, const Step& step);
+  void backward(const Action& action, model::Gradients state, const Step& step);
+  void wait_for(int transfer, device::StreamRef stream);
+  void make_progress();
+
+  model::Stage& stage(int chunk) const { return *chunks_[static_cast<std::size_t>(chunk)]; }
+  int slot_of(int chunk, int micro_batch) const;
+  TensorView rows(TensorView residual, const model::Batch& batch) const;
+
+  Schedule schedule_;
+  comm::Communicator* pp_;
+  std::vector<model::Stage*> chunks_;
+  std::function<std::int64_t(std::int64_t)> residual_rows_;
+  std::vector<Dependencies::Node> nodes_;  ///< of this rank's actions
+  std::vector<std::size_t> last_weight_;   ///< per chunk: the action that completes its gradients
+  std::vector<std::vector<int>> slots_;    ///< [chunk][micro-batch]
+  std::vector<comm::Work> works_;          ///< by transfer; of those this rank takes part in
+  std::vector<int> in_flight_;             ///< transfers to look after
+  device::Stream sending_;
+  device::Stream receiving_;
+  device::Event produced_;
+};
+
+}  // namespace fourfold::parallel

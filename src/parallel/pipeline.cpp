@@ -1,0 +1,208 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/parallel/pipeline.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace fourfold::parallel {
+namespace {
+
+constexpr int activation_tag = 0;
+constexpr int gradient_tag = 1;
+
+bool adds_weight_gradients(ActionKind kind) {
+  return kind == ActionKind::backward || kind == ActionKind::backward_weight;
+}
+
+void copy_rows(TensorView to, ConstTensorView from, device::StreamRef stream) {
+  device::copy(to.data(), from.data(), from.bytes(), stream);
+}
+
+}  // namespace
+
+/// What does not change during one step.
+struct Pipeline::Step {
+  std::span<const model::Batch> batches;
+  float gradient_scale;
+  const std::function<void(model::Stage& head, int slot)>& after_loss;
+  device::StreamRef stream;
+
+  const model::Batch& batch(const Action& action) const {
+    return batches[static_cast<std::size_t>(action.micro_batch)];
+  }
+};
+
+Pipeline::Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model::Stage*> chunks,
+                   std::function<std::int64_t(std::int64_t rows)> residual_rows)
+    : schedule_(std::move(schedule)),
+      pp_(&pp),
+      chunks_(std::move(chunks)),
+      residual_rows_(std::move(residual_rows)) {
+  FOURFOLD_EXPECT(schedule_.stages == pp.size());
+  FOURFOLD_EXPECT(std::ssize(chunks_) == schedule_.chunks);
+  Dependencies all = dependencies(schedule_);
+  const auto rank = static_cast<std::size_t>(pp.rank());
+  nodes_ = std::move(all.nodes[rank]);
+  works_.resize(all.transfers.size());
+  last_weight_.resize(chunks_.size());
+  slots_.assign(chunks_.size(),
+                std::vector<int>(static_cast<std::size_t>(schedule_.micro_batches), -1));
+  const std::vector<Action>& mine = schedule_.ranks[rank];
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    const auto chunk = static_cast<std::size_t>(mine[i].chunk);
+    slots_[chunk][static_cast<std::size_t>(mine[i].micro_batch)] = mine[i].slot;
+    if (adds_weight_gradients(mine[i].kind)) {
+      last_weight_[chunk] = i;
+    }
+  }
+}
+
+int Pipeline::slot_of(int chunk, int micro_batch) const {
+  return slots_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(micro_batch)];
+}
+
+TensorView Pipeline::rows(TensorView residual, const model::Batch& batch) const {
+  return residual.rows(0, residual_rows_(batch.sequences * batch.tokens));
+}
+
+model::Stage* Pipeline::head() const noexcept {
+  const auto found = std::find_if(chunks_.begin(), chunks_.end(),
+                                  [](const model::Stage* stage) { return stage->has_head(); });
+  return found == chunks_.end() ? nullptr : *found;
+}
+
+void Pipeline::wait_for(int transfer, device::StreamRef stream) {
+  if (transfer >= 0) {
+    works_[static_cast<std::size_t>(transfer)].wait(stream);
+    works_[static_cast<std::size_t>(transfer)] = comm::Work{};
+    std::erase(in_flight_, transfer);
+  }
+}
+
+void Pipeline::make_progress() {
+  for (const int transfer : in_flight_) {
+    works_[static_cast<std::size_t>(transfer)].test();
+  }
+}
+
+void Pipeline::train(std::span<const model::Batch> batches, float gradient_scale,
+                     const std::function<void(model::Stage& head, int slot)>& after_loss,
+                     device::StreamRef stream) {
+  FOURFOLD_EXPECT(std::ssize(batches) == schedule_.micro_batches);
+  const Step step{batches, gradient_scale, after_loss, stream};
+  const std::vector<Action>& mine = schedule_.ranks[static_cast<std::size_t>(pp_->rank())];
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    for (const int transfer : nodes_[i].waits) {
+      wait_for(transfer, stream);
+    }
+    if (is_send(mine[i].kind)) {
+      post_send(mine[i], step, nodes_[i].transfer);
+    } else if (is_receive(mine[i].kind)) {
+      post_receive(mine[i], step, nodes_[i].transfer);
+    } else {
+      compute(i, step);
+    }
+    make_progress();
+  }
+  while (!in_flight_.empty()) {
+    wait_for(in_flight_.front(), stream);
+  }
+}
+
+void Pipeline::post_send(const Action& action, const Step& step, int transfer) {
+  model::Stage& from = stage(action.chunk);
+  const bool forward = action.kind == ActionKind::send_activation;
+  const auto peer = forward ? schedule_.next_peer(pp_->rank(), action.chunk)
+                            : schedule_.previous_peer(pp_->rank(), action.chunk);
+  const TensorView data = rows(
+      forward ? from.output(action.slot) : from.input_gradient(action.slot), step.batch(action));
+  produced_.record(step.stream);
+  produced_.wait(sending_);
+  works_[static_cast<std::size_t>(transfer)] =
+      pp_->send(data, peer.value().rank, forward ? activation_tag : gradient_tag, sending_);
+  in_flight_.push_back(transfer);
+}
+
+void Pipeline::post_receive(const Action& action, const Step& step, int transfer) {
+  model::Stage& to = stage(action.chunk);
+  const bool forward = action.kind == ActionKind::receive_activation;
+  const auto peer = forward ? schedule_.previous_peer(pp_->rank(), action.chunk)
+                            : schedule_.next_peer(pp_->rank(), action.chunk);
+  const TensorView data =
+      rows(forward ? to.input(action.slot) : to.output_gradient(action.slot), step.batch(action));
+  produced_.record(step.stream);  // the slot's last occupant has been read to its end
+  produced_.wait(receiving_);
+  works_[static_cast<std::size_t>(transfer)] =
+      pp_->recv(data, peer.value().rank, forward ? activation_tag : gradient_tag, receiving_);
+  in_flight_.push_back(transfer);
+}
+
+void Pipeline::compute(std::size_t index, const Step& step) {
+  const Action& action = schedule_.ranks[static_cast<std::size_t>(pp_->rank())][index];
+  if (action.kind == ActionKind::forward) {
+    forward(action, step);
+    return;
+  }
+  const bool last = last_weight_[static_cast<std::size_t>(action.chunk)] == index;
+  backward(action, last ? model::Gradients::complete : model::Gradients::partial, step);
+}
+
+void Pipeline::forward(const Action& action, const Step& step) {
+  model::Stage& now = stage(action.chunk);
+  const model::Batch& batch = step.batch(action);
+  const auto before = schedule_.previous(pp_->rank(), action.chunk);
+  if (before && before->rank == pp_->rank()) {
+    const int slot = slot_of(before->chunk, action.micro_batch);
+    copy_rows(rows(now.input(action.slot), batch), rows(stage(before->chunk).output(slot), batch),
+              step.stream);
+  }
+  now.forward_train(action.slot, batch, step.gradient_scale, step.stream);
+  if (now.has_head()) {
+    step.after_loss(now, action.slot);
+  }
+}
+
+void Pipeline::backward(const Action& action, model::Gradients state, const Step& step) {
+  model::Stage& now = stage(action.chunk);
+  if (action.kind == ActionKind::backward_weight) {
+    now.backward_weight(action.slot, state, step.stream);
+    return;
+  }
+  if (action.kind == ActionKind::backward) {
+    now.backward(action.slot, state, step.stream);
+  } else {
+    now.backward_input(action.slot, step.stream);
+  }
+  const auto before = schedule_.previous(pp_->rank(), action.chunk);
+  if (before && before->rank == pp_->rank()) {
+    const model::Batch& batch = step.batch(action);
+    const int slot = slot_of(before->chunk, action.micro_batch);
+    copy_rows(rows(stage(before->chunk).output_gradient(slot), batch),
+              rows(now.input_gradient(action.slot), batch), step.stream);
+  }
+}
+
+void Pipeline::forward_evaluate(const model::Batch& batch, device::StreamRef stream) {
+  const int rank = pp_->rank();
+  comm::Work sent;
+  for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+    model::Stage& now = stage(chunk);
+    const auto before = schedule_.previous(rank, chunk);
+    if (before && before->rank == rank) {
+      copy_rows(rows(now.input(0), batch), rows(stage(before->chunk).output(0), batch), stream);
+    } else if (before) {
+      pp_->recv(rows(now.input(0), batch), before->rank, activation_tag, stream).wait(stream);
+    }
+    now.forward_evaluate(0, batch, stream);
+    const auto behind = schedule_.next_peer(rank, chunk);
+    if (behind) {
+      sent = pp_->send(rows(now.output(0), batch), behind->rank, activation_tag, stream);
+    }
+  }
+  sent.wait(stream);
+}
+
+}  // namespace fourfold::parallel

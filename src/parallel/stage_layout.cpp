@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/parallel/schedule_generators.hpp>
+#include <fourfold/parallel/stage_layout.hpp>
+
+#include <algorithm>
+
+namespace fourfold::parallel {
+namespace {
+
+/// Chunks in the order of their last weight gradients.
+std::vector<int> finishing_chunks(const Schedule& schedule, int rank) {
+  std::vector<int> order;
+  const std::vector<Action>& actions = schedule.ranks[static_cast<std::size_t>(rank)];
+  for (auto action = actions.rbegin(); action != actions.rend(); ++action) {
+    const bool completes =
+        action->kind == ActionKind::backward || action->kind == ActionKind::backward_weight;
+    if (completes && std::ranges::count(order, action->chunk) == 0) {
+      order.push_back(action->chunk);
+    }
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace
+
+std::vector<model::Units> StageLayout::chunks_of(int rank) const {
+  std::vector<model::Units> chunks;
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    chunks.push_back(stages[static_cast<std::size_t>(schedule.virtual_stage(rank, chunk))]);
+  }
+  return chunks;
+}
+
+int StageLayout::rank_of_unit(int unit) const {
+  const auto stage =
+      std::ranges::find_if(stages, [&](const model::Units& units) { return units.contains(unit); });
+  FOURFOLD_EXPECT(stage != stages.end());
+  return schedule.rank_of_stage(static_cast<int>(stage - stages.begin()));
+}
+
+std::vector<int> StageLayout::holders(const model::ParameterSpec& spec) const {
+  std::vector<int> ranks{rank_of_unit(spec.unit)};
+  const int head = stages.back().end - 1;
+  if (tied && spec.name == model::token_embedding_name && rank_of_unit(head) != ranks.front()) {
+    ranks.push_back(rank_of_unit(head));
+  }
+  return ranks;
+}
+
+std::vector<int> StageLayout::finishing_units(int rank) const {
+  const std::vector<model::Units> chunks = chunks_of(rank);
+  std::vector<int> order;
+  for (const int chunk : finishing_chunks(schedule, rank)) {
+    const model::Units& units = chunks[static_cast<std::size_t>(chunk)];
+    for (int unit = units.end; unit-- > units.begin;) {
+      order.push_back(unit);
+    }
+  }
+  const auto embedding = std::ranges::find(order, 0);
+  const auto head = std::ranges::find(order, stages.back().end - 1);
+  if (tied && embedding != order.end() && head != order.end() && embedding < head) {
+    std::rotate(embedding, embedding + 1, head + 1);
+  }
+  return order;
+}
+
+StageLayout whole_model(const model::ModelConfig& config, int micro_batches) {
+  return {make_schedule({.micro_batches = micro_batches}),
+          {model::all_units(config)},
+          config.tie_embeddings};
+}
+
+}  // namespace fourfold::parallel

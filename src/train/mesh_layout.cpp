@@ -1,0 +1,123 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/suggestion.hpp>
+#include <fourfold/parallel/context_cut.hpp>
+#include <fourfold/parallel/schedule_check.hpp>
+#include <fourfold/parallel/schedule_csv.hpp>
+#include <fourfold/parallel/schedule_generators.hpp>
+#include <fourfold/parallel/split_layers.hpp>
+#include <fourfold/parallel/tensor_cut.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/training_data.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+namespace fourfold::train {
+namespace {
+
+/// More than any schedule that can be written down by hand.
+constexpr std::size_t most_schedule_bytes = 64U << 20;
+
+bool has_a_name(const std::string& schedule) {
+  return std::ranges::count(parallel::schedule_names(), schedule) > 0;
+}
+
+parallel::ContextMode context_mode(const runfile::RunConfig& config) {
+  switch (config.mesh.context_mode) {
+    case runfile::ContextMode::ring:
+      return parallel::ContextMode::ring;
+    case runfile::ContextMode::ulysses:
+      return parallel::ContextMode::ulysses;
+    case runfile::ContextMode::allgather:
+      break;
+  }
+  return parallel::ContextMode::allgather;
+}
+
+parallel::Schedule schedule_of(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+                               const std::string& csv) {
+  const auto micro_batches = static_cast<int>(batch_plan(config, mesh).accumulation_steps());
+  const std::string& name = config.mesh.schedule;
+  if (has_a_name(name)) {
+    return parallel::make_schedule({.name = name,
+                                    .stages = mesh.pp,
+                                    .micro_batches = micro_batches,
+                                    .chunks = config.mesh.chunks,
+                                    .sequences = mesh.dp * config.train.micro_batch});
+  }
+  parallel::Schedule schedule = parallel::read_schedule_csv(csv, name, mesh.pp, micro_batches);
+  if (config.mesh.chunks != 0 && config.mesh.chunks != schedule.chunks) {
+    throw UserError(ExitCode::config,
+                    fmt::format("mesh.chunks = {}, but the schedule {} has {} (they are its cells) "
+                                "set it to {} or leave it out",
+                                config.mesh.chunks, name, schedule.chunks, schedule.chunks));
+  }
+  return schedule;
+}
+
+}  // namespace
+
+std::string schedule_file_text(const runfile::RunConfig& config) {
+  const std::string& name = config.mesh.schedule;
+  if (has_a_name(name)) {
+    return "";
+  }
+  std::ifstream in(name, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  if (!in.is_open() || in.bad() || text.size() > most_schedule_bytes) {
+    const auto near = nearest(name, parallel::schedule_names());
+    throw UserError(
+        ExitCode::config,
+        fmt::format("mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read "
+                    "{}",
+                    name, fmt::join(parallel::schedule_names(), ", "),
+                    near ? fmt::format("did you mean \"{}\"?", *near) : "use one of these"));
+  }
+  return text;
+}
+
+std::string schedule_file_text(const runfile::RunConfig& config, comm::Communicator& world) {
+  return comm::broadcast_text(world, world.rank() == 0 ? schedule_file_text(config) : "", 0);
+}
+
+parallel::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+                              const std::string& schedule_csv) {
+  parallel::validate_tensor_cut(config.model, mesh.tp);
+  parallel::validate_context_cut(config.model, context_mode(config), mesh.cp, mesh.tp);
+  parallel::Schedule schedule = schedule_of(config, mesh, schedule_csv);
+  if (const auto defect = parallel::check_schedule(schedule)) {
+    throw Error(ExitCode::internal,
+                fmt::format("the schedule {} cannot run: {}", schedule.name, *defect));
+  }
+  std::vector<model::Units> stages = parallel::split_layers(
+      config.model,
+      {.stages = mesh.pp, .chunks = schedule.chunks, .stage_layers = config.mesh.stage_layers});
+  return {std::move(schedule), std::move(stages), config.model.tie_embeddings};
+}
+
+parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config,
+                                               const comm::MeshShape& mesh) {
+  return {.sequence_parallel = config.mesh.sequence_parallel,
+          .rows = config.train.micro_batch * (config.model.context / mesh.cp),
+          .hidden = config.model.hidden,
+          .compute = config.train.precision};
+}
+
+parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
+                                                 const comm::MeshShape& mesh) {
+  return {.mode = context_mode(config),
+          .sequences = config.train.micro_batch,
+          .tokens = config.model.context / mesh.cp,
+          .heads = config.model.heads / mesh.tp,
+          .kv_heads = std::max<std::int64_t>(1, config.model.kv_heads / mesh.tp),
+          .head_dim = config.model.head_dim,
+          .compute = config.train.precision};
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Every mesh of up to eight ranks, every schedule and every way of context parallelism against one
+/// rank: initial bits, losses, the gradient and the new weights of every logical tensor.
+#include "tiny_run.hpp"
+
+#include <fourfold/train/mesh_comparison.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <fmt/format.h>
+
+#include <vector>
+
+using namespace fourfold;
+using test::TinyRun;
+
+namespace {
+
+using Options = std::vector<std::string>;
+
+constexpr int steps = 5;
+
+/// Eight layers and eight heads (llama: on two key/value heads), so that any axis may be 8; a
+/// vocabulary of 53, which nothing divides; dropout; clipping that bites.
+Options model_options(const std::string& family) {
+  Options options{"model.layers=8",       "model.heads=8",       "model.context=16",
+                  "model.dropout=0.1",    "train.micro_batch=1", "optim.lr=1e-3",
+                  "optim.warmup_steps=0", "optim.clip_norm=0.5", "mesh.dp_bucket_mb=0.005"};
+  if (family == "llama") {
+    options.push_back("model.kv_heads=2");
+  }
+  return options;
+}
+
+train::MeshTrace trace(const TinyRun& tiny, const std::string& family, const comm::MeshShape& mesh,
+                       const Options& more = {}) {
+  Options options = model_options(family);
+  options.insert(options.end(),
+                 {fmt::format("mesh.pp={}", mesh.pp), fmt::format("mesh.dp={}", mesh.dp),
+                  fmt::format("mesh.cp={}", mesh.cp), fmt::format("mesh.tp={}", mesh.tp)});
+  options.insert(options.end(), more.begin(), more.end());
+  return train::trace_mesh(tiny.config(steps, "none", options).config, mesh, steps);
+}
+
+void check_against(const train::MeshTrace& reference, const train::MeshTrace& other) {
+  const train::MeshComparison result = train::compare(reference, other, {});
+  CAPTURE(other.mesh.str(), result.loss_error, result.gradient_error, result.weight_error);
+  CHECK(result.same_initial_weights);
+  CHECK(result.ranks_agree);
+  CHECK(result.first_difference.value_or("") == "");
+}
+
+/// Every way to write at most `most` ranks as pp x dp x cp x tp.
+std::vector<comm::MeshShape> meshes_up_to(int most) {
+  std::vector<comm::MeshShape> meshes;
+  for (int pp = 1; pp <= most; ++pp) {
+    for (int dp = 1; pp * dp <= most; ++dp) {
+      for (int cp = 1; pp * dp * cp <= most; ++cp) {
+        for (int tp = 1; pp * dp * cp * tp <= most; ++tp) {
+          meshes.push_back({pp, dp, cp, tp});
+        }
+      }
+    }
+  }
+  return meshes;
+}
+
+/// The odd prime among a mesh's degrees, or 1: at most one fits into eight ranks.
+int odd_factor(const comm::MeshShape& mesh) {
+  for (const int prime : {3, 5, 7}) {
+    if (mesh.ranks() % prime == 0) {
+      return prime;
+    }
+  }
+  return 1;
+}
+
+/// Heads, samples and tokens that degrees with this odd factor can cut. (llama: one key/value head
+/// for all.)
+Options sizes_for(int odd) {
+  if (odd == 1) {
+    return {};
+  }
+  const int heads = odd == 3 ? 6 : odd;
+  return {fmt::format("model.heads={}", heads), "model.kv_heads=\"auto\"",
+          fmt::format("model.hidden={}", 4 * heads), fmt::format("model.context={}", 4 * heads),
+          fmt::format("train.global_batch={}", heads)};
+}
+
+}  // namespace
+
+TEST_CASE("every mesh of up to eight ranks computes what one rank does", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  int compared = 0;
+  for (const int odd : {1, 3, 5, 7}) {
+    Options sizes = sizes_for(odd);
+    if (odd > 1 && family == "llama") {
+      sizes.emplace_back("model.kv_heads=1");
+    }
+    const train::MeshTrace one = trace(tiny, family, {}, sizes);
+    REQUIRE(one.steps.back().loss < one.steps.front().loss);
+    for (const comm::MeshShape& mesh : meshes_up_to(8)) {
+      if (odd_factor(mesh) == odd && mesh.ranks() > 1) {
+        check_against(one, trace(tiny, family, mesh, sizes));
+        ++compared;
+      }
+    }
+  }
+  CHECK(compared == 62);  // 1 + 4 + 4 + 10 + 4 + 16 + 4 + 20 ways to write 1 .. 8, less the first
+}
+
+TEST_CASE("every schedule computes what one rank does", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const train::MeshTrace one = trace(tiny, family, {});
+  const Options schedules{"naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v"};
+  const std::vector<comm::MeshShape> meshes{
+      {.pp = 1}, {.pp = 2}, {.pp = 3}, {.pp = 4}, {.pp = 2, .dp = 2, .tp = 2}, {.pp = 2, .cp = 2}};
+  for (const std::string& schedule : schedules) {
+    for (const comm::MeshShape& mesh : meshes) {
+      CAPTURE(schedule, family);
+      check_against(one, trace(tiny, family, mesh, {"mesh.schedule=" + schedule}));
+    }
+  }
+}
+
+TEST_CASE("chunks, uneven stages and ragged groups of micro-batches change nothing", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const train::MeshTrace one = trace(tiny, family, {});
+  const std::vector<std::pair<comm::MeshShape, Options>> cases{
+      {{.pp = 3}, {"mesh.schedule=interleaved"}},  // eight micro-batches in groups of three
+      {{.pp = 2}, {"mesh.schedule=interleaved", "mesh.chunks=4"}},
+      {{.pp = 2}, {"mesh.stage_layers=[7,1]"}},
+      {{.pp = 2}, {"mesh.stage_layers=[0,8]"}},
+      {{.pp = 2, .tp = 2}, {"mesh.schedule=zb-v", "mesh.stage_layers=[1,4,3,0]"}},
+      {{.pp = 2, .dp = 2}, {"mesh.schedule=zb-h1", "train.micro_batch=2"}},
+      {{.pp = 2, .tp = 2}, {"mesh.sequence_parallel=false"}},
+  };
+  for (const auto& [mesh, options] : cases) {
+    CAPTURE(family, options);
+    check_against(one, trace(tiny, family, mesh, options));
+  }
+}
+
+TEST_CASE("every way of context parallelism computes what one rank does", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const std::string mode = GENERATE("ring", "ulysses", "allgather");
+  const TinyRun tiny(family);
+  const train::MeshTrace one = trace(tiny, family, {});
+  const std::vector<comm::MeshShape> meshes{
+      {.cp = 2}, {.cp = 4}, {.dp = 2, .cp = 4}, {.cp = 2, .tp = 4}, {.pp = 2, .cp = 2, .tp = 2}};
+  for (const comm::MeshShape& mesh : meshes) {
+    CAPTURE(mode, family);
+    check_against(one, trace(tiny, family, mesh, {"mesh.context_mode=" + mode}));
+  }
+}
