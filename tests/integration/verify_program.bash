@@ -39,6 +39,11 @@ expect_exit 0 verify --mesh dp=1 --mesh tp=2 --mesh dp=2,tp=6 --mesh dp=4,train.
 expect_stdout 'reference dp=1: loss '
 expect_stdout ' at step 3'
 [ "$(grep -c 'same bits  agree .* passed$' "$output")" = 3 ] || complain "three meshes should have passed: $(cat "$output")"
+expect_exit 0 verify --mesh dp=1 --mesh dp=1,train.recompute=full --mesh pp=2,cp=2,tp=2,schedule=1f1b,stage_layers=[2,0] --json
+python3 -c 'import json, sys
+full, all_axes = json.load(open(sys.argv[1]))["meshes"]
+assert full["loss_error"] == full["gradient_error"] == full["weight_error"] == 0, full
+assert all_axes["passed"] and all_axes["gradient_error"] > 0, all_axes' "$output" || complain "recompute or four axes differ"
 expect_exit 1 verify --mesh dp=1 --mesh tp=2,train.seed=5 --mesh tp=2
 grep -q '^tp=2,train.seed=5 *DIFFER .* FAILED$' "$output" || complain 'another seed passed'
 expect_stdout 'the initial bits of embedding.token.weight differ'
@@ -60,6 +65,8 @@ expect_exit 78 verify --mesh dp=1 --mesh tp=4
 expect_stderr 'mesh.tp = 4 does not fit model.heads = 6'
 expect_exit 78 verify --mesh dp=1 --mesh dp=3
 expect_stderr 'train.global_batch = 8 does not divide among mesh.dp = 3'
+expect_exit 78 verify --mesh dp=1 --mesh pp=3
+expect_stderr 'set mesh.pp to 2 or less'
 expect_exit 78 verify --mesh dp=1 --mesh dp=auto
 expect_stderr 'says nothing here'
 expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan
