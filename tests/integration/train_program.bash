@@ -62,7 +62,7 @@ assert abs(other - float(sys.argv[2])) < 1e-6 * other' "$output" "$one"
 # The logits that evaluate leaves behind give the very loss it prints, whatever the ranks.
 expect_exit 0 ranks 3 evaluate --checkpoint run/checkpoints --data tokens_val --micro-batch 2 --logits logits3.h5
 expect_exit 0 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --logits logits1.h5
-expect h5diff --relative=1e-4 logits1.h5 logits3.h5
+expect h5diff --delta=1e-5 logits1.h5 logits3.h5 # of numbers around 1; some are nearly 0
 for array in logits targets; do
   h5dump -d "/$array" -b LE -o "$array.raw" logits3.h5 >/dev/null
 done
