@@ -15,8 +15,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 namespace fourfold::train {
 namespace {
@@ -68,9 +70,15 @@ std::string schedule_file_text(const runfile::RunConfig& config) {
   if (has_a_name(name)) {
     return "";
   }
-  std::ifstream in(name, std::ios::binary);
+  std::error_code failure;  // a folder; a pipe that nobody writes to would block the open
+  const bool readable = std::filesystem::is_regular_file(name, failure) &&
+                        std::filesystem::file_size(name, failure) <= most_schedule_bytes;
+  std::ifstream in;
+  if (readable) {
+    in.open(name, std::ios::binary);
+  }
   std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad() || text.size() > most_schedule_bytes) {
+  if (!in.is_open() || in.bad()) {
     const auto near = nearest(name, parallel::schedule_names());
     throw UserError(
         ExitCode::config,

@@ -123,6 +123,9 @@ expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set log.dir=none --s
 expect_stderr 'did you mean "1f1b"?'
 expect_exit 78 "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=4 --set mesh.schedule=interleaved
 expect_stderr 'mesh.chunks'
+mkfifo pipe.csv
+expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=2 --set mesh.schedule=pipe.csv
+expect_stderr 'nor a file that can be read'
 printf 'F0,F1,B0\nF0,B0,F1,B1\n' >wrong.csv
 expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=2 --set mesh.schedule=wrong.csv \
   --set train.global_batch=2
