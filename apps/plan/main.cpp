@@ -11,8 +11,6 @@
 
 #include <fmt/format.h>
 
-#include <fstream>
-#include <iterator>
 #include <span>
 
 namespace {
@@ -23,15 +21,15 @@ namespace parallel = fourfold::parallel;
 namespace plan = fourfold::plan;
 
 std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
+  const auto text = parallel::schedule_file_text(path);
+  if (!text) {
     throw fourfold::UserError(
         ExitCode::config,
-        fmt::format("--schedule {} cannot be read (is it there, and yours to read?) check the name",
-                    path));
+        fmt::format(
+            "--schedule {} cannot be read (is it a file, and yours to read?) check the name",
+            path));
   }
-  return text;
+  return *text;
 }
 
 parallel::Schedule schedule_of(const Arguments& arguments) {

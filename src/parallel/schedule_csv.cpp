@@ -10,7 +10,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <optional>
+#include <system_error>
+#include <utility>
 
 namespace fourfold::parallel {
 namespace {
@@ -187,6 +193,18 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
 }
 
 }  // namespace
+
+std::optional<std::string> schedule_file_text(const std::string& path) {
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(path, failure) ||
+      std::filesystem::file_size(path, failure) > most_bytes) {
+    return std::nullopt;
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  return in.is_open() && !in.bad() ? std::optional(std::move(text)) : std::nullopt;
+}
 
 Schedule read_schedule_csv(std::string_view text, const std::string& file_name, int stages,
                            int micro_batches) {

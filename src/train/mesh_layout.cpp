@@ -15,16 +15,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <system_error>
+#include <utility>
 
 namespace fourfold::train {
 namespace {
 
-/// More than any schedule that can be written down by hand.
-constexpr std::size_t most_schedule_bytes = 64U << 20;
+/// The keys of pipelines have no effect then, so that a pipeline's run file goes on on one rank.
+bool is_whole(const runfile::RunConfig& config, int pp) {
+  return pp == 1 && config.mesh.chunks <= 1;
+}
 
 bool has_a_name(const std::string& schedule) {
   return std::ranges::count(parallel::schedule_names(), schedule) > 0;
@@ -45,6 +44,9 @@ parallel::ContextMode context_mode(const runfile::RunConfig& config) {
 parallel::Schedule schedule_of(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                                const std::string& csv) {
   const auto micro_batches = static_cast<int>(batch_plan(config, mesh).accumulation_steps());
+  if (is_whole(config, mesh.pp)) {
+    return parallel::make_schedule({.micro_batches = micro_batches});
+  }
   const std::string& name = config.mesh.schedule;
   if (has_a_name(name)) {
     return parallel::make_schedule({.name = name,
@@ -67,18 +69,11 @@ parallel::Schedule schedule_of(const runfile::RunConfig& config, const comm::Mes
 
 std::string schedule_file_text(const runfile::RunConfig& config) {
   const std::string& name = config.mesh.schedule;
-  if (has_a_name(name)) {
+  if (is_whole(config, config.mesh.pp) || has_a_name(name)) {
     return "";
   }
-  std::error_code failure;  // a folder; a pipe that nobody writes to would block the open
-  const bool readable = std::filesystem::is_regular_file(name, failure) &&
-                        std::filesystem::file_size(name, failure) <= most_schedule_bytes;
-  std::ifstream in;
-  if (readable) {
-    in.open(name, std::ios::binary);
-  }
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (!in.is_open() || in.bad()) {
+  auto text = parallel::schedule_file_text(name);
+  if (!text) {
     const auto near = nearest(name, parallel::schedule_names());
     throw UserError(
         ExitCode::config,
@@ -87,7 +82,7 @@ std::string schedule_file_text(const runfile::RunConfig& config) {
                     name, fmt::join(parallel::schedule_names(), ", "),
                     near ? fmt::format("did you mean \"{}\"?", *near) : "use one of these"));
   }
-  return text;
+  return std::move(*text);
 }
 
 std::string schedule_file_text(const runfile::RunConfig& config, comm::Communicator& world) {
@@ -103,9 +98,11 @@ parallel::StageLayout lay_out(const runfile::RunConfig& config, const comm::Mesh
     throw Error(ExitCode::internal,
                 fmt::format("the schedule {} cannot run: {}", schedule.name, *defect));
   }
-  std::vector<model::Units> stages = parallel::split_layers(
-      config.model,
-      {.stages = mesh.pp, .chunks = schedule.chunks, .stage_layers = config.mesh.stage_layers});
+  parallel::LayerSplit split{.stages = mesh.pp, .chunks = schedule.chunks, .stage_layers = {}};
+  if (!is_whole(config, mesh.pp)) {
+    split.stage_layers = config.mesh.stage_layers;
+  }
+  std::vector<model::Units> stages = parallel::split_layers(config.model, split);
   return {std::move(schedule), std::move(stages), config.model.tie_embeddings};
 }
 

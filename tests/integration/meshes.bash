@@ -124,6 +124,16 @@ expect_stderr 'did you mean "1f1b"?'
 expect_exit 78 "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=4 --set mesh.schedule=interleaved
 expect_stderr 'mesh.chunks'
 mkfifo pipe.csv
+mkdir folder.csv
+truncate -s 1G large.csv
+for file in pipe.csv folder.csv large.csv; do
+  expect_exit 78 "$fourfold" plan --schedule "$file"
+  expect_stderr "--schedule $file cannot be read"
+done
+# A pipeline's run file goes on without a pipeline.
+expect_exit 0 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set 'log.dir="dp1"' --set mesh.pp=1 --set 'mesh.stage_layers=[3,1]' \
+  --set mesh.schedule=mine.csv
+expect_stderr 'mesh.stage_layers has no effect'
 expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" train run.toml --set log.dir=none --set mesh.pp=2 --set mesh.schedule=pipe.csv
 expect_stderr 'nor a file that can be read'
 printf 'F0,F1,B0\nF0,B0,F1,B1\n' >wrong.csv

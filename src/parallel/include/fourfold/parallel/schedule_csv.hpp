@@ -11,10 +11,15 @@
 
 #include <fourfold/parallel/schedule.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace fourfold::parallel {
+
+/// The text of such a file, or nothing: it is not there, not yours to read, no regular file (a pipe
+/// would block), or larger than any schedule can be.
+std::optional<std::string> schedule_file_text(const std::string& path);
 
 /// Reads, lowers and checks (check_schedule) a schedule. The text is not trusted.
 /// @param file_name      for messages, and the schedule's name
