@@ -35,8 +35,8 @@ void make_folder(const std::filesystem::path& folder) {
 
 /// Whether a file's name is that of io::AtomicFile's temporary sibling of one that we write.
 bool is_leftover(std::string_view name) {
-  constexpr std::array<std::string_view, 4> ours{"config.toml", "exit.json", "report.html",
-                                                 "status.json"};
+  constexpr std::array<std::string_view, 6> ours{"config.toml", "exit.json",    "report.html",
+                                                 "status.json", "timeline.svg", "trace.json"};
   constexpr std::string_view mark = ".tmp-";
   const std::size_t at = name.rfind(mark);
   if (at == std::string_view::npos || std::ranges::count(ours, name.substr(0, at)) == 0) {

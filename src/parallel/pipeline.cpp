@@ -47,6 +47,7 @@ Pipeline::Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model:
   const auto rank = static_cast<std::size_t>(pp.rank());
   nodes_ = std::move(all.nodes[rank]);
   works_.resize(all.transfers.size());
+  posted_by_.resize(all.transfers.size());
   last_weight_.resize(chunks_.size());
   slots_.assign(chunks_.size(),
                 std::vector<int>(static_cast<std::size_t>(schedule_.micro_batches), -1));
@@ -54,6 +55,9 @@ Pipeline::Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model:
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const auto chunk = static_cast<std::size_t>(mine[i].chunk);
     slots_[chunk][static_cast<std::size_t>(mine[i].micro_batch)] = mine[i].slot;
+    if (nodes_[i].transfer >= 0) {
+      posted_by_[static_cast<std::size_t>(nodes_[i].transfer)] = i;
+    }
     if (adds_weight_gradients(mine[i].kind)) {
       last_weight_[chunk] = i;
     }
@@ -78,13 +82,25 @@ void Pipeline::wait_for(int transfer, device::StreamRef stream) {
   if (transfer >= 0) {
     works_[static_cast<std::size_t>(transfer)].wait(stream);
     works_[static_cast<std::size_t>(transfer)] = comm::Work{};
-    std::erase(in_flight_, transfer);
+    if (std::erase(in_flight_, transfer) > 0) {
+      note_complete(transfer);
+    }
   }
 }
 
 void Pipeline::make_progress() {
   for (const int transfer : in_flight_) {
-    works_[static_cast<std::size_t>(transfer)].test();
+    if (works_[static_cast<std::size_t>(transfer)].test()) {
+      note_complete(transfer);
+    }
+  }
+}
+
+void Pipeline::note_complete(int transfer) {
+  const std::size_t action = posted_by_[static_cast<std::size_t>(transfer)];
+  if (recorder_ != nullptr && !recorder_->has_ended(action)) {
+    const bool send = is_send(schedule_.ranks[static_cast<std::size_t>(pp_->rank())][action].kind);
+    recorder_->end(action, send ? sending_ : receiving_);
   }
 }
 
@@ -94,21 +110,35 @@ void Pipeline::train(std::span<const model::Batch> batches, float gradient_scale
   FOURFOLD_EXPECT(std::ssize(batches) == schedule_.micro_batches);
   const Step step{batches, gradient_scale, after_loss, stream};
   const std::vector<Action>& mine = schedule_.ranks[static_cast<std::size_t>(pp_->rank())];
+  if (recorder_ != nullptr) {
+    recorder_->begin_step();
+  }
   for (std::size_t i = 0; i < mine.size(); ++i) {
     for (const int transfer : nodes_[i].waits) {
       wait_for(transfer, stream);
     }
-    if (is_send(mine[i].kind)) {
-      post_send(mine[i], step, nodes_[i].transfer);
-    } else if (is_receive(mine[i].kind)) {
-      post_receive(mine[i], step, nodes_[i].transfer);
-    } else {
-      compute(i, step);
-    }
+    take(i, step);
     make_progress();
   }
   while (!in_flight_.empty()) {
     wait_for(in_flight_.front(), stream);
+  }
+}
+
+void Pipeline::take(std::size_t index, const Step& step) {
+  const Action& action = schedule_.ranks[static_cast<std::size_t>(pp_->rank())][index];
+  if (recorder_ != nullptr) {
+    recorder_->begin(index, step.stream);
+  }
+  if (is_send(action.kind)) {
+    post_send(action, step, nodes_[index].transfer);
+  } else if (is_receive(action.kind)) {
+    post_receive(action, step, nodes_[index].transfer);
+  } else {
+    compute(index, step);
+    if (recorder_ != nullptr) {
+      recorder_->end(index, step.stream);
+    }
   }
 }
 

@@ -46,4 +46,15 @@ TimelineSummary summarize(const Timeline& timeline) {
   return summary;
 }
 
+void shift(Timeline& timeline, double by_s) {
+  for (TimelineEvent& event : timeline.events) {
+    event.begin_s += by_s;
+    event.end_s += by_s;
+  }
+  for (TimelineSpan& span : timeline.spans) {
+    span.begin_s += by_s;
+    span.end_s += by_s;
+  }
+}
+
 }  // namespace fourfold::parallel

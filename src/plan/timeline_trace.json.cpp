@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace fourfold::plan {
@@ -31,7 +32,10 @@ class Process {
   void write() {
     add_name("process_name", 0, timeline_.name);
     for (int rank = 0; rank < timeline_.stages; ++rank) {
-      add_name("thread_name", rank, fmt::format("rank {}", rank));
+      add_row(rank, 2 * rank + 1, fmt::format("rank {}", rank));
+    }
+    for (const parallel::TimelineSpan& span : timeline_.spans) {
+      add_span(span);
     }
     for (const TimelineEvent& event : timeline_.events) {
       if (is_compute(event.action.kind)) {
@@ -58,6 +62,28 @@ class Process {
     event["name"] = what;
     event["args"] = {{"name", text}};
     events_.push_back(std::move(event));
+  }
+
+  void add_row(int row, int place, const std::string& text) {
+    add_name("thread_name", row, text);
+    ordered_json event = head("M", row);
+    event["name"] = "thread_sort_index";
+    event["args"] = {{"sort_index", place}};
+    events_.push_back(std::move(event));
+  }
+
+  /// In a row of its own above that of the rank's actions.
+  void add_span(const parallel::TimelineSpan& span) {
+    const int row = timeline_.stages + span.rank;
+    if (named_rows_.insert(row).second) {
+      add_row(row, 2 * span.rank, fmt::format("rank {}, step", span.rank));
+    }
+    ordered_json json = head("X", row);
+    json["name"] = span.name;
+    json["cat"] = "step";
+    json["ts"] = span.begin_s * us_per_s;
+    json["dur"] = (span.end_s - span.begin_s) * us_per_s;
+    events_.push_back(std::move(json));
   }
 
   ordered_json described(const char* phase, const TimelineEvent& event, double time_s) const {
@@ -123,6 +149,7 @@ class Process {
   ordered_json& events_;
   parallel::Schedule shape_;
   std::map<Pass, const TimelineEvent*> passes_;
+  std::set<int> named_rows_;
   int next_id_ = pid_ << 24;  ///< of messages and arrows: another range in every process
 };
 

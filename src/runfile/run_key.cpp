@@ -401,6 +401,19 @@ std::vector<RunKey> log_keys() {
        .field = member(&LogConfig::report),
        .meaning = "Write report.html to log.dir when the run ends."},
       {.table = "log",
+       .name = "trace",
+       .field = member(&LogConfig::trace),
+       .meaning = "Measure what each rank of the first pipeline does when, and write it to log.dir "
+                  "beside what the schedule would take by these costs: trace.json for Perfetto "
+                  "(ui.perfetto.dev), timeline.svg to look at."},
+      {.table = "log",
+       .name = "trace_steps",
+       .field = member(&LogConfig::trace_steps),
+       .unit = "updates",
+       .meaning = "How many updates are traced, from the second one after a start on.",
+       .minimum = 1,
+       .maximum = 1000},
+      {.table = "log",
        .name = "progress",
        .field = named_field<ProgressMode>(
            {ProgressMode::automatic, ProgressMode::bar, ProgressMode::plain, ProgressMode::none},

@@ -9,11 +9,29 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <system_error>
 
 namespace fourfold::telemetry {
+namespace {
+
+/// A page with a larger one would not be a page; nothing of ours draws one.
+constexpr std::size_t most_picture_bytes = 16'000'000;
+
+std::string picture_of(const std::filesystem::path& file) {
+  std::error_code error;
+  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
+  if (error || bytes > most_picture_bytes) {
+    return "";
+  }
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
 
 ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   ReportedRun run;
@@ -29,6 +47,7 @@ ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   if (!run.config_toml.empty()) {
     run.config = runfile::parse_saved_config(run.config_toml, config_file.string());
   }
+  run.timeline_svg = picture_of(log_dir / "timeline.svg");
   return run;
 }
 

@@ -29,6 +29,7 @@ vertical-align:3px;margin-left:8px;color:var(--soft)}
 figure{margin:0;background:var(--card);border:1px solid var(--rule);border-radius:10px;padding:12px 12px 8px}
 figcaption{font-size:14px}
 figcaption span{white-space:nowrap;margin-left:12px;font-size:13px}
+.timeline{display:block;min-width:100%}
 svg{display:block;width:100%;height:auto;margin-top:4px}
 .key{display:inline-block;width:14px;height:3px;border-radius:2px;vertical-align:middle;margin-right:5px;
 background:currentColor}

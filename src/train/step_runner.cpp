@@ -79,13 +79,31 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
   loss_reduction_ = comm::Work{};
   targets_ = batches.targets;
   accumulate_gradients(batches, stream);
+  note_end(StepPart::pipeline, stream);
+  reduce_losses_and_gradients(stream);
+  note_end(StepPart::reduce, stream);
+  clip_and_update(step, lr, stream);
+  note_end(StepPart::update, stream);
+}
+
+void StepRunner::record_into(StepRecorder* recorder) {
+  recorder_ = recorder;
+  pipeline_.record_into(recorder == nullptr ? nullptr : &recorder->actions());
+}
+
+void StepRunner::note_end(StepPart part, device::StreamRef stream) {
+  if (recorder_ != nullptr) {
+    recorder_->end(part, stream);
+  }
+}
+
+void StepRunner::reduce_losses_and_gradients(device::StreamRef stream) {
   loss_reduction_ = mesh_->data_plane().all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
   seams_.wait_all(stream);
   if (comm::Communicator& pp = mesh_->axis(comm::Axis::pp); pp.size() > 1) {
     loss_reduction_.wait(stream);
     loss_reduction_ = pp.all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
   }
-  clip_and_update(step, lr, stream);
 }
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {

@@ -131,6 +131,9 @@ bool Trainer::due(std::int64_t every_steps) const {
 RunResult Trainer::run() {
   store_.check_writable(mesh_->world());  // before hours of work that could not be saved
   store_.sweep_leftovers(mesh_->world());
+  if (config_.log.trace) {
+    tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
+  }
   RunResult result;
   StopReason reason = StopReason::none;
   while (progress_.step < config_.train.steps && reason == StopReason::none) {
@@ -138,6 +141,9 @@ RunResult Trainer::run() {
     check_finite(outcome);
     result.loss = outcome.loss;
     record(outcome);
+    if (tracer_) {
+      tracer_->finish_step(progress_.step);
+    }
     if (evaluator_ && due(config_.train.eval_every_steps)) {
       evaluate();
     }
@@ -159,8 +165,16 @@ RunResult Trainer::run() {
 
 StepOutcome Trainer::one_step() {
   const Stopwatch watch;
+  StepRecorder* recorder = tracer_ ? tracer_->recorder(progress_.step) : nullptr;
+  runner_.record_into(recorder);
+  if (recorder != nullptr) {
+    recorder->begin(stream_);
+  }
   const StepBatches batches = loader_.load(progress_.step, progress_.consumed_samples, stream_);
   data_s_ = watch.seconds();
+  if (recorder != nullptr) {
+    recorder->end(StepPart::load, stream_);
+  }
   const double lr = learning_rate(config_.optim.schedule, progress_.step);
   runner_.run(progress_.step, batches, lr, stream_);
   const StepOutcome outcome = runner_.outcome(stream_);

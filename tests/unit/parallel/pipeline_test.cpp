@@ -4,6 +4,8 @@
 /// The executor: every rank of a pipeline also runs the whole model alone, and compares.
 #include <fourfold/device/arena.hpp>
 #include <fourfold/harness/on_ranks.hpp>
+#include <fourfold/parallel/action_recorder.hpp>
+#include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/parallel/split_layers.hpp>
@@ -118,6 +120,8 @@ class Run {
     return pipeline_->head() == nullptr ? 0 : sum(pipeline_->head()->loss(0));
   }
 
+  void record_into(ActionRecorder* recorder) { pipeline_->record_into(recorder); }
+
   const model::Parameters& parameters() const { return parameters_; }
   const std::vector<double>& losses() const { return losses_; }
   bool has_head() const { return pipeline_->head() != nullptr; }
@@ -188,6 +192,123 @@ TEST_CASE("every schedule gives the bits of the whole model, step after step", "
       for (const int micro_batches : {world.size(), 2 * world.size() + 1}) {
         try_schedule(name, micro_batches, world, findings);
       }
+    }
+  });
+}
+
+/// What the rules of schedule.hpp say of times: nothing ends before it begins; a rank begins its
+/// actions in the order of its list; what an action waits for has ended on this rank; a message is
+/// complete on neither side before both have posted it.
+void check_times(const Timeline& timeline, const Schedule& schedule, const std::string& what,
+                 Findings& findings) {
+  const Dependencies needs = dependencies(schedule);
+  std::vector<std::vector<TimelineEvent>> ranks(schedule.ranks.size());
+  for (const TimelineEvent& event : timeline.events) {
+    ranks[static_cast<std::size_t>(event.rank)].push_back(event);
+  }
+  std::vector<std::vector<TimelineEvent>> ends_of(needs.transfers.size());
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    findings.check(ranks[rank].size() == schedule.ranks[rank].size(), what + ": as many actions");
+    double before_s = 0;
+    std::vector<double> complete_s(needs.transfers.size(), 0);
+    for (std::size_t i = 0; i < ranks[rank].size(); ++i) {
+      const TimelineEvent& event = ranks[rank][i];
+      const std::string place = fmt::format("{}, rank {}: {}", what, rank, str(event.action, 2));
+      findings.check(event.action == schedule.ranks[rank][i], place + ": the list's order");
+      findings.check(event.begin_s <= event.end_s, place + ": ends after it begins");
+      findings.check(before_s <= event.begin_s, place + ": begins after what was before it");
+      before_s = is_compute(event.action.kind) ? event.end_s : event.begin_s;
+      for (const int wait : needs.nodes[rank][i].waits) {
+        findings.check(wait < 0 || complete_s[static_cast<std::size_t>(wait)] <= event.begin_s,
+                       place + ": begins after what it waits for");
+      }
+      if (const int transfer = needs.nodes[rank][i].transfer; transfer >= 0) {
+        complete_s[static_cast<std::size_t>(transfer)] = event.end_s;
+        ends_of[static_cast<std::size_t>(transfer)].push_back(event);
+      }
+    }
+  }
+  for (const std::vector<TimelineEvent>& ends : ends_of) {
+    findings.check(ends.size() == 2, what + ": a message has two ends");
+    const TimelineEvent& send = is_send(ends[0].action.kind) ? ends[0] : ends[1];
+    const TimelineEvent& receive = is_send(ends[0].action.kind) ? ends[1] : ends[0];
+    findings.check(send.begin_s <= receive.end_s, what + ": received after it was sent");
+  }
+}
+
+void record_schedule(const std::string& name, Communicator& world, Findings& findings) {
+  const Schedule schedule =
+      make_schedule({.name = name, .stages = world.size(), .micro_batches = 2 * world.size() + 1});
+  const StageLayout layout{
+      schedule,
+      split_layers(small_model(),
+                   {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
+      false};
+  Run run(layout, world);
+  const Batches batches(schedule.micro_batches);
+  run.train(batches);  // not recorded
+  ActionRecorder recorder(schedule.ranks[static_cast<std::size_t>(world.rank())].size());
+  run.record_into(&recorder);
+  const device::StreamClock clock({});
+  double last_s = 0;
+  for (int step = 0; step < 2; ++step) {
+    const double begin_s = device::clock_s();
+    run.train(batches);
+    const std::vector<double> actions_s = recorder.times_s(clock);
+    const std::vector<TimelineSpan> spans{{world.rank(), "step", begin_s, device::clock_s()}};
+    const Timeline timeline = gather_timeline(
+        schedule, {.actions_s = actions_s, .spans = spans, .clock_offset_s = 0}, world);
+    check_times(timeline, schedule, fmt::format("{}, step {}", name, step), findings);
+    findings.check(std::ssize(timeline.spans) == world.size(), name + ": spans");
+    for (const TimelineEvent& event : timeline.events) {
+      const TimelineSpan& span = timeline.spans[static_cast<std::size_t>(event.rank)];
+      findings.check(span.begin_s <= event.begin_s && event.end_s <= span.end_s,
+                     name + ": within its rank's step");
+    }
+    findings.check(last_s < timeline.spans[0].end_s, name + ": every step anew");
+    last_s = timeline.spans[0].end_s;
+  }
+  run.record_into(nullptr);
+  const std::vector<double> kept = recorder.times_s(clock);
+  run.train(batches);
+  findings.check(recorder.times_s(clock) == kept, name + ": recorded although nobody asked");
+}
+
+TEST_CASE("a recorded step has every action once, in an order that the schedule allows",
+          "[pipeline][measured_timeline]") {
+  on_ranks([](Communicator& world, Findings& findings) {
+    for (const std::string& name : schedule_names()) {
+      record_schedule(name, world, findings);
+    }
+  });
+}
+
+TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
+  on_ranks([](Communicator& world, Findings& findings) {
+    Schedule schedule =
+        make_schedule({.name = "gpipe", .stages = world.size(), .micro_batches = 2});
+    const auto rank = static_cast<std::size_t>(world.rank());
+    const double ahead_s = 64.0 * world.rank();
+    std::vector<double> actions_s;
+    for (std::size_t i = 0; i < schedule.ranks[rank].size(); ++i) {
+      actions_s.push_back(ahead_s + static_cast<double>(i));
+      actions_s.push_back(ahead_s + static_cast<double>(i) + 0.5);
+    }
+    const std::vector<TimelineSpan> spans{{world.rank(), "a", ahead_s - 2, ahead_s - 1},
+                                          {world.rank(), "b", ahead_s - 1, ahead_s}};
+    const Timeline timeline = gather_timeline(
+        schedule, {.actions_s = actions_s, .spans = spans, .clock_offset_s = ahead_s}, world);
+    std::vector<double> next_s(schedule.ranks.size(), 0);
+    for (const TimelineEvent& event : timeline.events) {
+      double& expected_s = next_s[static_cast<std::size_t>(event.rank)];
+      findings.check(event.begin_s == expected_s && event.end_s == expected_s + 0.5, "action");
+      expected_s += 1;
+    }
+    for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
+      const TimelineSpan& span = timeline.spans[i];
+      findings.check(span.rank == static_cast<int>(i / 2), "rank of a span");
+      findings.check(span.name == (i % 2 == 0 ? "a" : "b"), "name of a span");
+      findings.check(span.begin_s == (i % 2 == 0 ? -2 : -1), "time of a span");
     }
   });
 }

@@ -42,7 +42,7 @@ TEST_CASE("a trace has a row per rank and a slice per pass", "[timeline_trace]")
       CHECK(args.at("stage") == (args.at("chunk") == 0 ? rank : 3 - rank));
     }
   }
-  CHECK(phases["M"] == 3);
+  CHECK(phases["M"] == 1 + 2 * 2);
   CHECK(phases["X"] == 2 * 2 * 3 * 3);
   CHECK(busy_us == std::map<int, double>{{0, 18e6}, {1, 18e6}});
   // Two borders between ranks, both ways, three micro-batches.
@@ -95,6 +95,29 @@ TEST_CASE("timelines are processes under each other", "[timeline_trace]") {
   }
   CHECK(names == std::map<int, std::string>{{1, "planned \"by\" <me>"}, {2, "measured"}});
   CHECK(ids.size() == 24);
+}
+
+TEST_CASE("spans have a row of their own above the rank's", "[timeline_trace]") {
+  parallel::Timeline measured = planned(0);
+  measured.spans = {{0, "load batch", -1, 0}, {1, "load batch", -1, 0}, {1, "update", 18, 19}};
+  std::map<int, std::string> rows;
+  std::map<int, int> places;
+  int spans = 0;
+  for (const nlohmann::json& event : events_of({measured})) {
+    if (event.at("name") == "thread_name") {
+      rows[event.at("tid")] = event.at("args").at("name");
+    } else if (event.at("name") == "thread_sort_index") {
+      places[event.at("args").at("sort_index")] = event.at("tid");
+    } else if (event.at("name") == "load batch") {
+      CHECK(event.at("ts") == -1e6);
+      CHECK(event.at("dur") == 1e6);
+      ++spans;
+    }
+  }
+  CHECK(rows == std::map<int, std::string>{
+                    {0, "rank 0"}, {1, "rank 1"}, {2, "rank 0, step"}, {3, "rank 1, step"}});
+  CHECK(places == std::map<int, int>{{0, 2}, {1, 0}, {2, 3}, {3, 1}});
+  CHECK(spans == 2);
 }
 
 }  // namespace

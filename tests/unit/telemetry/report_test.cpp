@@ -166,15 +166,45 @@ TEST_CASE("text from files cannot become markup", "[report]") {
   run.history.starts[0].record.rank_hosts = {"<b>", "a\xff\x01z", "\xed\xa0\x80",
                                              "ok \u00e9\u4e2d\U0001f600"};
   run.history.end = {{2, 1, "</p><img src=x>"}, 0};
+  run.timeline_svg = "<svg><style>body{color:red}</style><script>'\"&#%\xff</script></svg>";
   run.config_toml = "# </pre><script>\n";
   const std::string html = page(run);
   CHECK(nesting_error(html).empty());
   CHECK(occurrences(html, "<script") == 0);
-  CHECK(occurrences(html, "<img") == 0);
+  CHECK(occurrences(html, "<img") == 1);  // the timeline
+  CHECK(occurrences(html, "<img src=x") == 0);
   CHECK(occurrences(html, "\x01") == 0);
   CHECK_THAT(html,
              ContainsSubstring("a\ufffd\ufffdz") && ContainsSubstring("ok \u00e9\u4e2d\U0001f600"));
   CHECK_THAT(html, ContainsSubstring("&lt;/pre&gt;"));
+}
+
+/// What follows `scheme` up to the closing quote, percent-decoded.
+std::string decoded_url(const std::string& html, const std::string& scheme) {
+  std::size_t at = html.find(scheme) + scheme.size();
+  std::string text;
+  for (; html.at(at) != '"'; ++at) {
+    if (html[at] == '%') {
+      text += static_cast<char>(std::stoi(html.substr(at + 1, 2), nullptr, 16));
+      at += 2;
+    } else {
+      text += html[at];
+    }
+  }
+  return text;
+}
+
+TEST_CASE("the report of a traced run shows the timeline, byte for byte", "[report]") {
+  const ScratchFolder folder;
+  const std::string svg =
+      "<svg xmlns=\"x\" viewBox='0 0 1 1'>\n<text>50 % \u00b5s #1 & \\</text></svg>\n";
+  write_bytes(folder.path() / "metrics.jsonl", "");
+  CHECK(load_reported_run(folder.path()).timeline_svg.empty());
+  CHECK(occurrences(page(load_reported_run(folder.path())), "Pipeline") == 0);
+  write_bytes(folder.path() / "timeline.svg", svg);
+  const std::string html = page(load_reported_run(folder.path()));
+  CHECK(nesting_error(html).empty());
+  CHECK(decoded_url(html, "src=\"data:image/svg+xml,") == svg);
 }
 
 TEST_CASE("the report asks nothing of a network", "[report]") {

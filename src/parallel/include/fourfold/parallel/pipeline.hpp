@@ -6,6 +6,7 @@
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/stage.hpp>
+#include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/schedule.hpp>
 #include <fourfold/parallel/schedule_dependencies.hpp>
 
@@ -39,6 +40,10 @@ class Pipeline {
              const std::function<void(model::Stage& head, int slot)>& after_loss,
              device::StreamRef stream);
 
+  /// From now on train() writes the times of this rank's actions to `recorder` (borrowed, as many
+  /// actions as the list has); nullptr: to nobody.
+  void record_into(ActionRecorder* recorder) noexcept { recorder_ = recorder; }
+
   /// Forward of one micro-batch without dropout through all stages. Collective over pp.
   /// @pre no train() is under way
   void forward_evaluate(const model::Batch& batch, device::StreamRef stream);
@@ -48,6 +53,7 @@ class Pipeline {
 
  private:
   struct Step;
+  void take(std::size_t index, const Step& step);
   void post_send(const Action& action, const Step& step, int transfer);
   void post_receive(const Action& action, const Step& step, int transfer);
   void compute(std::size_t index, const Step& step);
@@ -55,6 +61,7 @@ class Pipeline {
   void backward(const Action& action, model::Gradients state, const Step& step);
   void wait_for(int transfer, device::StreamRef stream);
   void make_progress();
+  void note_complete(int transfer);
 
   model::Stage& stage(int chunk) const { return *chunks_[static_cast<std::size_t>(chunk)]; }
   int slot_of(int chunk, int micro_batch) const;
@@ -69,6 +76,8 @@ class Pipeline {
   std::vector<std::vector<int>> slots_;    ///< [chunk][micro-batch]
   std::vector<comm::Work> works_;          ///< by transfer; of those this rank takes part in
   std::vector<int> in_flight_;             ///< transfers to look after
+  std::vector<std::size_t> posted_by_;     ///< the action that posted it, by transfer
+  ActionRecorder* recorder_ = nullptr;
   device::Stream sending_;
   device::Stream receiving_;
   device::Event produced_;

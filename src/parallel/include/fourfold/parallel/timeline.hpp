@@ -19,6 +19,14 @@ struct TimelineEvent {
   friend bool operator==(const TimelineEvent&, const TimelineEvent&) = default;
 };
 
+/// Something else that a rank did meanwhile: a part of the step around the pipeline.
+struct TimelineSpan {
+  int rank = 0;
+  std::string name;  ///< "load batch"
+  double begin_s = 0;
+  double end_s = 0;
+};
+
 /// When a step did, or would do, what: the same shape whether it was simulated or measured, so that
 /// both can be drawn over each other (fourfold/plan).
 struct Timeline {
@@ -26,7 +34,8 @@ struct Timeline {
   int stages = 1;
   int chunks = 1;
   Placement placement = Placement::loop;
-  std::vector<TimelineEvent> events;  ///< in any order
+  std::vector<TimelineEvent> events;     ///< in any order
+  std::vector<TimelineSpan> spans = {};  ///< measured ones have some
 };
 
 /// How busy one rank was.
@@ -53,5 +62,8 @@ struct TimelineSummary {
 };
 
 TimelineSummary summarize(const Timeline& timeline);
+
+/// Adds `by_s` to all times.
+void shift(Timeline& timeline, double by_s);
 
 }  // namespace fourfold::parallel

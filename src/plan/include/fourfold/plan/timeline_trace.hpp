@@ -13,7 +13,8 @@ namespace fourfold::plan {
 /// timeline is a process with a row per rank, so that a planned and a measured one lie under each
 /// other on one axis of time. A compute action is a slice named as in the CSV (F3.1) with
 /// micro_batch, chunk and slot as arguments; messages between ranks are arrows from the slice that
-/// makes them to the one that needs them, and asynchronous slices where they take time.
+/// makes them to the one that needs them, and asynchronous slices where they take time. Spans have
+/// a row of their own above each rank's.
 std::string timeline_trace(std::span<const parallel::Timeline> timelines);
 
 }  // namespace fourfold::plan

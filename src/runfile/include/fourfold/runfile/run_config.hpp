@@ -99,6 +99,8 @@ struct LogConfig {
   std::int64_t every_steps = 1;
   bool tensorboard = true;
   bool report = true;
+  bool trace = false;  ///< trace.json and timeline.svg
+  std::int64_t trace_steps = 3;
   ProgressMode progress = ProgressMode::automatic;
   friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// report.html: a run, or several laid over each other, as one file that opens without a network:
-/// inline SVG and style, no scripts, light and dark. It is made from metrics.jsonl and config.toml
-/// alone, so it can be made again anywhere.
+/// inline SVG and style, no scripts, light and dark. It is made from metrics.jsonl, config.toml
+/// and timeline.svg alone, so it can be made again anywhere.
 #pragma once
 
 #include <fourfold/runfile/run_config.hpp>
@@ -22,9 +22,10 @@ struct ReportedRun {
   RunHistory history;
   std::string config_toml;                   ///< as it is shown; empty: the directory has none
   std::optional<runfile::RunConfig> config;  ///< the same, read
+  std::string timeline_svg = {};             ///< of a traced run (log.trace); else empty
 };
 
-/// Reads metrics.jsonl and, if there is one, config.toml of a log.dir.
+/// Reads metrics.jsonl and, if they are there, config.toml and timeline.svg of a log.dir.
 /// @throws UserError (exit code config) when metrics.jsonl is missing or config.toml is damaged
 ReportedRun load_reported_run(const std::filesystem::path& log_dir);
 

@@ -15,6 +15,7 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/step_recorder.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -43,6 +44,10 @@ class StepRunner {
   /// optimizer. Collective over the mesh; does not wait for the device.
   void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
 
+  /// From now on run() records the parts of the step behind `load` and the pipeline's actions
+  /// (borrowed); nullptr: nothing.
+  void record_into(StepRecorder* recorder);
+
   /// The numbers of the last run(). Blocks the host until the step is done on this rank.
   StepOutcome outcome(device::StreamRef stream);
 
@@ -55,7 +60,9 @@ class StepRunner {
  private:
   std::vector<model::Stage> make_stages(const runfile::RunConfig& config, device::Arena& arena);
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
+  void reduce_losses_and_gradients(device::StreamRef stream);
   void clip_and_update(std::int64_t step, double lr, device::StreamRef stream);
+  void note_end(StepPart part, device::StreamRef stream);
 
   double clip_norm_;
   comm::Mesh* mesh_;
@@ -71,6 +78,7 @@ class StepRunner {
   TensorView norm_;            ///< f32 scalar
   TensorView gradient_scale_;  ///< f32 scalar
   comm::Work loss_reduction_;
+  StepRecorder* recorder_ = nullptr;
   std::int64_t targets_ = 0;
 };
 

@@ -13,6 +13,7 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/step_runner.hpp>
+#include <fourfold/train/step_tracer.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/training_state.hpp>
 
@@ -89,6 +90,7 @@ class Trainer {
   io::CheckpointStore store_;
   StopRequest stop_request_;
   Progress progress_;
+  std::optional<StepTracer> tracer_;  ///< with log.trace
   std::filesystem::path last_checkpoint_;
   std::int64_t last_saved_step_ = -1;
   double step_s_ = 0;  ///< wall time of the last step

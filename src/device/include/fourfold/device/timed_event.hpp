@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/device/stream.hpp>
+
+#include <memory>
+
+namespace fourfold::device {
+
+/// Seconds on the host's monotonic clock: the same clock for all processes of one machine.
+double clock_s();
+
+/// A point in a stream whose time can be read afterwards (StreamClock). Move-only; may be recorded
+/// again.
+class TimedEvent {
+ public:
+  TimedEvent();
+  ~TimedEvent();
+  TimedEvent(TimedEvent&&) noexcept;
+  TimedEvent& operator=(TimedEvent&&) noexcept;
+
+  /// Marks the work enqueued on `stream` so far. Does not block the host.
+  void record(StreamRef stream);
+
+ private:
+  friend class StreamClock;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// When the events of a device happened, in seconds of clock_s().
+class StreamClock {
+ public:
+  /// Blocks the host until the work on `stream` is done, so that device and host agree on "now".
+  explicit StreamClock(StreamRef stream);
+  ~StreamClock();
+  StreamClock(StreamClock&&) noexcept;
+  StreamClock& operator=(StreamClock&&) noexcept;
+
+  /// @pre the event was recorded since this clock was made, and the work before it is done
+  double time_s(const TimedEvent& event) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace fourfold::device

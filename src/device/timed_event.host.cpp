@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+// Work on a host stream is done when enqueuing returns: the host's clock is the stream's.
+#include <fourfold/device/timed_event.hpp>
+
+#include <chrono>
+
+namespace fourfold::device {
+
+struct TimedEvent::Impl {
+  double time_s = 0;
+};
+struct StreamClock::Impl {};
+
+double clock_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+TimedEvent::TimedEvent() : impl_(std::make_unique<Impl>()) {}
+TimedEvent::~TimedEvent() = default;
+TimedEvent::TimedEvent(TimedEvent&&) noexcept = default;
+TimedEvent& TimedEvent::operator=(TimedEvent&&) noexcept = default;
+void TimedEvent::record(StreamRef /*stream*/) {
+  impl_->time_s = clock_s();
+}
+
+StreamClock::StreamClock(StreamRef /*stream*/) {}
+StreamClock::~StreamClock() = default;
+StreamClock::StreamClock(StreamClock&&) noexcept = default;
+StreamClock& StreamClock::operator=(StreamClock&&) noexcept = default;
+double StreamClock::time_s(const TimedEvent& event) const {
+  return event.impl_->time_s;
+}
+
+}  // namespace fourfold::device

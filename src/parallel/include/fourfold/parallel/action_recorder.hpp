@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/device/timed_event.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// When the actions of one rank's list began and ended in one step: filled in by Pipeline::train().
+/// Of a compute action, between the two on its stream; of a message, from its posting until the
+/// rank sees it complete, which it looks for between its actions.
+class ActionRecorder {
+ public:
+  /// @param actions  in this rank's list
+  explicit ActionRecorder(std::size_t actions)
+      : begin_(actions), end_(actions), has_ended_(actions, false) {}
+
+  void begin_step() { has_ended_.assign(has_ended_.size(), false); }
+  void begin(std::size_t action, device::StreamRef stream) { begin_[action].record(stream); }
+  void end(std::size_t action, device::StreamRef stream) {
+    end_[action].record(stream);
+    has_ended_[action] = true;
+  }
+  /// In this step.
+  bool has_ended(std::size_t action) const { return has_ended_[action]; }
+
+  /// Begin and end of each action, in pairs. @pre all were recorded since `clock` was made
+  std::vector<double> times_s(const device::StreamClock& clock) const;
+
+ private:
+  std::vector<device::TimedEvent> begin_;
+  std::vector<device::TimedEvent> end_;
+  std::vector<bool> has_ended_;
+};
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/parallel/action_recorder.hpp>
+#include <fourfold/parallel/measured_timeline.hpp>
+
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace fourfold::parallel {
+
+std::vector<double> ActionRecorder::times_s(const device::StreamClock& clock) const {
+  std::vector<double> times_s;
+  times_s.reserve(2 * begin_.size());
+  for (std::size_t i = 0; i < begin_.size(); ++i) {
+    times_s.push_back(clock.time_s(begin_[i]));
+    times_s.push_back(clock.time_s(end_[i]));
+  }
+  return times_s;
+}
+
+namespace {
+
+/// Pairs of begin and end of all actions and spans of all ranks, rank after rank.
+std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const RankTimings& mine,
+                                 comm::Communicator& pp) {
+  std::vector<double> own(mine.actions_s.begin(), mine.actions_s.end());
+  for (const TimelineSpan& span : mine.spans) {
+    own.push_back(span.begin_s);
+    own.push_back(span.end_s);
+  }
+  for (double& time_s : own) {
+    time_s -= mine.clock_offset_s;
+  }
+  std::vector<double> all(
+      static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
+  pp.all_gather(ConstTensorView(own.data(), DType::f64, {std::ssize(own)}),
+                TensorView(all.data(), DType::f64, {std::ssize(all)}), counts, {})
+      .wait({});
+  return all;
+}
+
+}  // namespace
+
+Timeline gather_timeline(const Schedule& schedule, const RankTimings& mine,
+                         comm::Communicator& pp) {
+  const auto rank = static_cast<std::size_t>(pp.rank());
+  FOURFOLD_EXPECT(mine.actions_s.size() == 2 * schedule.ranks[rank].size());
+  std::vector<std::int64_t> counts;
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    counts.push_back(2 * (std::ssize(actions) + std::ssize(mine.spans)));
+  }
+  const std::vector<double> all = gather_pairs(counts, mine, pp);
+  Timeline timeline{.name = schedule.name,
+                    .stages = schedule.stages,
+                    .chunks = schedule.chunks,
+                    .placement = schedule.placement,
+                    .events = {},
+                    .spans = {}};
+  std::size_t next = 0;
+  const auto take = [&] { return all[next++]; };
+  for (int from = 0; from < schedule.stages; ++from) {
+    for (const Action& action : schedule.ranks[static_cast<std::size_t>(from)]) {
+      const double begin_s = take();
+      timeline.events.push_back({from, action, begin_s, take()});
+    }
+    for (const TimelineSpan& span : mine.spans) {
+      const double begin_s = take();
+      timeline.spans.push_back({from, span.name, begin_s, take()});
+    }
+  }
+  return timeline;
+}
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,18 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/parallel/timeline.hpp>
+#include <fourfold/plan/simulate.hpp>
+
+namespace fourfold::plan {
+
+/// What each virtual stage's passes took on average in a measured timeline: what simulate() needs
+/// to say how the same step would go if every micro-batch took as long and messages took no time.
+/// The difference between the two is jitter and communication that was not hidden.
+///
+/// A backward pass in one piece counts as backward-input; where a stage has passes of both forms
+/// (a schedule written by hand) its halves decide and the whole one costs their sum.
+ScheduleCosts measured_costs(const parallel::Timeline& measured);
+
+}  // namespace fourfold::plan

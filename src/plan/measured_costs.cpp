@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/plan/measured_costs.hpp>
+
+#include <cstddef>
+#include <vector>
+
+namespace fourfold::plan {
+namespace {
+
+using parallel::ActionKind;
+
+struct Mean {
+  double sum_s = 0;
+  int count = 0;
+  void add(double value_s) {
+    sum_s += value_s;
+    ++count;
+  }
+  double value_s() const { return count > 0 ? sum_s / count : 0; }
+};
+
+struct StageMeans {
+  Mean forward, backward, backward_input, backward_weight;
+
+  Mean& of(ActionKind kind) {
+    switch (kind) {
+      case ActionKind::forward:
+        return forward;
+      case ActionKind::backward_input:
+        return backward_input;
+      case ActionKind::backward_weight:
+        return backward_weight;
+      default:
+        return backward;
+    }
+  }
+  PassCosts costs() const {
+    if (backward_input.count == 0) {
+      return {forward.value_s(), backward.value_s(), 0};
+    }
+    return {forward.value_s(), backward_input.value_s(), backward_weight.value_s()};
+  }
+};
+
+}  // namespace
+
+ScheduleCosts measured_costs(const parallel::Timeline& measured) {
+  parallel::Schedule shape;
+  shape.stages = measured.stages;
+  shape.chunks = measured.chunks;
+  shape.placement = measured.placement;
+  std::vector<StageMeans> means(static_cast<std::size_t>(shape.virtual_stages()));
+  for (const parallel::TimelineEvent& event : measured.events) {
+    if (is_compute(event.action.kind)) {
+      const int stage = shape.virtual_stage(event.rank, event.action.chunk);
+      means[static_cast<std::size_t>(stage)].of(event.action.kind).add(event.end_s - event.begin_s);
+    }
+  }
+  ScheduleCosts costs;
+  for (const StageMeans& stage : means) {
+    costs.stages.push_back(stage.costs());
+  }
+  return costs;
+}
+
+}  // namespace fourfold::plan

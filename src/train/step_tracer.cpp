@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/clock_offset.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/parallel/measured_timeline.hpp>
+#include <fourfold/plan/measured_costs.hpp>
+#include <fourfold/plan/timeline_svg.hpp>
+#include <fourfold/plan/timeline_trace.hpp>
+#include <fourfold/train/step_tracer.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace fourfold::train {
+namespace {
+
+double bubble_share(const parallel::Timeline& timeline) {
+  const parallel::TimelineSummary summary = summarize(timeline);
+  return summary.makespan_s() > 0 ? summary.bubble_s() / summary.makespan_s() : 0;
+}
+
+void write_file(const std::filesystem::path& path, const std::string& text) {
+  io::AtomicFile file(path);
+  file.write(text);
+  file.publish();
+}
+
+}  // namespace
+
+StepTracer::StepTracer(const runfile::RunConfig& config, const parallel::Schedule& schedule,
+                       comm::Mesh& mesh, std::int64_t first_step, device::StreamRef stream)
+    : schedule_(&schedule),
+      pp_(&mesh.axis(comm::Axis::pp)),
+      writes_(mesh.world().rank() == 0),
+      folder_(config.log.dir),
+      clock_(stream) {
+  const std::int64_t steps = config.train.steps;
+  begin_ = std::min(first_step + 1, steps - 1);
+  end_ = std::min(begin_ + config.log.trace_steps, steps);
+  if (!config.log.trace || begin_ >= end_) {
+    end_ = begin_;
+    return;
+  }
+  recorder_.emplace(schedule.ranks[static_cast<std::size_t>(pp_->rank())].size());
+  clock_offset_s_ = comm::clock_offset_s(*pp_, comm::machine_identity(), device::clock_s);
+}
+
+StepRecorder* StepTracer::recorder(std::int64_t step) {
+  return begin_ <= step && step < end_ ? &*recorder_ : nullptr;
+}
+
+void StepTracer::finish_step(std::int64_t step) {
+  if (recorder(step - 1) == nullptr) {
+    return;
+  }
+  const std::vector<double> actions_s = recorder_->actions().times_s(clock_);
+  const std::vector<parallel::TimelineSpan> spans = recorder_->spans(pp_->rank(), clock_);
+  parallel::Timeline measured = parallel::gather_timeline(
+      *schedule_, {.actions_s = actions_s, .spans = spans, .clock_offset_s = clock_offset_s_},
+      *pp_);
+  if (!writes_) {
+    return;
+  }
+  if (!origin_s_) {
+    origin_s_ = std::ranges::min(measured.spans, {}, &parallel::TimelineSpan::begin_s).begin_s;
+  }
+  shift(measured, -*origin_s_);
+  measured.name = fmt::format("step {}, measured", step);
+  parallel::Timeline planned = plan::simulate(*schedule_, plan::measured_costs(measured));
+  planned.name = fmt::format("step {}, planned by its costs", step);
+  shift(planned, summarize(measured).begin_s);
+  try {
+    write(step, measured, planned);
+  } catch (const Error& error) {
+    log::warning(fmt::format("cannot write the trace: {}", error.what()));
+  }
+}
+
+void StepTracer::write(std::int64_t step, const parallel::Timeline& measured,
+                       const parallel::Timeline& planned) {
+  timelines_.push_back(measured);
+  timelines_.push_back(planned);
+  write_file(folder_ / "trace.json", plan::timeline_trace(timelines_));
+  const std::string shares =
+      fmt::format("bubble {:.1f} % measured, {:.1f} % planned by the step's costs",
+                  100 * bubble_share(measured), 100 * bubble_share(planned));
+  write_file(folder_ / "timeline.svg",
+             plan::timeline_svg(
+                 std::array{measured, planned},
+                 {.title = fmt::format("{}, step {}", schedule_->name, step), .subtitle = shares}));
+  log::info(
+      fmt::format("traced step {}: {} ({})", step, shares, (folder_ / "trace.json").string()));
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/device/stream.hpp>
+#include <fourfold/device/timed_event.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <type_traits>
+#include <utility>
+
+using fourfold::device::clock_s;
+using fourfold::device::Stream;
+using fourfold::device::StreamClock;
+using fourfold::device::TimedEvent;
+
+static_assert(!std::is_copy_constructible_v<TimedEvent>);
+
+TEST_CASE("events lie between the host's times around them, in the order of the stream",
+          "[timed_event]") {
+  const Stream stream;
+  const double before_s = clock_s();
+  const StreamClock clock(stream);
+  TimedEvent first;
+  TimedEvent second;
+  first.record(stream);
+  second.record(stream);
+  stream.ref().synchronize();
+  const double between_s = clock_s();
+  CHECK(before_s <= clock.time_s(first));
+  CHECK(clock.time_s(first) <= clock.time_s(second));
+  CHECK(clock.time_s(second) <= between_s);
+
+  first.record(stream);  // again
+  stream.ref().synchronize();
+  CHECK(between_s <= clock.time_s(first));
+  CHECK(clock.time_s(first) <= clock_s());
+  const TimedEvent moved = std::move(first);
+  CHECK(between_s <= clock.time_s(moved));
+}
