@@ -103,9 +103,14 @@ int usual_chunks(std::string_view name) {
   return generator->least_chunks;
 }
 
+int chunks_of(const ScheduleRequest& request) {
+  validate_chunks(known_generator(request.name), request);
+  return request.chunks == 0 ? usual_chunks(request.name) : request.chunks;
+}
+
 void validate(const ScheduleRequest& request) {
+  const std::int64_t chunks = chunks_of(request);
   const Generator& generator = known_generator(request.name);
-  validate_chunks(generator, request);
   if (request.stages < 1) {
     refuse(fmt::format("mesh.pp = {} is not positive (a pipeline has stages) set it to 1 or more",
                        request.stages));
@@ -119,7 +124,6 @@ void validate(const ScheduleRequest& request) {
                     request.name, least, request.stages, request.micro_batches,
                     global_batch_for(request, least)));
   }
-  const std::int64_t chunks = request.chunks == 0 ? usual_chunks(request.name) : request.chunks;
   const std::int64_t most_stages = most_cells / chunks;
   if (request.stages > most_stages) {
     refuse(
@@ -132,7 +136,7 @@ void validate(const ScheduleRequest& request) {
     refuse(
         fmt::format("a step of {} micro-batches through mesh.pp = {} stages is too long (every "
                     "rank holds the lists of all) lower train.global_batch, so that there are at "
-                    "most {}",
+                    "most {}, or mesh.pp",
                     request.micro_batches, request.stages, most_micro_batches));
   }
 }
@@ -143,7 +147,7 @@ Schedule make_schedule(const ScheduleRequest& request) {
   Schedule schedule{.name = request.name,
                     .stages = request.stages,
                     .micro_batches = request.micro_batches,
-                    .chunks = request.chunks == 0 ? usual_chunks(request.name) : request.chunks,
+                    .chunks = chunks_of(request),
                     .placement = generator.placement,
                     .ranks = {}};
   for (int rank = 0; rank < schedule.stages; ++rank) {

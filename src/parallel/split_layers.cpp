@@ -9,15 +9,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
 namespace fourfold::parallel {
 namespace {
-
-[[noreturn]] void refuse(const std::string& message) {
-  throw UserError(ExitCode::config, message);
-}
 
 /// Products of n weights and attention over `tokens` with `attention` features: of one token.
 PassFlops flops_of(double weights, double attention, double tokens) {
@@ -63,50 +60,105 @@ std::vector<std::int64_t> layers_by_cost(const model::ModelConfig& config, std::
   return layers;
 }
 
-void require_layers(const model::ModelConfig& config, const LayerSplit& split) {
-  const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
-  if (config.layers >= stages) {
+/// The nearest numbers of stages, chunks or layers with which every virtual stage has a layer.
+std::string remedy(std::int64_t layers, const LayerSplit& split) {
+  const std::int64_t stages = layers / split.chunks;
+  if (split.least_stages > 0 && stages >= split.least_stages) {
+    return fmt::format("set mesh.pp to {}", stages == 1 ? "1" : fmt::format("{} or less", stages));
+  }
+  const std::int64_t chunks = layers / split.stages;
+  if (split.least_chunks > 0 && chunks >= split.least_chunks) {
+    return fmt::format("set mesh.chunks to {}", chunks == split.least_chunks
+                                                    ? fmt::format("{}", chunks)
+                                                    : fmt::format("{} or less", chunks));
+  }
+  return fmt::format("set model.layers to {} or more, or mesh.pp to 1 without mesh.chunks",
+                     std::int64_t{split.stages} * split.chunks);
+}
+
+/// @param least  layers that are enough
+void require_layers(const model::ModelConfig& config, const LayerSplit& split, std::int64_t least) {
+  if (config.layers >= least) {
     return;
   }
-  const std::int64_t most = config.layers / split.chunks;
-  const std::string remedy =
-      most > 0 ? fmt::format("set mesh.pp to {} or less", most)
-               : fmt::format("set mesh.chunks to {} or less",
-                             std::max<std::int64_t>(config.layers / split.stages, 1));
-  refuse(fmt::format(
-      "model.layers = {} is fewer than mesh.pp = {} times mesh.chunks = {} stages (each "
-      "holds a layer) {}",
-      config.layers, split.stages, split.chunks, remedy));
+  throw UserError(
+      ExitCode::config,
+      fmt::format("mesh.pp = {} times mesh.chunks = {} are {} stages, and model.layers = {} (each "
+                  "holds a layer) {}",
+                  split.stages, split.chunks, std::int64_t{split.stages} * split.chunks,
+                  config.layers, remedy(config.layers, split)));
+}
+
+/// The fewest layers of a stage that is given by hand: the ends have something else to hold.
+std::int64_t least_layers(std::size_t stage, std::size_t stages) {
+  return stage == 0 || stage + 1 == stages ? 0 : 1;
+}
+
+/// mesh.stage_layers as near to `layers` as one that fits can be: numbers that are too small or too
+/// large are moved to their bounds, then the largest ones give or the smallest ones take, one layer
+/// at a time. @pre there are layers for all stages but the two ends
+std::vector<std::int64_t> nearest_fit(std::vector<std::int64_t> layers, std::int64_t sum) {
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    layers[stage] = std::clamp(layers[stage], least_layers(stage, layers.size()), sum);
+  }
+  std::int64_t rest = sum - std::accumulate(layers.begin(), layers.end(), std::int64_t{0});
+  for (; rest > 0; --rest) {
+    ++*std::ranges::min_element(layers);
+  }
+  for (; rest < 0; ++rest) {
+    std::size_t largest = 0;
+    for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+      const std::int64_t spare = layers[stage] - least_layers(stage, layers.size());
+      if (spare > 0 && layers[stage] >= layers[largest]) {
+        largest = stage;
+      }
+    }
+    --layers[largest];
+  }
+  return layers;
+}
+
+/// What to write instead of a mesh.stage_layers that does not fit.
+std::string fitting_list(const model::ModelConfig& config, const LayerSplit& split) {
+  constexpr std::int64_t most_numbers = 64;  // that a person would read
+  constexpr std::int64_t most_layers = 10000;
+  const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
+  const std::string leave_out = config.layers >= stages ? ", or leave it out" : "";
+  if (stages > most_numbers || config.layers > most_layers) {
+    return fmt::format("write {} numbers with the sum {}{}", stages, config.layers, leave_out);
+  }
+  std::vector<std::int64_t> layers = split.stage_layers;
+  layers.resize(static_cast<std::size_t>(stages));
+  return fmt::format("write [{}]{}", fmt::join(nearest_fit(std::move(layers), config.layers), ", "),
+                     leave_out);
 }
 
 void require_fit(const model::ModelConfig& config, const LayerSplit& split) {
   const std::vector<std::int64_t>& layers = split.stage_layers;
   const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
+  require_layers(config, split, std::max<std::int64_t>(stages - 2, 0));
   const std::string list = fmt::format("mesh.stage_layers = [{}]", fmt::join(layers, ", "));
+  const auto refuse = [&](const std::string& what) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{} {} {}", list, what, fitting_list(config, split)));
+  };
   if (std::ssize(layers) != stages) {
-    refuse(
-        fmt::format("{} has {} numbers (mesh.pp = {} times mesh.chunks = {} stages have one each) "
-                    "write {}, or leave it out",
-                    list, layers.size(), split.stages, split.chunks, stages));
+    refuse(fmt::format("has {} number{} (mesh.pp = {} times mesh.chunks = {} stages have one each)",
+                       layers.size(), layers.size() == 1 ? "" : "s", split.stages, split.chunks));
   }
   std::int64_t sum = 0;
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
-    const bool at_an_end = stage == 0 || stage == stages - 1;
-    if (layers[stage] < (at_an_end ? 0 : 1) || layers[stage] > config.layers) {
+  for (std::size_t stage = 0; stage < layers.size(); ++stage) {
+    if (layers[stage] < least_layers(stage, layers.size()) || layers[stage] > config.layers) {
       refuse(
-          fmt::format("{} gives stage {} {} layers (0 only where the embedding or the head is) "
-                      "set it to {}",
-                      list, stage, layers[stage],
-                      std::clamp<std::int64_t>(layers[stage], at_an_end ? 0 : 1, config.layers)));
+          fmt::format("gives stage {} {} layers (of {}, and 0 only where the embedding or the "
+                      "head is)",
+                      stage, layers[stage], config.layers));
     }
     sum += layers[stage];
   }
   if (sum != config.layers) {
-    const std::int64_t rest = config.layers - sum;
-    refuse(fmt::format(
-        "{} are {} layers, and model.layers = {} (every layer is on one stage) {} {} "
-        "of them",
-        list, sum, config.layers, rest > 0 ? "add" : "take away", rest > 0 ? rest : -rest));
+    refuse(fmt::format("has the sum {}, and model.layers = {} (every layer is on one stage)", sum,
+                       config.layers));
   }
 }
 
@@ -128,7 +180,7 @@ std::vector<model::Units> split_layers(const model::ModelConfig& config, const L
   const std::int64_t stages = std::int64_t{split.stages} * split.chunks;
   std::vector<std::int64_t> layers = split.stage_layers;
   if (layers.empty()) {
-    require_layers(config, split);
+    require_layers(config, split, stages);
     layers = stages == 1 ? std::vector{config.layers} : layers_by_cost(config, stages);
   } else {
     require_fit(config, split);

@@ -8,10 +8,6 @@
 namespace fourfold::plan {
 namespace {
 
-int chunks_of(const parallel::ScheduleRequest& request) {
-  return request.chunks == 0 ? parallel::usual_chunks(request.name) : request.chunks;
-}
-
 bool fills_the_vee(const parallel::ScheduleRequest& request) {
   return request.micro_batches >= 2 * request.stages - 1;
 }

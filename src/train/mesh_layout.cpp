@@ -41,21 +41,25 @@ parallel::ContextMode context_mode(const runfile::RunConfig& config) {
   return parallel::ContextMode::allgather;
 }
 
-parallel::Schedule schedule_of(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-                               const std::string& csv) {
+/// A schedule with a name; one chunk on one rank takes any.
+parallel::ScheduleRequest request_of(const runfile::RunConfig& config,
+                                     const comm::MeshShape& mesh) {
   const auto micro_batches = static_cast<int>(batch_plan(config, mesh).accumulation_steps());
   if (is_whole(config, mesh.pp)) {
-    return parallel::make_schedule({.micro_batches = micro_batches});
+    return {.micro_batches = micro_batches};
   }
+  return {.name = config.mesh.schedule,
+          .stages = mesh.pp,
+          .micro_batches = micro_batches,
+          .chunks = config.mesh.chunks,
+          .sequences = mesh.dp * config.train.micro_batch};
+}
+
+parallel::Schedule schedule_from_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+                                      const std::string& csv) {
   const std::string& name = config.mesh.schedule;
-  if (has_a_name(name)) {
-    return parallel::make_schedule({.name = name,
-                                    .stages = mesh.pp,
-                                    .micro_batches = micro_batches,
-                                    .chunks = config.mesh.chunks,
-                                    .sequences = mesh.dp * config.train.micro_batch});
-  }
-  parallel::Schedule schedule = parallel::read_schedule_csv(csv, name, mesh.pp, micro_batches);
+  parallel::Schedule schedule = parallel::read_schedule_csv(
+      csv, name, mesh.pp, static_cast<int>(batch_plan(config, mesh).accumulation_steps()));
   if (config.mesh.chunks != 0 && config.mesh.chunks != schedule.chunks) {
     throw UserError(ExitCode::config,
                     fmt::format("mesh.chunks = {}, but the schedule {} has {} (they are its cells) "
@@ -63,6 +67,35 @@ parallel::Schedule schedule_of(const runfile::RunConfig& config, const comm::Mes
                                 config.mesh.chunks, name, schedule.chunks, schedule.chunks));
   }
   return schedule;
+}
+
+std::vector<std::int64_t> stage_layers(const runfile::RunConfig& config,
+                                       const comm::MeshShape& mesh) {
+  return is_whole(config, mesh.pp) ? std::vector<std::int64_t>{} : config.mesh.stage_layers;
+}
+
+/// Layers are dealt out first: what does not fit them is a wrong mesh.pp, whatever the batch.
+parallel::StageLayout lay_out_named(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+  const parallel::ScheduleRequest request = request_of(config, mesh);
+  std::vector<model::Units> stages =
+      parallel::split_layers(config.model, {.stages = mesh.pp,
+                                            .chunks = parallel::chunks_of(request),
+                                            .stage_layers = stage_layers(config, mesh),
+                                            .least_stages = 1,
+                                            .least_chunks = parallel::usual_chunks(request.name)});
+  return {parallel::make_schedule(request), std::move(stages), config.model.tie_embeddings};
+}
+
+parallel::StageLayout lay_out_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+                                   const std::string& csv) {
+  parallel::Schedule schedule = schedule_from_file(config, mesh, csv);
+  std::vector<model::Units> stages =
+      parallel::split_layers(config.model, {.stages = mesh.pp,
+                                            .chunks = schedule.chunks,
+                                            .stage_layers = stage_layers(config, mesh),
+                                            .least_stages = 0,
+                                            .least_chunks = 0});
+  return {std::move(schedule), std::move(stages), config.model.tie_embeddings};
 }
 
 }  // namespace
@@ -93,17 +126,14 @@ parallel::StageLayout lay_out(const runfile::RunConfig& config, const comm::Mesh
                               const std::string& schedule_csv) {
   parallel::validate_tensor_cut(config.model, mesh.tp);
   parallel::validate_context_cut(config.model, context_mode(config), mesh.cp, mesh.tp);
-  parallel::Schedule schedule = schedule_of(config, mesh, schedule_csv);
-  if (const auto defect = parallel::check_schedule(schedule)) {
+  const bool named = is_whole(config, mesh.pp) || has_a_name(config.mesh.schedule);
+  parallel::StageLayout layout =
+      named ? lay_out_named(config, mesh) : lay_out_file(config, mesh, schedule_csv);
+  if (const auto defect = parallel::check_schedule(layout.schedule)) {
     throw Error(ExitCode::internal,
-                fmt::format("the schedule {} cannot run: {}", schedule.name, *defect));
+                fmt::format("the schedule {} cannot run: {}", layout.schedule.name, *defect));
   }
-  parallel::LayerSplit split{.stages = mesh.pp, .chunks = schedule.chunks, .stage_layers = {}};
-  if (!is_whole(config, mesh.pp)) {
-    split.stage_layers = config.mesh.stage_layers;
-  }
-  std::vector<model::Units> stages = parallel::split_layers(config.model, split);
-  return {std::move(schedule), std::move(stages), config.model.tie_embeddings};
+  return layout;
 }
 
 parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config,

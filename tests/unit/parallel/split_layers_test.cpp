@@ -9,6 +9,8 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -114,26 +116,82 @@ TEST_CASE("layers of stages can be given", "[split_layers]") {
         Layers{0, 5, 1, 0});
   CHECK(counts(plain(2, 50), {.stages = 4, .chunks = 1, .stage_layers = {0, 1, 1, 0}}) ==
         Layers{0, 1, 1, 0});
-  CHECK_THAT(refusal(plain(6, 50), {.stages = 2, .chunks = 2, .stage_layers = {3, 3}}),
-             ContainsSubstring("mesh.stage_layers = [3, 3]") && ContainsSubstring("write 4"));
-  CHECK_THAT(refusal(plain(6, 50), {.stages = 3, .chunks = 1, .stage_layers = {3, 0, 3}}),
-             ContainsSubstring("gives stage 1 0 layers") && ContainsSubstring("set it to 1"));
-  CHECK_THAT(refusal(plain(6, 50), {.stages = 2, .chunks = 1, .stage_layers = {-1, 7}}),
-             ContainsSubstring("gives stage 0 -1 layers") && ContainsSubstring("set it to 0"));
-  CHECK_THAT(refusal(plain(6, 50), {.stages = 2, .chunks = 1, .stage_layers = {3, 2}}),
-             ContainsSubstring("are 5 layers") && ContainsSubstring("add 1 of them"));
-  CHECK_THAT(refusal(plain(6, 50), {.stages = 2, .chunks = 1, .stage_layers = {6, 6}}),
-             ContainsSubstring("take away 6"));
 }
 
-TEST_CASE("fewer layers than stages are refused", "[split_layers]") {
-  CHECK_THAT(
-      refusal(plain(3, 50), {.stages = 4, .chunks = 1, .stage_layers = {}}),
-      ContainsSubstring("model.layers = 3") && ContainsSubstring("set mesh.pp to 3 or less"));
-  CHECK_THAT(refusal(plain(7, 50), {.stages = 4, .chunks = 2, .stage_layers = {}}),
-             ContainsSubstring("set mesh.pp to 3 or less"));
-  CHECK_THAT(refusal(plain(2, 50), {.stages = 2, .chunks = 3, .stage_layers = {}}),
-             ContainsSubstring("set mesh.chunks to 1 or less"));
+std::string refused_list(std::int64_t layers, int stages, int chunks, const Layers& list) {
+  return refusal(plain(layers, 50), {.stages = stages, .chunks = chunks, .stage_layers = list});
+}
+
+TEST_CASE("layers of stages that do not fit are told with a list that does", "[split_layers]") {
+  CHECK(refused_list(6, 3, 1, {3, 0, 3}) ==
+        "mesh.stage_layers = [3, 0, 3] gives stage 1 0 layers (of 6, and 0 only where the "
+        "embedding or the head is) write [3, 1, 2], or leave it out");
+  CHECK_THAT(refused_list(6, 2, 2, {3, 3}),
+             ContainsSubstring("has 2 numbers") && ContainsSubstring("write [3, 2, 1, 0], or"));
+  CHECK_THAT(refused_list(6, 2, 1, {3}), ContainsSubstring("has 1 number ("));
+  CHECK_THAT(refused_list(6, 2, 1, {-1, 7}),
+             ContainsSubstring("gives stage 0 -1 layers") && ContainsSubstring("write [0, 6]"));
+  CHECK_THAT(refused_list(6, 2, 1, {3, 2}),
+             ContainsSubstring("has the sum 5, and model.layers = 6") &&
+                 ContainsSubstring("write [3, 3], or leave it out"));
+  CHECK_THAT(refused_list(6, 2, 1, {6, 6}), ContainsSubstring("write [3, 3]"));
+  // Left out, four stages would need a layer each.
+  CHECK_THAT(refused_list(2, 4, 1, {1, 0, 0, 1}), ContainsSubstring("write [0, 1, 1, 0]"));
+  CHECK_THAT(refused_list(2, 4, 1, {1, 0, 0, 1}), !ContainsSubstring("leave it out"));
+  // No list at all would do.
+  CHECK_THAT(refused_list(2, 5, 1, {1, 0, 0, 0, 1}), ContainsSubstring("set mesh.pp to 2 or less"));
+  CHECK_THAT(refused_list(100, 100, 1, Layers(100, 0)),
+             ContainsSubstring("write 100 numbers with the sum 100, or leave it out"));
+}
+
+TEST_CASE("every list that is advised is taken", "[split_layers]") {
+  std::uint32_t state = 1;
+  const auto below = [&](std::int64_t limit) {
+    state = state * 1664525U + 1013904223U;
+    return static_cast<std::int64_t>(state >> 16) % limit;
+  };
+  for (int i = 0; i < 500; ++i) {
+    const auto stages = static_cast<int>(1 + below(7));
+    const std::int64_t layers = std::max<std::int64_t>(stages - 2, 1) + below(9);
+    Layers list(static_cast<std::size_t>(1 + below(8)));
+    std::ranges::generate(list, [&] { return below(9) - 1; });
+    const std::string told = refused_list(layers, stages, 1, list);
+    if (told.empty()) {
+      continue;
+    }
+    CAPTURE(told);
+    const std::size_t begin = told.find("write [") + 7;
+    std::istringstream numbers(told.substr(begin, told.find(']', begin) - begin));
+    Layers advised;
+    for (std::string number; std::getline(numbers, number, ',');) {
+      advised.push_back(std::stoll(number));
+    }
+    CHECK(refused_list(layers, stages, 1, advised).empty());
+  }
+}
+
+TEST_CASE("fewer layers than stages are refused with what the schedule can have",
+          "[split_layers]") {
+  const auto told = [](std::int64_t layers, int stages, int chunks, int least_stages,
+                       int least_chunks) {
+    return refusal(plain(layers, 50), {.stages = stages,
+                                       .chunks = chunks,
+                                       .stage_layers = {},
+                                       .least_stages = least_stages,
+                                       .least_chunks = least_chunks});
+  };
+  CHECK_THAT(told(3, 4, 1, 1, 1), ContainsSubstring("model.layers = 3") &&
+                                      ContainsSubstring("set mesh.pp to 3 or less"));
+  CHECK_THAT(told(7, 4, 2, 1, 1), ContainsSubstring("set mesh.pp to 3 or less"));
+  CHECK_THAT(told(3, 2, 2, 1, 2), ContainsSubstring("set mesh.pp to 1"));
+  CHECK_THAT(told(2, 2, 3, 1, 1), ContainsSubstring("set mesh.chunks to 1"));
+  CHECK_THAT(told(5, 2, 6, 1, 1), ContainsSubstring("set mesh.chunks to 2 or less"));
+  // A V has two chunks, and one layer cannot be in both.
+  CHECK_THAT(told(1, 2, 2, 1, 2), ContainsSubstring("set model.layers to 4 or more"));
+  CHECK_THAT(told(2, 2, 3, 1, 2), ContainsSubstring("set model.layers to 6 or more"));
+  // A file has as many of both as it has.
+  CHECK_THAT(told(3, 4, 1, 0, 0), ContainsSubstring("set model.layers to 4 or more, or mesh.pp to "
+                                                    "1 without mesh.chunks"));
 }
 
 }  // namespace

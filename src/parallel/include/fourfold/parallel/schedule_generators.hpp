@@ -46,6 +46,10 @@ const std::vector<std::string>& schedule_names();
 /// 2 for interleaved and zb-v, else 1. @pre name is one of schedule_names()
 int usual_chunks(std::string_view name);
 
+/// The chunks that make_schedule() gives the schedule.
+/// @throws UserError as validate(), about name and chunks: they are looked at first
+int chunks_of(const ScheduleRequest& request);
+
 /// What make_schedule() refuses, without making it: an unknown name, chunks that the schedule
 /// cannot have, fewer micro-batches than it needs (interleaved: one per stage), sizes out of range.
 /// @throws UserError (config) naming mesh.schedule, mesh.chunks, mesh.pp or train.global_batch and
