@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 
 #include <fmt/format.h>
@@ -54,19 +55,6 @@ int lightness(int chunk, int chunks) {
   constexpr int strong = 44;
   constexpr int pale = 78;
   return chunks == 1 ? strong : strong + (pale - strong) * chunk / (chunks - 1);
-}
-
-std::string escaped(std::string_view text) {
-  std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '&' || c == '<' || c == '>' || c == '"') {
-      result += fmt::format("&#{};", static_cast<int>(c));
-    } else {
-      result += byte < 0x20 || byte == 0x7f ? ' ' : c;
-    }
-  }
-  return result;
 }
 
 std::string style(int chunks) {
@@ -140,14 +128,14 @@ class Picture {
     std::string svg = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
         "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">",
-        width_, height_, escaped(drawing_.title));
+        width_, height_, xml_escaped(drawing_.title));
     svg += style(chunks_);
     svg += fmt::format("<rect class=\"page\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"10\"/>\n",
                        width_, height_);
     svg += fmt::format("<text class=\"title\" x=\"{}\" y=\"30\">{}</text>", margin,
-                       escaped(drawing_.title));
+                       xml_escaped(drawing_.title));
     svg += fmt::format("<text class=\"sub\" x=\"{}\" y=\"49\">{}</text>\n", margin,
-                       escaped(drawing_.subtitle));
+                       xml_escaped(drawing_.subtitle));
     svg += legend();
     double y = head_height;
     for (std::size_t i = 0; i < timelines_.size(); ++i) {
@@ -195,7 +183,7 @@ class Picture {
 
   std::string panel(const Timeline& timeline, const TimelineSummary& summary, double top) const {
     std::string svg = fmt::format("<text class=\"name\" x=\"{}\" y=\"{:.0f}\">{}</text>", margin,
-                                  top + 17, escaped(timeline.name));
+                                  top + 17, xml_escaped(timeline.name));
     svg += fmt::format("<text class=\"e\" x=\"{:.0f}\" y=\"{:.0f}\">bubble</text>\n",
                        width_ - margin, top + 17);
     const double end = px(summary.end_s, summary);

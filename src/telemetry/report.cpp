@@ -4,6 +4,7 @@
 #include "svg_chart.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/report.hpp>
 
@@ -58,13 +59,13 @@ std::string render_report(std::span<const ReportedRun> runs) {
       "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>";
   html += fmt::format("<title>{} · fourfold</title><style>{}</style></head>\n<body><main>\n",
-                      escaped(title), report_style());
+                      xml_escaped(title), report_style());
   html += runs.size() == 1 ? report_summary(runs.front()) : report_comparison(runs);
   html += report_charts(runs);
   for (const ReportedRun& run : runs) {
     html += runs.size() == 1 ? report_details(run)
                              : fmt::format("<details><summary>{}</summary>\n{}</details>\n",
-                                           escaped(run.name), report_details(run));
+                                           xml_escaped(run.name), report_details(run));
   }
   html +=
       "<footer>Losses are in nats per token (natural logarithm); divided by 0.693 they are bits "

@@ -6,6 +6,8 @@
 #include "step_statistics.hpp"
 #include "svg_chart.hpp"
 
+#include <fourfold/base/text.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -95,15 +97,15 @@ std::pair<std::string, const char*> state_of(const ReportedRun& run) {
 }
 
 std::string tile(const std::string& value, const std::string& what) {
-  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", escaped(value),
-                     escaped(what));
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>\n", xml_escaped(value),
+                     xml_escaped(what));
 }
 
 std::string row(const std::vector<std::string>& cells, const char* tag, std::size_t text_cells) {
   std::string html = "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
     html += fmt::format("<{0}{1}>{2}</{0}>", tag, i < text_cells ? "" : " class=\"n\"",
-                        escaped(cells[i]));
+                        xml_escaped(cells[i]));
   }
   return html + "</tr>\n";
 }
@@ -213,17 +215,17 @@ std::string folded(const char* title, const std::string& body) {
 std::string report_summary(const ReportedRun& run) {
   const auto [state, state_class] = state_of(run);
   std::string html = fmt::format("<h1>{} <span class=\"state {}\">{}</span></h1>\n",
-                                 escaped(run.name), state_class, escaped(state));
+                                 xml_escaped(run.name), state_class, xml_escaped(state));
   if (!run.history.starts.empty()) {
     const RunStart& start = run.history.starts.back().record;
     html +=
         fmt::format("<div class=\"soft\">{} parameters · {} · {} · {} ranks · started {}</div>\n",
-                    count_text(static_cast<double>(start.parameters)), escaped(start.precision),
-                    escaped(start.mesh), start.rank_hosts.size(),
+                    count_text(static_cast<double>(start.parameters)), xml_escaped(start.precision),
+                    xml_escaped(start.mesh), start.rank_hosts.size(),
                     time_text(run.history.starts.front().unix_time_s));
   }
   if (run.history.end && run.history.end->record.code != 0) {
-    html += fmt::format("<p>{}</p>\n", escaped(run.history.end->record.reason));
+    html += fmt::format("<p>{}</p>\n", xml_escaped(run.history.end->record.reason));
   }
   const Figures figures = figures_of(run);
   const std::string best = std::isnan(figures.best_validation)
@@ -290,7 +292,7 @@ std::string report_details(const ReportedRun& run) {
     html += folded("Versions", versions_table(history.starts.back().record));
   }
   if (!run.config_toml.empty()) {
-    html += folded("Configuration", fmt::format("<pre>{}</pre>\n", escaped(run.config_toml)));
+    html += folded("Configuration", fmt::format("<pre>{}</pre>\n", xml_escaped(run.config_toml)));
   }
   if (history.damaged_lines > 0) {
     html += fmt::format("<p class=\"note\">{} damaged lines of metrics.jsonl were left out.</p>\n",

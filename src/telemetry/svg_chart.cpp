@@ -4,6 +4,8 @@
 
 #include "step_statistics.hpp"
 
+#include <fourfold/base/text.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -219,7 +221,7 @@ std::string draw_axes(const Chart& chart, const Frame& frame) {
   svg += fmt::format("<line class=\"axis\" x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\"/>", left,
                      width - right, height - bottom);
   svg += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">{}</text>",
-                     (left + width - right) / 2, height - 6, escaped(chart.x_label));
+                     (left + width - right) / 2, height - 6, xml_escaped(chart.x_label));
   return svg;
 }
 
@@ -234,7 +236,7 @@ std::string draw_marks(const Chart& chart, const Frame& frame) {
     svg += fmt::format("<line class=\"mark\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/>",
                        x, top, height - bottom);
     svg += fmt::format("<text class=\"tick mid\" x=\"{:.1f}\" y=\"{}\">{}</text>",
-                       std::clamp(x, left + 10, width - 22), line_y, escaped(mark.label));
+                       std::clamp(x, left + 10, width - 22), line_y, xml_escaped(mark.label));
   }
   return svg;
 }
@@ -244,7 +246,7 @@ std::string legend(const Chart& chart) {
   for (const ChartSeries& series : chart.series) {
     if (!series.name.empty()) {
       html += fmt::format("<span><i class=\"key c{}\"></i>{}</span>", series.color,
-                          escaped(series.name));
+                          xml_escaped(series.name));
     }
   }
   return html;
@@ -254,10 +256,11 @@ std::string legend(const Chart& chart) {
 
 std::string render_chart(const Chart& chart) {
   const Frame frame = frame_of(chart);
-  std::string html = fmt::format("<figure><figcaption><b>{}</b> <small>{}</small>{}</figcaption>",
-                                 escaped(chart.title), escaped(chart.y_label), legend(chart));
+  std::string html =
+      fmt::format("<figure><figcaption><b>{}</b> <small>{}</small>{}</figcaption>",
+                  xml_escaped(chart.title), xml_escaped(chart.y_label), legend(chart));
   html += fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}\">", width, height,
-                      escaped(chart.title));
+                      xml_escaped(chart.title));
   if (frame.empty()) {
     html += fmt::format("<text class=\"label mid\" x=\"{}\" y=\"{}\">no data yet</text>", width / 2,
                         height / 2);

@@ -7,14 +7,9 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace fourfold::telemetry {
-
-/// Text for HTML and XML: & < > " ' escaped, control characters and bytes that are not UTF-8
-/// replaced.
-std::string escaped(std::string_view text);
 
 struct ChartPoint {
   double x = 0;

@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Text of unknown origin (names, cells, notes from files), made fit for where it is shown.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace fourfold {
+
+/// Bytes of the valid UTF-8 character that `text` begins with (Unicode table 3-7: no overlong
+/// forms, no surrogates, nothing above U+10FFFF); 0: none, or `text` is empty.
+std::size_t utf8_character_bytes(std::string_view text) noexcept;
+
+/// For content and attributes of HTML and XML: & < > " ' as entities; what XML does not allow
+/// (control characters but tab and line feed, bytes that are not UTF-8, noncharacters) as U+FFFD.
+std::string xml_escaped(std::string_view text);
+
+/// For a terminal or a log: control characters, which may move the cursor or end the text, and
+/// bytes that are not UTF-8 as \x1b, everything else as it is.
+std::string printable(std::string_view text);
+
+}  // namespace fourfold

@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fourfold {
+namespace {
+
+/// ASCII's control characters and those of Latin 1. @param character  valid UTF-8
+bool is_control(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  return character.size() == 1 ? byte(0) < 0x20 || byte(0) == 0x7F
+                               : byte(0) == 0xC2 && byte(1) < 0xA0;
+}
+
+/// U+FFFE and U+FFFF, and their like in other planes. @param character  valid UTF-8
+bool is_noncharacter(std::string_view character) {
+  const auto from_end = [&](std::size_t i) {
+    return static_cast<unsigned char>(character[character.size() - i]);
+  };
+  return character.size() >= 3 && from_end(1) >= 0xBE && from_end(2) == 0xBF &&
+         (from_end(3) & 0x0FU) == 0x0F;
+}
+
+std::string_view entity_of(char c) {
+  switch (c) {
+    case '&':
+      return "&amp;";
+    case '<':
+      return "&lt;";
+    case '>':
+      return "&gt;";
+    case '"':
+      return "&quot;";
+    case '\'':
+      return "&#39;";
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+std::size_t utf8_character_bytes(std::string_view text) noexcept {
+  const auto at = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  if (text.empty() || at(0) < 0x80) {
+    return text.empty() ? 0 : 1;
+  }
+  const unsigned lead = at(0);
+  const std::size_t bytes = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < bytes) {
+    return 0;
+  }
+  const unsigned second_lowest = lead == 0xE0 ? 0xA0 : lead == 0xF0 ? 0x90 : 0x80;
+  const unsigned second_highest = lead == 0xED ? 0x9F : lead == 0xF4 ? 0x8F : 0xBF;
+  if (at(1) < second_lowest || at(1) > second_highest) {
+    return 0;
+  }
+  for (std::size_t i = 2; i < bytes; ++i) {
+    if ((at(i) & 0xC0U) != 0x80U) {
+      return 0;
+    }
+  }
+  return bytes;
+}
+
+std::string xml_escaped(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, utf8_character_bytes(text));
+    const bool allowed =
+        !character.empty() && !is_noncharacter(character) &&
+        (!is_control(character) || character == "\n" || character == "\t" || character.size() > 1);
+    const std::string_view entity = entity_of(text.front());
+    out += !allowed ? "\xef\xbf\xbd" : entity.empty() ? character : entity;
+    text.remove_prefix(std::max<std::size_t>(character.size(), 1));
+  }
+  return out;
+}
+
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, utf8_character_bytes(text));
+    if (!character.empty() && !is_control(character)) {
+      out += character;
+    } else {
+      for (const char c : character.empty() ? text.substr(0, 1) : character) {
+        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+      }
+    }
+    text.remove_prefix(std::max<std::size_t>(character.size(), 1));
+  }
+  return out;
+}
+
+}  // namespace fourfold
