@@ -1,10 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "allgather_attention.hpp"
+#include "context_attention.hpp"
+#include "head_blocks.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/copy_heads.hpp>
+
+#include <array>
+#include <memory>
+#include <vector>
 
 namespace fourfold::parallel {
 
@@ -13,6 +18,42 @@ using kernels::AttentionShape;
 using kernels::ConstHeads;
 using kernels::Heads;
 using kernels::Write;
+
+namespace {
+
+/// Every rank gathers all keys and values, in causal order, and attends with its own queries.
+class AllgatherAttention : public ContextParallel {
+ public:
+  AllgatherAttention(comm::Communicator& cp, const ContextParallelOptions& options,
+                     device::Arena& arena);
+
+  void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+                 float* lse_BNT, device::StreamRef stream) override;
+  void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                          ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
+                          Heads dq, Heads dk, Heads dv, device::StreamRef stream) override;
+
+ private:
+  /// Of all ranks, in causal order, in ordered_.
+  KeyValues gather(const AttentionShape& shape, ConstHeads k, ConstHeads v,
+                   device::StreamRef stream);
+  /// Sums `all` (in causal order, in by_rank_) over the ranks; this rank's part is in mine_.
+  KeyValues sum(const AttentionShape& shape, const KeyValues& all, device::StreamRef stream);
+  /// What rank `rank` holds, in a message in which all ranks' parts follow one another.
+  KeyValues part(TensorView message, DType dtype, int rank, const AttentionShape& shape) const;
+  /// A chunk of queries and the keys in front of it and in it.
+  AttentionShape seen_by(int chunk, const AttentionShape& shape) const;
+
+  comm::Communicator* cp_;
+  std::int64_t kv_features_;  ///< K H
+  TensorView mine_;           ///< f32 or, in the forward pass, the compute dtype; so are the others
+  TensorView by_rank_;
+  TensorView ordered_;
+  DType compute_;
+  std::vector<std::int64_t> counts_;
+};
+
+}  // namespace
 
 AllgatherAttention::AllgatherAttention(comm::Communicator& cp,
                                        const ContextParallelOptions& options, device::Arena& arena)
@@ -133,6 +174,12 @@ void AllgatherAttention::attention_backward(const AttentionShape& shape, ConstHe
   const kernels::HeadRows rows{shape.batch, shape.key_tokens, kv_features_};
   kernels::copy_heads(rows, read_only(mine.k), dk, stream);
   kernels::copy_heads(rows, read_only(mine.v), dv, stream);
+}
+
+std::unique_ptr<ContextParallel> allgather_attention(comm::Communicator& cp,
+                                                     const ContextParallelOptions& options,
+                                                     device::Arena& arena) {
+  return std::make_unique<AllgatherAttention>(cp, options, arena);
 }
 
 }  // namespace fourfold::parallel

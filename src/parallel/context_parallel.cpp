@@ -1,11 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "allgather_attention.hpp"
-#include "ring_attention.hpp"
-#include "ulysses_attention.hpp"
+#include "context_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/parallel/context_parallel.hpp>
 
 namespace fourfold::parallel {
 
@@ -18,13 +15,13 @@ std::unique_ptr<ContextParallel> context_parallel(comm::Communicator& cp,
   FOURFOLD_EXPECT(options.tokens % 2 == 0 && options.sequences > 0);
   switch (options.mode) {
     case ContextMode::ring:
-      return std::make_unique<RingAttention>(cp, options, arena);
+      return ring_attention(cp, options, arena);
     case ContextMode::ulysses:
-      return std::make_unique<UlyssesAttention>(cp, options, arena);
+      return ulysses_attention(cp, options, arena);
     case ContextMode::allgather:
       break;
   }
-  return std::make_unique<AllgatherAttention>(cp, options, arena);
+  return allgather_attention(cp, options, arena);
 }
 
 }  // namespace fourfold::parallel

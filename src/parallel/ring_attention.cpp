@@ -1,12 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "ring_attention.hpp"
+#include "context_attention.hpp"
+#include "head_blocks.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/comm/work.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/copy_heads.hpp>
 
+#include <array>
+#include <memory>
 #include <utility>
 
 namespace fourfold::parallel {
@@ -16,6 +20,79 @@ using kernels::AttentionShape;
 using kernels::ConstHeads;
 using kernels::Heads;
 using kernels::Write;
+
+namespace {
+
+/// Blocks that travel around a ring on a stream of their own: to the next rank, from the previous.
+class RingLink {
+ public:
+  /// @param ring, communication  borrowed
+  RingLink(comm::Communicator& ring, device::StreamRef communication, int tag)
+      : ring_(&ring), communication_(communication), tag_(tag) {}
+
+  /// Sends `here` and fills `arriving` with what the previous rank sends, behind all that is on
+  /// `stream` now. Both must stay as they are until finish().
+  void start(ConstTensorView here, TensorView arriving, device::StreamRef stream);
+  /// Moves on what is in flight: a host transport does only when somebody looks.
+  void look();
+  /// Orders `stream` behind the arrival.
+  void finish(device::StreamRef stream);
+
+ private:
+  comm::Communicator* ring_;
+  device::StreamRef communication_;
+  int tag_;
+  device::Event ready_;
+  comm::Work arrival_;
+  comm::Work departure_;
+};
+
+/// Keys and values go around the ring; each block is attended to while the next one is on its way.
+class RingAttention : public ContextParallel {
+ public:
+  RingAttention(comm::Communicator& cp, const ContextParallelOptions& options,
+                device::Arena& arena);
+
+  void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+                 float* lse_BNT, device::StreamRef stream) override;
+  void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                          ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
+                          Heads dq, Heads dk, Heads dv, device::StreamRef stream) override;
+
+ private:
+  /// What one backward pass has of its queries, whatever keys are here.
+  struct Queries {
+    AttentionShape shape;
+    ConstHeads q;
+    ConstHeads dout;
+    const float* lse;
+    const float* delta;
+    Heads dq;                         ///< f32
+    std::array<bool, 2> has_dq = {};  ///< by chunk: whether there is something to add to
+  };
+
+  /// The position whose block is here after so many hops.
+  int holder(int hop) const { return (cp_->rank() - hop + cp_->size()) % cp_->size(); }
+  KeyValues block(int hop, const AttentionShape& shape) const;
+  KeyValues gradients(TensorView memory, const AttentionShape& shape) const;
+  /// `target` when it is f32, else the f32 memory that gathers what goes there.
+  Heads f32_image(const Heads& target, const AttentionShape& shape) const;
+  void pack(const AttentionShape& shape, ConstHeads k, ConstHeads v, device::StreamRef stream);
+  /// Makes in `target` the gradients of the keys and values of position `key_rank`.
+  void differentiate(Queries& queries, int key_rank, ConstHeads k, ConstHeads v,
+                     const KeyValues& target, device::StreamRef stream);
+
+  comm::Communicator* cp_;
+  std::int64_t kv_features_;             ///< K H
+  std::array<TensorView, 2> blocks_;     ///< the one that is here, the one that is on its way
+  std::array<TensorView, 3> gradients_;  ///< f32: being made, arriving, departing
+  TensorView image_;                     ///< f32: outputs or dq while they gather; bf16 only
+  device::Stream communication_;
+  RingLink keys_;
+  RingLink sums_;
+};
+
+}  // namespace
 
 void RingLink::start(ConstTensorView here, TensorView arriving, device::StreamRef stream) {
   const int next = (ring_->rank() + 1) % ring_->size();
@@ -181,6 +258,12 @@ void RingAttention::attention_backward(const AttentionShape& shape, ConstHeads q
     kernels::copy_heads({shape.batch, shape.query_tokens, shape.heads * shape.head_dim},
                         read_only(queries.dq), dq, stream);
   }
+}
+
+std::unique_ptr<ContextParallel> ring_attention(comm::Communicator& cp,
+                                                const ContextParallelOptions& options,
+                                                device::Arena& arena) {
+  return std::make_unique<RingAttention>(cp, options, arena);
 }
 
 }  // namespace fourfold::parallel
