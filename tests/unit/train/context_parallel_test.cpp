@@ -3,6 +3,7 @@
 /// @file
 /// Whole runs with context parallelism against the same run on one rank.
 #include "tiny_run.hpp"
+#include "worst_difference.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
@@ -12,13 +13,13 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <string>
 #include <vector>
 
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
+using fourfold::test::worst_difference;
+using fourfold::test::worst_relative;
 
 namespace {
 
@@ -46,24 +47,6 @@ const std::vector<Mesh> meshes{{2, {"mesh.cp=2"}},
 Options model_of(const std::string& family) {
   return family == "llama" ? Options{"model.heads=8", "model.kv_heads=2"}
                            : Options{"model.heads=8"};
-}
-
-double worst_relative(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    worst = std::max(worst, std::fabs(a[i] - b[i]) / std::fabs(b[i]));
-  }
-  return worst;
-}
-
-double worst_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    worst = std::max(worst, static_cast<double>(std::fabs(a[i] - b[i])));
-  }
-  return worst;
 }
 
 double largest(const std::vector<float>& a) {

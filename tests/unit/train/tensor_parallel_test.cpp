@@ -3,35 +3,17 @@
 /// @file
 /// Whole runs with tensor parallelism against the same run on one rank.
 #include "tiny_run.hpp"
+#include "worst_difference.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <algorithm>
-#include <cmath>
-
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
+using fourfold::test::worst_difference;
+using fourfold::test::worst_relative;
 
 namespace {
-
-double worst_relative(const std::vector<double>& a, const std::vector<double>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    worst = std::max(worst, std::fabs(a[i] - b[i]) / std::fabs(b[i]));
-  }
-  return worst;
-}
-
-double worst_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double worst = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    worst = std::max(worst, static_cast<double>(std::fabs(a[i] - b[i])));
-  }
-  return worst;
-}
 
 std::vector<std::string> with(std::vector<std::string> options, const std::string& one) {
   options.push_back(one);
