@@ -12,7 +12,8 @@
 namespace fourfold::parallel {
 namespace {
 
-Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>>& slot_limits) {
+Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>>& slot_limits,
+                    const Places& places) {
   for (std::size_t rank = 0; rank < slot_limits.size(); ++rank) {
     for (std::size_t chunk = 0; chunk < slot_limits[rank].size(); ++chunk) {
       const int limit = slot_limits[rank][chunk];
@@ -23,8 +24,7 @@ Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>
       if (over != actions.end()) {
         const auto index = static_cast<int>(over - actions.begin());
         return fmt::format("{} uses slot {}, but chunk {} has memory for {} micro-batches",
-                           place_text(schedule, static_cast<int>(rank), index), over->slot, chunk,
-                           limit);
+                           places.action(static_cast<int>(rank), index), over->slot, chunk, limit);
       }
     }
   }
@@ -37,7 +37,7 @@ struct Wait {
   std::string text;
 };
 
-Wait wait_of(const Schedule& schedule, const Dependencies& needs, const ExecutionOrder& order,
+Wait wait_of(const Dependencies& needs, const ExecutionOrder& order, const Places& places,
              int rank) {
   const int index = order.reached[rank];
   for (const int number : needs.nodes[rank][index].waits) {
@@ -47,20 +47,15 @@ Wait wait_of(const Schedule& schedule, const Dependencies& needs, const Executio
     const Transfer& transfer = needs.transfers[number];
     for (const ActionPlace& end : {transfer.send, transfer.receive}) {
       if (order.reached[end.rank] <= end.index) {
-        return {end.rank, fmt::format("{} waits for {}", place_text(schedule, rank, index),
-                                      place_text(schedule, end.rank, end.index))};
+        return {end.rank, fmt::format("{} waits for {}", places.action(rank, index),
+                                      places.action(end.rank, end.index))};
       }
     }
   }
-  return {rank, place_text(schedule, rank, index)};
+  return {rank, places.action(rank, index)};
 }
 
 }  // namespace
-
-std::string place_text(const Schedule& schedule, int rank, int index) {
-  return fmt::format("rank {}, action {} ({})", rank, index,
-                     str(schedule.ranks[rank][index], schedule.chunks));
-}
 
 Defect check_ranges(const Schedule& schedule) {
   if (schedule.stages < 1 || schedule.micro_batches < 1 || schedule.chunks < 1 ||
@@ -90,7 +85,7 @@ Defect check_ranges(const Schedule& schedule) {
   return std::nullopt;
 }
 
-Defect check_channels(const Schedule& schedule) {
+Defect check_channels(const Schedule& schedule, const Places& places) {
   for (const Channel& channel : channels(schedule)) {
     const std::size_t both = std::min(channel.sends.size(), channel.receives.size());
     for (std::size_t i = 0; i < both; ++i) {
@@ -104,25 +99,25 @@ Defect check_channels(const Schedule& schedule) {
       if (send.micro_batch != receive.micro_batch || wanted != ChunkPlace{to, receive.chunk}) {
         return fmt::format(
             "{} is met by {}: sends and receives cross (both ends of a channel must "
-            "keep the same order)",
-            place_text(schedule, from, sent), place_text(schedule, to, got));
+            "keep the same order) give one rank the order of the other",
+            places.action(from, sent), places.action(to, got));
       }
     }
     if (both < channel.sends.size()) {
       const auto [rank, index] = channel.sends[both];
       return fmt::format("{} goes to rank {}, which does not receive it",
-                         place_text(schedule, rank, index), channel.to);
+                         places.action(rank, index), channel.to);
     }
     if (both < channel.receives.size()) {
       const auto [rank, index] = channel.receives[both];
-      return fmt::format("{} waits for rank {}, which does not send it",
-                         place_text(schedule, rank, index), channel.from);
+      return fmt::format("{} waits for rank {}, which does not send it", places.action(rank, index),
+                         channel.from);
     }
   }
   return std::nullopt;
 }
 
-Defect check_progress(const Schedule& schedule) {
+Defect check_progress(const Schedule& schedule, const Places& places) {
   const Dependencies needs = dependencies(schedule);
   const ExecutionOrder order = execution_order(schedule, needs);
   int rank = 0;
@@ -136,22 +131,30 @@ Defect check_progress(const Schedule& schedule) {
   std::vector<bool> told(schedule.ranks.size());
   while (!told[rank]) {
     told[rank] = true;
-    const Wait wait = wait_of(schedule, needs, order, rank);
+    const Wait wait = wait_of(needs, order, places, rank);
     text += (text.back() == ' ' ? "" : "; ") + wait.text;
     rank = wait.rank;
   }
-  return text;
+  return text + " (no rank can go on) let one of them do earlier what the other waits for";
+}
+
+Defect check_all(const Schedule& schedule, const Places& places) {
+  if (auto defect = check_ranges(schedule)) {
+    return defect;
+  }
+  for (const auto check : {check_compute, check_buffers, check_channels, check_progress}) {
+    if (auto defect = check(schedule, places)) {
+      return defect;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<std::string> check_schedule(const Schedule& schedule,
                                           const std::vector<std::vector<int>>& slot_limits) {
-  for (const auto check :
-       {check_ranges, check_compute, check_buffers, check_channels, check_progress}) {
-    if (auto defect = check(schedule)) {
-      return defect;
-    }
-  }
-  return check_memory(schedule, slot_limits);
+  const Places places(schedule);
+  auto defect = check_all(schedule, places);
+  return defect ? defect : check_memory(schedule, slot_limits, places);
 }
 
 }  // namespace fourfold::parallel

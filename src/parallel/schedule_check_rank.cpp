@@ -41,10 +41,11 @@ const char* compute_defect(const Schedule& schedule, int rank, const Action& act
   if (action.kind == ActionKind::forward) {
     const int earlier = chunk_here(schedule.previous(rank, action.chunk), rank);
     if (mine.forward) {
-      return "is done twice";
+      return "is done twice; remove one of them";
     }
     if (earlier >= 0 && !table[earlier][action.micro_batch].forward) {
-      return "comes before the forward of the chunk before it, which lies on the same rank";
+      return "comes before the forward of the chunk before it, which lies on the same rank; move "
+             "it behind that";
     }
     mine.forward = true;
     return nullptr;
@@ -53,21 +54,22 @@ const char* compute_defect(const Schedule& schedule, int rank, const Action& act
   if (action.kind != ActionKind::backward_weight) {
     const int later = chunk_here(schedule.next(rank, action.chunk), rank);
     if (mine.input) {
-      return "is done twice";
+      return "is done twice; remove one of them";
     }
     if (!mine.forward) {
-      return "comes before its forward";
+      return "comes before its forward; move it behind that";
     }
     if (later >= 0 && !table[later][action.micro_batch].input) {
-      return "comes before the backward of the chunk behind it, which lies on the same rank";
+      return "comes before the backward of the chunk behind it, which lies on the same rank; move "
+             "it behind that";
     }
     mine.input = true;
   }
   if (does_weight && mine.weight) {
-    return "is done twice";
+    return "is done twice; remove one of them";
   }
   if (does_weight && !mine.input) {
-    return "comes before the input half of this backward";
+    return "comes before the input half of this backward; move it behind that, or write B for both";
   }
   mine.weight = mine.weight || does_weight;
   return nullptr;
@@ -219,14 +221,14 @@ class RankBuffers {
 
 }  // namespace
 
-Defect check_compute(const Schedule& schedule) {
+Defect check_compute(const Schedule& schedule, const Places& places) {
   for (int rank = 0; rank < schedule.stages; ++rank) {
     ProgressTable table = nothing_done(schedule);
     for (int index = 0; index < std::ssize(schedule.ranks[rank]); ++index) {
       const Action& action = schedule.ranks[rank][index];
       if (const char* why =
               is_compute(action.kind) ? compute_defect(schedule, rank, action, table) : nullptr) {
-        return fmt::format("{} {}", place_text(schedule, rank, index), why);
+        return fmt::format("{} {}", places.action(rank, index), why);
       }
     }
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
@@ -236,8 +238,9 @@ Defect check_compute(const Schedule& schedule) {
           const ActionKind kind = !mine.forward ? ActionKind::forward
                                   : !mine.input ? ActionKind::backward
                                                 : ActionKind::backward_weight;
-          return fmt::format("rank {} has no {}: the {} of micro-batch {} is missing", rank,
-                             str({kind, i, chunk, 0}, schedule.chunks), name(kind), i);
+          return fmt::format("{} has no {}: the {} of micro-batch {} is missing; add it",
+                             places.rank(rank), str({kind, i, chunk, 0}, schedule.chunks),
+                             name(kind), i);
         }
       }
     }
@@ -245,17 +248,17 @@ Defect check_compute(const Schedule& schedule) {
   return std::nullopt;
 }
 
-Defect check_buffers(const Schedule& schedule) {
+Defect check_buffers(const Schedule& schedule, const Places& places) {
   for (int rank = 0; rank < schedule.stages; ++rank) {
     RankBuffers buffers(schedule, rank);
     for (int index = 0; index < std::ssize(schedule.ranks[rank]); ++index) {
       if (const char* why = buffers.pass(schedule.ranks[rank][index])) {
-        return fmt::format("{} {}", place_text(schedule, rank, index), why);
+        return fmt::format("{} {}", places.action(rank, index), why);
       }
     }
     if (const std::string missing = buffers.unsent(); !missing.empty()) {
-      return fmt::format("rank {} has no '{}': what another rank waits for is never sent", rank,
-                         missing);
+      return fmt::format("{} has no '{}': what another rank waits for is never sent",
+                         places.rank(rank), missing);
     }
   }
   return std::nullopt;

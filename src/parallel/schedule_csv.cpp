@@ -3,7 +3,7 @@
 #include "schedule_defects.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/parallel/schedule_check.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/parallel/schedule_csv.hpp>
 
 #include <fmt/format.h>
@@ -82,6 +82,8 @@ class Reader {
       refuse(fmt::format("has {} bytes (more than {} cannot be a schedule) check the file name",
                          text.size(), most_bytes));
     }
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+    text.remove_prefix(text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0);
     while (!text.empty()) {
       ++line_;
       const std::size_t end = std::min(text.find('\n'), text.size());
@@ -92,6 +94,7 @@ class Reader {
   }
 
   Schedule take() { return std::move(schedule_); }
+  const CellTable& cells() const noexcept { return cells_; }
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw UserError(ExitCode::config, fmt::format("mesh.schedule: {} {}", file_name_, what));
@@ -100,18 +103,31 @@ class Reader {
  private:
   void read_line(std::string_view line) {
     const std::size_t comment = std::min(line.find('#'), line.size());
-    read_comment(trimmed(line.substr(comment).substr(comment < line.size() ? 1 : 0)), comment);
+    const bool has_comment = comment < line.size();
+    read_comment(trimmed(line.substr(comment).substr(has_comment ? 1 : 0)), comment);
     line = line.substr(0, comment);
     if (trimmed(line).empty()) {
+      const bool behind_ranks = !has_comment && !schedule_.ranks.empty();
+      first_empty_ = first_empty_ == 0 && behind_ranks ? line_ : first_empty_;
       return;
     }
+    if (first_empty_ != 0) {
+      refuse(
+          fmt::format("line {} is empty (from the first rank to the last every line is one) "
+                      "remove it, or write what this rank does",
+                      first_empty_));
+    }
     std::vector<Action>& actions = schedule_.ranks.emplace_back();
+    cells_.lines.push_back(line_);
+    cells_.cells.emplace_back();
     std::size_t begin = 0;
     while (begin <= line.size()) {
       const std::size_t end = std::min(line.find(',', begin), line.size());
       const std::string_view cell = trimmed(line.substr(begin, end - begin));
       if (!cell.empty()) {
-        actions.push_back(read_cell(cell, static_cast<std::size_t>(cell.data() - line.data())));
+        const auto offset = static_cast<std::size_t>(cell.data() - line.data());
+        actions.push_back(read_cell(cell, offset));
+        cells_.cells.back().push_back({line_, static_cast<int>(offset) + 1});
       }
       begin = end + 1;
     }
@@ -122,7 +138,7 @@ class Reader {
     if (!action) {
       refuse_at(offset, fmt::format("'{}' is no action (they are F, B, I or W with the number of a "
                                     "micro-batch and, after a dot, of a chunk) write F3 or F3.1",
-                                    cell.substr(0, 20)));
+                                    printable(cell.substr(0, 20))));
     }
     schedule_.micro_batches = std::max(schedule_.micro_batches, action->micro_batch + 1);
     schedule_.chunks = std::max(schedule_.chunks, action->chunk + 1);
@@ -142,7 +158,7 @@ class Reader {
     } else {
       refuse_at(offset, fmt::format("placement '{}' is not known (it says where the chunks lie) "
                                     "write loop or vee",
-                                    value.substr(0, 20)));
+                                    printable(value.substr(0, 20))));
     }
   }
 
@@ -152,7 +168,9 @@ class Reader {
 
   std::string_view file_name_;
   int line_ = 0;
+  int first_empty_ = 0;  ///< line without a rank behind the first rank's; 0: none
   Schedule schedule_;
+  CellTable cells_;
 };
 
 /// The text is about this run, and the tables of the checker stay as small as the text.
@@ -183,11 +201,11 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
   for (int rank = 0; rank < schedule.stages; ++rank) {
     const std::int64_t least = std::int64_t{2} * schedule.chunks * schedule.micro_batches;
     if (2 * std::ssize(schedule.ranks[rank]) < least) {
-      reader.refuse(
-          fmt::format("has {} actions for rank {} (forward and backward of {} "
-                      "micro-batches in {} chunk{} are {}) complete the line",
-                      schedule.ranks[rank].size(), rank, schedule.micro_batches, schedule.chunks,
-                      schedule.chunks == 1 ? "" : "s", least));
+      reader.refuse(fmt::format(
+          "line {} (rank {}) has {} actions (forward and backward of {} "
+          "micro-batches in {} chunk{} are {}) complete it",
+          reader.cells().lines[rank], rank, schedule.ranks[rank].size(), schedule.micro_batches,
+          schedule.chunks, schedule.chunks == 1 ? "" : "s", least));
     }
   }
 }
@@ -212,13 +230,12 @@ Schedule read_schedule_csv(std::string_view text, const std::string& file_name, 
   reader.read(text);
   const Schedule compute = reader.take();
   check_sizes(reader, compute, stages, micro_batches);
-  if (const Defect defect = check_compute(compute)) {
+  if (const Defect defect = check_compute(compute, CellPlaces(compute, reader.cells()))) {
     reader.refuse(fmt::format("is wrong: {}", *defect));
   }
   Schedule schedule = lowered(compute);
-  if (const Defect defect = check_schedule(schedule)) {
-    reader.refuse(
-        fmt::format("cannot run: {} (actions are counted with sends and receives)", *defect));
+  if (const Defect defect = check_all(schedule, CellPlaces(schedule, reader.cells()))) {
+    reader.refuse(fmt::format("cannot run: {}", *defect));
   }
   return schedule;
 }

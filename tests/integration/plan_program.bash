@@ -72,7 +72,10 @@ expect_exit 78 "$fourfold" plan --schedule broken.csv
 expect_stderr "broken.csv line 5, column 4: 'X0' is no action"
 printf 'F0,B0,F1,B1\nF0,F1,B0,B1\n' >stuck.csv
 expect_exit 78 "$fourfold" plan --schedule stuck.csv
-expect_stderr "deadlock: rank 0"
+expect_stderr "stuck.csv cannot run: deadlock: line 1, column 4 (B0) waits for what line 2, column 7 (B0) sends"
+printf 'F0,B0\n\nF0,B0\n' >gap.csv
+expect_exit 78 "$fourfold" plan --schedule gap.csv
+expect_stderr "gap.csv line 2 is empty"
 expect_exit 73 "$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 2 --svg nowhere/x.svg
 expect_exit 78 "$fourfold" plan --schedule 1f1b --stages 64 --micro-batches 1024 --svg large.svg
 expect_stderr "too many for a picture"
