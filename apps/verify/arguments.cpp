@@ -23,8 +23,12 @@ MESHES
 
 WHAT IS COMPARED
   the bits of the initial weights, on all ranks that hold them
-  per step: loss, global gradient norm, the gradient and the new weights of every logical tensor
-    (relative, L2), and that replicas have the same bits on all ranks
+  per step: loss, global gradient norm and the gradient of every logical tensor (relative, L2)
+  per step: the new weights of every logical tensor with what the reference's optimizer, written
+    out plainly, makes of this mesh's own gradients and old weights (as a share of the update, L2).
+    With the reference's weights they are not: where a gradient is all but zero Adam divides its
+    rounding by its size, and the weights of sound meshes move apart
+  that replicas have the same bits on all ranks
 
 EXAMPLES
   fourfold verify run.toml --mesh dp=1 --mesh dp=2,tp=2
@@ -90,7 +94,7 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->check(positive);
   command
       .add_option("--weight-tolerance", arguments.tolerances.weight,
-                  "The same of a tensor's weights after a step")
+                  "The largest error of a tensor's weights after a step, as a share of the update")
       ->capture_default_str()
       ->check(positive);
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "update_replay.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/train/mesh_comparison.hpp>
 
@@ -14,10 +16,8 @@
 namespace fourfold::train {
 namespace {
 
-/// Shares of the average element: a tensor counts as at least this large, and one that is smaller
-/// than that is rounding noise.
-constexpr double floor_share = 1e-3;
-constexpr double noise_share = 1e-5;
+/// A tensor counts as at least this share of the average element.
+constexpr double floor_share = 1e-2;
 
 double sum_of_squares(const std::vector<float>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, float value) {
@@ -98,8 +98,9 @@ std::string position_text(const Shape& shape, std::size_t element) {
 class Comparer {
  public:
   Comparer(const MeshTrace& reference, const MeshTrace& other, const Tolerances& tolerances)
-      : a_(reference), b_(other), tolerances_(tolerances), is_noise_(reference.table.size()) {
+      : a_(reference), b_(other), tolerances_(tolerances) {
     FOURFOLD_EXPECT(a_.table == b_.table && a_.steps.size() == b_.steps.size());
+    update_errors_ = replay_updates(b_, a_.optim);
   }
 
   MeshComparison run() {
@@ -158,48 +159,44 @@ class Comparer {
     const ParameterValues& b = b_.steps[step].gradients;
     const double average = mean_square(a);
     for (std::size_t tensor = a_.table.size(); tensor-- > 0;) {
-      const double least =
-          noise_share * noise_share * average * static_cast<double>(a[tensor].size());
-      is_noise_[tensor] = is_noise_[tensor] || sum_of_squares(a[tensor]) < least;
       const double error = tensor_error(a[tensor], b[tensor], average);
       result_.gradient_error = std::max(result_.gradient_error, error);
       if (error > tolerances_.gradient) {
-        offend_tensor(step, "gradient", tensor, error, a, b);
+        offend_gradient(step, tensor, error, a, b);
       }
     }
   }
 
   void compare_weights(std::size_t step) {
-    const ParameterValues& a = a_.steps[step].weights;
-    const ParameterValues& b = b_.steps[step].weights;
-    const double average = mean_square(a);
     for (std::size_t tensor = 0; tensor < a_.table.size(); ++tensor) {
-      if (is_noise_[tensor]) {
-        continue;
-      }
-      const double error = tensor_error(a[tensor], b[tensor], average);
-      result_.weight_error = std::max(result_.weight_error, error);
-      if (error > tolerances_.weight) {
-        offend_tensor(step, "weight", tensor, error, a, b);
+      const UpdateError& error = update_errors_[step][tensor];
+      result_.weight_error = std::max(result_.weight_error, error.error);
+      if (error.error > tolerances_.weight) {
+        const model::ParameterSpec& spec = a_.table[tensor];
+        offend(
+            fmt::format("step {}: the weight of {} is off by {:.1e} of the update that its "
+                        "gradients make; most at {}: {:.9g} instead of {:.9g}",
+                        step + 1, spec.name, error.error, position_text(spec.shape, error.element),
+                        b_.steps[step].weights[tensor][error.element], error.expected));
       }
     }
   }
 
-  void offend_tensor(std::size_t step, const char* what, std::size_t tensor, double error,
-                     const ParameterValues& a, const ParameterValues& b) {
+  void offend_gradient(std::size_t step, std::size_t tensor, double error, const ParameterValues& a,
+                       const ParameterValues& b) {
     const model::ParameterSpec& spec = a_.table[tensor];
     const Place place = largest_difference(a[tensor], b[tensor]);
     offend(
-        fmt::format("step {}: the {} of {} differs by {:.1e} of its norm; most at {}: {:.9g} "
-                    "instead of {:.9g}",
-                    step + 1, what, spec.name, error, position_text(spec.shape, place.element),
+        fmt::format("step {}: the gradient of {} differs by {:.1e} of its norm; most at {}: "
+                    "{:.9g} instead of {:.9g}",
+                    step + 1, spec.name, error, position_text(spec.shape, place.element),
                     b[tensor][place.element], a[tensor][place.element]));
   }
 
   const MeshTrace& a_;
   const MeshTrace& b_;
   Tolerances tolerances_;
-  std::vector<bool> is_noise_;
+  std::vector<std::vector<UpdateError>> update_errors_;
   MeshComparison result_;
 };
 

@@ -83,6 +83,7 @@ void compare_outcomes(const std::vector<StepOutcome>& outcomes, std::size_t step
 
 MeshTrace trace_mesh(const runfile::RunConfig& config, const comm::MeshShape& mesh, int steps) {
   MeshTrace trace{.mesh = mesh,
+                  .optim = config.optim,
                   .table = model::parameter_table(config.model),
                   .initial_weights = {},
                   .steps = {},

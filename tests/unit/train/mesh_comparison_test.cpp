@@ -5,9 +5,11 @@
 #include <fourfold/train/mesh_comparison.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -19,15 +21,20 @@ using train::MeshTrace;
 
 namespace {
 
-/// Two tensors, one step.
+/// Two tensors, one step of plain SGD.
 MeshTrace small_trace() {
   MeshTrace trace;
+  trace.optim.name = runfile::OptimizerKind::sgd;
+  trace.optim.schedule = {.kind = runfile::ScheduleKind::constant, .lr = 0.5};
+  trace.optim.momentum = 0;
+  trace.optim.weight_decay = 0;
+  trace.optim.clip_norm = 0;
   trace.table = {{.name = "first", .shape = {2, 3}}, {.name = "second", .shape = {2}}};
   trace.initial_weights = {{1, 2, 3, 4, 5, 6}, {7, 8}};
   trace.steps = {{.loss = 2,
                   .grad_norm = 5,
                   .gradients = {{3, 0, 0, 0, 4, 0}, {1, -1}},
-                  .weights = {{1, 2, 3, 4, 5, 6}, {3, 4}}}};
+                  .weights = {{-0.5F, 2, 3, 4, 3, 6}, {6.5F, 8.5F}}}};
   return trace;
 }
 
@@ -80,11 +87,13 @@ TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
     CHECK_THAT(against_reference(other).first_difference.value(),
                ContainsSubstring("the gradient norm is 5.01 instead of 5"));
   }
-  SECTION("a weight") {
-    other.steps[0].weights[1] = {3, 4.01F};
+  SECTION("a weight: |b - expected| / |expected - before|") {
+    other.steps[0].weights[1] = {6.5F, 8.51F};
     const MeshComparison result = against_reference(other);
-    CHECK_THAT(result.weight_error, WithinRel(0.002, 1e-4));
-    CHECK_THAT(result.first_difference.value(), ContainsSubstring("the weight of second"));
+    CHECK_THAT(result.weight_error, WithinRel(0.01 / std::sqrt(0.5), 1e-3));
+    CHECK_THAT(result.first_difference.value(),
+               ContainsSubstring("step 1: the weight of second is off by 1.4e-02 of the update") &&
+                   ContainsSubstring("most at [1]: 8.51") && ContainsSubstring("instead of 8.5"));
   }
   SECTION("nan is not equal to anything") {
     other.steps[0].gradients[0][1] = std::numeric_limits<float>::quiet_NaN();
@@ -102,12 +111,27 @@ TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
 TEST_CASE("a gradient of rounding noise is held against the others", "[mesh_comparison]") {
   MeshTrace reference = small_trace();
   reference.steps[0].gradients[1] = {1e-9F, -1e-9F};
+  reference.steps[0].weights[1] = {7, 8};
   MeshTrace other = reference;
   other.steps[0].gradients[1] = {-2e-9F, 1e-9F};
-  other.steps[0].weights[1] = {3.5F, 4};  // one Adam step of noise
   CHECK(train::compare(reference, other, {}).passed());
   other.steps[0].gradients[1] = {1e-3F, 0};  // no noise any more
   CHECK_FALSE(train::compare(reference, other, {}).passed());
+}
+
+TEST_CASE("an update of rounding noise is right when it is that of its own noise",
+          "[mesh_comparison]") {
+  MeshTrace reference = small_trace();
+  reference.optim.name = runfile::OptimizerKind::adamw;
+  reference.optim.epsilon = 1e-20;
+  reference.steps[0].gradients = {{3, -3, 1, -1, 4, -4}, {1e-9F, -1e-9F}};
+  reference.steps[0].weights = {{0.5F, 2.5F, 2.5F, 4.5F, 4.5F, 6.5F}, {6.5F, 8.5F}};
+  CHECK(train::compare(reference, reference, {}).first_difference.value_or("") == "");
+  MeshTrace other = reference;
+  other.steps[0].gradients[1] = {-2e-9F, 1e-9F};
+  CHECK_FALSE(train::compare(reference, other, {}).passed());  // the reference's weights
+  other.steps[0].weights[1] = {7.5F, 7.5F};
+  CHECK(train::compare(reference, other, {}).first_difference.value_or("") == "");
 }
 
 TEST_CASE("meshes of one run pass, another seed does not", "[mesh_comparison]") {
@@ -123,8 +147,53 @@ TEST_CASE("meshes of one run pass, another seed does not", "[mesh_comparison]") 
   const MeshComparison other = train::compare(one, trace({}, "train.seed=8"), {});
   CHECK_FALSE(other.same_initial_weights);
   CHECK(other.loss_error > 1e-3);
-  // An update that goes wrong shows in the weights before anything else.
-  const MeshComparison decay = train::compare(one, trace({}, "optim.weight_decay=10"), {});
-  CHECK(decay.same_initial_weights);
-  CHECK_THAT(decay.first_difference.value(), ContainsSubstring("step 1: the weight of "));
+}
+
+TEST_CASE("an update that goes wrong shows in the weights before anything else",
+          "[mesh_comparison]") {
+  const test::TinyRun tiny("llama");
+  const std::string optimizer = GENERATE("adamw", "adam", "sgd");
+  const std::string lr = optimizer == "sgd" ? "0.5" : "1e-3";
+  const std::string other_lr = optimizer == "sgd" ? "0.5005" : "1.001e-3";
+  const auto trace = [&](const std::string& change) {
+    return train::trace_mesh(tiny.config(3, "none",
+                                         {"optim.name=" + optimizer, "optim.lr=" + lr,
+                                          "optim.warmup_steps=0", "optim.clip_norm=0.1", change})
+                                 .config,
+                             {}, 3);
+  };
+  const MeshTrace one = trace("mesh.tp=1");
+  CHECK(train::compare(one, one, {}).weight_error < 1e-5);
+  for (const std::string& change : {std::string("optim.weight_decay=0"), "optim.lr=" + other_lr,
+                                    std::string("optim.warmup_steps=2")}) {
+    CAPTURE(optimizer, change);
+    const MeshComparison result = train::compare(one, trace(change), {});
+    CHECK(result.same_initial_weights);
+    CHECK_THAT(result.first_difference.value_or(""),
+               ContainsSubstring("step 1: the weight of ") && ContainsSubstring("of the update"));
+  }
+  MeshTrace wrong = one;
+  SECTION("made twice") {
+    for (std::size_t tensor = 0; tensor < one.table.size(); ++tensor) {
+      for (std::size_t i = 0; i < one.initial_weights[tensor].size(); ++i) {
+        const float before = one.initial_weights[tensor][i];
+        wrong.steps[0].weights[tensor][i] += one.steps[0].weights[tensor][i] - before;
+      }
+    }
+    CHECK_THAT(train::compare(one, wrong, {}).first_difference.value_or(""),
+               ContainsSubstring("step 1: the weight of "));
+  }
+  SECTION("not made by the rank that holds half of a matrix") {
+    std::ranges::copy_n(one.steps[0].weights[1].begin(), std::ssize(one.steps[0].weights[1]) / 2,
+                        wrong.steps[1].weights[1].begin());
+    CHECK_THAT(train::compare(one, wrong, {}).first_difference.value_or(""),
+               ContainsSubstring("step 2: the weight of " + one.table[1].name));
+  }
+  SECTION("lost by one element") {
+    const std::size_t last = one.table.size() - 1;
+    wrong.steps[2].weights[last][3] = one.steps[1].weights[last][3];
+    CHECK_THAT(train::compare(one, wrong, {}).first_difference.value_or(""),
+               ContainsSubstring("step 3: the weight of " + one.table[last].name) &&
+                   ContainsSubstring("most at ["));
+  }
 }

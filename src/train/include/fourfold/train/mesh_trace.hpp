@@ -26,6 +26,7 @@ struct StepTrace {
 
 struct MeshTrace {
   comm::MeshShape mesh;
+  runfile::OptimConfig optim;
   std::vector<model::ParameterSpec> table;
   ParameterValues initial_weights;
   std::vector<StepTrace> steps;
