@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
-#include <utility>
+#include <algorithm>
+#include <iterator>
+#include <set>
 
 namespace fourfold::verify {
 namespace {
@@ -17,9 +19,9 @@ const char* const meshes_help = R"(
 MESHES
   dp=2,tp=2              keys of [mesh]; an axis that is not named has degree 1
   dp=4,train.micro_batch=1    any other key of the run file, with its table in front
-  The ranks of a mesh are threads of this process. The first mesh is the reference: dp=1 is the
-  run without any parallelism. Memory: 16 bytes per parameter and step, for one mesh at a time and
-  the reference.
+  The ranks of a mesh are threads of this process, 256 at most. The first mesh is the reference:
+  dp=1 is the run without any parallelism. Memory: 16 bytes per parameter and step, for one mesh at
+  a time and the reference.
 
 WHAT IS COMPARED
   the bits of the initial weights, on all ranks that hold them
@@ -61,6 +63,36 @@ std::vector<std::string> items(const std::string& text) {
 std::string full_override(const std::string& item) {
   const std::string key = item.substr(0, item.find('='));
   return key.find('.') == std::string::npos ? "mesh." + item : item;
+}
+
+/// --set texts of a mesh. Of one key's two values one would be dropped without a word.
+std::vector<std::string> overrides_of(const std::string& text) {
+  std::vector<std::string> result;
+  std::set<std::string> keys;
+  for (const std::string& item : items(text)) {
+    result.push_back(full_override(item));
+    const std::string key = result.back().substr(0, result.back().find('='));
+    if (!keys.insert(key).second) {
+      throw UserError(ExitCode::config,
+                      fmt::format("{} stands there twice (it has one value) leave one out", key));
+    }
+  }
+  return result;
+}
+
+/// Ranks are threads here, with a whole program's memory each.
+void require_few_ranks(const comm::MeshShape& mesh) {
+  constexpr double most_ranks = 256;
+  const double ranks = 1.0 * mesh.pp * mesh.dp * mesh.cp * mesh.tp;  // which int64 may not hold
+  if (ranks > most_ranks) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format(
+            "mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x mesh.tp = {} is {:.0f} ranks (each "
+            "is a thread of this process, and more than {:.0f} are too many) use smaller "
+            "degrees",
+            mesh.pp, mesh.dp, mesh.cp, mesh.tp, ranks, most_ranks));
+  }
 }
 
 }  // namespace
@@ -106,10 +138,8 @@ void describe(CLI::App& command, Arguments& arguments) {
 MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
   std::vector<std::string> overrides = arguments.overrides;
   overrides.insert(overrides.end(), {"mesh.pp=1", "mesh.dp=1", "mesh.cp=1", "mesh.tp=1"});
-  for (const std::string& item : items(text)) {
-    overrides.push_back(full_override(item));
-  }
   try {
+    std::ranges::move(overrides_of(text), std::back_inserter(overrides));
     const runfile::EffectiveConfig effective =
         runfile::load_run_config(arguments.run_file, overrides);
     const runfile::MeshConfig& wanted = effective.config.mesh;
@@ -117,8 +147,9 @@ MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
       throw UserError(ExitCode::config,
                       "mesh.dp = \"auto\" says nothing here (there is no launcher) give a number");
     }
-    runfile::validate_batch(effective.config, wanted.dp, effective.origins);
     const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
+    require_few_ranks(shape);
+    runfile::validate_batch(effective.config, wanted.dp, effective.origins);
     train::lay_out(effective.config, shape, train::schedule_file_text(effective.config));
     return {text, effective.config, shape};
   } catch (const UserError& error) {

@@ -182,8 +182,11 @@ void Reader::read_override(const std::string& text) {
     }
     read_key(*key, *document.get("value"), origin);
   } catch (const toml::parse_error& error) {
-    problems_.add(origin, fmt::format("{} = {} is no TOML value ({})", full_name, value_text,
-                                      error.description()));
+    // A lone word is taken for half of true or false; the parser knows better about the rest.
+    const bool is_word = value_text.find_first_of("\"'[{") == std::string_view::npos;
+    problems_.add(origin,
+                  fmt::format("{} = {} is not {}{}", full_name, value_text, expectation(*key),
+                              is_word ? "" : fmt::format(" ({})", error.description())));
   }
 }
 

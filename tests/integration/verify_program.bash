@@ -67,6 +67,14 @@ expect_exit 78 verify --mesh dp=1 --mesh dp=3
 expect_stderr 'train.global_batch = 8 does not divide among mesh.dp = 3'
 expect_exit 78 verify --mesh dp=1 --mesh pp=3
 expect_stderr 'set mesh.pp to 2 or less'
+expect_exit 78 verify --mesh dp=1 --mesh pp=2,tp=1,pp=2
+expect_stderr '--mesh pp=2,tp=1,pp=2: mesh.pp stands there twice'
+expect_exit 78 verify --mesh dp=1 --mesh pp=two
+expect_stderr 'mesh.pp = two is not an integer of at least 1 and at most 65536'
+expect_exit 78 verify --mesh dp=1 --mesh dp=4096,train.global_batch=8192
+expect_stderr 'is 4096 ranks (each is a thread of this process, and more than 256 are too many)'
+expect_exit 78 verify --mesh dp=1 --mesh pp=65536
+expect_stderr 'is 65536 ranks'
 expect_exit 78 verify --mesh dp=1 --mesh dp=auto
 expect_stderr 'says nothing here'
 expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan

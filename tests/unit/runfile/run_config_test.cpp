@@ -191,12 +191,16 @@ TEST_CASE("--set is refused like a line of the file", "[run_config]") {
   CHECK(refusal(data_table, {"train=3"}) == "--set: train is a table; write train.key=value");
   CHECK(refusal(data_table, {"train.steps"}) ==
         "--set: \"train.steps\" has no \"=\"; write table.key=value");
-  CHECK(refusal(data_table, {"train.steps="})
-            .starts_with("--set: train.steps =  is no TOML value ("));
+  CHECK(refusal(data_table, {"train.steps="}) ==
+        "--set: train.steps =  is not an integer of at least 0");
   CHECK(refusal(data_table, {"train.steps=3\nseed=4"}) ==
         "--set: \"train.steps\" sets more than one key");
-  CHECK(refusal(data_table, {"train.steps=many"})
-            .starts_with("--set: train.steps = many is no TOML value ("));
+  CHECK(refusal(data_table, {"train.steps=many"}) ==
+        "--set: train.steps = many is not an integer of at least 0");
+  CHECK(refusal(data_table, {"mesh.dp=two"}) ==
+        "--set: mesh.dp = two is not an integer of at least 1, or \"auto\"");
+  CHECK(refusal(data_table, {"data.train=[\"x\""})
+            .starts_with("--set: data.train = [\"x\" is not a list of strings (Error while"));
   CHECK(refusal(data_table, {"=3"}).starts_with("--set: unknown table []"));
 }
 
