@@ -33,7 +33,7 @@ std::string line(const Json& json) {
 
 }  // namespace
 
-MetricsFile::MetricsFile(std::filesystem::path file) : path_(std::move(file)) {
+void MetricsFile::open() {
   file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file_) {
     cannot_write(path_, errno);
@@ -46,6 +46,9 @@ MetricsFile::MetricsFile(std::filesystem::path file) : path_(std::move(file)) {
 }
 
 void MetricsFile::append(const std::string& text) {
+  if (!file_) {
+    open();
+  }
   std::size_t done = 0;
   while (done < text.size()) {
     const ssize_t written = ::write(file_.get(), text.data() + done, text.size() - done);

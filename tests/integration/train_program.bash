@@ -119,6 +119,8 @@ expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad : \
   -n 1 "$fourfold" train run.toml --set log.dir=bad --dry-run
 expect_stderr '--dry-run = true on rank 1'
 expect test ! -e bad/checkpoints
+expect test -s bad/exit.json
+expect test ! -e bad/metrics.jsonl
 
 # Data that cannot be right: one message, code 65 or 78, no checkpoint.
 expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad

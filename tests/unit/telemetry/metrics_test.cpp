@@ -198,7 +198,7 @@ TEST_CASE("damaged metrics never do more than miss", "[metrics]") {
 
 TEST_CASE("metrics that cannot be written end the run with their own code", "[metrics]") {
   try {
-    MetricsFile("/nonexistent/metrics.jsonl");
+    MetricsFile("/nonexistent/metrics.jsonl").start(start_at(0, 1), 1);
     FAIL("opened");
   } catch (const fourfold::UserError& error) {
     CHECK(error.code() == fourfold::ExitCode::cannot_write);

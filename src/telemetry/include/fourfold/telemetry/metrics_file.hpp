@@ -10,6 +10,8 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::telemetry {
@@ -18,9 +20,10 @@ namespace fourfold::telemetry {
 /// {"event":"start"|"resume"|"step"|"eval"|"checkpoint"|"end","time":...,...}.
 class MetricsFile : public MetricSink {
  public:
-  /// Opens for appending. A last line that was cut off by a crash is closed first.
-  /// @throws UserError (exit code cannot_write), like every write
-  explicit MetricsFile(std::filesystem::path file);
+  /// Touches nothing yet: the first record opens the file for appending, so that a start that is
+  /// refused leaves none. A last line that was cut off by a crash is closed first. Every record
+  /// throws UserError (exit code cannot_write) when it cannot be written.
+  explicit MetricsFile(std::filesystem::path file) : path_(std::move(file)) {}
 
   void start(const RunStart& run, double unix_time_s) override;
   void step(const StepRecord& record, double unix_time_s) override;
@@ -29,6 +32,7 @@ class MetricsFile : public MetricSink {
   void end(const RunEnd& record, double unix_time_s) override;
 
  private:
+  void open();
   void append(const std::string& line);
 
   std::filesystem::path path_;
