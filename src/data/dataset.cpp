@@ -8,7 +8,9 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
 namespace fourfold::data {
 namespace {
@@ -31,6 +33,12 @@ std::vector<std::string> matches_of(const std::string& pattern) {
   std::vector<std::string> names(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
   std::sort(names.begin(), names.end());  // glob's own order follows the locale
   return names;
+}
+
+/// A file, or the prefix of a pair, by exactly this name.
+bool is_there(const std::string& name) {
+  std::error_code ignored;
+  return std::filesystem::exists(name, ignored) || std::filesystem::exists(name + ".bin", ignored);
 }
 
 std::vector<io::TokenFile> open_all(std::span<const std::string> names) {
@@ -69,7 +77,7 @@ std::vector<std::string> expand_patterns(std::span<const std::string> names) {
   }
   std::vector<std::string> files;
   for (const std::string& name : names) {
-    if (name.find_first_of("*?[") == std::string::npos) {
+    if (name.find_first_of("*?[") == std::string::npos || is_there(name)) {
       files.push_back(name);
       continue;
     }

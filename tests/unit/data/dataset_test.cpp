@@ -145,6 +145,12 @@ TEST_CASE("patterns are expanded by name, pairs once", "[dataset]") {
   CHECK(fourfold::data::expand_patterns(Names{in("[tT]_?.bin"), in("v_1")}) ==
         Names{in("T_1.bin"), in("t_2.bin"), in("v_1")});
   CHECK(sequential({in("t_*")}, 2).tokens() == 6);
+  // A name that is there is meant, whatever it looks like.
+  counting_file(folder, "t_[12]", 0, 5);
+  CHECK(fourfold::data::expand_patterns(Names{in("t_[12]"), in("t_[12].bin")}) ==
+        Names{in("t_[12]"), in("t_[12].bin")});
+  CHECK(sequential({in("t_[12]")}, 2).tokens() == 5);
+  CHECK(fourfold::data::expand_patterns(Names{in("t_[2]") + ".bin"}) == Names{in("t_2.bin")});
   CHECK_THAT(
       error_of(ExitCode::config, [&] { fourfold::data::expand_patterns(Names{in("x*.bin")}); }),
       ContainsSubstring("x*.bin: no file matches"));

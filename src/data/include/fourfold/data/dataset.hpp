@@ -43,7 +43,8 @@ class TokenDataset {
     Order order = Order::shuffled;
   };
 
-  /// @param files  paths as TokenFile takes them, or shell patterns (*, ?, [...])
+  /// @param files  paths as TokenFile takes them, or shell patterns (*, ?, [...]); a name that is
+  ///   there as it is written is no pattern
   /// @throws UserError: config for an empty list, a pattern that matches nothing, a missing file,
   ///   or fewer than 2 tokens; data_corrupt as TokenFile says
   TokenDataset(std::span<const std::string> files, const Options& options);
