@@ -208,6 +208,15 @@ const Entry* chosen_preset(const std::vector<Entry>& entries) {
   return found == entries.rend() ? nullptr : &*found;
 }
 
+/// Where a preset has a key/value head for each head, heads that a person wrote have one too.
+void follow_heads(EffectiveConfig& effective, const std::string& preset) {
+  const model::ModelConfig shape = model::preset(preset);
+  const auto is_written = [&](const char* key) { return !effective.origins[key].where().empty(); };
+  if (shape.kv_heads == shape.heads && is_written("model.heads") && !is_written("model.kv_heads")) {
+    effective.config.model.kv_heads = 0;  // resolve() fills it in
+  }
+}
+
 /// Lays preset and entries over the defaults.
 EffectiveConfig layered(const std::vector<Entry>& entries) {
   EffectiveConfig effective;
@@ -225,6 +234,9 @@ EffectiveConfig layered(const std::vector<Entry>& entries) {
   for (const Entry& entry : entries) {
     entry.key->field.set(effective.config, entry.value);
     effective.origins[entry.key->full_name()] = entry.origin;
+  }
+  if (!effective.config.preset.empty()) {
+    follow_heads(effective, effective.config.preset);
   }
   return effective;
 }

@@ -448,7 +448,9 @@ const RunKey* find_run_key(std::string_view full_name) {
 std::span<const RunTable> run_tables() {
   static const std::array<RunTable, 8> tables{{
       {"model",
-       "What is trained. A preset fills in the whole table; keys beside it change single values."},
+       "What is trained. A preset fills in the whole table; keys beside it change single values, "
+       "and "
+       "kv_heads follows heads where the preset has as many of both."},
       {"model.rope_scaling",
        "Rotary positions for contexts longer than the model was first trained for (llama)."},
       {"mesh",

@@ -59,6 +59,18 @@ TEST_CASE("a small run file fills in what it does not say", "[run_config]") {
   CHECK_FALSE(effective.origins.contains("train.seed"));
 }
 
+TEST_CASE("key/value heads follow the heads of a preset that has as many", "[run_config]") {
+  const EffectiveConfig own = parse("[model]\npreset = \"gpt2-124m\"\nheads = 16\n" + data_table);
+  CHECK(own.config.model.kv_heads == 16);
+  CHECK(own.origins.at("model.kv_heads").str() == "from model.heads");
+  CHECK(parse(data_table, {"model.preset=gpt2-124m", "model.heads=16", "model.kv_heads=4"})
+            .config.model.kv_heads == 4);
+  CHECK(parse(data_table, {"model.preset=llama-3-8b", "model.heads=16"}).config.model.kv_heads ==
+        8);  // grouped: its own
+  CHECK(parse(data_table, {"model.preset=gpt2-124m"}).origins.at("model.kv_heads").str() ==
+        "preset gpt2-124m");
+}
+
 TEST_CASE("preset, file and --set lie over each other in this order", "[run_config]") {
   const std::string text =
       "[model]\ncontext = 128\npreset = \"gpt2-350m\"\ndropout = 0.1\n" + data_table;
