@@ -5,8 +5,10 @@
 #include "same_on_ranks.hpp"
 
 #include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/data/tokenizer.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
@@ -52,6 +54,29 @@ std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
   return lines;
 }
 
+/// What is left of the ranks is told with its place in the run file, if it does not fit.
+comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, int ranks) {
+  const runfile::MeshConfig& wanted = effective.config.mesh;
+  try {
+    return comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, ranks);
+  } catch (const fourfold::UserError& error) {
+    throw fourfold::UserError(error.code(), runfile::located(error.what(), effective.origins));
+  }
+}
+
+/// Needed only to show what the model writes, when it is too late to find the file missing.
+void require_tokenizer(const runfile::EffectiveConfig& effective) {
+  const std::string& tokenizer = effective.config.data.tokenizer;
+  try {
+    fourfold::data::open_tokenizer(tokenizer);
+  } catch (const fourfold::UserError& error) {
+    throw fourfold::UserError(
+        error.code(), runfile::located(fmt::format("data.tokenizer = \"{}\" cannot be used ({})",
+                                                   tokenizer, error.what()),
+                                       effective.origins));
+  }
+}
+
 telemetry::ExitStatus status_of(const train::RunResult& result, const std::string& log_dir) {
   telemetry::ExitStatus status{.code = result.code,
                                .reason = "finished",
@@ -77,12 +102,11 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   directory->open();
   fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
                                                  mpi.world());
-  const runfile::MeshConfig& mesh_config = effective.config.mesh;
-  comm::Mesh mesh(
-      comm::resolve_mesh({mesh_config.pp, mesh_config.dp, mesh_config.cp, mesh_config.tp},
-                         mpi.world().size()),
-      mpi.world());
+  comm::Mesh mesh(mesh_of(effective, mpi.world().size()), mpi.world());
   runfile::validate_batch(effective.config, mesh.shape().dp, effective.origins);
+  if (mpi.world().rank() == 0) {
+    require_tokenizer(effective);
+  }
   const fourfold::kernels::Runtime kernels;
   const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
                                       .deadline_unix_s = train::deadline_from_environment(),

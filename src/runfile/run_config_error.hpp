@@ -8,10 +8,6 @@
 
 namespace fourfold::runfile {
 
-/// `message` behind the place of the first key in it that a person wrote: "run.toml:7:1:
-/// model.heads = ...".
-std::string located(const std::string& message, const Origins& origins);
-
 /// Throws UserError(ExitCode::config, located(message, origins)).
 [[noreturn]] void refuse(const std::string& message, const Origins& origins);
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "resume.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
@@ -34,6 +35,16 @@ std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& co
       config.data.validation, dataset_options(config, data::TokenDataset::Order::sequential));
 }
 
+/// What does not fit the mesh is told with its place in the run file.
+StepRunner make_runner(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
+                       device::Arena& arena) {
+  try {
+    return {effective.config, mesh, arena};
+  } catch (const UserError& error) {
+    throw UserError(error.code(), runfile::located(error.what(), effective.origins), error.where());
+  }
+}
+
 }  // namespace
 
 Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
@@ -43,7 +54,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       metrics_(metrics),
       dataset_(config_.data.train, dataset_options(config_, data::TokenDataset::Order::shuffled)),
       validation_(open_validation(config_)),
-      runner_(config_, mesh, arena_),
+      runner_(make_runner(effective, mesh, arena_)),
       loader_(
           dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
           parallel::context_chunks(config_.model.context, mesh.shape().cp, mesh.coordinate().cp),

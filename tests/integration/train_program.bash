@@ -111,6 +111,17 @@ expect_exit 78 ranks 2 train run.toml --set mesh.dp=3 --set log.dir=bad
 expect_exit 78 env SLURM_STEP_NUM_TASKS=4 "$fourfold" train run.toml --set log.dir=bad
 expect_stderr 'srun'
 
+# What cannot be cut, and what is not there, is told with its line, and before anything begins.
+sed 's/^\[train\]/[mesh]\ntp = 4\n[train]/' run.toml >cut.toml
+expect_exit 78 ranks 4 train cut.toml --set log.dir=bad
+expect_stderr 'error: cut.toml:8:1: mesh.tp = 4 does not fit model.heads = 2'
+expect_exit 78 ranks 2 train cut.toml --set log.dir=bad
+expect_stderr 'error: cut.toml:8:1: the mesh does not fit 2 ranks'
+sed 's/^\[data\]/&\ntokenizer = "absent.json"/' run.toml >absent.toml
+expect_exit 78 ranks 2 train absent.toml --dry-run
+expect_stderr 'error: absent.toml:17:1: data.tokenizer = "absent.json" cannot be used (absent.json: there is no such tokenizer'
+expect_exit 78 "$fourfold" train absent.toml --set log.dir=bad
+
 # Ranks that were started differently.
 expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad --set optim.lr=1e-2 : \
   -n 2 "$fourfold" train run.toml --set log.dir=bad --set optim.lr=1e-3

@@ -9,12 +9,14 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <cmath>
 #include <filesystem>
 #include <string>
 #include <vector>
 
+using Catch::Matchers::StartsWith;
 using Catch::Matchers::WithinRel;
 using fourfold::ExitCode;
 using fourfold::test::RunTrace;
@@ -120,6 +122,23 @@ TEST_CASE("a loss that is not a number ends the run and is not saved", "[trainer
     CHECK(error.code() == ExitCode::data_corrupt);
     CHECK(std::string(error.what()).find("diverged") != std::string::npos);
   }
+}
+
+TEST_CASE("what does not fit the mesh is told with its place in the run file", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  const auto refusal = [&](int ranks, const std::vector<std::string>& overrides) {
+    try {
+      tiny.train(ranks, 1, "refused", overrides);
+    } catch (const fourfold::UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK_THAT(refusal(4, {"mesh.tp=4"}), StartsWith("--set: mesh.tp = 4 does not fit"));
+  CHECK_THAT(refusal(3, {"mesh.cp=3", "train.global_batch=3"}),
+             StartsWith("--set: mesh.cp = 3 does not fit model.context = 16"));
+  CHECK_THAT(refusal(2, {"mesh.pp=2", "mesh.schedule=one"}),
+             StartsWith("--set: mesh.schedule = \"one\" is neither"));
 }
 
 TEST_CASE("a STOP file ends the run with a checkpoint, and it goes on later", "[trainer]") {

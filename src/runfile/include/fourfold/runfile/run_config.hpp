@@ -178,6 +178,10 @@ void validate(const RunConfig& config, const Origins& origins = {});
 /// @throws UserError (exit code config) with the nearest values that work
 void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& origins = {});
 
+/// `message` behind the place of the first key in it that a person wrote: "run.toml:7:1:
+/// model.heads = ...".
+std::string located(const std::string& message, const Origins& origins);
+
 /// The effective configuration as TOML that parses back to the same; with the origin of every value
 /// as a comment.
 std::string print_run_config(const EffectiveConfig& effective);
