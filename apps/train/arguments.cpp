@@ -20,7 +20,8 @@ FILES (in log.dir)
                    long as it lies there nothing starts again (exit code 93)
 
 SIGNALS
-  SIGTERM, SIGINT and SIGUSR2 ask the run to save and stop after its step (exit code 75).
+  SIGTERM, SIGINT and SIGUSR2 ask the run to save and stop after its step (exit code 75); one
+                   that comes during set-up, to stop before the first step.
 
 ENVIRONMENT
   FOURFOLD_DEADLINE  end of the job in seconds since 1970; the run saves and stops in time.

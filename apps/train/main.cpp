@@ -83,7 +83,9 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
                                .step = result.progress.step,
                                .checkpoint = result.checkpoint.string()};
   if (result.code != ExitCode::finished) {
-    status.reason = fmt::format("saved and stopped: {}", train::name(result.reason));
+    status.reason = fmt::format(
+        "{}: {}", result.checkpoint.empty() ? "stopped before the first step" : "saved and stopped",
+        train::name(result.reason));
   }
   if (result.reason == train::StopReason::stop_file) {
     status.reason += fmt::format("; remove {} to go on", train::stop_file(log_dir).string());

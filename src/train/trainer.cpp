@@ -146,7 +146,7 @@ RunResult Trainer::run() {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
   }
   RunResult result;
-  StopReason reason = StopReason::none;
+  StopReason reason = stop_request_.poll(mesh_->world(), needed_s());  // what came during set-up
   while (progress_.step < config_.train.steps && reason == StopReason::none) {
     const StepOutcome outcome = one_step();
     check_finite(outcome);

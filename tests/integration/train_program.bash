@@ -246,6 +246,14 @@ send KILL killed
 wait "$launcher"  # what a launcher makes of this is its own
 says killed/exit.json reason "'running'"
 
+# Stopped before the first step, as by a signal during set-up: nothing to save, and it can be started again.
+expect_exit 75 env FOURFOLD_DEADLINE=1000000000 "$fourfold" train run.toml --set log.dir=late
+says late/exit.json code 75
+says late/exit.json step 0
+says late/exit.json checkpoint "''"
+says late/exit.json reason "'stopped before the first step: deadline'"
+says late/exit.json retry True
+
 # SIGTERM: save after the step, code 75, and the run goes on later.
 start_long long
 send TERM long

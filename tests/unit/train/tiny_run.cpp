@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
+#include <utility>
 
 namespace fourfold::test {
 namespace {
@@ -17,10 +18,12 @@ namespace {
 /// Keeps the numbers of each record.
 class TraceSink : public telemetry::MetricSink {
  public:
-  explicit TraceSink(RunTrace& trace) : trace_(&trace) {}
+  TraceSink(RunTrace& trace, std::function<void(std::int64_t)> on_step)
+      : trace_(&trace), on_step_(std::move(on_step)) {}
   void step(const telemetry::StepRecord& record, double /*unix_time_s*/) override {
     trace_->losses.push_back(record.loss);
     trace_->norms.push_back(record.grad_norm);
+    on_step_(record.step);
   }
   void evaluation(const telemetry::EvalRecord& record, double /*unix_time_s*/) override {
     trace_->evaluations.push_back(record.loss);
@@ -28,6 +31,7 @@ class TraceSink : public telemetry::MetricSink {
 
  private:
   RunTrace* trace_;
+  std::function<void(std::int64_t)> on_step_;
 };
 
 void write_tokens(const std::filesystem::path& prefix, int count) {
@@ -56,11 +60,6 @@ std::filesystem::path TinyRun::checkpoints(const std::string& name) const {
 
 void TinyRun::grow_training_tokens() const {
   write_tokens(folder_.path() / "train", 3500);
-}
-
-void TinyRun::request_stop(const std::string& name) const {
-  std::filesystem::create_directories(folder_.path() / name);
-  std::ofstream(folder_.path() / name / "STOP") << "please\n";
 }
 
 void TinyRun::withdraw_stop(const std::string& name) const {
@@ -107,14 +106,29 @@ dir = "{}"
 RunTrace TinyRun::train(int ranks, int steps, const std::string& name,
                         const std::vector<std::string>& overrides,
                         const std::vector<std::string>& allowed_changes) const {
-  const runfile::EffectiveConfig effective = config(steps, name, overrides);
+  return train(ranks, config(steps, name, overrides), allowed_changes, [](std::int64_t) {});
+}
+
+RunTrace TinyRun::train_to_stop(int ranks, int steps, const std::string& name,
+                                std::int64_t stop_step) const {
+  std::filesystem::create_directories(folder_.path() / name);
+  return train(ranks, config(steps, name), {}, [&](std::int64_t step) {
+    if (step == stop_step) {
+      std::ofstream(folder_.path() / name / "STOP") << "please\n";
+    }
+  });
+}
+
+RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
+                        const std::vector<std::string>& allowed_changes,
+                        const std::function<void(std::int64_t step)>& on_step) const {
   RunTrace trace;
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const runfile::MeshConfig& wanted = effective.config.mesh;
     comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, world.size()),
                     world);
     telemetry::MetricsLog metrics;
-    metrics.add(std::make_unique<TraceSink>(trace));
+    metrics.add(std::make_unique<TraceSink>(trace, on_step));
     const bool first = world.rank() == 0;
     train::Trainer trainer(effective, mesh, {.allowed_changes = allowed_changes, .facts = {}},
                            first ? &metrics : nullptr);

@@ -6,7 +6,9 @@
 
 #include <fourfold/train/trainer.hpp>
 
+#include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -33,18 +35,25 @@ class TinyRun {
                  const std::vector<std::string>& overrides = {},
                  const std::vector<std::string>& allowed_changes = {}) const;
 
+  /// The same, while a person asks for a stop during step `stop_step`.
+  RunTrace train_to_stop(int ranks, int steps, const std::string& name,
+                         std::int64_t stop_step) const;
+
   std::string training_tokens() const { return (folder_ / "train").string(); }
   std::string held_back_tokens() const { return (folder_ / "held_back").string(); }
   std::filesystem::path checkpoints(const std::string& name) const;
   /// More tokens in the training file than the runs so far have seen.
   void grow_training_tokens() const;
-  void request_stop(const std::string& name) const;
   void withdraw_stop(const std::string& name) const;
 
   runfile::EffectiveConfig config(int steps, const std::string& name,
                                   const std::vector<std::string>& overrides = {}) const;
 
  private:
+  RunTrace train(int ranks, const runfile::EffectiveConfig& effective,
+                 const std::vector<std::string>& allowed_changes,
+                 const std::function<void(std::int64_t step)>& on_step) const;
+
   std::string family_;
   harness::ScratchFolder folder_;
 };

@@ -4,6 +4,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -12,6 +13,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -124,6 +126,23 @@ TEST_CASE("a loss that is not a number ends the run and is not saved", "[trainer
   }
 }
 
+TEST_CASE("a signal during set-up stops a run before its first step", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  {
+    const train::StopSignals signals;
+    REQUIRE(std::raise(SIGTERM) == 0);
+    const RunTrace stopped = tiny.train(2, 8, "early");
+    CHECK(stopped.result.code == ExitCode::stopped_saved);
+    CHECK(stopped.result.reason == train::StopReason::signal);
+    CHECK(stopped.result.progress.step == 0);
+    CHECK(stopped.result.checkpoint.empty());
+    CHECK(stopped.losses.empty());
+    CHECK(std::filesystem::is_empty(tiny.checkpoints("early")));
+  }
+  const train::StopSignals fresh;
+  CHECK(tiny.train(2, 8, "early").weights == tiny.train(2, 8, "unstopped").weights);
+}
+
 TEST_CASE("what does not fit the mesh is told with its place in the run file", "[trainer]") {
   const TinyRun tiny("gpt2");
   const auto refusal = [&](int ranks, const std::vector<std::string>& overrides) {
@@ -144,10 +163,15 @@ TEST_CASE("what does not fit the mesh is told with its place in the run file", "
 TEST_CASE("a STOP file ends the run with a checkpoint, and it goes on later", "[trainer]") {
   const TinyRun tiny("gpt2");
   const RunTrace whole = tiny.train(2, 8, "unstopped");
-  tiny.request_stop("stopped");
-  const RunTrace stopped = tiny.train(2, 8, "stopped");
+  const RunTrace stopped = tiny.train_to_stop(2, 8, "stopped", 3);
   CHECK(stopped.result.code == ExitCode::stopped_saved);
-  CHECK(stopped.result.progress.step == 1);
+  CHECK(stopped.result.progress.step == 3);
+  // While it lies there no step is made, and nothing is lost.
+  const RunTrace held = tiny.train(2, 8, "stopped");
+  CHECK(held.result.code == ExitCode::stopped_saved);
+  CHECK(held.result.progress.step == 3);
+  CHECK(held.result.checkpoint == stopped.result.checkpoint);
+  CHECK(held.losses.empty());
   tiny.withdraw_stop("stopped");
   const RunTrace rest = tiny.train(2, 8, "stopped");
   CHECK(rest.result.code == ExitCode::finished);

@@ -55,7 +55,8 @@ class Trainer {
   Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
           const TrainerOptions& options, telemetry::MetricsLog* metrics);
 
-  /// Trains to train.steps, or until a stop is asked for; saves and evaluates as the run file says.
+  /// Trains to train.steps, or until a stop is asked for (perhaps during set-up: then no step is
+  /// made, and nothing saved that is not already); saves and evaluates as the run file says.
   RunResult run();
 
   /// Loads the first batch and tries to write where checkpoints will go. For --dry-run.
