@@ -31,6 +31,8 @@ WHAT IS COMPARED
     With the reference's weights they are not: where a gradient is all but zero Adam divides its
     rounding by its size, and the weights of sound meshes move apart
   that replicas have the same bits on all ranks
+  A difference that is not there at step 1 and grows from step to step can be rounding that
+  training amplifies, the more the higher optim.lr is: try a lower one.
 
 EXAMPLES
   fourfold verify run.toml --mesh dp=1 --mesh dp=2,tp=2

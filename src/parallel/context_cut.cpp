@@ -41,23 +41,22 @@ bool heads_divide(std::int64_t heads, std::int64_t kv_heads, int cp) {
 
 void validate_tokens(const model::ModelConfig& config, int cp, int tp) {
   const std::int64_t unit = std::int64_t{2} * cp;
+  const auto divides = [&](int degree) { return config.context % (2 * degree) == 0; };
   if (config.context % unit != 0) {
     const std::int64_t below = config.context / unit * unit;
     throw UserError(
         ExitCode::config,
         fmt::format("mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
                     "chunks of a sequence) set mesh.cp to {}, or model.context to {}{}",
-                    cp, config.context, unit,
-                    degrees_near(cp, config.context / 2,
-                                 [&](int degree) { return config.context % (2 * degree) == 0; }),
+                    cp, config.context, unit, degrees_near(cp, config.context / 2, divides),
                     below == 0 ? "" : fmt::format("{} or ", below), below + unit));
   }
   if (config.context / cp < tp) {
     throw UserError(
         ExitCode::config,
         fmt::format("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
-                    "must hold some of it) set mesh.cp to {} or less",
-                    cp, tp, config.context, config.context / tp));
+                    "must hold some of it) set mesh.cp to {}",
+                    cp, tp, config.context, degrees_near(cp, config.context / tp, divides)));
   }
 }
 

@@ -66,8 +66,9 @@ bool heads_divide(const model::ModelConfig& config, int tp) {
 }
 
 std::string degrees_that_work(const model::ModelConfig& config) {
+  const std::int64_t most = std::min({config.heads, config.ffn, config.vocab, config.context});
   std::string text;
-  for (int tp = 1; tp <= config.heads; ++tp) {
+  for (int tp = 1; tp <= most; ++tp) {
     if (heads_divide(config, tp)) {
       text += fmt::format("{}{}", text.empty() ? "" : ", ", tp);
     }
@@ -148,8 +149,8 @@ void validate_tensor_cut(const model::ModelConfig& config, int tp) {
     if (size < tp) {
       throw UserError(ExitCode::config,
                       fmt::format("mesh.tp = {} is more than model.{} = {} (every rank must hold "
-                                  "some of it) set it to {} or less",
-                                  tp, key, size, size));
+                                  "some of it) set it to one of {}",
+                                  tp, key, size, degrees_that_work(config)));
     }
   }
 }

@@ -121,7 +121,9 @@ TEST_CASE("sequences that cannot be cut are refused with what would work", "[con
     CHECK(refusal(model_of(16, 8, 8), mode, 8).empty());
     CHECK_THAT(refusal(model_of(16, 8, 8), mode, 4, 8),
                ContainsSubstring("mesh.cp = 4 with mesh.tp = 8 is more than model.context = 16") &&
-                   ContainsSubstring("set mesh.cp to 2 or less"));
+                   ContainsSubstring("set mesh.cp to 2"));
+    // 5 ranks would be few enough, but have no ten equal chunks of 48 tokens.
+    CHECK_THAT(refusal(model_of(48, 9, 9), mode, 6, 9), ContainsSubstring("set mesh.cp to 4"));
   }
 }
 
