@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace fourfold::plan_program {
 namespace {
@@ -26,8 +27,8 @@ bool is_time(double value) {
 void describe_schedule(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--schedule", arguments.schedule.name,
-                  "naive, gpipe, 1f1b, interleaved, zb-h1, zb-v, or a file that ends in .csv")
-      ->required()
+                  "Price a schedule by itself: naive, gpipe, 1f1b, interleaved, zb-h1, zb-v, or a "
+                  "file that ends in .csv")
       ->type_name("NAME|FILE.csv");
   command
       .add_option("--stages", arguments.schedule.stages,
@@ -43,6 +44,24 @@ void describe_schedule(CLI::App& command, Arguments& arguments) {
                   "Chunks of the model on each rank (mesh.chunks). Default: 2 for interleaved and "
                   "zb-v, else 1")
       ->check(CLI::PositiveNumber);
+}
+
+void describe_run(CLI::App& command, Arguments& arguments) {
+  command.add_option("RUN_FILE", arguments.run_file,
+                     "Plan a run: what every rank will hold and need");
+  command.add_option("--set", arguments.overrides, "Override a key of the run file")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option("--ranks", arguments.ranks,
+                  "Ranks of the run, as mpiexec or srun would start them. Default: what the mesh's "
+                  "degrees make, if mesh.dp is one")
+      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+  command
+      .add_option("--rank", arguments.rank,
+                  "Show one rank: its neighbours, layers, tokens and part of every tensor")
+      ->check(CLI::NonNegativeNumber);
 }
 
 void describe_output(CLI::App& command, Arguments& arguments) {
@@ -61,6 +80,7 @@ void describe_output(CLI::App& command, Arguments& arguments) {
 }  // namespace
 
 void describe(CLI::App& command, Arguments& arguments) {
+  describe_run(command, arguments);
   describe_schedule(command, arguments);
   command
       .add_option("--costs", arguments.costs,
@@ -76,7 +96,13 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->capture_default_str();
   describe_output(command, arguments);
   command.footer(
-      "\nOUTPUT\n"
+      "\nA RUN\n"
+      "  With a run file nothing is trained and no data is read; the file is checked as for\n"
+      "  training, and what each rank will take is counted by the code that will take it. The\n"
+      "  table has a line per stage of the pipeline, of its first rank (no other holds more):\n"
+      "  memory but for batches, the kernels' scratch and MPI's buffers. --costs, --link-time and\n"
+      "  the files below work for it too.\n"
+      "\nOUTPUT OF A SCHEDULE\n"
       "  step     time from the first action to the last, and the work of a rank in it\n"
       "  bubble   time of the step in which a rank computes nothing\n"
       "  waiting  the part of it between a rank's own first and last action\n"
@@ -89,6 +115,8 @@ void describe(CLI::App& command, Arguments& arguments) {
       "  that of chunk 1. Empty cells and comments (#) are left out; '# placement: vee' lays two\n"
       "  chunks as a V. Files that are incomplete or could deadlock are refused.\n"
       "\nEXAMPLES\n"
+      "  fourfold plan run.toml --ranks 16384\n"
+      "  fourfold plan run.toml --ranks 16384 --rank 9381 --set mesh.schedule=zb-v\n"
       "  fourfold plan --schedule zb-v --stages 8 --micro-batches 24 --svg zb-v.svg\n"
       "  fourfold plan --schedule interleaved --chunks 4 --stages 4 --micro-batches 16\n"
       "  fourfold plan --schedule 1f1b --stages 4 --micro-batches 8 --csv mine.csv\n"
@@ -97,8 +125,22 @@ void describe(CLI::App& command, Arguments& arguments) {
       program::exit_codes_table({ExitCode::config, ExitCode::cannot_write}));
 }
 
-void validate(const Arguments& arguments) {
+namespace {
+
+void validate_run(const Arguments& arguments) {
   const parallel::ScheduleRequest& request = arguments.schedule;
+  if (request.stages != 0 || request.micro_batches != 0 || request.chunks != 0) {
+    refuse(
+        "--stages, --micro-batches and --chunks belong to --schedule (a run file knows them) set "
+        "mesh.pp, train.global_batch and mesh.chunks instead");
+  }
+}
+
+void validate_schedule(const Arguments& arguments) {
+  const parallel::ScheduleRequest& request = arguments.schedule;
+  if (arguments.ranks != 0 || arguments.rank || !arguments.overrides.empty()) {
+    refuse("--ranks, --rank and --set belong to a run file (there is none) name one");
+  }
   if (!arguments.from_file() && (request.stages == 0 || request.micro_batches == 0)) {
     refuse(
         fmt::format("--schedule {} needs --stages and --micro-batches (only a file knows them) "
@@ -108,6 +150,17 @@ void validate(const Arguments& arguments) {
   if (arguments.from_file() && request.chunks != 0) {
     refuse("--chunks cannot be given for a file (its cells name the chunks) leave it out");
   }
+}
+
+}  // namespace
+
+void validate(const Arguments& arguments) {
+  if (arguments.run_file.empty() == arguments.schedule.name.empty()) {
+    refuse(
+        "either a run file or --schedule says what to plan (not both) name a run file, or give "
+        "--schedule with --stages and --micro-batches");
+  }
+  arguments.run_file.empty() ? validate_schedule(arguments) : validate_run(arguments);
   if (!std::ranges::all_of(arguments.costs, is_time) || arguments.pass_costs().sum_s() == 0) {
     refuse(
         fmt::format("--costs are three times from 0 to {:g}, not all 0 (of forward, "

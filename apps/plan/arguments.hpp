@@ -6,12 +6,19 @@
 #include <fourfold/plan/simulate.hpp>
 #include <fourfold/program/command_line.hpp>
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace fourfold::plan_program {
 
+/// Either a schedule by itself, or a run file with all that is in it.
 struct Arguments {
+  std::string run_file;
+  std::vector<std::string> overrides;
+  std::int64_t ranks = 0;  ///< 0: as many as the run file's degrees make
+  std::optional<std::int64_t> rank;
   parallel::ScheduleRequest schedule{.name = "", .stages = 0, .micro_batches = 0};
   std::vector<double> costs = {1, 1, 1};
   double link_s = 0;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 #include "report.hpp"
+#include "run_plan.hpp"
 
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/parallel/schedule_csv.hpp>
@@ -46,9 +47,8 @@ void write(const std::string& path, const std::string& text) {
   fmt::print("wrote {}\n", path);
 }
 
-ExitCode run_plan(const Arguments& arguments) {
-  validate(arguments);
-  const parallel::Schedule schedule = schedule_of(arguments);
+/// The schedule, priced: to stdout, and to the files that were asked for.
+void price(const Arguments& arguments, const parallel::Schedule& schedule) {
   parallel::Timeline timeline = plan::simulate(
       schedule, plan::even_costs(schedule, arguments.pass_costs(), arguments.link_s));
   timeline.name = "planned";
@@ -66,6 +66,26 @@ ExitCode run_plan(const Arguments& arguments) {
   if (!arguments.csv.empty()) {
     write(arguments.csv, parallel::schedule_csv(schedule));
   }
+}
+
+ExitCode run_plan(const Arguments& arguments) {
+  validate(arguments);
+  if (arguments.run_file.empty()) {
+    price(arguments, schedule_of(arguments));
+    return ExitCode::finished;
+  }
+  const fourfold::plan_program::PlannedRun run = fourfold::plan_program::plan_run(arguments);
+  fmt::print("{}\n", run_report(run));
+  if (arguments.rank) {
+    fmt::print("{}\n", rank_report(run, *arguments.rank));
+  }
+  const parallel::Schedule& schedule = run.layout.schedule;
+  Arguments named = arguments;  // so that closed forms are found by the schedule's name
+  named.schedule = {.name = schedule.name,
+                    .stages = schedule.stages,
+                    .micro_batches = schedule.micro_batches,
+                    .chunks = schedule.chunks};
+  price(named, schedule);
   return ExitCode::finished;
 }
 
@@ -73,9 +93,9 @@ ExitCode run_plan(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   CLI::App command{
-      "Prices a pipeline schedule before anything runs: how long a step takes, how much of it is "
-      "bubble, and how many activations each rank holds. Draws the timeline. Needs neither ranks "
-      "nor MPI.",
+      "Plans before anything runs: what each rank of a run will hold and need in memory, and what "
+      "its pipeline's schedule costs (how much of a step is bubble, how many activations a rank "
+      "holds), with a picture. Needs neither ranks nor MPI nor data.",
       "fourfold plan"};
   Arguments arguments;
   describe(command, arguments);

@@ -102,7 +102,9 @@ Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& p
   memory = lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
     return arena.take(use, dtype, extent);
   });
-  fill_rotary_table();
+  if (arena.has_memory()) {
+    fill_rotary_table();
+  }
   if (shape.has_embedding()) {
     embedding.emplace(shape, parameters, seams);
   }

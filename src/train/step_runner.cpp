@@ -8,6 +8,7 @@
 #include <fourfold/train/step_runner.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace fourfold::train {
 
@@ -42,9 +43,14 @@ model::Parameters my_parameters(const runfile::RunConfig& config,
 }  // namespace
 
 StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
+    : StepRunner(config, lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world())),
+                 mesh, arena) {}
+
+StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout,
+                       comm::Mesh& mesh, device::Arena& arena)
     : clip_norm_(config.optim.clip_norm),
       mesh_(&mesh),
-      layout_(lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world()))),
+      layout_(std::move(layout)),
       parameters_(my_parameters(config, layout_, mesh, arena)),
       counted_(
           parallel::counted_once(config.model, parameters_, mesh.shape().tp, mesh.coordinate().tp)),

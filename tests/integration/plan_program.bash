@@ -81,4 +81,58 @@ expect_exit 78 "$fourfold" plan --schedule 1f1b --stages 64 --micro-batches 1024
 expect_stderr "too many for a picture"
 expect test ! -e large.svg
 
+# A run file: what 16,384 ranks would hold, without one of them, and without the data.
+cat >run.toml <<'END'
+[model]
+family = "llama"
+layers = 128
+hidden = 16384
+heads = 128
+kv_heads = 16
+vocab = 128256
+context = 8192
+tie_embeddings = false
+[mesh]
+pp = 16
+cp = 2
+tp = 8
+[train]
+precision = "bf16"
+global_batch = 2048
+micro_batch = 1
+[data]
+train = ["not/here.bin"]
+END
+expect_exit 0 "$fourfold" plan run.toml --ranks 16384 --rank 9381 --svg run.svg
+expect_stdout "mesh      pp16 dp64 cp2 tp8: 16384 ranks"
+expect_stdout "2048 sequences of 8192 tokens: 32 micro-batches of 1 on each replica"
+expect_stdout "tp       position 5 of 8: ranks 9376, 9377, 9378, 9379, 9380, 9381, 9382, 9383"
+expect_stdout "dp       position 10 of 64: ranks 9221, 9237, 9253 ... 10229 (every 16th)"
+expect_stdout "pp       position 9 of 16: ranks 165, 1189, 2213 ... 15525 (every 1024th)"
+expect_stdout "tokens   0-2047 and 6144-8191 of the 8192 of each sequence"
+expect_stdout "[16384, 16384]  dim 0: 10240-12287"
+expect_stdout "1f1b: 16 stages, 32 micro-batches"
+expect test "$(grep -cE '^ +[0-9]+ .* layers [0-9]+-[0-9]+' "$output")" -ge 16
+expect test -s run.svg
+expect_exit 0 "$fourfold" plan run.toml --set mesh.dp=64
+expect_stdout "16384 ranks"
+expect_exit 64 "$fourfold" plan run.toml
+expect_stderr "give --ranks"
+expect_exit 64 "$fourfold" plan run.toml --ranks 16384 --rank 16384
+expect_stderr "ranks 0 to 16383"
+expect_exit 64 "$fourfold" plan run.toml --schedule 1f1b --ranks 4
+expect_stderr "not both"
+expect_exit 64 "$fourfold" plan run.toml --stages 4 --ranks 16384
+expect_stderr "mesh.pp"
+expect_exit 64 "$fourfold" plan
+expect_stderr "either a run file or --schedule"
+expect_exit 64 "$fourfold" plan --schedule 1f1b --stages 4 --micro-batches 8 --ranks 4
+expect_stderr "belong to a run file"
+expect_exit 78 "$fourfold" plan run.toml --ranks 1000
+expect_stderr "768 ranks (dp = 3) or 1024 ranks (dp = 4)"
+expect_exit 78 "$fourfold" plan run.toml --ranks 16384 --set mesh.tp=7
+expect_stderr "mesh.tp"
+expect_exit 78 "$fourfold" plan run.toml --ranks 16384 --set train.global_batch=100
+expect_stderr "train.global_batch"
+
 expectations_met

@@ -5,6 +5,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -56,4 +57,20 @@ TEST_CASE("more than the host has is refused before it is asked for", "[arena]")
     CHECK(std::string(error.what()).starts_with("activations need 131072.0 GiB more beside 0.0"));
   }
   CHECK(arena.total_bytes() == 0);
+}
+
+TEST_CASE("an arena that only counts gives what no machine has", "[arena]") {
+  Arena arena(Arena::Backing::counted);
+  CHECK_FALSE(arena.has_memory());
+  const auto first = arena.take(MemoryUse::weights, DType::bf16, {std::int64_t{1} << 45});
+  const auto second = arena.take(MemoryUse::gradients, DType::f32, {3});
+  const auto third = arena.take(MemoryUse::gradients, DType::f32, {5});
+  CHECK(arena.bytes(MemoryUse::weights) == std::size_t{1} << 46);
+  CHECK(arena.bytes(MemoryUse::gradients) == 32);
+  CHECK(arena.total_bytes() == (std::size_t{1} << 46) + 32);
+  // Present, each in a place of its own, and parts of them can be named.
+  CHECK(first);
+  CHECK(static_cast<std::byte*>(first.data()) + first.bytes() <= second.data());
+  CHECK(static_cast<std::byte*>(second.data()) + second.bytes() <= third.data());
+  CHECK(second.rows(1, 2).data() > second.data());
 }

@@ -30,8 +30,16 @@ std::string_view name(MemoryUse use) noexcept;
 /// arena is destroyed. Not thread-safe: one arena per rank.
 class Arena {
  public:
+  /// What lies behind the tensors. counted: nothing; they have addresses of their own, but must
+  /// never be read or written, and there may be more of them than any machine has. So that what a
+  /// rank will need can be known without having it: by the same code that will take it.
+  enum class Backing : std::uint8_t { memory, counted };
+  explicit Arena(Backing backing = Backing::memory) : backing_(backing) {}
+  bool has_memory() const noexcept { return backing_ == Backing::memory; }
+
   /// A zero-filled tensor that lives as long as the arena.
   /// @pre not sealed
+  /// @throws SystemError (config) when the host has less memory than would then be taken
   TensorView take(MemoryUse use, DType dtype, Shape shape);
 
   /// No more take() from here on.
@@ -42,6 +50,9 @@ class Arena {
   std::size_t total_bytes() const noexcept;
 
  private:
+  void* next_counted_address() const noexcept;
+
+  Backing backing_;
   std::vector<Buffer> blocks_;
   std::array<std::size_t, memory_use_count> bytes_{};
   bool sealed_ = false;

@@ -38,6 +38,9 @@ class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
   StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena);
+  /// The same with a layout that is known already: lay_out() of this run on this mesh.
+  StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout, comm::Mesh& mesh,
+             device::Arena& arena);
 
   /// Enqueues update number `step` + 1 on `stream`: forward and backward of all micro-batches, the
   /// gradient reduction (started bucket by bucket during the last backward pass), clipping, the

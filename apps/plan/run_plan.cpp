@@ -1,0 +1,185 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_plan.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/training_data.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace fourfold::plan_program {
+namespace {
+
+constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
+
+comm::MeshShape mesh_of(const runfile::MeshConfig& mesh, std::int64_t ranks) {
+  if (ranks == 0 && mesh.dp == 0) {
+    throw UserError(ExitCode::usage,
+                    "how many ranks there will be is not known (mesh.dp is \"auto\": what the "
+                    "other axes leave) give --ranks, or set mesh.dp");
+  }
+  const comm::MeshShape wanted{.pp = mesh.pp, .dp = mesh.dp, .cp = mesh.cp, .tp = mesh.tp};
+  return comm::resolve_mesh(wanted, ranks == 0 ? wanted.ranks() : ranks);
+}
+
+/// "embedding, layers 0-7": layers as in the names of tensors.
+std::string units_text(const model::Units& units, const model::ModelConfig& config) {
+  const int head = static_cast<int>(config.layers) + 1;
+  std::string text;
+  const auto add = [&](const std::string& part) { text += (text.empty() ? "" : ", ") + part; };
+  if (units.begin == 0) {
+    add("embedding");
+  }
+  const int first = std::max(units.begin, 1) - 1;
+  const int last = std::min(units.end, head) - 2;
+  if (first == last) {
+    add(fmt::format("layer {}", first));
+  } else if (first < last) {
+    add(fmt::format("layers {}-{}", first, last));
+  }
+  if (units.end > head) {
+    add("head");
+  }
+  return text;
+}
+
+std::string units_text(const std::vector<model::Units>& chunks, const model::ModelConfig& config) {
+  std::vector<std::string> texts;
+  for (const model::Units& units : chunks) {
+    texts.push_back(units_text(units, config));
+  }
+  return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+/// "1.235 B", "124.4 M".
+std::string count_text(double count) {
+  return count < 1e9 ? fmt::format("{:.4g} M", count / 1e6) : fmt::format("{:.4g} B", count / 1e9);
+}
+
+double gib(std::size_t bytes) {
+  return static_cast<double>(bytes) / bytes_per_gib;
+}
+
+std::size_t total(const train::MemoryBytes& memory_bytes) {
+  return std::accumulate(memory_bytes.begin(), memory_bytes.end(), std::size_t{0});
+}
+
+constexpr const char* stage_row = "{:>5}  {:>11}  {:>9}  {:>9}  {:>9}  {:>11}  {:>9}  {:>9}  {}\n";
+
+std::string stage_line(const PlannedRun& run, int pp) {
+  using device::MemoryUse;
+  const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
+  const train::RankPlan plan = train::plan_rank(run.config, run.layout, run.mesh, first);
+  const auto size = [&](MemoryUse use) {
+    return fmt::format("{:.3f}", gib(plan.memory_bytes[static_cast<std::size_t>(use)]));
+  };
+  const std::size_t beside = plan.memory_bytes[static_cast<std::size_t>(MemoryUse::communication)] +
+                             plan.memory_bytes[static_cast<std::size_t>(MemoryUse::workspace)];
+  const double live =
+      static_cast<double>(run.layout.schedule.peak_live(pp)) / run.layout.schedule.chunks;
+  return fmt::format(stage_row, pp, fmt::format("{:g}", live), size(MemoryUse::weights),
+                     size(MemoryUse::gradients), size(MemoryUse::optimizer),
+                     size(MemoryUse::activations), fmt::format("{:.3f}", gib(beside)),
+                     fmt::format("{:.3f}", gib(total(plan.memory_bytes))),
+                     units_text(plan.chunks, run.config.model));
+}
+
+/// "9221, 9237, 9253 ... 10229": all of a short list.
+std::string ranks_text(const std::vector<std::int64_t>& ranks) {
+  constexpr std::size_t most = 8;
+  if (ranks.size() <= most) {
+    return fmt::format("{}", fmt::join(ranks, ", "));
+  }
+  return fmt::format("{}, {}, {} ... {} (every {}th)", ranks[0], ranks[1], ranks[2], ranks.back(),
+                     ranks[1] - ranks[0]);
+}
+
+/// "[12288, 4096]: rows 1536-3071, columns 0-4095": dims that are cut.
+std::string box_text(const train::PlannedTensor& tensor) {
+  std::string text = fmt::format("{}", tensor.shape.str());
+  for (std::size_t dim = 0; dim < tensor.shape.rank(); ++dim) {
+    const std::int64_t begin = tensor.box.offset[dim];
+    const std::int64_t count = tensor.box.extent[dim];
+    if (count != tensor.shape[dim]) {
+      text += count == 0 ? fmt::format("  nothing of dim {}", dim)
+                         : fmt::format("  dim {}: {}-{}", dim, begin, begin + count - 1);
+    }
+  }
+  return text;
+}
+
+std::string tokens_text(const train::RankPlan& plan, std::int64_t context) {
+  const auto& [first, second] = plan.tokens;
+  const std::string text = fmt::format("{}-{}", first.begin, first.end() - 1);
+  return second.count == 0 ? fmt::format("{} of each sequence", text)
+                           : fmt::format("{} and {}-{} of the {} of each sequence", text,
+                                         second.begin, second.end() - 1, context);
+}
+
+}  // namespace
+
+PlannedRun plan_run(const Arguments& arguments) {
+  const runfile::EffectiveConfig effective =
+      runfile::load_run_config(arguments.run_file, arguments.overrides);
+  const comm::MeshShape mesh = mesh_of(effective.config.mesh, arguments.ranks);
+  runfile::validate_batch(effective.config, mesh.dp, effective.origins);
+  return {effective.config, mesh,
+          train::lay_out(effective.config, mesh, train::schedule_file_text(effective.config))};
+}
+
+std::string run_report(const PlannedRun& run) {
+  const runfile::RunConfig& config = run.config;
+  const auto parameters = static_cast<double>(model::parameter_count(config.model));
+  std::string text =
+      fmt::format("model     {}, {} layers, hidden {}, {} parameters, {}\n",
+                  name(config.model.family), config.model.layers, config.model.hidden,
+                  count_text(parameters), name(config.train.precision));
+  text += fmt::format("mesh      {}: {} ranks\n", run.mesh.str(), run.mesh.ranks());
+  text += fmt::format(
+      "batch     {} sequences of {} tokens: {} micro-batches of {} on each replica\n",
+      config.train.global_batch, config.model.context,
+      train::batch_plan(config, run.mesh).accumulation_steps(), config.train.micro_batch);
+  text += "\n";
+  text += fmt::format(stage_row, "stage", "micro-b.", "weights", "gradients", "optimizer",
+                      "activations", "other", "GiB", "holds");
+  for (int pp = 0; pp < run.mesh.pp; ++pp) {
+    text += stage_line(run, pp);
+  }
+  return text;
+}
+
+std::string rank_report(const PlannedRun& run, std::int64_t rank) {
+  if (rank >= run.mesh.ranks()) {
+    throw UserError(ExitCode::usage,
+                    fmt::format("--rank {} does not exist (the run has ranks 0 to {}) name one of "
+                                "them",
+                                rank, run.mesh.ranks() - 1));
+  }
+  const train::RankPlan plan = train::plan_rank(run.config, run.layout, run.mesh, rank);
+  std::string text = fmt::format("rank {}\n", rank);
+  for (const comm::Axis axis : {comm::Axis::tp, comm::Axis::cp, comm::Axis::dp, comm::Axis::pp}) {
+    const std::vector<std::int64_t>& line = plan.lines[static_cast<std::size_t>(axis)];
+    text += fmt::format("  {}       position {} of {}: ranks {}\n", name(axis),
+                        plan.coordinate.on(axis), line.size(), ranks_text(line));
+  }
+  text += fmt::format("  tokens   {}\n", tokens_text(plan, run.config.model.context));
+  text += fmt::format("  holds    {}\n", units_text(plan.chunks, run.config.model));
+  text += "  memory  ";
+  for (std::size_t use = 0; use < device::memory_use_count; ++use) {
+    text += fmt::format(" {} {:.3f}", device::name(static_cast<device::MemoryUse>(use)),
+                        gib(plan.memory_bytes[use]));
+  }
+  text += fmt::format(", together {:.3f} GiB\n  tensors\n", gib(total(plan.memory_bytes)));
+  for (const train::PlannedTensor& tensor : plan.tensors) {
+    text += fmt::format("    {:<40} {}\n", tensor.name, box_text(tensor));
+  }
+  return text;
+}
+
+}  // namespace fourfold::plan_program

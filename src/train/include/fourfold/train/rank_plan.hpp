@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What one rank of a run will be and need, without the run: no ranks, no memory, no data. Made by
+/// the code that sets a real rank up, over a communicator that moves nothing and an arena that only
+/// counts, so it cannot differ from it.
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/shape.hpp>
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+using MemoryBytes = std::array<std::size_t, device::memory_use_count>;  ///< by MemoryUse
+
+/// A tensor of the model and the box of it that the rank holds.
+struct PlannedTensor {
+  std::string name;
+  Shape shape;
+  Box box;
+};
+
+struct RankPlan {
+  comm::MeshCoordinate coordinate;
+  /// Ranks of the world on this rank's line of each axis, in the order of positions.
+  std::array<std::vector<std::int64_t>, comm::axis_count> lines;
+  std::vector<model::Units> chunks;    ///< of the model
+  std::array<Range, 2> tokens;         ///< of each sequence: parallel::context_chunks
+  std::vector<PlannedTensor> tensors;  ///< in the order of the model
+  MemoryBytes memory_bytes{};          ///< but for batches and the kernels' scratch
+};
+
+/// @param layout  lay_out() of this run on this mesh
+/// @pre 0 <= rank < mesh.ranks(); validate_batch(config, mesh.dp) passes
+RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout& layout,
+                   const comm::MeshShape& mesh, std::int64_t rank);
+
+}  // namespace fourfold::train

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/comm/dry_run.hpp>
+#include <fourfold/parallel/context_cut.hpp>
+#include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/step_runner.hpp>
+
+namespace fourfold::train {
+namespace {
+
+constexpr std::array axes{comm::Axis::pp, comm::Axis::dp, comm::Axis::cp, comm::Axis::tp};
+
+std::vector<std::int64_t> line_of(const comm::MeshShape& mesh, comm::MeshCoordinate place,
+                                  comm::Axis axis) {
+  int& position = axis == comm::Axis::pp   ? place.pp
+                  : axis == comm::Axis::dp ? place.dp
+                  : axis == comm::Axis::cp ? place.cp
+                                           : place.tp;
+  std::vector<std::int64_t> ranks;
+  for (position = 0; position < mesh.degree(axis); ++position) {
+    ranks.push_back(comm::rank_of(mesh, place));
+  }
+  return ranks;
+}
+
+std::vector<PlannedTensor> tensors_of(const model::Parameters& parameters) {
+  std::vector<PlannedTensor> tensors;
+  for (const model::Parameter& parameter : parameters) {
+    tensors.push_back({parameter.spec.name, parameter.spec.shape, parameter.box});
+  }
+  return tensors;
+}
+
+}  // namespace
+
+RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout& layout,
+                   const comm::MeshShape& mesh, std::int64_t rank) {
+  const auto world = comm::make_dry_run(static_cast<int>(rank), static_cast<int>(mesh.ranks()));
+  comm::Mesh my_mesh(mesh, *world);
+  device::Arena arena(device::Arena::Backing::counted);
+  const StepRunner runner(config, layout, my_mesh, arena);
+  const comm::MeshCoordinate place = my_mesh.coordinate();
+  RankPlan plan{.coordinate = place,
+                .lines = {},
+                .chunks = layout.chunks_of(place.pp),
+                .tokens = parallel::context_chunks(config.model.context, mesh.cp, place.cp),
+                .tensors = tensors_of(runner.parameters())};
+  for (const comm::Axis axis : axes) {
+    plan.lines[static_cast<std::size_t>(axis)] = line_of(mesh, place, axis);
+  }
+  for (std::size_t use = 0; use < device::memory_use_count; ++use) {
+    plan.memory_bytes[use] = arena.bytes(static_cast<device::MemoryUse>(use));
+  }
+  return plan;
+}
+
+}  // namespace fourfold::train

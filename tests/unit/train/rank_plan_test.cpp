@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tiny_run.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/step_runner.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace fourfold::train {
+namespace {
+
+using test::TinyRun;
+
+const std::vector<std::string> four_axes{"mesh.pp=2",
+                                         "mesh.cp=2",
+                                         "mesh.tp=2",
+                                         "mesh.schedule=zb-v",
+                                         "mesh.stage_layers=[0,1,1,0]",
+                                         "train.micro_batch=2",
+                                         "train.precision=bf16"};
+
+/// What the ranks of a real run took, one after the other.
+std::vector<MemoryBytes> memory_of_run(const runfile::EffectiveConfig& effective, int ranks) {
+  std::vector<MemoryBytes> taken(static_cast<std::size_t>(ranks));
+  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    const runfile::MeshConfig& wanted = effective.config.mesh;
+    comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, ranks), world);
+    device::Arena arena;
+    const StepRunner runner(effective.config, mesh, arena);
+    for (std::size_t use = 0; use < device::memory_use_count; ++use) {
+      taken[static_cast<std::size_t>(world.rank())][use] =
+          arena.bytes(static_cast<device::MemoryUse>(use));
+    }
+  });
+  return taken;
+}
+
+TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]") {
+  for (const std::string family : {"gpt2", "llama"}) {
+    const TinyRun tiny(family);
+    const runfile::EffectiveConfig effective = tiny.config(1, "planned", four_axes);
+    const comm::MeshShape mesh{.pp = 2, .dp = 1, .cp = 2, .tp = 2};
+    const parallel::StageLayout layout = lay_out(effective.config, mesh, "");
+    const std::vector<MemoryBytes> taken = memory_of_run(effective, 8);
+    for (int rank = 0; rank < 8; ++rank) {
+      CAPTURE(family, rank);
+      CHECK(plan_rank(effective.config, layout, mesh, rank).memory_bytes ==
+            taken[static_cast<std::size_t>(rank)]);
+    }
+  }
+}
+
+TEST_CASE("planned ranks hold every element of the model, each once per replica", "[rank_plan]") {
+  const TinyRun tiny("gpt2");
+  const runfile::EffectiveConfig effective = tiny.config(1, "planned", four_axes);
+  const comm::MeshShape mesh{.pp = 2, .dp = 2, .cp = 2, .tp = 2};
+  const parallel::StageLayout layout = lay_out(effective.config, mesh, "");
+  std::map<std::string, std::int64_t> held;  // by distinct boxes
+  std::map<std::string, std::int64_t> whole;
+  std::set<std::tuple<std::string, std::string>> seen;
+  std::map<std::int64_t, int> tokens;
+  for (int rank = 0; rank < 16; ++rank) {
+    const RankPlan plan = plan_rank(effective.config, layout, mesh, rank);
+    for (const PlannedTensor& tensor : plan.tensors) {
+      whole[tensor.name] = tensor.shape.elements();
+      if (seen.emplace(tensor.name, tensor.box.str()).second) {
+        held[tensor.name] += tensor.box.elements();
+      }
+    }
+    for (const Range& range : plan.tokens) {
+      for (std::int64_t token = range.begin; token < range.end(); ++token) {
+        ++tokens[token];
+      }
+    }
+    for (std::size_t axis = 0; axis < comm::axis_count; ++axis) {
+      const auto position =
+          static_cast<std::size_t>(plan.coordinate.on(static_cast<comm::Axis>(axis)));
+      CHECK(plan.lines[axis].size() == 2);
+      CHECK(plan.lines[axis].at(position) == rank);
+    }
+  }
+  CHECK(held == whole);
+  CHECK(whole.size() == 2 + 2 * 16 + 2);
+  CHECK(tokens.size() == 16);
+  for (const auto& [token, count] : tokens) {
+    CHECK(count == 8);  // half of the ranks
+  }
+}
+
+TEST_CASE("a rank of sixteen thousand is planned like any other", "[rank_plan]") {
+  runfile::RunConfig config;
+  config.model.layers = 128;
+  config.model.hidden = 12288;
+  config.model.heads = 96;
+  config.model.context = 4096;
+  config.model = config.model.resolved();
+  config.train.precision = DType::bf16;
+  config.train.micro_batch = 1;
+  config.train.global_batch = 64 * 32;
+  config.mesh.schedule = "1f1b";
+  const comm::MeshShape mesh{.pp = 16, .dp = 64, .cp = 2, .tp = 8};
+  const parallel::StageLayout layout = lay_out(config, mesh, "");
+  const RankPlan plan = plan_rank(config, layout, mesh, 9381);
+  CHECK(plan.coordinate == comm::MeshCoordinate{.pp = 9, .dp = 10, .cp = 0, .tp = 5});
+  CHECK(plan.lines[static_cast<std::size_t>(comm::Axis::tp)].front() == 9376);
+  CHECK(plan.lines[static_cast<std::size_t>(comm::Axis::pp)].at(1) == 9381 - 8 * 1024);
+  // A layer of GPT-3's size: 12 h^2 + 13 h numbers, of which 12 h^2 + 7 h are cut in eight.
+  std::int64_t elements = 0;
+  for (const PlannedTensor& tensor : plan.tensors) {
+    elements += tensor.box.elements();
+  }
+  constexpr std::int64_t h = 12288;
+  CHECK(elements % ((12 * h * h + 7 * h) / 8 + 6 * h) == 0);
+  CHECK(plan.memory_bytes[static_cast<std::size_t>(device::MemoryUse::gradients)] ==
+        static_cast<std::size_t>(elements) * 4);
+}
+
+}  // namespace
+}  // namespace fourfold::train
