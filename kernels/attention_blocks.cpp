@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention_blocks.hpp"
 
+#include "storage.hpp"
+
 #include <fourfold/base/contract.hpp>
 
 #include <cstddef>
@@ -12,7 +14,6 @@ namespace {
 template <class Pointer, class Bytes>
 BasicHead<Pointer> head_of(const AttentionShape& shape, const BasicHeads<Pointer>& x,
                            std::int64_t b, std::int64_t n) {
-  FOURFOLD_EXPECT(x.dtype == DType::f32 || x.dtype == DType::bf16);
   const std::int64_t offset = b * x.batch_stride + n * shape.head_dim;
   auto* bytes = static_cast<Bytes*>(x.data);
   return {bytes + offset * static_cast<std::int64_t>(size_in_bytes(x.dtype)), x.dtype,
@@ -26,7 +27,7 @@ void load_rows_of(const ConstHead& x, std::int64_t first, std::int64_t tokens, f
     const Element* source = static_cast<const Element*>(x.data) + (first + t) * x.token_stride;
     float* row = target + t * stride;
     for (std::int64_t h = 0; h < x.head_dim; ++h) {
-      row[h] = factor * static_cast<float>(source[h]);
+      row[h] = factor * to_float(source[h]);
     }
     std::fill(row + x.head_dim, row + stride, 0.0F);
   }
@@ -44,7 +45,7 @@ void load_transposed_of(const ConstHead& x, std::int64_t first, std::int64_t tok
           static_cast<const Element*>(x.data) + (first + t) * x.token_stride + h0;
       float* column = target + h0 * attention_block + t;
       for (std::int64_t h = 0; h < end; ++h) {
-        column[h * attention_block] = static_cast<float>(source[h]);
+        column[h * attention_block] = to_float(source[h]);
       }
     }
   }
@@ -57,7 +58,7 @@ void store_rows_of(const float* source, std::int64_t stride, float factor, const
     const float* row = source + t * stride;
     Element* target = static_cast<Element*>(x.data) + (first + t) * x.token_stride;
     for (std::int64_t h = 0; h < x.head_dim; ++h) {
-      target[h] = Element(factor * row[h]);
+      store(target[h], factor * row[h]);
     }
   }
 }
@@ -74,20 +75,16 @@ Head head(const AttentionShape& shape, const Heads& x, std::int64_t b, std::int6
 
 void load_rows(const ConstHead& x, std::int64_t first, std::int64_t tokens,
                std::int64_t padded_tokens, float factor, float* target, std::int64_t stride) {
-  if (x.dtype == DType::bf16) {
-    load_rows_of<BFloat16>(x, first, tokens, factor, target, stride);
-  } else {
-    load_rows_of<float>(x, first, tokens, factor, target, stride);
-  }
+  with_storage(x.dtype, [&]<class Element>(Element) {
+    load_rows_of<Element>(x, first, tokens, factor, target, stride);
+  });
   std::fill(target + tokens * stride, target + padded_tokens * stride, 0.0F);
 }
 
 void load_transposed(const ConstHead& x, std::int64_t first, std::int64_t tokens, float* target) {
-  if (x.dtype == DType::bf16) {
-    load_transposed_of<BFloat16>(x, first, tokens, target);
-  } else {
-    load_transposed_of<float>(x, first, tokens, target);
-  }
+  with_storage(x.dtype, [&]<class Element>(Element) {
+    load_transposed_of<Element>(x, first, tokens, target);
+  });
   for (std::int64_t h = 0; h < x.head_dim; ++h) {
     std::fill(target + h * attention_block + tokens, target + (h + 1) * attention_block, 0.0F);
   }
@@ -95,11 +92,9 @@ void load_transposed(const ConstHead& x, std::int64_t first, std::int64_t tokens
 
 void store_rows(const float* source, std::int64_t stride, float factor, const Head& x,
                 std::int64_t first, std::int64_t tokens) {
-  if (x.dtype == DType::bf16) {
-    store_rows_of<BFloat16>(source, stride, factor, x, first, tokens);
-  } else {
-    store_rows_of<float>(source, stride, factor, x, first, tokens);
-  }
+  with_storage(x.dtype, [&]<class Element>(Element) {
+    store_rows_of<Element>(source, stride, factor, x, first, tokens);
+  });
 }
 
 void add_rows(const float* source, std::int64_t stride, float factor, const Head& x,

@@ -24,9 +24,15 @@ struct Cast {
     std::int64_t i = begin;
     for (; i + lanes <= end; i += lanes) {
       prefetch_chunk(source + begin + element_ahead(i - begin, end - begin, 0));
+      if constexpr (std::is_same_v<Source, BFloat16> || std::is_same_v<Target, BFloat16>) {
 #pragma omp simd
-      for (int lane = 0; lane < lanes; ++lane) {
-        store(target[i + lane], to_float(source[i + lane]));
+        for (int lane = 0; lane < lanes; ++lane) {
+          store(target[i + lane], to_float(source[i + lane]));
+        }
+      } else {
+        Lanes x;
+        widen(source + i, x);
+        narrow(target + i, x);
       }
     }
     for (; i < end; ++i) {
@@ -40,16 +46,9 @@ struct Scale {
   T* x;
   float factor;
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    if constexpr (std::is_same_v<T, Float16>) {
-#pragma omp simd
-      for (std::int64_t i = begin; i < end; ++i) {
-        store(x[i], to_float(x[i]) * factor);
-      }
-    } else {
-      map(
-          NothingAhead{}, end - begin, [this](float value) { return value * factor; }, x + begin,
-          x + begin);
-    }
+    map(
+        NothingAhead{}, end - begin, [this](float value) { return value * factor; }, x + begin,
+        x + begin);
   }
 };
 
@@ -61,8 +60,8 @@ void cast(ConstTensorView source, TensorView target, device::StreamRef stream) {
     device::copy(target.data(), source.data(), source.bytes(), stream);
     return;
   }
-  with_any_storage(source.dtype(), [&]<class Source>(Source) {
-    with_any_storage(target.dtype(), [&]<class Target>(Target) {
+  with_storage(source.dtype(), [&]<class Source>(Source) {
+    with_storage(target.dtype(), [&]<class Target>(Target) {
       if constexpr (!std::is_same_v<Source, Target>) {
         for_each_block("cast", source.elements(), stream,
                        Cast<Source, Target>{source.as<Source>(), target.as<Target>()});
@@ -75,7 +74,7 @@ void scale(TensorView x, float factor, device::StreamRef stream) {
   if (std::isnan(factor)) {  // the one NaN that rounded_result expects
     factor = std::numeric_limits<float>::quiet_NaN();
   }
-  with_any_storage(x.dtype(), [&]<class T>(T) {
+  with_storage(x.dtype(), [&]<class T>(T) {
     for_each_block("scale", x.elements(), stream, Scale<T>{x.as<T>(), factor});
   });
 }

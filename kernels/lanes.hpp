@@ -7,8 +7,9 @@
 /// Short formulas are functions of the elements at one place (map, sum_row); long ones take a whole
 /// chunk through one step after the other (for_chunks). bf16 is taken in pairs: two elements are
 /// one 32-bit word, so neither widening nor narrowing needs a shuffle, and nothing but the words
-/// themselves is loaded or stored. A chunk is so short that GCC unrolls all loops over it and keeps
-/// its numbers in registers, and long enough to keep the units busy.
+/// themselves is loaded or stored. f16 is converted in runs (float16.hpp). A chunk is so short that
+/// GCC unrolls all loops over it and keeps its numbers in registers, and long enough to keep the
+/// units busy.
 #pragma once
 
 #include "storage.hpp"
@@ -78,6 +79,77 @@ KOKKOS_FORCEINLINE_FUNCTION void prefetch_chunk(const T* chunk) {
 #endif
 }
 
+/// A chunk of elements as floats, in the order of lanes: f32 and f16 in order; the first elements
+/// of all pairs of bf16, then the second ones.
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void widen(const float* from, float (&x)[n]) {
+#pragma omp simd
+  for (int i = 0; i < n; ++i) {
+    x[i] = from[i];
+  }
+}
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void widen(const BFloat16* from, float (&x)[n]) {
+#pragma omp simd
+  for (int i = 0; i < n / 2; ++i) {
+    x[i] = first_of(load_pair(from + 2 * i));
+    x[n / 2 + i] = second_of(load_pair(from + 2 * i));
+  }
+}
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void widen(const Float16* from, float (&x)[n]) {
+  for (int i = 0; i < n; i += float16_run) {
+    widen_run(from + i, x + i);
+  }
+}
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void narrow(float* to, const float (&y)[n]) {
+#pragma omp simd
+  for (int i = 0; i < n; ++i) {
+    to[i] = y[i];
+  }
+}
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void narrow(BFloat16* to, const float (&y)[n]) {
+#pragma omp simd
+  for (int i = 0; i < n / 2; ++i) {
+    store_pair(to + 2 * i, y[i], y[n / 2 + i]);
+  }
+}
+template <int n>
+KOKKOS_FORCEINLINE_FUNCTION void narrow(Float16* to, const float (&y)[n]) {
+  for (int i = 0; i < n; i += float16_run) {
+    narrow_run(y + i, to + i);
+  }
+}
+
+/// The same for the last `count` < n elements of a row, in the order of elements, with zeros
+/// behind them.
+template <class T, int n>
+KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, int count, float (&x)[n]) {
+  for (int i = 0; i < n; ++i) {
+    x[i] = i < count ? to_float(from[i]) : 0.0F;
+  }
+}
+template <class T, int n>
+KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, int count, const float (&y)[n]) {
+  for (int i = 0; i < count; ++i) {
+    store(to[i], y[i]);
+  }
+}
+
+/// Takes the elements of one chunk of f16 as floats: body(lane, x...).
+template <class Body, std::size_t... operand, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void read_widened(std::index_sequence<operand...> /*operands*/,
+                                              const Body& body, const From*... from) {
+  Lanes x[sizeof...(From)];
+  (widen(from, x[operand]), ...);
+#pragma omp simd
+  for (int i = 0; i < lanes; ++i) {
+    body(i, x[operand][i]...);
+  }
+}
+
 /// body(lane, x...) for the elements of one chunk.
 template <class Body, class... From>
 KOKKOS_FORCEINLINE_FUNCTION void read_chunk(const Body& body, const From*... from) {
@@ -86,6 +158,8 @@ KOKKOS_FORCEINLINE_FUNCTION void read_chunk(const Body& body, const From*... fro
     for (int i = 0; i < lanes; ++i) {
       body(i, from[i]...);
     }
+  } else if constexpr ((std::is_same_v<From, Float16> && ...)) {
+    read_widened(std::index_sequence_for<From...>{}, body, from...);
   } else {
 #pragma omp simd
     for (int i = 0; i < lanes / 2; ++i) {
@@ -112,6 +186,12 @@ KOKKOS_FORCEINLINE_FUNCTION void map_chunk(const F& f, BFloat16* to, const From*
     store_pair(to + 2 * i, first, second);
   }
 }
+template <class F, class... From>
+KOKKOS_FORCEINLINE_FUNCTION void map_chunk(const F& f, Float16* to, const From*... from) {
+  Lanes y;
+  read_chunk([&](int lane, auto... x) { y[lane] = f(lane, x...); }, from...);
+  narrow(to, y);
+}
 
 /// What a pass does at the start of each chunk when there is nothing to prefetch.
 struct NothingAhead {
@@ -130,53 +210,6 @@ KOKKOS_FORCEINLINE_FUNCTION void map(const Ahead& ahead, std::int64_t count, con
   }
   for (; i < count; ++i) {
     store(to[i], f(to_float(from[i])...));
-  }
-}
-
-/// A chunk of elements as floats, in the order of lanes: f32 in order; the first elements of all
-/// pairs of bf16, then the second ones.
-template <int n>
-KOKKOS_FORCEINLINE_FUNCTION void widen(const float* from, float (&x)[n]) {
-#pragma omp simd
-  for (int i = 0; i < n; ++i) {
-    x[i] = from[i];
-  }
-}
-template <int n>
-KOKKOS_FORCEINLINE_FUNCTION void widen(const BFloat16* from, float (&x)[n]) {
-#pragma omp simd
-  for (int i = 0; i < n / 2; ++i) {
-    x[i] = first_of(load_pair(from + 2 * i));
-    x[n / 2 + i] = second_of(load_pair(from + 2 * i));
-  }
-}
-template <int n>
-KOKKOS_FORCEINLINE_FUNCTION void narrow(float* to, const float (&y)[n]) {
-#pragma omp simd
-  for (int i = 0; i < n; ++i) {
-    to[i] = y[i];
-  }
-}
-template <int n>
-KOKKOS_FORCEINLINE_FUNCTION void narrow(BFloat16* to, const float (&y)[n]) {
-#pragma omp simd
-  for (int i = 0; i < n / 2; ++i) {
-    store_pair(to + 2 * i, y[i], y[n / 2 + i]);
-  }
-}
-
-/// The same for the last `count` < n elements of a row, in the order of elements, with zeros
-/// behind them.
-template <class T, int n>
-KOKKOS_FORCEINLINE_FUNCTION void widen_part(const T* from, int count, float (&x)[n]) {
-  for (int i = 0; i < n; ++i) {
-    x[i] = i < count ? to_float(from[i]) : 0.0F;
-  }
-}
-template <class T, int n>
-KOKKOS_FORCEINLINE_FUNCTION void narrow_part(T* to, int count, const float (&y)[n]) {
-  for (int i = 0; i < count; ++i) {
-    store(to[i], y[i]);
   }
 }
 

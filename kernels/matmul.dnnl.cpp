@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "product.hpp"
+#include "storage.hpp"
 #include "threads.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -44,7 +45,7 @@ void add_column_sums(const Element* dy_TO, float* sum_O, std::int64_t tokens,
       for (std::int64_t t = t0; t < std::min(tokens, t0 + sum_rows); ++t) {
         const Element* row = dy_TO + t * outputs + first;
         for (std::int64_t o = 0; o < columns; ++o) {
-          partial[static_cast<std::size_t>(o)] += static_cast<float>(row[o]);
+          partial[static_cast<std::size_t>(o)] += to_float(row[o]);
         }
       }
       for (std::int64_t o = 0; o < columns; ++o) {
@@ -55,13 +56,12 @@ void add_column_sums(const Element* dy_TO, float* sum_O, std::int64_t tokens,
 }
 
 void multiply(DType dtype, const Product& product) {
-  FOURFOLD_EXPECT(dtype == DType::f32 || dtype == DType::bf16);
   if (dtype == DType::f32) {
     f32_product(product);
-  } else if (has_native_bf16()) {
+  } else if (dtype == DType::bf16 && has_native_bf16()) {
     bf16_product_native(product);
   } else {
-    bf16_product_widened(product);
+    widened_product(dtype, product);
   }
 }
 
@@ -157,10 +157,10 @@ void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorV
                            .c_row = x_TI.dim(1),
                            .c_dtype = DType::f32,
                            .write = Write::accumulate});
-  if (dbias_O && dy_TO.dtype() == DType::f32) {
-    add_column_sums(dy_TO.as<float>(), dbias_O.as<float>(), dy_TO.dim(0), dy_TO.dim(1));
-  } else if (dbias_O) {
-    add_column_sums(dy_TO.as<BFloat16>(), dbias_O.as<float>(), dy_TO.dim(0), dy_TO.dim(1));
+  if (dbias_O) {
+    with_storage(dy_TO.dtype(), [&]<class T>(T) {
+      add_column_sums(dy_TO.as<T>(), dbias_O.as<float>(), dy_TO.dim(0), dy_TO.dim(1));
+    });
   }
 }
 

@@ -20,7 +20,7 @@ struct NoWeight {};
 template <class Body>
 void with_weight(TensorView weight, const Body& body) {
   if (weight) {
-    with_any_storage(weight.dtype(), [&]<class W>(W) { body(weight.as<W>()); });
+    with_storage(weight.dtype(), [&]<class W>(W) { body(weight.as<W>()); });
   } else {
     body(static_cast<NoWeight*>(nullptr));
   }

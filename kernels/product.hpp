@@ -12,7 +12,7 @@
 namespace fourfold::kernels {
 
 /// c_MN = op(a) op(b) (+ c_MN), row-major; op transposes what is stored transposed.
-/// a and b are both f32 or both bf16; c is f32, or bf16 when they are.
+/// a and b have the same dtype, f32, bf16 or f16; c has it too, or is f32.
 struct Product {
   std::int64_t m = 0;
   std::int64_t n = 0;
@@ -36,9 +36,9 @@ void f32_product(const Product& product);
 /// thread.
 void bf16_product_native(const Product& product);
 
-/// bf16 operands on a CPU without such instructions: blocks are widened to f32 into scratch that is
-/// kept per thread, and multiplied there.
-void bf16_product_widened(const Product& product);
+/// bf16 or f16 operands, which `dtype` says, on a CPU without such instructions: blocks are widened
+/// to f32 into scratch that is kept per thread, and multiplied there.
+void widened_product(DType dtype, const Product& product);
 
 /// Whether this CPU multiplies bf16 in hardware.
 bool has_native_bf16();

@@ -6,18 +6,14 @@
 /// (tests/unit/kernels/vector_math_test).
 #pragma once
 
-#include <cstdint>
+#include "host_device.hpp"
 
-#if defined(__CUDACC__) || defined(__HIPCC__)
-#define FOURFOLD_VECTOR_MATH __host__ __device__ inline
-#else
-#define FOURFOLD_VECTOR_MATH [[gnu::always_inline]] inline
-#endif
+#include <cstdint>
 
 namespace fourfold::kernels {
 
 /// e^r for |r| <= ln 2 / 2, within 1e-7: minimax in the relative error, exact at 0.
-FOURFOLD_VECTOR_MATH float vector_exp_reduced(float r) {
+FOURFOLD_HOST_DEVICE float vector_exp_reduced(float r) {
   float p = 8.290275e-3F;
   p = p * r + 4.1898165e-2F;
   p = p * r + 1.6667639e-1F;
@@ -27,7 +23,7 @@ FOURFOLD_VECTOR_MATH float vector_exp_reduced(float r) {
 }
 
 /// 2^r for |r| <= 1/2: the same polynomial, within 1e-7 as well.
-FOURFOLD_VECTOR_MATH float vector_exp2_reduced(float r) {
+FOURFOLD_HOST_DEVICE float vector_exp2_reduced(float r) {
   float p = 1.32646637e-3F;
   p = p * r + 9.67156705e-3F;
   p = p * r + 5.55073468e-2F;
@@ -40,7 +36,7 @@ FOURFOLD_VECTOR_MATH float vector_exp2_reduced(float r) {
 ///
 /// x = n ln 2 + r; e^r by a polynomial; the power of two by exponent bits, in two halves because
 /// 2^128 and 2^-149 are no normal floats.
-FOURFOLD_VECTOR_MATH float vector_exp(float x) {
+FOURFOLD_HOST_DEVICE float vector_exp(float x) {
   // Adding 1.5 * 2^23 rounds to an integer in the low bits; 254 more is the bias of both halves.
   constexpr float shift = 12582912.0F + 254.0F;
   x = x < -104.0F ? -104.0F : x;
@@ -56,7 +52,7 @@ FOURFOLD_VECTOR_MATH float vector_exp(float x) {
 }
 
 /// vector_exp_minus of an x that is at most 88.
-FOURFOLD_VECTOR_MATH float vector_exp_minus_bounded(float x) {
+FOURFOLD_HOST_DEVICE float vector_exp_minus_bounded(float x) {
   constexpr float shift = 12582912.0F + 127.0F;
   const float shifted = shift - x * 1.44269504088896341F;
   const float n = shifted - shift;
@@ -68,13 +64,13 @@ FOURFOLD_VECTOR_MATH float vector_exp_minus_bounded(float x) {
 
 /// e^-x for x >= 0, with 0 from 88 on, at 1.5 times the rate of vector_exp: for softmax, and for
 /// what adds a number of size 1 to it. The relative error grows with x: 2e-7 + 3e-9 x. NaN for NaN.
-FOURFOLD_VECTOR_MATH float vector_exp_minus(float x) {
+FOURFOLD_HOST_DEVICE float vector_exp_minus(float x) {
   return vector_exp_minus_bounded(x > 88.0F ? 88.0F : x);
 }
 
 /// tanh(x): an odd polynomial near zero, where the other form would cancel; 1 - 2 / (e^2|x| + 1)
 /// elsewhere.
-FOURFOLD_VECTOR_MATH float vector_tanh(float x) {
+FOURFOLD_HOST_DEVICE float vector_tanh(float x) {
   const float magnitude = x < 0.0F ? -x : x;
   const float z = x * x;
   float p = -5.70498872745e-3F;  // coefficients: Cephes tanhf (Moshier)
@@ -89,5 +85,3 @@ FOURFOLD_VECTOR_MATH float vector_tanh(float x) {
 }
 
 }  // namespace fourfold::kernels
-
-#undef FOURFOLD_VECTOR_MATH

@@ -21,7 +21,7 @@ double sigmoid(double x) {
 }  // namespace
 
 TEST_CASE("activations equal their references", "[activation]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const double allowed = tolerance(dtype);
   for (const std::int64_t rows : odd_rows) {
     for (const std::int64_t features : odd_features) {
@@ -98,7 +98,7 @@ TEST_CASE("activations saturate without NaN", "[activation]") {
 
 // bf16 results are rounded without a look for NaN; a chunk and a part of one both count.
 TEST_CASE("activations of NaN are NaN", "[activation]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   constexpr std::int64_t count = 67;
   for (const double sign : {1.0, -1.0}) {
     for (const std::int64_t at : {0, 33, 66}) {
@@ -155,7 +155,7 @@ TEST_CASE("activation gradients equal finite differences in double", "[activatio
 }
 
 TEST_CASE("activations work in place and cut anywhere with the same bits", "[activation]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   constexpr std::int64_t count = 10007;
   const device::Tensor x = random_tensor(dtype, {count}, 1, 2.0);
   const device::Tensor dy = random_tensor(dtype, {count}, 2);

@@ -95,7 +95,7 @@ AttentionSize any_size() {
 }  // namespace
 
 TEST_CASE("attention over parts of the keys merges to attention over all", "[attention]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const AttentionSize size = any_size();
   const std::int64_t parts = GENERATE(1, 2, 3, 16);
   CAPTURE(name(dtype), size, parts);
@@ -108,7 +108,7 @@ TEST_CASE("attention over parts of the keys merges to attention over all", "[att
     const Tensor out = f32_like(c.q, 20);
     const Tensor lse = c.rows();
     attend_in_parts(body, c, parts, out, lse);
-    CHECK(test::difference(out, expected) <= 5e-6);  // bf16 operands, but nothing rounded between
+    CHECK(test::difference(out, expected) <= 5e-6);  // 16-bit operands, but nothing rounded between
     for (std::int64_t i = 0; i < lse.shape().elements(); ++i) {
       const float want = expected_lse.as<float>()[i];
       const float got = lse.as<float>()[i];
@@ -139,7 +139,7 @@ TEST_CASE("keys that nobody sees change no bit of what was merged", "[attention]
 }
 
 TEST_CASE("the gradients of the parts add up to those of the whole", "[attention]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const AttentionSize size = any_size();
   const std::int64_t parts = GENERATE(1, 3);
   CAPTURE(name(dtype), size, parts);
@@ -193,8 +193,8 @@ TEST_CASE("the gradients of the parts add up to those of the whole", "[attention
 }
 
 TEST_CASE("heads are copied between strides and formats", "[attention]") {
-  const DType from = GENERATE(DType::f32, DType::bf16);
-  const DType to = GENERATE(DType::f32, DType::bf16);
+  const DType from = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const DType to = GENERATE(DType::f32, DType::bf16, DType::f16);
   const std::int64_t features = GENERATE(1, 7, 64);
   const std::int64_t tokens = GENERATE(0, 1, 9);
   CAPTURE(name(from), name(to), features, tokens);

@@ -20,10 +20,9 @@ namespace {
 
 constexpr device::StreamRef stream;
 
-/// f32: other order of summation and an exp of 2e-7. bf16: both bodies round nearly the same number
-/// to 8 significant bits: one last place, at most 2^-7 of the value.
+/// f32: other order of summation and an exp of 2e-7.
 double tolerance(DType dtype) {
-  return dtype == DType::f32 ? 5e-6 : 1.0 / 128;
+  return dtype == DType::f32 ? 5e-6 : test::last_place(dtype);
 }
 
 AttentionSize any_size() {
@@ -68,7 +67,7 @@ void attend(Body body, const AttentionCase& c, const Tensor& out, const Tensor& 
 }  // namespace
 
 TEST_CASE("attention agrees with the reference", "[attention]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const AttentionSize size = any_size();
   CAPTURE(name(dtype), size);
   const AttentionCase c(size, dtype);
@@ -88,7 +87,7 @@ TEST_CASE("attention agrees with the reference", "[attention]") {
 }
 
 TEST_CASE("the gradients of attention agree with the reference", "[attention]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const AttentionSize size = any_size();
   CAPTURE(name(dtype), size);
   const AttentionCase c(size, dtype);

@@ -40,7 +40,7 @@ void check_against_reference(DType dtype, std::int64_t tokens, std::int64_t colu
 }  // namespace
 
 TEST_CASE("cross-entropy equals its reference", "[cross_entropy]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   for (const std::int64_t tokens : odd_rows) {
     for (const std::int64_t columns : odd_features) {
       check_against_reference(dtype, tokens, columns, columns, 3.0);
@@ -101,7 +101,7 @@ TEST_CASE("large logits neither overflow nor vanish", "[cross_entropy]") {
 
 TEST_CASE("a NaN among the logits makes the loss NaN, one that is -inf does not",
           "[cross_entropy]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   for (const float odd : {NAN, -NAN, -INFINITY}) {
     for (const std::int64_t place : {0, 5, 70, 128}) {
       device::Tensor logits = random_tensor(dtype, {1, 129}, 1);
@@ -141,7 +141,7 @@ TEST_CASE("the gradient of cross-entropy equals finite differences in double", "
 }
 
 TEST_CASE("cross-entropy gives the same bits again and row by row", "[cross_entropy]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   constexpr std::int64_t tokens = 9;
   constexpr std::int64_t vocabulary = 1003;
   const device::Tensor whole = random_tensor(dtype, {tokens, vocabulary}, 1);

@@ -54,7 +54,7 @@ device::Tensor mask(const DropoutSite& site, const Rows& rows, std::int64_t coun
 }  // namespace
 
 TEST_CASE("dropout equals its reference", "[dropout]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   for (const std::int64_t rows : odd_rows) {
     for (const std::int64_t features : odd_features) {
       CAPTURE(name(dtype), rows, features);

@@ -28,7 +28,7 @@ device::Tensor random_indices(std::int64_t count, std::uint32_t limit, std::uint
 }  // namespace
 
 TEST_CASE("embedding equals its reference", "[embedding]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const bool positions = GENERATE(true, false);
   for (const std::int64_t tokens : odd_rows) {
     for (const std::int64_t features : odd_features) {
@@ -50,7 +50,7 @@ TEST_CASE("embedding equals its reference", "[embedding]") {
 }
 
 TEST_CASE("embedding_backward sums each row in the order of t, bit for bit", "[embedding]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const bool positions = GENERATE(true, false);
   for (const std::int64_t tokens : odd_rows) {
     for (const std::int64_t features : odd_features) {

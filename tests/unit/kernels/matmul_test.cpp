@@ -10,6 +10,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/generators/catch_generators_range.hpp>
 
+#include <functional>
 #include <vector>
 
 using namespace fourfold;
@@ -20,11 +21,10 @@ namespace {
 
 constexpr device::StreamRef stream;
 
-/// f32: rounding of a sum of at most a few hundred terms in another order. bf16: both bodies round
-/// the same sum to 8 significant bits, so they differ by one last place (at most 2^-7 of the value)
-/// where their sums fall on both sides of a middle.
+/// f32: rounding of a sum of at most a few hundred terms in another order. 16 bits: the two bodies
+/// differ by one last place where their sums fall on both sides of a middle.
 double tolerance(DType dtype) {
-  return dtype == DType::f32 ? 2e-6 : 1.0 / 128;
+  return dtype == DType::f32 ? 2e-6 : test::last_place(dtype);
 }
 
 struct Size {
@@ -72,7 +72,7 @@ TEST_CASE("products of small integers are exact", "[matmul]") {
 }
 
 TEST_CASE("products agree with the reference over odd sizes", "[matmul]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const std::int64_t tokens = GENERATE(1, 3, 17, 65, 129);
   const auto [inputs, outputs] = GENERATE(std::pair{1, 1}, std::pair{5, 3}, std::pair{13, 8},
                                           std::pair{64, 33}, std::pair{130, 257});
@@ -121,7 +121,7 @@ TEST_CASE("no tokens: nothing is touched", "[matmul]") {
 }
 
 TEST_CASE("the same products give the same bits", "[matmul]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const Tensor x = test::random_tensor(dtype, {129, 70}, 1);
   const Tensor dy = test::random_tensor(dtype, {129, 601}, 2);
   Tensor dw[2] = {Tensor(DType::f32, {601, 70}), Tensor(DType::f32, {601, 70})};
@@ -135,13 +135,14 @@ TEST_CASE("the same products give the same bits", "[matmul]") {
 
 namespace {
 
-/// A bf16 product through `body` against the f32 product of the same numbers.
-void compare_with_f32(void (*body)(const kernels::Product&), const Size& size, bool a_transposed,
-                      bool b_transposed, DType c_dtype, Write write) {
+/// A product of 16-bit operands through `body` against the f32 product of the same numbers.
+void compare_with_f32(const std::function<void(const kernels::Product&)>& body, DType dtype,
+                      const Size& size, bool a_transposed, bool b_transposed, DType c_dtype,
+                      Write write) {
   const auto [m, k, n] = size;
-  const Tensor a = test::random_tensor(DType::bf16, {m, k}, 1);
-  const Tensor b = test::random_tensor(DType::bf16, {k, n}, 2);
-  const Tensor bias = test::random_tensor(DType::bf16, {n}, 3);
+  const Tensor a = test::random_tensor(dtype, {m, k}, 1);
+  const Tensor b = test::random_tensor(dtype, {k, n}, 2);
+  const Tensor bias = test::random_tensor(dtype, {n}, 3);
   const Tensor c = test::random_tensor(c_dtype, {m, n}, 4);
   Tensor a_f32(DType::f32, {m, k});
   Tensor b_f32(DType::f32, {k, n});
@@ -172,19 +173,24 @@ void compare_with_f32(void (*body)(const kernels::Product&), const Size& size, b
   product.c_dtype = DType::f32;
   product.bias_N = write == Write::replace ? bias_f32.view().data() : nullptr;
   kernels::f32_product(product);
-  CAPTURE(m, k, n, a_transposed, b_transposed, name(c_dtype), static_cast<int>(write));
-  CHECK(test::difference(c, c_expected) <= (c_dtype == DType::f32 ? 1e-5 : 1.0 / 128));
+  CAPTURE(name(dtype), m, k, n, a_transposed, b_transposed, name(c_dtype));
+  CAPTURE(static_cast<int>(write));
+  CHECK(test::difference(c, c_expected) <=
+        (c_dtype == DType::f32 ? 1e-5 : test::last_place(dtype)));
 }
 
 }  // namespace
 
-TEST_CASE("widened bf16 products agree with f32 across block borders", "[matmul]") {
+TEST_CASE("widened products agree with f32 across block borders", "[matmul]") {
+  const DType dtype = GENERATE(DType::bf16, DType::f16);
+  const auto widened = [dtype](const kernels::Product& product) {
+    kernels::widened_product(dtype, product);
+  };
   const Size size = GENERATE(Size{7, 5, 9}, Size{1025, 40, 1030}, Size{33, 2050, 1041});
   for (const bool a_transposed : {false, true}) {
     for (const bool b_transposed : {false, true}) {
-      compare_with_f32(kernels::bf16_product_widened, size, a_transposed, b_transposed, DType::bf16,
-                       Write::replace);
-      compare_with_f32(kernels::bf16_product_widened, size, a_transposed, b_transposed, DType::f32,
+      compare_with_f32(widened, dtype, size, a_transposed, b_transposed, dtype, Write::replace);
+      compare_with_f32(widened, dtype, size, a_transposed, b_transposed, DType::f32,
                        Write::accumulate);
     }
   }
@@ -199,8 +205,8 @@ TEST_CASE("native bf16 products agree with f32", "[matmul]") {
     for (const bool b_transposed : {false, true}) {
       for (const Write write : {Write::replace, Write::accumulate}) {
         for (const DType c_dtype : {DType::bf16, DType::f32}) {
-          compare_with_f32(kernels::bf16_product_native, size, a_transposed, b_transposed, c_dtype,
-                           write);
+          compare_with_f32(kernels::bf16_product_native, DType::bf16, size, a_transposed,
+                           b_transposed, c_dtype, write);
         }
       }
     }

@@ -64,7 +64,7 @@ void check_close(const Case& fast, const Case& plain) {
 }  // namespace
 
 TEST_CASE("norms equal their references", "[norm]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   for (const std::int64_t rows : odd_rows) {
     for (const std::int64_t features : odd_features) {
       CAPTURE(name(dtype), rows, features);
@@ -94,7 +94,7 @@ TEST_CASE("layer_norm of a constant row is the bias", "[norm]") {
 }
 
 TEST_CASE("a NaN makes its row NaN and no other", "[norm]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   Case fast(dtype, 3, 129);
   write_element(fast.x, 129 + 40, std::nan(""));
   const auto check_rows = [&fast](ConstTensorView y) {
@@ -196,7 +196,7 @@ TEST_CASE("norm gradients equal finite differences in double", "[norm]") {
 }
 
 TEST_CASE("norms give the same bits again and row by row", "[norm]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   constexpr std::int64_t rows = 101;
   constexpr std::int64_t features = 129;
   Case whole(dtype, rows, features);

@@ -4,6 +4,8 @@
 /// Inputs and comparisons of the kernel tests.
 #pragma once
 
+#include "element.hpp"
+
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
@@ -16,16 +18,11 @@
 namespace fourfold::test {
 
 inline float element(ConstTensorView x, std::int64_t index) {
-  return x.dtype() == DType::bf16 ? static_cast<float>(x.as<BFloat16>()[index])
-                                  : x.as<float>()[index];
+  return static_cast<float>(kernels::read_element(x, index));
 }
 
 inline void set_element(TensorView x, std::int64_t index, float value) {
-  if (x.dtype() == DType::bf16) {
-    x.as<BFloat16>()[index] = BFloat16(value);
-  } else {
-    x.as<float>()[index] = value;
-  }
+  kernels::write_element(x, index, value);
 }
 
 /// Uniform in (-1, 1), the same for the same seed.
@@ -33,8 +30,8 @@ inline device::Tensor random_tensor(DType dtype, Shape shape, std::uint64_t seed
   device::Tensor x(dtype, shape);
   const PhiloxKey key = philox_key(seed, RandomUse::test);
   for (std::int64_t i = 0; i < shape.elements(); ++i) {
-    set_element(x, i,
-                2.0F * uniform_float(philox(key, static_cast<std::uint64_t>(i)).word[0]) - 1.0F);
+    const float uniform = uniform_float(philox(key, static_cast<std::uint64_t>(i)).word[0]);
+    set_element(x, i, 2.0F * uniform - 1.0F);
   }
   return x;
 }
@@ -45,6 +42,12 @@ inline device::Tensor copy_of(ConstTensorView x) {
     std::memcpy(y.view().data(), x.data(), x.bytes());
   }
   return y;
+}
+
+/// One unit in the last place of a 16-bit number as a share of it, at most: what two bodies may
+/// differ by that round nearly the same number.
+inline double last_place(DType dtype) {
+  return dtype == DType::bf16 ? 0x1p-7 : 0x1p-10;
 }
 
 /// Largest difference as a share of the largest magnitude expected; infinite where either is not

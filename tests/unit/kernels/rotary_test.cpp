@@ -57,7 +57,7 @@ TEST_CASE("rotary turns the pair (h, h + H/2) as a complex number", "[rotary]") 
 }
 
 TEST_CASE("rotary agrees with the reference, leaves its neighbours, and turns back", "[rotary]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const std::int64_t tokens = GENERATE(1, 3, 17, 65, 129);
   const std::int64_t heads = GENERATE(1, 5);
   const std::int64_t head_dim = GENERATE(2, 6, 26, 64, 80);
@@ -77,10 +77,11 @@ TEST_CASE("rotary agrees with the reference, leaves its neighbours, and turns ba
   kernels::rotary(ours(x), batch, tokens, heads, head_dim, table, position, false, stream);
   kernels::reference::rotary(ours(expected), batch, tokens, heads, head_dim, table, position, false,
                              stream);
-  // bf16: one last place where the two products' rounding falls on both sides of a middle.
-  CHECK(test::difference(x, expected) <= (dtype == DType::f32 ? 3e-7 : 1.0 / 128));
+  // 16 bits: one last place where the two products' rounding falls on both sides of a middle.
+  const double last_place = test::last_place(dtype);
+  CHECK(test::difference(x, expected) <= (dtype == DType::f32 ? 3e-7 : last_place));
   kernels::rotary(ours(x), batch, tokens, heads, head_dim, table, position, true, stream);
-  CHECK(test::difference(x, original) <= (dtype == DType::f32 ? 6e-7 : 1.0 / 64));
+  CHECK(test::difference(x, original) <= (dtype == DType::f32 ? 6e-7 : 2 * last_place));
   for (std::int64_t row = 0; row < batch * tokens; ++row) {
     for (std::int64_t h = 0; h < head_dim; ++h) {
       const std::int64_t last = row * width + (heads + 1) * head_dim + h;

@@ -23,10 +23,10 @@ namespace fourfold::kernels::test {
 inline constexpr std::int64_t odd_rows[] = {1, 3, 17, 257};
 inline constexpr std::int64_t odd_features[] = {1, 7, 64, 129, 768, 1000};
 
-/// bf16: one unit in the last place, because the two bodies may round to either side. f32: the
+/// 16 bits: one unit in the last place, because the two bodies may round to either side. f32: the
 /// arithmetic itself rounds.
 inline double tolerance(DType dtype) {
-  return dtype == DType::bf16 ? 0x1p-7 : 4e-6;
+  return dtype == DType::bf16 ? 0x1p-7 : dtype == DType::f16 ? 0x1p-10 : 4e-6;
 }
 
 /// Normal numbers times `scale`, plus `shift`; `stream` tells tensors apart.
@@ -63,8 +63,10 @@ inline bool same_bits(ConstTensorView a, ConstTensorView b) {
 }
 
 /// Largest |got - want| / (|want| + floor); infinite when one is NaN and the other is not. `floor`
-/// is the size below which errors count absolutely: that of the terms that cancel in a result.
+/// is the size below which errors count absolutely: that of the terms that cancel in a result; in
+/// f16 at least 2^-14, below which the last place no longer shrinks.
 inline double worst_error(ConstTensorView got, ConstTensorView want, double floor) {
+  floor = got.dtype() == DType::f16 ? std::max(floor, 0x1p-14) : floor;
   double worst = 0;
   for (std::int64_t i = 0; i < want.elements(); ++i) {
     const double difference = std::fabs(read_element(got, i) - read_element(want, i));

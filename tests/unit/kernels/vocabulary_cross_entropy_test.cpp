@@ -81,7 +81,7 @@ void check_cut(DType dtype, const std::vector<std::int64_t>& widths, double scal
 }  // namespace
 
 TEST_CASE("cross-entropy in parts equals cross-entropy", "[cross_entropy]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   check_cut(dtype, {101}, 3);
   check_cut(dtype, {64, 37}, 3);
   check_cut(dtype, {1, 129, 0, 7}, 3);      // a part without columns

@@ -105,7 +105,8 @@ Tensor local_rows(const Tensor& whole, int cp, int rank) {
 /// largest; infinite when anything beside them is not as it was before.
 double beyond_rounding(const Tensor& got, const Tensor& want, const Tensor& before,
                        Range features) {
-  const double rounding = got.view().dtype() == DType::bf16 ? 1.0 / 256 : 0.0;
+  const DType dtype = got.view().dtype();
+  const double rounding = dtype == DType::f32 ? 0.0 : test::last_place(dtype) / 2;
   double largest = 1e-30;
   double worst = 0;
   for (std::int64_t i = 0; i < want.shape().elements(); ++i) {
@@ -222,7 +223,7 @@ TEST_CASE("attention over a cut sequence is that over the whole one", "[context_
     if (cp.size() == 1) {
       return;
     }
-    for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const DType dtype : {DType::f32, DType::bf16, DType::f16}) {
       for (const Sizes& sizes : all_sizes(cp.size())) {
         const Whole whole(sizes, 2 * cp.size() * sizes.chunk, dtype);
         for (const ContextMode mode : modes) {

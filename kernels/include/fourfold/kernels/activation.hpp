@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Point-wise pieces of a block. f32 or bf16 storage, computed in f32. Legend: T rows, F features,
-/// D features. Stream-ordered; bit-identical from run to run, for any number of threads.
+/// Point-wise pieces of a block. f32, bf16 or f16 storage, computed in f32. Legend: T rows, F
+/// features, D features. Stream-ordered; bit-identical from run to run, for any number of threads.
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>

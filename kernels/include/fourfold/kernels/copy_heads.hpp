@@ -17,9 +17,9 @@ struct HeadRows {
   std::int64_t features = 0;
 };
 
-/// to[b][t][f] = from[b][t][f], converted between f32 and bf16 (round to nearest even) where the
-/// two differ. Both begin at their data; what lies between the features stays as it is. No overlap.
-/// Stream-ordered.
+/// to[b][t][f] = from[b][t][f], converted between f32, bf16 and f16 (round to nearest even) where
+/// the two differ. Both begin at their data; what lies between the features stays as it is. No
+/// overlap. Stream-ordered.
 void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

@@ -13,8 +13,8 @@ namespace fourfold::kernels {
 inline constexpr std::int32_t ignored_target = -100;
 
 /// loss_t = -log softmax(logits_t)[target_t]; the logits are replaced by gradient_scale * (softmax
-/// - one_hot) in the same pass. Legend: T tokens, V vocabulary. f32 or bf16 logits, f32 arithmetic.
-/// Columns from vocabulary on (padding) take no part and get gradient zero.
+/// - one_hot) in the same pass. Legend: T tokens, V vocabulary. f32, bf16 or f16 logits, f32
+/// arithmetic. Columns from vocabulary on (padding) take no part and get gradient zero.
 /// @param target_T  i32, in [0, vocabulary) or ignored_target
 /// @param loss_T    f32, 0 for ignored targets
 void cross_entropy_forward_backward(TensorView logits_TV, ConstTensorView target_T,

@@ -5,9 +5,9 @@
 /// NVIDIA). Legend: T tokens (all leading dims flattened), I input features, O output features.
 /// Row-major, dense.
 ///
-/// Activations and weights are f32 or bf16 (all of one call alike); every product accumulates in
-/// f32. Stream-ordered; nothing allocates after the first call of a shape; the same call gives the
-/// same bits every time for a given number of threads.
+/// Activations and weights are f32, bf16 or f16 (all of one call alike); every product accumulates
+/// in f32. Stream-ordered; nothing allocates after the first call of a shape; the same call gives
+/// the same bits every time for a given number of threads.
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>

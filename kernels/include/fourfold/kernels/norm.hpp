@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Normalisations over the last dim. Legend: T rows, D features. x, y, dy, dx, weight, bias: f32 or
-/// bf16, alike; statistics, sums and weight gradients f32. Stream-ordered; bit-identical from run
-/// to run, for any number of threads.
+/// Normalisations over the last dim. Legend: T rows, D features. x, y, dy, dx, weight, bias: f32,
+/// bf16 or f16, alike; statistics, sums and weight gradients f32. Stream-ordered; bit-identical
+/// from run to run, for any number of threads.
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>

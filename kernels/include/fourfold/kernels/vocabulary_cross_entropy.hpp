@@ -17,7 +17,7 @@ namespace fourfold::kernels {
 /// sum of exp(logit - m), the target's logit (0 when it is not here).
 inline constexpr std::int64_t part_statistics = 3;
 
-/// Writes the statistics of this part. f32 or bf16 logits, f32 arithmetic. V may be 0.
+/// Writes the statistics of this part. f32, bf16 or f16 logits, f32 arithmetic. V may be 0.
 /// @param target_T  i32, columns of the whole vocabulary or ignored_target
 void cross_entropy_part(ConstTensorView logits_TV, std::int64_t first_column,
                         ConstTensorView target_T, TensorView statistics_T3,

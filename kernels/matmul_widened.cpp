@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "product.hpp"
+#include "storage.hpp"
 
 #include <fourfold/base/contract.hpp>
 
@@ -14,12 +15,28 @@ namespace {
 /// number, so that widening costs a few percent, and the three fit the third-level cache.
 constexpr std::int64_t block = 1024;
 
-/// A block of a bf16 matrix in f32, densely stored the way the matrix is (transposed or not).
+void widen_row(const BFloat16* from, std::int64_t count, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    to[i] = to_float(from[i]);
+  }
+}
+void widen_row(const Float16* from, std::int64_t count, float* to) {
+  std::int64_t i = 0;
+  for (; i + float16_run <= count; i += float16_run) {
+    widen_run(from + i, to + i);
+  }
+  for (; i < count; ++i) {
+    to[i] = to_float(from[i]);
+  }
+}
+
+/// A block of a 16-bit matrix in f32, densely stored the way the matrix is (transposed or not).
 class WidenedBlock {
  public:
   /// Rows and columns are those of the stored matrix. Does nothing when that block is here already.
-  const float* load(const BFloat16* matrix, std::int64_t stride, std::int64_t first_row,
-                    std::int64_t rows, std::int64_t first_column, std::int64_t columns) {
+  template <class T>
+  const float* load(const T* matrix, std::int64_t stride, std::int64_t first_row, std::int64_t rows,
+                    std::int64_t first_column, std::int64_t columns) {
     if (first_row == first_row_ && first_column == first_column_) {
       return data_.data();
     }
@@ -27,10 +44,7 @@ class WidenedBlock {
     float* target = data_.data();
 #pragma omp parallel for schedule(static)
     for (std::int64_t r = 0; r < rows; ++r) {
-      const BFloat16* source = matrix + (first_row + r) * stride + first_column;
-      for (std::int64_t c = 0; c < columns; ++c) {
-        target[r * columns + c] = static_cast<float>(source[c]);
-      }
+      widen_row(matrix + (first_row + r) * stride + first_column, columns, target + r * columns);
     }
     first_row_ = first_row;
     first_column_ = first_column;
@@ -70,10 +84,11 @@ std::int64_t part_length(std::int64_t total) {
 }
 
 /// sum (+)= op(a) op(b) over all of k, for one tile of c; rows of `sum` are sum_row apart.
+template <class T>
 void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch, float* sum,
                    std::int64_t sum_row, Write write) {
-  const auto* a = static_cast<const BFloat16*>(p.a);
-  const auto* b = static_cast<const BFloat16*>(p.b);
+  const auto* a = static_cast<const T*>(p.a);
+  const auto* b = static_cast<const T*>(p.b);
   const std::int64_t step = part_length(p.k);
   for (std::int64_t k0 = 0; k0 < p.k; k0 += step) {
     const std::int64_t depth = std::min(step, p.k - k0);
@@ -96,39 +111,33 @@ void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch, float* 
   }
 }
 
-/// c = sum (+ bias), or c += sum, rounded to bf16, for one tile of c.
+/// c = sum (+ bias), or c += sum, rounded to T, for one tile of c.
+template <class T>
 void write_tile(const Product& p, const Tile& tile, const float* sum) {
-  const auto* bias = static_cast<const BFloat16*>(p.bias_N);
+  const auto* bias = static_cast<const T*>(p.bias_N);
   const bool accumulate = p.write == Write::accumulate;
 #pragma omp parallel for schedule(static)
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     const float* source = sum + r * tile.columns;
-    BFloat16* target = static_cast<BFloat16*>(p.c) + (tile.first_row + r) * p.n + tile.first_column;
+    T* target = static_cast<T*>(p.c) + (tile.first_row + r) * p.n + tile.first_column;
     if (accumulate) {
       for (std::int64_t c = 0; c < tile.columns; ++c) {
-        target[c] = BFloat16(static_cast<float>(target[c]) + source[c]);
+        store(target[c], to_float(target[c]) + source[c]);
       }
     } else if (bias != nullptr) {
       for (std::int64_t c = 0; c < tile.columns; ++c) {
-        target[c] = BFloat16(source[c] + static_cast<float>(bias[tile.first_column + c]));
+        store(target[c], source[c] + to_float(bias[tile.first_column + c]));
       }
     } else {
       for (std::int64_t c = 0; c < tile.columns; ++c) {
-        target[c] = BFloat16(source[c]);
+        store(target[c], source[c]);
       }
     }
   }
 }
 
-}  // namespace
-
-void bf16_product_widened(const Product& p) {
-  FOURFOLD_EXPECT(p.c_row == p.n);
-  FOURFOLD_EXPECT(p.bias_N == nullptr || p.c_dtype == DType::bf16);
-  thread_local Scratch scratch;
-  scratch.a.forget();
-  scratch.b.forget();
-  scratch.sum.resize(static_cast<std::size_t>(block * block));
+template <class T>
+void multiply(const Product& p, Scratch& scratch) {
   const std::int64_t rows = part_length(p.m);
   const std::int64_t columns = part_length(p.n);
   // With a short k, the block of b stays for all rows.
@@ -136,13 +145,30 @@ void bf16_product_widened(const Product& p) {
     for (std::int64_t row = 0; row < p.m; row += rows) {
       const Tile tile{row, std::min(rows, p.m - row), column, std::min(columns, p.n - column)};
       if (p.c_dtype == DType::f32) {
-        multiply_tile(p, tile, scratch, static_cast<float*>(p.c) + row * p.n + column, p.n,
-                      p.write);
+        multiply_tile<T>(p, tile, scratch, static_cast<float*>(p.c) + row * p.n + column, p.n,
+                         p.write);
       } else {
-        multiply_tile(p, tile, scratch, scratch.sum.data(), tile.columns, Write::replace);
-        write_tile(p, tile, scratch.sum.data());
+        multiply_tile<T>(p, tile, scratch, scratch.sum.data(), tile.columns, Write::replace);
+        write_tile<T>(p, tile, scratch.sum.data());
       }
     }
+  }
+}
+
+}  // namespace
+
+void widened_product(DType dtype, const Product& p) {
+  FOURFOLD_EXPECT(dtype == DType::bf16 || dtype == DType::f16);
+  FOURFOLD_EXPECT(p.c_row == p.n && (p.c_dtype == DType::f32 || p.c_dtype == dtype));
+  FOURFOLD_EXPECT(p.bias_N == nullptr || p.c_dtype == dtype);
+  thread_local Scratch scratch;
+  scratch.a.forget();
+  scratch.b.forget();
+  scratch.sum.resize(static_cast<std::size_t>(block * block));
+  if (dtype == DType::bf16) {
+    multiply<BFloat16>(p, scratch);
+  } else {
+    multiply<Float16>(p, scratch);
   }
 }
 
