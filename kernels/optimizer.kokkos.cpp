@@ -45,6 +45,9 @@ struct Adam {
 
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
     const float scale = gradient_scale != nullptr ? *gradient_scale : 1.0F;
+    if (!std::isfinite(scale)) {
+      return;
+    }
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
       const float p = master[i] * keep;
@@ -76,6 +79,9 @@ struct Sgd {
 
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
     const float scale = gradient_scale != nullptr ? *gradient_scale : 1.0F;
+    if (!std::isfinite(scale)) {
+      return;
+    }
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
       float step = gradient[i] * scale + weight_decay * master[i];

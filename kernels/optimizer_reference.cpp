@@ -10,6 +10,11 @@
 namespace fourfold::kernels::reference {
 namespace {
 
+/// Whether there is to be no update.
+bool left_out(const float* scale) {
+  return scale != nullptr && !std::isfinite(*scale);
+}
+
 double scaled_gradient(ConstTensorView gradient, std::int64_t index, const float* scale) {
   const double factor = scale != nullptr ? static_cast<double>(*scale) : 1.0;
   return static_cast<double>(gradient.as<float>()[index]) * factor;
@@ -26,6 +31,9 @@ void set_parameter(TensorView master, TensorView weight, std::int64_t index, dou
 
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
           ConstTensorView gradient, TensorView weight, device::StreamRef /*stream*/) {
+  if (left_out(step.gradient_scale)) {
+    return;
+  }
   const double lr = step.lr;
   const double decay = step.weight_decay;
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
@@ -53,6 +61,9 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
 
 void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
          ConstTensorView gradient, TensorView weight, device::StreamRef /*stream*/) {
+  if (left_out(step.gradient_scale)) {
+    return;
+  }
   for (std::int64_t i = 0; i < master.elements(); ++i) {
     const double p = master.as<float>()[i];
     const double g = scaled_gradient(gradient, i, step.gradient_scale) +
@@ -76,13 +87,17 @@ void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
   *result.as<double>() = total;
 }
 
-void clip_scale(ConstTensorView sum_of_squares, float max_norm, TensorView norm, TensorView scale,
-                device::StreamRef /*stream*/) {
-  const double length = std::sqrt(*sum_of_squares.as<double>());
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
+                TensorView scale, device::StreamRef /*stream*/) {
+  const double length = std::sqrt(*sum_of_squares.as<double>()) / static_cast<double>(loss_scale);
   *norm.as<float>() = static_cast<float>(length);
+  if (!std::isfinite(*norm.as<float>())) {
+    *scale.as<float>() = std::nanf("");
+    return;
+  }
   const double factor =
       max_norm > 0 ? std::min(1.0, static_cast<double>(max_norm) / (length + 1e-6)) : 1.0;
-  *scale.as<float>() = static_cast<float>(factor);
+  *scale.as<float>() = static_cast<float>(factor / static_cast<double>(loss_scale));
 }
 
 }  // namespace fourfold::kernels::reference

@@ -13,6 +13,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cmath>
+#include <limits>
 
 namespace fourfold::kernels {
 namespace {
@@ -79,14 +80,17 @@ void reduce(const char* label, ConstTensorView x, TensorView result, bool accumu
 struct ClipScale {
   const double* sum_of_squares;
   float max_norm;
+  float loss_scale;
   float* norm;
   float* scale;
   KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
-    const double length = std::sqrt(*sum_of_squares);
-    *norm = static_cast<float>(length);
+    const double length = std::sqrt(*sum_of_squares) / static_cast<double>(loss_scale);
     const double factor = static_cast<double>(max_norm) / (length + 1e-6);
-    // A norm that is not finite makes the scale NaN or 0, never a silent 1.
-    *scale = max_norm > 0 && !(factor >= 1.0) ? static_cast<float>(factor) : 1.0F;
+    const double clipped = max_norm > 0 && factor < 1.0 ? factor : 1.0;
+    *norm = static_cast<float>(length);
+    // The norm as the host will see it, so that both come to the same conclusion.
+    *scale = std::isfinite(*norm) ? static_cast<float>(clipped / static_cast<double>(loss_scale))
+                                  : std::numeric_limits<float>::quiet_NaN();
   }
 };
 
@@ -101,10 +105,12 @@ void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
   reduce<true>("sum_of_squares", x, result, accumulate, stream);
 }
 
-void clip_scale(ConstTensorView sum_of_squares, float max_norm, TensorView norm, TensorView scale,
-                device::StreamRef stream) {
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
+                TensorView scale, device::StreamRef stream) {
+  FOURFOLD_EXPECT(loss_scale > 0);
   for_each("clip_scale", 1, stream,
-           ClipScale{sum_of_squares.as<double>(), max_norm, norm.as<float>(), scale.as<float>()});
+           ClipScale{sum_of_squares.as<double>(), max_norm, loss_scale, norm.as<float>(),
+                     scale.as<float>()});
 }
 
 }  // namespace fourfold::kernels

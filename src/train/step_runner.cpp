@@ -134,7 +134,7 @@ void StepRunner::clip_and_update(std::int64_t step, double lr, device::StreamRef
       ranks.all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
     }
   }
-  kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_), norm_, gradient_scale_,
+  kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_), 1.0F, norm_, gradient_scale_,
                       stream);
   optimizer_.update(step + 1, lr, gradient_scale_.as<float>(), stream);
 }

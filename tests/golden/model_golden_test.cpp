@@ -132,7 +132,7 @@ class Run {
     const device::Tensor norm(DType::f32, Shape{1});
     const device::Tensor scale(DType::f32, Shape{1});
     kernels::sum_of_squares(parameters_.gradients(), sum, false, stream);
-    kernels::clip_scale(sum, static_cast<float>(golden_.clip), norm, scale, stream);
+    kernels::clip_scale(sum, static_cast<float>(golden_.clip), 1.0F, norm, scale, stream);
     for (const model::UnitMemory& unit : parameters_.units()) {
       for (const model::DecayRange& range : unit.decay_ranges) {
         kernels::AdamStep adam;

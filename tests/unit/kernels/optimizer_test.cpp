@@ -200,12 +200,12 @@ TEST_CASE("clip_scale is clip_grad_norm_'s coefficient", "[optimizer]") {
   device::Tensor squares(DType::f64, {1});
   device::Tensor norm(DType::f32, {1});
   device::Tensor scale(DType::f32, {1});
-  const auto clip = [&](double sum, float max_norm) {
+  const auto clip = [&](double sum, float max_norm, float loss_scale = 1.0F) {
     *squares.as<double>() = sum;
-    clip_scale(squares, max_norm, norm, scale, {});
+    clip_scale(squares, max_norm, loss_scale, norm, scale, {});
     device::Tensor plain_norm(DType::f32, {1});
     device::Tensor plain_scale(DType::f32, {1});
-    reference::clip_scale(squares, max_norm, plain_norm, plain_scale, {});
+    reference::clip_scale(squares, max_norm, loss_scale, plain_norm, plain_scale, {});
     CHECK(same_bits(norm, plain_norm));
     CHECK(same_bits(scale, plain_scale));
     return *scale.as<float>();
@@ -216,8 +216,63 @@ TEST_CASE("clip_scale is clip_grad_norm_'s coefficient", "[optimizer]") {
   CHECK(clip(0.0, 1.0F) == 1.0F);
   CHECK(clip(16.0, 0.0F) == 1.0F);
   CHECK(clip(16.0, -1.0F) == 1.0F);
-  *squares.as<double>() = NAN;
-  clip_scale(squares, 1.0F, norm, scale, {});
-  CHECK(std::isnan(*norm.as<float>()));
-  CHECK(std::isnan(*scale.as<float>()));
+}
+
+TEST_CASE("clip_scale takes the loss scale out, to the bit", "[optimizer]") {
+  device::Tensor squares(DType::f64, {1});
+  device::Tensor norm[2] = {device::Tensor(DType::f32, {1}), device::Tensor(DType::f32, {1})};
+  device::Tensor scale[2] = {device::Tensor(DType::f32, {1}), device::Tensor(DType::f32, {1})};
+  for (const float max_norm : {0.0F, 0.3F, 10.0F}) {
+    for (const double sum : {0.0, 0.7, 123.4}) {
+      *squares.as<double>() = sum;
+      clip_scale(squares, max_norm, 1.0F, norm[0], scale[0], {});
+      *squares.as<double>() = sum * 65536.0 * 65536.0;
+      clip_scale(squares, max_norm, 65536.0F, norm[1], scale[1], {});
+      CHECK(same_bits(norm[0], norm[1]));
+      CHECK(*scale[0].as<float>() == 65536.0F * *scale[1].as<float>());
+    }
+  }
+}
+
+TEST_CASE("clip_scale of gradients that overflowed is NaN, with and without clipping",
+          "[optimizer]") {
+  device::Tensor squares(DType::f64, {1});
+  device::Tensor norm(DType::f32, {1});
+  device::Tensor scale(DType::f32, {1});
+  for (const auto body : {clip_scale, reference::clip_scale}) {
+    for (const double sum : {std::nan(""), -std::nan(""), HUGE_VAL, 1e80}) {
+      for (const float max_norm : {0.0F, 1.0F}) {
+        *squares.as<double>() = sum;
+        body(squares, max_norm, 4.0F, norm, scale, {});
+        CHECK_FALSE(std::isfinite(*norm.as<float>()));
+        CHECK(std::isnan(*scale.as<float>()));
+      }
+    }
+  }
+}
+
+TEST_CASE("an overflow leaves every bit of weights, masters and moments", "[optimizer]") {
+  const DType weight_dtype = GENERATE(DType::bf16, DType::f16);
+  const float gradient_scale = GENERATE(NAN, INFINITY, -INFINITY);
+  const bool fast = GENERATE(true, false);
+  CAPTURE(name(weight_dtype), gradient_scale, fast);
+  Parameters now;
+  const Parameters before;
+  now.gradient.as<float>()[77] = INFINITY;
+  const device::Tensor weight = random_tensor(weight_dtype, {count}, 5);
+  const device::Tensor weight_before = copy_of(weight);
+  const AdamStep adam_step{
+      .lr = 0.1F, .weight_decay = 0.1F, .step = 3, .gradient_scale = &gradient_scale};
+  const SgdStep sgd_step{
+      .lr = 0.1F, .momentum = 0.9F, .weight_decay = 0.1F, .gradient_scale = &gradient_scale};
+  const auto run_adam = fast ? adam : reference::adam;
+  const auto run_sgd = fast ? sgd : reference::sgd;
+  run_adam(adam_step, now.master, now.exp_avg, now.exp_avg_sq, now.gradient, weight, {});
+  run_sgd(sgd_step, now.master, now.exp_avg, now.gradient, weight, {});
+  run_sgd(SgdStep{.lr = 0.1F, .gradient_scale = &gradient_scale}, now.master, TensorView(),
+          now.gradient, weight, {});
+  CHECK(same_bits(now.master, before.master));
+  CHECK(same_bits(now.exp_avg, before.exp_avg));
+  CHECK(same_bits(now.exp_avg_sq, before.exp_avg_sq));
+  CHECK(same_bits(weight, weight_before));
 }

@@ -23,7 +23,8 @@ struct AdamStep {
   /// AdamW (Loshchilov, Hutter 2019); false: decay is added to the gradient (Adam)
   bool decoupled = true;
   std::int64_t step = 1;  ///< 1 for the first update: bias corrections are 1 - beta^step
-  /// device scalar multiplied into every gradient (clipping, loss scale)
+  /// device scalar multiplied into every gradient (clipping, loss scale); one that is not finite
+  /// makes the update leave every bit as it was
   const float* gradient_scale = nullptr;
 };
 /// As torch.optim.AdamW: p -= lr * wd * p; m, v updated; p -= lr * m_hat / (sqrt(v_hat) + epsilon).
@@ -34,7 +35,7 @@ struct SgdStep {
   float lr = 0;
   float momentum = 0;
   float weight_decay = 0;
-  const float* gradient_scale = nullptr;
+  const float* gradient_scale = nullptr;  ///< as AdamStep's
 };
 /// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=
 /// lr * buffer.
@@ -47,10 +48,13 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
 void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
                     device::StreamRef stream);
 
-/// scale = min(1, max_norm / (sqrt(sum_of_squares) + 1e-6)) and norm = sqrt(sum_of_squares), on the
-/// device, as torch.nn.utils.clip_grad_norm_. max_norm <= 0: scale = 1.
+/// What gradients are to be multiplied by that are loss_scale times too large, on the device:
+/// norm = sqrt(sum_of_squares) / loss_scale, as clip_grad_norm_ of PyTorch has it, and
+/// scale = min(1, max_norm / (norm + 1e-6)) / loss_scale; max_norm <= 0: scale = 1 / loss_scale.
+/// Where norm is not finite, scale is NaN, so that no update follows from such gradients.
 /// @param sum_of_squares  f64 scalar;  @param norm, scale  f32 scalars
-void clip_scale(ConstTensorView sum_of_squares, float max_norm, TensorView norm, TensorView scale,
-                device::StreamRef stream);
+/// @param loss_scale      what the loss was multiplied by; a power of two adds no rounding
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
+                TensorView scale, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

@@ -18,7 +18,7 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
 void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
                     device::StreamRef stream);
 
-void clip_scale(ConstTensorView sum_of_squares, float max_norm, TensorView norm, TensorView scale,
-                device::StreamRef stream);
+void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
+                TensorView scale, device::StreamRef stream);
 
 }  // namespace fourfold::kernels::reference

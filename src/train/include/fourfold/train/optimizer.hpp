@@ -35,7 +35,8 @@ class Optimizer {
 
   /// Updates masters (and the weights made from them) with the gradients as they are.
   /// @param update          1 for the first update of a run: bias corrections
-  /// @param gradient_scale  device scalar (f32) multiplied into every gradient
+  /// @param gradient_scale  device scalar (f32) multiplied into every gradient; where it is not
+  ///                        finite nothing is changed
   void update(std::int64_t update, double lr, const float* gradient_scale,
               device::StreamRef stream) const;
 
