@@ -88,6 +88,10 @@ void MetricsFile::step(const StepRecord& record, double unix_time_s) {
   json["step_s"] = record.step_s;
   json["tokens_per_s"] = record.tokens_per_s;
   json["data_s"] = record.data_s;
+  if (record.loss_scale > 0) {
+    json["loss_scale"] = record.loss_scale;
+    json["skipped_steps"] = record.skipped_steps;
+  }
   append(line(json));
 }
 

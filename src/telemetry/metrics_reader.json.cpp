@@ -118,10 +118,11 @@ bool add_line(std::string_view text, RunHistory& history) {
   if (event == "start" || event == "resume") {
     add_start(line, time_s, history);
   } else if (event == "step") {
-    history.steps.push_back({{step, line.number("loss"), line.number("grad_norm"),
-                              line.number("lr"), line.integer("tokens"), line.number("step_s"),
-                              line.number("tokens_per_s"), line.number("data_s")},
-                             time_s});
+    history.steps.push_back(
+        {{step, line.number("loss"), line.number("grad_norm"), line.number("lr"),
+          line.integer("tokens"), line.number("step_s"), line.number("tokens_per_s"),
+          line.number("data_s"), line.number("loss_scale"), line.integer("skipped_steps")},
+         time_s});
   } else if (event == "eval") {
     history.evaluations.push_back(
         {{step, line.number("loss"), line.integer("tokens"), line.number("eval_s")}, time_s});

@@ -99,6 +99,19 @@ Chart rate_chart(std::span<const ReportedRun> runs) {
   return chart;
 }
 
+/// Of the runs that have one (f16); nothing when none has.
+std::string loss_scale_chart(std::span<const ReportedRun> runs) {
+  Chart chart{"Loss scale", "step", "", true, {}, restarts(runs)};
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const auto& steps = runs[i].history.steps;
+    if (!steps.empty() && steps.back().record.loss_scale > 0) {
+      chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors,
+                              Style::line, points_of(runs[i], &StepRecord::loss_scale)});
+    }
+  }
+  return chart.series.empty() ? std::string() : render_chart(chart);
+}
+
 std::vector<double> step_times(const ReportedRun& run, double units_per_s) {
   std::vector<double> times;
   times.reserve(run.history.steps.size());
@@ -155,6 +168,7 @@ std::string report_charts(std::span<const ReportedRun> runs) {
   html += render_chart(rate_chart(runs));
   html += render_chart(
       step_chart(runs, "Gradient norm", "L2, before clipping", &StepRecord::grad_norm));
+  html += loss_scale_chart(runs);
   html += render_chart(
       step_chart(runs, "Throughput", "tokens/s, all ranks", &StepRecord::tokens_per_s));
   html += render_chart(step_time_chart(runs));

@@ -34,6 +34,8 @@ struct Figures {
   double best_validation = missing;
   std::int64_t best_step = 0;
   double tokens = 0;
+  /// that overflowed; none when the precision cannot
+  std::optional<std::int64_t> skipped_steps = {};
   double tokens_per_s = missing;  ///< median
   double p50_s = missing;
   double p90_s = missing;
@@ -51,6 +53,9 @@ Figures figures_of(const ReportedRun& run) {
     losses.push_back(step.record.loss);
     figures.step = step.record.step;
     figures.tokens = static_cast<double>(step.record.tokens);
+    if (step.record.loss_scale > 0) {
+      figures.skipped_steps = step.record.skipped_steps;
+    }
   }
   if (!run.history.starts.empty()) {
     figures.steps = run.history.starts.back().record.steps;
@@ -233,6 +238,9 @@ std::string report_summary(const ReportedRun& run) {
                                : fmt::format("best validation loss, at step {}", figures.best_step);
   html += "<div class=\"tiles\">\n";
   html += tile(fmt::format("{} / {}", figures.step, figures.steps), "steps");
+  if (figures.skipped_steps) {
+    html += tile(fmt::format("{}", *figures.skipped_steps), "of them skipped: f16 overflowed");
+  }
   html += tile(number(figures.train_loss), "training loss at the end");
   html += tile(number(figures.best_validation), best);
   html += tile(number(figures.best_validation / std::numbers::ln2), "bits per validation token");

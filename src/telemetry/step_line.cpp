@@ -70,9 +70,13 @@ std::optional<double> RemainingTime::remaining_s() const {
 
 std::string step_line(const StepRecord& record, const LineContext& context) {
   const double done = share(static_cast<double>(record.step), static_cast<double>(context.steps));
-  std::string line = fmt::format("step {}/{} {:.1f}% loss {:.4f} gnorm {:.3g} lr {:.2e} tok/s {}",
-                                 record.step, context.steps, done, record.loss, record.grad_norm,
-                                 record.lr, count_text(record.tokens_per_s));
+  std::string line =
+      fmt::format("step {}/{} {:.1f}% loss {:.4f} gnorm {:.3g} lr {:.2e}", record.step,
+                  context.steps, done, record.loss, record.grad_norm, record.lr);
+  if (record.loss_scale > 0) {
+    line += fmt::format(" scale {:.0f} skipped {}", record.loss_scale, record.skipped_steps);
+  }
+  line += fmt::format(" tok/s {}", count_text(record.tokens_per_s));
   if (context.ranks > 1) {
     line += fmt::format(" ({}/rank)",
                         count_text(record.tokens_per_s / static_cast<double>(context.ranks)));

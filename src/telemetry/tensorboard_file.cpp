@@ -4,6 +4,7 @@
 #include <fourfold/telemetry/tensorboard_file.hpp>
 
 #include <array>
+#include <vector>
 
 namespace fourfold::telemetry {
 
@@ -15,14 +16,18 @@ void TensorBoardFile::start(const RunStart& run, double unix_time_s) {
 
 void TensorBoardFile::step(const StepRecord& record, double unix_time_s) {
   FOURFOLD_EXPECT(file_.has_value());
-  const std::array<io::EventScalar, 6> scalars{{
+  std::vector<io::EventScalar> scalars{
       {"train/loss", static_cast<float>(record.loss)},
       {"train/grad_norm", static_cast<float>(record.grad_norm)},
       {"train/lr", static_cast<float>(record.lr)},
       {"speed/tokens_per_s", static_cast<float>(record.tokens_per_s)},
       {"speed/step_s", static_cast<float>(record.step_s)},
       {"speed/data_s", static_cast<float>(record.data_s)},
-  }};
+  };
+  if (record.loss_scale > 0) {
+    scalars.push_back({"train/loss_scale", static_cast<float>(record.loss_scale)});
+    scalars.push_back({"train/skipped_steps", static_cast<float>(record.skipped_steps)});
+  }
   file_->add(record.step, unix_time_s, scalars);
 }
 

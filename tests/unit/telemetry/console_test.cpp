@@ -76,6 +76,15 @@ TEST_CASE("the log line has one place for each number", "[progress]") {
              ContainsSubstring("(job ends in 0ms: stops near step 120)"));
 }
 
+TEST_CASE("the log line of f16 shows the loss scale", "[progress]") {
+  StepRecord record = example;
+  record.grad_norm = std::numeric_limits<double>::infinity();
+  record.loss_scale = 65536;
+  record.skipped_steps = 3;
+  CHECK_THAT(step_line(record, {}),
+             ContainsSubstring(" gnorm inf lr 6.00e-04 scale 65536 skipped 3 tok/s 1.23M"));
+}
+
 TEST_CASE("the log line stays readable when numbers are missing or not finite", "[progress]") {
   CHECK(step_line({0, nan_value, nan_value, 0, 0, 0, nan_value, 0}, {}) ==
         "step 0/0 0.0% loss nan gnorm nan lr 0.00e+00 tok/s nan 0ms data 0% eta --");

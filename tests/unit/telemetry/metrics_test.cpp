@@ -113,6 +113,33 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
         std::string::npos);
 }
 
+TEST_CASE("a loss scale is in metrics.jsonl and TensorBoard where there is one", "[metrics]") {
+  const ScratchFolder dir;
+  StepRecord overflowed = step_at(2, 4.25);
+  overflowed.grad_norm = std::numeric_limits<double>::infinity();
+  overflowed.loss_scale = 32768;
+  overflowed.skipped_steps = 5;
+  {
+    MetricsFile file(dir / "metrics.jsonl");
+    file.step(overflowed, 1);
+    TensorBoardFile board(dir / "tensorboard");
+    board.start(start_at(0, 10), 1);
+    board.step(overflowed, 1);
+  }
+  const auto lines = lines_of(dir / "metrics.jsonl");
+  CHECK(lines[0]["loss_scale"] == 32768);
+  CHECK(lines[0]["skipped_steps"] == 5);
+  CHECK(lines[0]["grad_norm"].is_null());
+  const RunHistory history = read_metrics(dir / "metrics.jsonl");
+  CHECK(history.steps[0].record.loss_scale == 32768);
+  CHECK(history.steps[0].record.skipped_steps == 5);
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "tensorboard")) {
+    const std::string events = read_bytes(entry.path());
+    CHECK(events.find("train/loss_scale") != std::string::npos);
+    CHECK(events.find("train/skipped_steps") != std::string::npos);
+  }
+}
+
 TEST_CASE("records read back as they were, numbers that are not finite as NaN", "[metrics]") {
   const ScratchFolder dir;
   const auto file = dir / "metrics.jsonl";

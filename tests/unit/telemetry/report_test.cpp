@@ -247,3 +247,19 @@ TEST_CASE("a run directory becomes a report", "[report]") {
   CHECK_THROWS_AS(load_reported_run(dir / "absent"), fourfold::UserError);
   CHECK_THROWS_AS(write_report("/proc/nonexistent/report.html", std::vector{run}), fourfold::Error);
 }
+
+TEST_CASE("the report shows loss scale and skipped steps of f16, and of no other run", "[report]") {
+  ReportedRun run = run_with_losses("half", {4, 3, 2});
+  const std::string skipped = "of them skipped: f16 overflowed";
+  CHECK(page(run).find("Loss scale") == std::string::npos);
+  CHECK(page(run).find(skipped) == std::string::npos);
+  for (auto& step : run.history.steps) {
+    step.record.loss_scale = 65536;
+    step.record.skipped_steps = 17;
+  }
+  run.history.steps[1].record.grad_norm = nan_value;
+  const std::string shown = page(run);
+  CHECK(nesting_error(shown) == "");
+  CHECK_THAT(shown, ContainsSubstring("Loss scale"));
+  CHECK_THAT(shown, ContainsSubstring("<b>17</b><span>" + skipped));
+}

@@ -28,7 +28,7 @@ struct RunStart {
   std::string version;     ///< of fourfold
   std::string mesh;        ///< "pp1 dp4 cp1 tp1"
   std::string device;      ///< what the kernels run on, for the report
-  std::string precision;   ///< "f32" or "bf16"
+  std::string precision;   ///< "f32", "bf16" or "f16"
   /// host name of each rank, by rank; its size is the number of ranks
   std::vector<std::string> rank_hosts;
   std::int64_t parameters = 0;       ///< elements of all parameters
@@ -50,6 +50,10 @@ struct StepRecord {
   double step_s = 0;
   double tokens_per_s = 0;  ///< target tokens per second of that time, all ranks together
   double data_s = 0;        ///< part of step_s that rank 0 spent waiting for its batch
+  /// what the loss of this step was multiplied by; 0 when the precision needs no such thing
+  double loss_scale = 0;
+  /// of the whole run up to and with this step: those that overflowed and changed nothing
+  std::int64_t skipped_steps = 0;
 };
 
 /// One evaluation on held-back data.
