@@ -82,7 +82,7 @@ std::vector<Box> whole_boxes(const std::vector<ParameterSpec>& table) {
 Parameters::Parameters(std::vector<ParameterSpec> table, std::span<const Box> boxes, DType compute,
                        device::Arena& arena)
     : compute_(compute) {
-  FOURFOLD_EXPECT(compute == DType::f32 || compute == DType::bf16);
+  FOURFOLD_EXPECT(compute == DType::f32 || compute == DType::bf16 || compute == DType::f16);
   Layout layout = lay_out(table, boxes);
   const Shape flat{layout.elements};
   weights_ = arena.take(device::MemoryUse::weights, compute, flat);

@@ -14,10 +14,17 @@ namespace {
 
 std::vector<double> as_doubles(ConstTensorView logits) {
   std::vector<double> values(static_cast<std::size_t>(logits.elements()));
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = logits.dtype() == DType::bf16
-                    ? static_cast<double>(static_cast<float>(logits.as<BFloat16>()[i]))
-                    : static_cast<double>(logits.as<float>()[i]);
+  const auto convert = [&](const auto* logit) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<double>(static_cast<float>(logit[i]));
+    }
+  };
+  if (logits.dtype() == DType::bf16) {
+    convert(logits.as<BFloat16>());
+  } else if (logits.dtype() == DType::f16) {
+    convert(logits.as<Float16>());
+  } else {
+    convert(logits.as<float>());
   }
   return values;
 }

@@ -7,6 +7,7 @@
 #include <fourfold/base/philox.hpp>
 #include <fourfold/model/parameters.hpp>
 
+#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
@@ -115,29 +116,30 @@ TEST_CASE("flat memory covers every parameter once, unit by unit, decaying ones 
   }
 }
 
-TEST_CASE("masters are the weights for f32 and rounded to them for bf16", "[parameters]") {
+TEMPLATE_TEST_CASE("masters are the weights for f32 and rounded to them for 16 bits",
+                   "[parameters]", fourfold::BFloat16, fourfold::Float16) {
   const ModelConfig config = small(Family::gpt2);
   const auto table = model::parameter_table(config);
   Arena arena32;
   const Parameters f32(table, DType::f32, arena32);
   CHECK(f32.masters().data() == f32.weights().data());
   Arena arena16;
-  const Parameters bf16(table, DType::bf16, arena16);
-  model::initialise(bf16, 3, {});
-  const auto elements = static_cast<std::size_t>(bf16.weights().elements());
+  const Parameters narrow(table, fourfold::dtype_of<TestType>, arena16);
+  model::initialise(narrow, 3, {});
+  const auto elements = static_cast<std::size_t>(narrow.weights().elements());
   std::vector<Box> boxes;
   boxes.reserve(table.size());
   for (const ParameterSpec& spec : table) {
     boxes.push_back(Box::whole(spec.shape));
   }
-  CHECK(model::flat_elements(table, boxes) == bf16.weights().elements());
+  CHECK(model::flat_elements(table, boxes) == narrow.weights().elements());
   CHECK(arena16.bytes(MemoryUse::weights) == 2 * elements);
   CHECK(arena16.bytes(MemoryUse::optimizer) == 4 * elements);
   CHECK(arena16.bytes(MemoryUse::gradients) == 4 * elements);
   bool rounded = true;
   for (std::size_t i = 0; i < elements; ++i) {
-    rounded = rounded && bf16.weights().as<fourfold::BFloat16>()[i] ==
-                             fourfold::BFloat16(bf16.masters().as<float>()[i]);
+    rounded =
+        rounded && narrow.weights().as<TestType>()[i] == TestType(narrow.masters().as<float>()[i]);
   }
   CHECK(rounded);
 }

@@ -50,7 +50,7 @@ class Parameters {
  public:
   /// @param table    specs in the order of units (parameter_table)
   /// @param boxes    the part held here of each; one per spec
-  /// @param compute  f32 or bf16
+  /// @param compute  f32, bf16 or f16
   /// Everything is zero until initialise() or a checkpoint fills it.
   Parameters(std::vector<ParameterSpec> table, std::span<const Box> boxes, DType compute,
              device::Arena& arena);

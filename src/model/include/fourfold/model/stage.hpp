@@ -104,7 +104,7 @@ class Stage {
 
   /// Forward without dropout of batch (targets not needed), and the logits of one row alone: for
   /// sampling text. @pre this stage has all units
-  /// @return f32 or bf16 [1, V], valid until the next call of any forward
+  /// @return in the compute dtype [1, V], valid until the next call of any forward
   TensorView predict(const Batch& batch, std::int64_t row, device::StreamRef stream);
 
   /// Gradients of inputs and weights, unit by unit: Seams::gradients_ready(unit) comes as soon as a

@@ -8,7 +8,7 @@
 /// Sent per rank, layer and micro-batch; bytes taken from the arena:
 /// - ring (Liu et al., 2023): keys and values travel from rank to rank while those that are here
 ///   are attended to. Forward (C - 1) 2 B T K H e; backward that, and (C - 1) 2 B T K H in f32.
-///   Takes 4 B T K H e + 6 B T K H in f32, and for bf16 B T N H in f32.
+///   Takes 4 B T K H e + 6 B T K H in f32, and for 16 bits B T N H in f32.
 /// - ulysses (Jacobs et al., 2023): heads are dealt to the ranks, each of which then has all tokens
 ///   of some of them; with fewer key/value heads than ranks, neighbours share one. With K' the
 ///   larger of K and C: forward (C - 1) / C 2 B T (N + K') H e; backward (C - 1) / C B T (3 N + 4

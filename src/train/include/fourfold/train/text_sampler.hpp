@@ -24,7 +24,7 @@ struct SamplingOptions {
 
 /// Draws a token from softmax(logits / temperature) over the top_k likeliest (ties: lower numbers
 /// first). `draw` is the number of the draw: with the seed it fixes the random number.
-/// @param logits_V  host memory, f32 or bf16, any shape
+/// @param logits_V  host memory, f32, bf16 or f16, any shape
 std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options,
                         std::int64_t draw);
 
