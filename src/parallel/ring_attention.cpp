@@ -86,7 +86,7 @@ class RingAttention : public ContextParallel {
   std::int64_t kv_features_;             ///< K H
   std::array<TensorView, 2> blocks_;     ///< the one that is here, the one that is on its way
   std::array<TensorView, 3> gradients_;  ///< f32: being made, arriving, departing
-  TensorView image_;                     ///< f32: outputs or dq while they gather; bf16 only
+  TensorView image_;                     ///< f32: outputs or dq while they gather; 16 bits only
   device::Stream communication_;
   RingLink keys_;
   RingLink sums_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <string_view>
 
@@ -81,6 +82,31 @@ void validate_recompute(const RunConfig& config, const Origins& origins) {
   }
 }
 
+/// f16's gradients are multiplied by these and divided again: exact with powers of two only.
+void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
+  const auto refuse_other_than_power = [&](const char* key, std::int64_t value) {
+    const auto bits = static_cast<std::uint64_t>(value);
+    if (!std::has_single_bit(bits)) {
+      refuse(fmt::format("train.{} = {} is no power of two (scaling by others rounds) set it to {} "
+                         "or {}",
+                         key, value, std::bit_floor(bits), std::bit_ceil(bits)),
+             origins);
+    }
+  };
+  if (train.loss_scale != 0) {
+    refuse_other_than_power("loss_scale", train.loss_scale);
+    return;
+  }
+  refuse_other_than_power("loss_scale_initial", train.loss_scale_initial);
+  refuse_other_than_power("loss_scale_min", train.loss_scale_min);
+  if (train.loss_scale_initial < train.loss_scale_min) {
+    refuse(fmt::format("train.loss_scale_initial = {} is below train.loss_scale_min = {} (it never "
+                       "falls further) set it to {} or more",
+                       train.loss_scale_initial, train.loss_scale_min, train.loss_scale_min),
+           origins);
+  }
+}
+
 }  // namespace
 
 std::string located(const std::string& message, const Origins& origins) {
@@ -109,6 +135,7 @@ void refuse(const std::string& message, const Origins& origins) {
 
 void validate(const RunConfig& config, const Origins& origins) {
   validate_schedule(config.optim.schedule, origins);
+  validate_loss_scale(config.train, origins);
   validate_recompute(config, origins);
   validate_batch(config, std::max(config.mesh.dp, 1), origins);
   if (config.data.train.empty()) {

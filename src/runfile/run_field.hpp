@@ -109,5 +109,7 @@ RunField named_field(std::vector<Named> values, Path... path) {
 
 /// Keys of [model]; in their own file because the members belong to the model room.
 std::vector<RunKey> model_keys();
+/// Keys of [train].
+std::vector<RunKey> train_keys();
 
 }  // namespace fourfold::runfile

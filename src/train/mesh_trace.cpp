@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <bit>
 #include <deque>
 
 namespace fourfold::train {
@@ -66,17 +68,37 @@ void train_rank(const runfile::RunConfig& config, comm::Mesh& mesh, Recording& r
   }
 }
 
+/// A nan is like itself.
+bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
+std::string text_of(const StepOutcome& outcome) {
+  return fmt::format("loss {} and gradient norm {} ({}, loss scale {})", outcome.loss,
+                     outcome.grad_norm, name(outcome.fate), outcome.loss_scale);
+}
+
 void compare_outcomes(const std::vector<StepOutcome>& outcomes, std::size_t step,
                       std::vector<std::string>& disagreements) {
+  const StepOutcome& first = outcomes[0];
   for (std::size_t rank = 1; rank < outcomes.size(); ++rank) {
-    if (outcomes[rank].loss != outcomes[0].loss ||
-        outcomes[rank].grad_norm != outcomes[0].grad_norm) {
-      disagreements.push_back(fmt::format(
-          "step {}: rank {} has loss {} and gradient norm {}, rank 0 {} and {}", step + 1, rank,
-          outcomes[rank].loss, outcomes[rank].grad_norm, outcomes[0].loss, outcomes[0].grad_norm));
+    const StepOutcome& other = outcomes[rank];
+    if (!same_bits(other.loss, first.loss) || !same_bits(other.grad_norm, first.grad_norm) ||
+        other.fate != first.fate || other.loss_scale != first.loss_scale) {
+      disagreements.push_back(fmt::format("step {}: rank {} has {}, rank 0 {}", step + 1, rank,
+                                          text_of(other), text_of(first)));
       return;
     }
   }
+}
+
+/// The gradients of the loss itself: those of an f16 run are multiples of them.
+ParameterValues unscaled(ParameterValues gradients, double loss_scale) {
+  const auto factor = static_cast<float>(1.0 / loss_scale);
+  for (std::vector<float>& values : gradients) {
+    std::ranges::for_each(values, [factor](float& value) { value *= factor; });
+  }
+  return gradients;
 }
 
 }  // namespace
@@ -98,10 +120,14 @@ MeshTrace trace_mesh(const runfile::RunConfig& config, const comm::MeshShape& me
   for (std::size_t step = 0; step < recording.steps.size(); ++step) {
     StepInProgress& record = recording.steps[step];
     compare_outcomes(record.outcomes, step, trace.disagreements);
-    trace.steps.push_back({.loss = record.outcomes[0].loss,
-                           .grad_norm = record.outcomes[0].grad_norm,
-                           .gradients = record.gradients.take(trace.disagreements),
-                           .weights = record.weights.take(trace.disagreements)});
+    const StepOutcome& outcome = record.outcomes[0];
+    trace.steps.push_back(
+        {.loss = outcome.loss,
+         .grad_norm = outcome.grad_norm,
+         .loss_scale = outcome.loss_scale,
+         .fate = outcome.fate,
+         .gradients = unscaled(record.gradients.take(trace.disagreements), outcome.loss_scale),
+         .weights = record.weights.take(trace.disagreements)});
   }
   return trace;
 }

@@ -8,6 +8,7 @@
 #include <fourfold/train/step_runner.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace fourfold::train {
@@ -49,6 +50,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, devic
 StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout,
                        comm::Mesh& mesh, device::Arena& arena)
     : clip_norm_(config.optim.clip_norm),
+      loss_scale_(config.train),
       mesh_(&mesh),
       layout_(std::move(layout)),
       parameters_(my_parameters(config, layout_, mesh, arena)),
@@ -116,7 +118,9 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
   parameters_.zero_gradients(stream);
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   const float scale =
-      batches.targets > 0 ? static_cast<float>(1.0 / static_cast<double>(batches.targets)) : 0.0F;
+      batches.targets > 0
+          ? static_cast<float>(loss_scale_.scale() / static_cast<double>(batches.targets))
+          : 0.0F;
   pipeline_.train(
       batches.micro_batches, scale,
       [&](model::Stage& head, int slot) { kernels::sum(head.loss(slot), loss_sum_, true, stream); },
@@ -134,9 +138,10 @@ void StepRunner::clip_and_update(std::int64_t step, double lr, device::StreamRef
       ranks.all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
     }
   }
-  kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_), 1.0F, norm_, gradient_scale_,
-                      stream);
-  optimizer_.update(step + 1, lr, gradient_scale_.as<float>(), stream);
+  kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_),
+                      static_cast<float>(loss_scale_.scale()), norm_, gradient_scale_, stream);
+  const std::int64_t applied = step - loss_scale_.state().skipped_steps;
+  optimizer_.update(applied + 1, lr, gradient_scale_.as<float>(), stream);
 }
 
 ForwardPass StepRunner::forward_pass() {
@@ -153,8 +158,11 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
   device::copy(&loss_sum, loss_sum_.data(), sizeof loss_sum, stream);
   device::copy(&norm, norm_.data(), sizeof norm, stream);
   stream.synchronize();
-  return {.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
-          .grad_norm = static_cast<double>(norm)};
+  StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
+                      .grad_norm = static_cast<double>(norm),
+                      .loss_scale = loss_scale_.scale()};
+  outcome.fate = loss_scale_.settle(std::isfinite(norm));
+  return outcome;
 }
 
 }  // namespace fourfold::train

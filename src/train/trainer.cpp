@@ -93,6 +93,8 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   }
   runner_.parameters().update_weights_from_masters(stream_);
   progress_ = progress_of(*checkpoint);
+  LossScale& loss_scale = runner_.loss_scale();
+  loss_scale.restore(loss_scale_of(*checkpoint, loss_scale.state()));
   last_checkpoint_ = checkpoint->path();
   last_saved_step_ = progress_.step;
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
@@ -208,12 +210,28 @@ void Trainer::record(const StepOutcome& outcome) {
                   .tokens = progress_.consumed_tokens,
                   .step_s = step_s_,
                   .tokens_per_s = static_cast<double>(step_targets_) / step_s_,
-                  .data_s = data_s_});
+                  .data_s = data_s_,
+                  .loss_scale = runner_.loss_scale().in_use() ? outcome.loss_scale : 0,
+                  .skipped_steps = runner_.loss_scale().state().skipped_steps});
 }
 
 void Trainer::check_finite(const StepOutcome& outcome) const {
-  if (std::isfinite(outcome.loss) && std::isfinite(outcome.grad_norm)) {
+  if (std::isfinite(outcome.loss) && outcome.fate != StepFate::lost) {
     return;
+  }
+  const std::string last = last_checkpoint_.empty() ? "the start" : last_checkpoint_.string();
+  if (std::isfinite(outcome.loss) && runner_.loss_scale().in_use()) {
+    throw UserError(
+        ExitCode::data_corrupt,
+        fmt::format("gradients overflow f16 at step {} though the loss is multiplied by {} only "
+                    "({}; nothing of this step is saved) {}, or train with train.precision = "
+                    "\"bf16\", and resume from {}",
+                    progress_.step, outcome.loss_scale,
+                    config_.train.loss_scale == 0 ? "train.loss_scale_min, the lowest allowed"
+                                                  : "train.loss_scale, which is fixed",
+                    config_.train.loss_scale == 0 ? "lower optim.lr or lengthen optim.warmup_steps"
+                                                  : "lower it, or set it to \"auto\"",
+                    last));
   }
   throw UserError(
       ExitCode::data_corrupt,
@@ -221,8 +239,7 @@ void Trainer::check_finite(const StepOutcome& outcome) const {
           "loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
           "is saved) lower optim.lr or lengthen optim.warmup_steps and resume from {}; if the "
           "weights were lost before it was saved, from the step before",
-          outcome.loss, outcome.grad_norm, progress_.step,
-          last_checkpoint_.empty() ? "the start" : last_checkpoint_.string()));
+          outcome.loss, outcome.grad_norm, progress_.step, last));
 }
 
 void Trainer::evaluate() {
@@ -239,13 +256,14 @@ void Trainer::evaluate() {
 void Trainer::save() {
   const Stopwatch watch;
   stream_.ref().synchronize();
-  const io::SaveReport report = store_.save(
-      {.step = progress_.step,
-       .mesh = mesh_->shape(),
-       .scalars = to_scalars(progress_, runfile::to_toml(config_), token_counts(dataset_)),
-       .tensors = state_.layouts(),
-       .pieces = state_.pieces()},
-      mesh_->world());
+  const io::SaveReport report =
+      store_.save({.step = progress_.step,
+                   .mesh = mesh_->shape(),
+                   .scalars = to_scalars(progress_, runner_.loss_scale(), runfile::to_toml(config_),
+                                         token_counts(dataset_)),
+                   .tensors = state_.layouts(),
+                   .pieces = state_.pieces()},
+                  mesh_->world());
   save_s_ = watch.seconds();
   last_checkpoint_ = report.path;
   last_saved_step_ = progress_.step;

@@ -8,12 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 #include <utility>
 
 namespace fourfold::train {
 
 namespace {
+
+constexpr const char* loss_scale_name = "loss_scale";
+constexpr const char* good_steps_name = "loss_scale_good_steps";
+constexpr const char* skipped_steps_name = "skipped_steps";
 
 /// Who holds which part of a parameter.
 std::vector<io::HeldBox> held_boxes(const model::ModelConfig& config,
@@ -84,11 +89,19 @@ void TrainingState::hold(const model::Parameter& parameter, io::TensorState stat
   wanted_.push_back({id, parameter.spec.shape, parameter.box, view});
 }
 
-io::CheckpointScalars to_scalars(const Progress& progress, std::string config_toml,
-                                 std::string token_counts) {
+io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,
+                                 std::string config_toml, std::string token_counts) {
   io::CheckpointScalars scalars;
   scalars.integers = {{"consumed_samples", progress.consumed_samples},
                       {"consumed_tokens", progress.consumed_tokens}};
+  const LossScaleState& state = loss_scale.state();
+  if (loss_scale.in_use()) {
+    scalars.integers.emplace(loss_scale_name, state.scale);
+    scalars.integers.emplace(good_steps_name, state.good_steps);
+  }
+  if (loss_scale.in_use() || state.skipped_steps > 0) {
+    scalars.integers.emplace(skipped_steps_name, state.skipped_steps);
+  }
   scalars.texts = {{config_text_name, std::move(config_toml)},
                    {token_counts_name, std::move(token_counts)}};
   return scalars;
@@ -105,6 +118,29 @@ Progress progress_of(const io::Checkpoint& checkpoint) {
                                 checkpoint.path().string()));
   }
   return progress;
+}
+
+LossScaleState loss_scale_of(const io::Checkpoint& checkpoint, const LossScaleState& fresh) {
+  const auto& integers = checkpoint.scalars().integers;
+  const auto saved = [&](const char* name, std::int64_t otherwise) {
+    const auto found = integers.find(name);
+    return found == integers.end() ? otherwise : found->second;
+  };
+  const LossScaleState state{.scale = saved(loss_scale_name, fresh.scale),
+                             .good_steps = saved(good_steps_name, fresh.good_steps),
+                             .skipped_steps = saved(skipped_steps_name, fresh.skipped_steps)};
+  const bool is_power =
+      state.scale > 0 && std::has_single_bit(static_cast<std::uint64_t>(state.scale));
+  if (!is_power || state.scale > runfile::largest_loss_scale || state.good_steps < 0 ||
+      state.skipped_steps < 0 || state.skipped_steps > checkpoint.step()) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{} has an impossible loss scale (scale {}, {} steps without and "
+                                "{} with an overflow at step {}: it is damaged) resume from "
+                                "another step",
+                                checkpoint.path().string(), state.scale, state.good_steps,
+                                state.skipped_steps, checkpoint.step()));
+  }
+  return state;
 }
 
 }  // namespace fourfold::train

@@ -29,7 +29,7 @@ double difference(float a, float b) {
   return std::isnan(result) ? INFINITY : result;
 }
 
-/// What clipping multiplies the gradients of a step with.
+/// What clipping multiplies the gradients of a step with; NaN when they overflowed.
 float clipping(const ParameterValues& gradients, double clip_norm) {
   double squares = 0;
   for (const Values& values : gradients) {
@@ -38,8 +38,8 @@ float clipping(const ParameterValues& gradients, double clip_norm) {
   float norm = 0;
   float scale = 1;
   const Shape scalar{1};
-  kernels::reference::clip_scale({&squares, scalar}, static_cast<float>(clip_norm), {&norm, scalar},
-                                 {&scale, scalar}, {});
+  kernels::reference::clip_scale({&squares, scalar}, static_cast<float>(clip_norm), 1.0F,
+                                 {&norm, scalar}, {&scale, scalar}, {});
   return scale;
 }
 
@@ -80,6 +80,7 @@ class Replay {
     FOURFOLD_EXPECT(gradient.size() == before_->size() && after.size() == before_->size());
     Values expected = *before_;
     update(number, scale, gradient, expected);
+    applied_ += std::isfinite(scale) ? 1 : 0;
     const UpdateError result = error_of(*before_, after, expected);
     before_ = &after;
     return result;
@@ -103,7 +104,7 @@ class Replay {
                               .epsilon = static_cast<float>(optim_.epsilon),
                               .weight_decay = weight_decay_,
                               .decoupled = optim_.name == runfile::OptimizerKind::adamw,
-                              .step = number + 1,
+                              .step = applied_ + 1,
                               .gradient_scale = &scale},
                              flat(weights), flat(moments_[0]), flat(moments_[1]), gradients, {},
                              {});
@@ -112,6 +113,7 @@ class Replay {
   const runfile::OptimConfig& optim_;
   float weight_decay_;
   const Values* before_;
+  std::int64_t applied_ = 0;
   std::array<Values, 2> moments_;
 };
 

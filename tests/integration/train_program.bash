@@ -198,6 +198,37 @@ for _ in 1 2 3; do
   says diverged/exit.json checkpoint "'diverged/checkpoints/step-$(printf %09d "$step")'"
 done
 
+# f16 on four ranks: gradients overflow on the way, before a stop and after it. A save compares all copies of a weight,
+# and the run that stopped has the losses and scales of the one that did not, to the last digit.
+half() { # half RANKS DIR OPTIONS...
+  local n=$1 dir=$2
+  shift 2
+  ranks "$n" train run.toml --set train.precision=f16 --set train.loss_scale_initial=16777216 \
+    --set train.loss_scale_window=2 --set "log.dir=$dir" "$@"
+}
+expect_exit 0 half 4 half --set mesh.pp=2 --set mesh.tp=2 --set train.steps=16
+expect_exit 0 half 4 halves --set mesh.pp=2 --set mesh.tp=2 --set train.steps=8
+expect_exit 0 half 4 halves --set mesh.pp=2 --set mesh.tp=2 --set train.steps=16
+expect_stderr ' scale '
+expect_exit 0 half 4 half --set mesh.dp=2 --set mesh.cp=2 --set train.steps=20
+expect python3 -c 'import json
+def steps(path):
+    records = [json.loads(line) for line in open(path)]
+    return [[r[key] for key in ("step", "loss", "loss_scale", "skipped_steps")] for r in records if r["event"] == "step"]
+whole, parts = steps("half/metrics.jsonl"), steps("halves/metrics.jsonl")
+assert whole[:16] == parts, (whole, parts)
+assert 0 < parts[7][3] < parts[15][3], parts
+assert len(whole) == 20 and whole[0][2] == 2 ** 24, whole
+for before, now, after in zip(whole, whole[1:], whole[2:]):
+    assert after[2] in ([now[2] / 2] if now[3] > before[3] else [now[2], 2 * now[2]]), (now, after)'
+expect_exit 0 "$fourfold" evaluate --checkpoint half/checkpoints --data tokens_val
+expect_exit 0 "$fourfold" sample --checkpoint half/checkpoints --prompt 'verse 1' --tokens 5
+expect_exit 65 half 2 fixed --set train.loss_scale=1099511627776
+expect_stderr 'train.loss_scale, which is fixed'
+says fixed/exit.json code 65
+expect_exit 78 half 2 fixed --set train.loss_scale=1000
+expect_stderr '512 or 1024'
+
 # STOP holds the run until the file is gone.
 mkdir held && touch held/STOP
 expect_exit 93 ranks 2 train run.toml --set log.dir=held

@@ -142,8 +142,20 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
        "run.toml:2:1: train.micro_batch = 0 is not an integer of at least 1 and at most "
        "1000000000"},
       {"[train]\nprecision = \"bf61\"\n",
-       "run.toml:2:1: train.precision = \"bf61\" is not one of \"f32\", \"bf16\"; did you mean "
-       "\"bf16\"?"},
+       "run.toml:2:1: train.precision = \"bf61\" is not one of \"f32\", \"bf16\", \"f16\"; did "
+       "you mean \"bf16\"?"},
+      {"[train]\nprecision = \"f16\"\nloss_scale = 0\n",
+       "run.toml:3:1: train.loss_scale = 0 is not an integer of at least 1 and at most "
+       "1099511627776"},
+      {"[train]\nprecision = \"f16\"\nloss_scale = 1000\n" + data_table,
+       "run.toml:3:1: train.loss_scale = 1000 is no power of two (scaling by others rounds) set it "
+       "to 512 or 1024"},
+      {"[train]\nprecision = \"f16\"\nloss_scale_initial = 3\n" + data_table,
+       "run.toml:3:1: train.loss_scale_initial = 3 is no power of two"},
+      {"[train]\nprecision = \"f16\"\nloss_scale_min = 12\n" + data_table,
+       "run.toml:3:1: train.loss_scale_min = 12 is no power of two"},
+      {"[train]\nprecision = \"f16\"\nloss_scale_initial = 8\nloss_scale_min = 16\n" + data_table,
+       "run.toml:3:1: train.loss_scale_initial = 8 is below train.loss_scale_min = 16"},
       {"[train]\nrecompute = \"ful\"\n",
        "run.toml:2:1: train.recompute = \"ful\" is not one of \"none\", \"full\", \"selective\", "
        "or "

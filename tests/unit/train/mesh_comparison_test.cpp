@@ -54,6 +54,26 @@ TEST_CASE("equal traces pass with errors of zero", "[mesh_comparison]") {
   CHECK(result.weight_error == 0);
 }
 
+TEST_CASE("a step that both meshes skip has no gradients to compare", "[mesh_comparison]") {
+  MeshTrace reference = small_trace();
+  reference.steps[0].fate = train::StepFate::skipped;
+  reference.steps[0].grad_norm = INFINITY;
+  reference.steps[0].gradients = {{INFINITY, 0, 0, 0, 4, 0}, {1, -1}};
+  reference.steps[0].weights = reference.initial_weights;
+  MeshTrace other = reference;
+  other.steps[0].grad_norm = std::nan("");
+  other.steps[0].gradients[0][1] = std::numeric_limits<float>::quiet_NaN();
+  CHECK(train::compare(reference, other, {}).passed());
+  other.steps[0].weights[1][0] = 5;
+  CHECK_THAT(train::compare(reference, other, {}).first_difference.value(),
+             ContainsSubstring("the weight of second is off"));
+  CHECK_THAT(train::compare(reference, small_trace(), {}).first_difference.value(),
+             ContainsSubstring("step 1: applied instead of skipped"));
+  other = reference;
+  other.steps[0].fate = reference.steps[0].fate = train::StepFate::lost;
+  CHECK_FALSE(train::compare(reference, other, {}).passed());
+}
+
 TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
   MeshTrace other = small_trace();
   SECTION("one bit of an initial weight") {

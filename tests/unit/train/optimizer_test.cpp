@@ -1,5 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -10,6 +13,7 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 
 using Catch::Matchers::WithinAbs;
 using fourfold::DType;
@@ -32,7 +36,7 @@ model::ModelConfig tiny_model() {
 }  // namespace
 
 TEST_CASE("an update follows the formula; norms and biases do not decay", "[optimizer]") {
-  const DType compute = GENERATE(DType::f32, DType::bf16);
+  const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);
   fourfold::device::Arena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), compute, arena);
   runfile::OptimConfig config;
@@ -59,6 +63,9 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
       if (compute == DType::bf16) {
         CHECK(parameter.weight.as<fourfold::BFloat16>()[i] ==
               fourfold::BFloat16(parameter.master.as<float>()[i]));
+      } else if (compute == DType::f16) {
+        CHECK(parameter.weight.as<fourfold::Float16>()[i] ==
+              fourfold::Float16(parameter.master.as<float>()[i]));
       }
     }
   }
@@ -109,8 +116,47 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
 
 TEST_CASE("progress survives the way through a checkpoint's scalars", "[training_state]") {
   const train::Progress progress{.step = 7, .consumed_samples = 56, .consumed_tokens = 890};
-  const auto scalars = train::to_scalars(progress, "x = 1\n", "1000,250");
+  const auto scalars =
+      train::to_scalars(progress, train::LossScale(runfile::TrainConfig{}), "x = 1\n", "1000,250");
   CHECK(scalars.integer("consumed_samples") == 56);
   CHECK(scalars.integer("consumed_tokens") == 890);
   CHECK(scalars.text(train::config_text_name) == "x = 1\n");
+  CHECK(scalars.integers.size() == 2);  // f32 keeps no loss scale
+}
+
+TEST_CASE("a loss scale survives the way through a checkpoint, a damaged one is refused",
+          "[training_state]") {
+  const fourfold::harness::ScratchFolder folder;
+  const train::LossScaleState fresh{.scale = 65536, .good_steps = 0, .skipped_steps = 0};
+  // What comes back of a checkpoint of step 5 with these integers.
+  const auto read_back = [&](const std::string& name, auto... integers) {
+    train::LossScaleState state;
+    fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
+      fourfold::io::CheckpointStore store(folder / name);
+      fourfold::io::SaveRequest request;
+      request.step = 5;
+      request.scalars.integers = {integers...};
+      store.save(request, world);
+      state = train::loss_scale_of(store.find_newest_valid(world).value(), fresh);
+    });
+    return state;
+  };
+  using Entry = std::pair<const std::string, std::int64_t>;
+  runfile::TrainConfig config;
+  config.precision = DType::f16;
+  train::LossScale saved(config);
+  saved.settle(false);
+  saved.settle(true);
+  const auto integers = train::to_scalars({.step = 2}, saved, "", "").integers;
+  CHECK(read_back("whole", Entry{"loss_scale", integers.at("loss_scale")},
+                  Entry{"loss_scale_good_steps", integers.at("loss_scale_good_steps")},
+                  Entry{"skipped_steps", integers.at("skipped_steps")}) == saved.state());
+  CHECK(read_back("older", Entry{"consumed_tokens", 7}) == fresh);
+  for (const Entry& damaged :
+       {Entry{"loss_scale", 0}, Entry{"loss_scale", -65536}, Entry{"loss_scale", 48},
+        Entry{"loss_scale", std::int64_t{1} << 41}, Entry{"loss_scale_good_steps", -1},
+        Entry{"skipped_steps", -1}, Entry{"skipped_steps", 6}}) {
+    const std::string name = damaged.first + std::to_string(damaged.second);
+    CHECK_THROWS_AS(read_back(name, damaged), fourfold::UserError);
+  }
 }

@@ -35,10 +35,10 @@ TEST_CASE("train.recompute changes no bit of a run, on any mesh", "[recompute]")
     int ranks;
     Options options;
   };
-  const auto mesh =
-      GENERATE(Mesh{1, {"train.precision=bf16"}}, Mesh{2, {"mesh.tp=2"}},
-               Mesh{4, {"mesh.tp=2", "mesh.sequence_parallel=false"}}, Mesh{2, {"mesh.cp=2"}},
-               Mesh{4, {"mesh.cp=2", "mesh.tp=2", "mesh.context_mode=allgather"}});
+  const auto mesh = GENERATE(
+      Mesh{1, {"train.precision=bf16"}}, Mesh{1, {"train.precision=f16"}}, Mesh{2, {"mesh.tp=2"}},
+      Mesh{4, {"mesh.tp=2", "mesh.sequence_parallel=false"}}, Mesh{2, {"mesh.cp=2"}},
+      Mesh{4, {"mesh.cp=2", "mesh.tp=2", "mesh.context_mode=allgather"}});
   const TinyRun tiny(family);
   Options options{"model.layers=3", "model.dropout=0.1", "train.micro_batch=2"};
   options.insert(options.end(), mesh.options.begin(), mesh.options.end());

@@ -23,6 +23,8 @@ class TraceSink : public telemetry::MetricSink {
   void step(const telemetry::StepRecord& record, double /*unix_time_s*/) override {
     trace_->losses.push_back(record.loss);
     trace_->norms.push_back(record.grad_norm);
+    trace_->loss_scales.push_back(record.loss_scale);
+    trace_->skipped_steps.push_back(record.skipped_steps);
     on_step_(record.step);
   }
   void evaluation(const telemetry::EvalRecord& record, double /*unix_time_s*/) override {

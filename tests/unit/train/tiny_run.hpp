@@ -18,6 +18,8 @@ namespace fourfold::test {
 struct RunTrace {
   std::vector<double> losses;
   std::vector<double> norms;  ///< of the gradients
+  std::vector<double> loss_scales;
+  std::vector<std::int64_t> skipped_steps;  ///< up to each step
   std::vector<double> evaluations;
   std::vector<float> weights;  ///< masters, gaps included; of rank 0
   std::vector<float> moments;

@@ -41,14 +41,23 @@ struct MeshConfig {
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
 };
 
+/// The largest that train.loss_scale and its like may be, and become.
+inline constexpr std::int64_t largest_loss_scale = std::int64_t{1} << 40;
+
 /// [train]
 struct TrainConfig {
   std::int64_t global_batch = 32;  ///< sequences per update, all ranks together
   std::int64_t micro_batch = 4;    ///< sequences per rank and forward pass
   std::int64_t steps = 1000;       ///< updates after which the run is finished, restarts included
   std::int64_t seed = 1234;
-  DType precision = DType::f32;  ///< f32 or bf16: storage of weights and activations
-  model::Recompute recompute;    ///< what is kept from a block's forward to its backward pass
+  DType precision = DType::f32;  ///< f32, bf16 or f16: storage of weights and activations
+  /// f16: the loss is multiplied by it for the backward pass; 0: auto, moved by overflows. This and
+  /// the next ones are powers of two, but for the window
+  std::int64_t loss_scale = 0;
+  std::int64_t loss_scale_initial = 65536;
+  std::int64_t loss_scale_window = 1000;  ///< steps without overflow after which it doubles
+  std::int64_t loss_scale_min = 1;
+  model::Recompute recompute;  ///< what is kept from a block's forward to its backward pass
   /// also after the last step; no evaluation without data.validation
   std::int64_t eval_every_steps = 100;
   std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation

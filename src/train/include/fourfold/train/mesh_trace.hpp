@@ -8,6 +8,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/loss_scale.hpp>
 
 #include <string>
 #include <vector>
@@ -18,8 +19,10 @@ namespace fourfold::train {
 using ParameterValues = std::vector<std::vector<float>>;
 
 struct StepTrace {
-  double loss = 0;            ///< mean over the valid targets of the global batch, nats
-  double grad_norm = 0;       ///< as the clipping sees it
+  double loss = 0;       ///< mean over the valid targets of the global batch, nats
+  double grad_norm = 0;  ///< as the clipping sees it
+  double loss_scale = 1;
+  StepFate fate = StepFate::applied;
   ParameterValues gradients;  ///< of the global batch, before clipping
   ParameterValues weights;    ///< f32 masters after the update
 };

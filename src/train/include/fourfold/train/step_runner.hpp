@@ -14,6 +14,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
+#include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/step_recorder.hpp>
 
@@ -24,8 +25,10 @@ namespace fourfold::train {
 
 /// What one step gave, the same on all ranks.
 struct StepOutcome {
-  double loss = 0;       ///< mean over the valid targets of the global batch, nats
-  double grad_norm = 0;  ///< global L2 norm before clipping
+  double loss = 0;        ///< mean over the valid targets of the global batch, nats
+  double grad_norm = 0;   ///< global L2 norm before clipping, of the gradients of the loss itself
+  double loss_scale = 1;  ///< what the loss was multiplied by
+  StepFate fate = StepFate::applied;
 };
 
 /// One rank's model, optimizer and gradient reduction: everything an optimizer step touches on the
@@ -34,6 +37,14 @@ struct StepOutcome {
 /// With L the sum of the losses of all valid targets of the global batch and n their number, every
 /// micro-batch adds the gradient of its part of L / n, so the sum over micro-batches and ranks is
 /// the gradient of the mean: ragged batches and ignored targets weigh what they should.
+///
+/// f16: the gradients are those of loss_scale() times the loss. Where they overflow on any rank,
+/// the step changes nothing on all of them: weights, masters and moments keep every bit. No message
+/// is needed for that. After the reductions, all holders of a gradient have the same bits; the
+/// square of each logical element is in the global norm once, inf and nan survive every addition,
+/// and the sum, reduced over the axes on which its terms differ, has the same bits on all ranks. So
+/// the norm is finite on all ranks or on none, clip_scale() tells the optimizer's kernels without
+/// the host, and outcome() tells the host later.
 class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
@@ -42,17 +53,22 @@ class StepRunner {
   StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout, comm::Mesh& mesh,
              device::Arena& arena);
 
-  /// Enqueues update number `step` + 1 on `stream`: forward and backward of all micro-batches, the
-  /// gradient reduction (started bucket by bucket during the last backward pass), clipping, the
-  /// optimizer. Collective over the mesh; does not wait for the device.
+  /// Enqueues step number `step` + 1 of the run on `stream`: forward and backward of all
+  /// micro-batches, the gradient reduction (started bucket by bucket during the last backward
+  /// pass), clipping, the optimizer. Collective over the mesh; does not wait for the device.
   void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
 
   /// From now on run() records the parts of the step behind `load` and the pipeline's actions
   /// (borrowed); nullptr: nothing.
   void record_into(StepRecorder* recorder);
 
-  /// The numbers of the last run(). Blocks the host until the step is done on this rank.
+  /// The numbers of the last run(), and the loss scale of the next: to be called once after each
+  /// run(). Blocks the host until the step is done on this rank.
   StepOutcome outcome(device::StreamRef stream);
+
+  /// Before the first step, restore() it from a checkpoint: bias corrections count applied updates.
+  LossScale& loss_scale() noexcept { return loss_scale_; }
+  const LossScale& loss_scale() const noexcept { return loss_scale_; }
 
   const model::Parameters& parameters() const noexcept { return parameters_; }
   const Optimizer& optimizer() const noexcept { return optimizer_; }
@@ -68,6 +84,7 @@ class StepRunner {
   void note_end(StepPart part, device::StreamRef stream);
 
   double clip_norm_;
+  LossScale loss_scale_;
   comm::Mesh* mesh_;
   parallel::StageLayout layout_;
   model::Parameters parameters_;

@@ -8,6 +8,7 @@
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace fourfold::train {
 /// The integers that are state besides the tensors. Random numbers and the data order are closed
 /// forms of these and the run file's seed.
 struct Progress {
-  std::int64_t step = 0;              ///< completed updates
+  std::int64_t step = 0;              ///< completed updates, with those that overflowed
   std::int64_t consumed_samples = 0;  ///< the next step begins with this sample number
   std::int64_t consumed_tokens = 0;   ///< valid targets trained on
   friend bool operator==(const Progress&, const Progress&) = default;
@@ -52,13 +53,17 @@ class TrainingState {
   std::vector<io::WantedBox> wanted_;
 };
 
-/// To and from the scalars of a checkpoint. `config_toml` is the run file as it was used;
+/// To and from the scalars of a checkpoint. A loss scale is there with f16 only; its count of
+/// skipped steps wherever it is not zero. `config_toml` is the run file as it was used;
 /// `token_counts` the tokens of each training file in order ("1000,250"), because the order of
 /// samples depends on them.
-io::CheckpointScalars to_scalars(const Progress& progress, std::string config_toml,
-                                 std::string token_counts);
+io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,
+                                 std::string config_toml, std::string token_counts);
 /// @throws UserError (data_corrupt) naming what is missing or impossible
 Progress progress_of(const io::Checkpoint& checkpoint);
+/// @param fresh  of a new run: for what the checkpoint does not have
+/// @throws UserError (data_corrupt) for what is impossible
+LossScaleState loss_scale_of(const io::Checkpoint& checkpoint, const LossScaleState& fresh);
 
 /// The names under which a checkpoint keeps them.
 inline constexpr const char* config_text_name = "config.toml";

@@ -1,0 +1,145 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_field.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+
+namespace fourfold::runfile {
+namespace {
+
+using enum OnResume;
+
+RunField recompute_field() {
+  RunField result;
+  result.kind = ValueKind::text;
+  result.choices = {"none", "full", "selective"};
+  result.form = {"every:K", "with K of at least 1",
+                 [](const std::string& text) { return model::recompute_named(text).has_value(); }};
+  result.get = [](const RunConfig& config) { return Value(model::name(config.train.recompute)); };
+  result.set = [](RunConfig& config, const Value& value) {
+    config.train.recompute = *model::recompute_named(std::get<std::string>(value));
+  };
+  return result;
+}
+
+std::vector<RunKey> loss_scale_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::train, path); };
+  const std::string table = "train";
+  const Relevance f16{"train.precision = \"f16\"",
+                      [](const RunConfig& config) { return config.train.precision == DType::f16; }};
+  const Relevance moving{
+      "train.precision = \"f16\" and train.loss_scale = \"auto\"", [](const RunConfig& config) {
+        return config.train.precision == DType::f16 && config.train.loss_scale == 0;
+      }};
+  return {
+      {.table = table,
+       .name = "loss_scale",
+       .field = member(&TrainConfig::loss_scale),
+       .meaning = "What the loss is multiplied by for the backward pass, a power of two, so that "
+                  "small gradients do not vanish in f16. auto: a step whose gradients overflow "
+                  "halves it and changes nothing else, loss_scale_window others double it. A "
+                  "number stays what it is, and an overflow ends the run.",
+       .minimum = 1,
+       .maximum = largest_loss_scale,
+       .automatic = "moves with overflows",
+       .relevance = f16},
+      {.table = table,
+       .name = "loss_scale_initial",
+       .field = member(&TrainConfig::loss_scale_initial),
+       .meaning = "Loss scale of the first step.",
+       .minimum = 1,
+       .maximum = largest_loss_scale,
+       .relevance = moving},
+      {.table = table,
+       .name = "loss_scale_window",
+       .field = member(&TrainConfig::loss_scale_window),
+       .unit = "updates",
+       .meaning = "Updates without an overflow after which the loss scale doubles.",
+       .minimum = 1,
+       .relevance = moving},
+      {.table = table,
+       .name = "loss_scale_min",
+       .field = member(&TrainConfig::loss_scale_min),
+       .meaning = "The loss scale falls no further: an overflow with this one ends the run.",
+       .minimum = 1,
+       .maximum = largest_loss_scale,
+       .relevance = moving},
+  };
+}
+
+}  // namespace
+
+std::vector<RunKey> train_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::train, path); };
+  const std::string table = "train";
+  const Relevance with_validation{
+      "data.validation", [](const RunConfig& config) { return !config.data.validation.empty(); }};
+  std::vector<RunKey> keys{
+      {.table = table,
+       .name = "global_batch",
+       .field = member(&TrainConfig::global_batch),
+       .unit = "sequences",
+       .meaning = "Sequences of one update, all ranks together.",
+       .minimum = 1,
+       .maximum = 1048576,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "micro_batch",
+       .field = member(&TrainConfig::micro_batch),
+       .unit = "sequences",
+       .meaning = "Sequences that one rank takes through the model at a time; gradients accumulate "
+                  "until the rank's "
+                  "share of the global batch is done.",
+       .minimum = 1,
+       .maximum = 1e9},
+      {.table = table,
+       .name = "steps",
+       .field = member(&TrainConfig::steps),
+       .unit = "updates",
+       .meaning = "Updates after which the run is finished, counted over all restarts.",
+       .minimum = 0},
+      {.table = table,
+       .name = "seed",
+       .field = member(&TrainConfig::seed),
+       .meaning = "Seed of initial weights, dropout and the order of samples.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "precision",
+       .field = named_field<DType>({DType::f32, DType::bf16, DType::f16}, &RunConfig::train,
+                                   &TrainConfig::precision),
+       .meaning = "Storage of weights and activations. Sums, gradients, master weights and moments "
+                  "are f32 in any case. f16 scales the loss (docs/precision.md).",
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "recompute",
+       .field = recompute_field(),
+       .meaning = "Which activations are made again in the backward pass rather than kept, to the "
+                  "same bits: none; full: a block keeps only its input, and its forward pass runs "
+                  "again; every:K: so do groups of K blocks; selective: only norms, attention and "
+                  "activations run again, no products. docs/activations.md has the bytes."},
+      {.table = table,
+       .name = "eval_every_steps",
+       .field = member(&TrainConfig::eval_every_steps),
+       .unit = "updates",
+       .meaning =
+           "Updates between evaluations on the validation data; 0: only after the last step.",
+       .minimum = 0,
+       .relevance = with_validation},
+      {.table = table,
+       .name = "eval_batches",
+       .field = member(&TrainConfig::eval_batches),
+       .unit = "global batches",
+       .meaning = "Length of one evaluation; 0: all of the validation data.",
+       .minimum = 0,
+       .relevance = with_validation},
+  };
+  const auto precision = std::ranges::find(keys, std::string("precision"), &RunKey::name);
+  const std::vector<RunKey> scales = loss_scale_keys();
+  keys.insert(std::next(precision), scales.begin(), scales.end());
+  return keys;
+}
+
+}  // namespace fourfold::runfile
