@@ -34,6 +34,15 @@ TensorView partial_of(TensorView target_RD, const Pass& pass, const Scratch& scr
                                           : scratch.partial(pass.rows, target_RD.dim(1));
 }
 
+ConstTensorView gather_then_ahead(Seams& seams, ConstTensorView x_RD, ConstTensorView then_RD,
+                                  std::int64_t rows, device::StreamRef stream) {
+  const ConstTensorView all_TD = seams.gather_rows(x_RD, rows, stream);
+  if (then_RD) {
+    seams.gather_ahead(then_RD, rows, stream);
+  }
+  return all_TD;
+}
+
 Block::Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams)
     : family_(shape.config.family),
       layer_(layer),
@@ -240,16 +249,19 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
 }
 
 void Block::backward_weight(const BlockActivations& kept, const ProductGradients& gradients,
-                            device::StreamRef stream) const {
+                            ConstTensorView next_RD, device::StreamRef stream) const {
   const std::int64_t rows = kept.qkv_NQ.dim(0);
-  down_.backward_weight(kept.activated_NF, seams_.gather_rows(gradients.down_RD, rows, stream),
-                        stream);
-  up_.backward_weight(seams_.gather_rows(kept.mlp_norm_RD, rows, stream),
-                      up_gradient(kept, gradients), stream);
-  out_.backward_weight(kept.attended_NA, seams_.gather_rows(gradients.out_RD, rows, stream),
-                       stream);
-  qkv_.backward_weight(seams_.gather_rows(kept.attn_norm_RD, rows, stream), gradients.qkv_NQ,
-                       stream);
+  const auto gather = [&](ConstTensorView x_RD, ConstTensorView then_RD) {
+    return gather_then_ahead(seams_, x_RD, then_RD, rows, stream);
+  };
+  const ConstTensorView ddown = gather(gradients.down_RD, kept.mlp_norm_RD);
+  down_.backward_weight(kept.activated_NF, ddown, stream);
+  const ConstTensorView mlp_norm = gather(kept.mlp_norm_RD, gradients.out_RD);
+  up_.backward_weight(mlp_norm, up_gradient(kept, gradients), stream);
+  const ConstTensorView dout = gather(gradients.out_RD, kept.attn_norm_RD);
+  out_.backward_weight(kept.attended_NA, dout, stream);
+  const ConstTensorView attn_norm = gather(kept.attn_norm_RD, next_RD);
+  qkv_.backward_weight(attn_norm, gradients.qkv_NQ, stream);
 }
 
 }  // namespace fourfold::model

@@ -11,7 +11,7 @@
 namespace fourfold::model {
 
 Embedding::Embedding(const StageShape& shape, const Parameters& parameters, Seams& seams)
-    : token_(&parameters.at("embedding.token.weight")),
+    : token_(&parameters.at(token_embedding_name)),
       position_(parameters.find("embedding.position.weight")),
       layers_(shape.config.layers),
       seams_(seams) {
@@ -67,6 +67,10 @@ void Head::loss(const Pass& pass, const HeadActivations& kept, std::optional<flo
   seams_.cross_entropy(part_, kept.logits_NV, pass.target_N, kept.loss_N, gradient_scale, stream);
 }
 
+void Head::begin_weight(const HeadActivations& kept, device::StreamRef stream) const {
+  seams_.gather_ahead(kept.norm_RD, kept.logits_NV.dim(0), stream);
+}
+
 void Head::backward_input(const Pass& pass, ConstTensorView residual_RD,
                           const HeadActivations& kept, const Scratch& scratch,
                           TensorView dresidual_RD, device::StreamRef stream) const {
@@ -78,9 +82,11 @@ void Head::backward_input(const Pass& pass, ConstTensorView residual_RD,
   norm_.backward(summed, residual_RD, kept.statistics, dresidual_RD, stream);
 }
 
-void Head::backward_weight(const HeadActivations& kept, device::StreamRef stream) const {
+void Head::backward_weight(const HeadActivations& kept, ConstTensorView next_RD,
+                           device::StreamRef stream) const {
   const std::int64_t rows = kept.logits_NV.dim(0);
-  product_.backward_weight(seams_.gather_rows(kept.norm_RD, rows, stream), kept.logits_NV, stream);
+  const ConstTensorView norm = gather_then_ahead(seams_, kept.norm_RD, next_RD, rows, stream);
+  product_.backward_weight(norm, kept.logits_NV, stream);
 }
 
 }  // namespace fourfold::model

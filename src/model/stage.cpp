@@ -66,7 +66,7 @@ struct Stage::Impl {
                device::StreamRef stream);
   void backward(int index, WeightGradients when, Gradients state, device::StreamRef stream);
   void backward_weight(int index, Gradients state, device::StreamRef stream);
-  void head_weight(int index, Gradients state, device::StreamRef stream);
+  void head_weight(int index, Gradients state, ConstTensorView next_RD, device::StreamRef stream);
   void embedding_weight(int index, Gradients state, device::StreamRef stream);
   int block_unit(std::size_t block) const { return shape.blocks().begin + static_cast<int>(block); }
   TensorView output(int index) { return slot(index).residual_RD.back(); }
@@ -222,11 +222,14 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
   const TensorView dresidual = mine.dresidual_RD.rows(0, now.residual.count);
   if (head) {
     const TensorView residual = output(index).rows(0, now.residual.count);
+    if (when == WeightGradients::now) {
+      head->begin_weight(mine.head.cut(now), stream);
+    }
     with_head_weights(stream, [&] {
       head->backward_input(now, residual, mine.head.cut(now), memory.scratch, dresidual, stream);
     });
     if (when == WeightGradients::now) {
-      head_weight(index, state, stream);
+      head_weight(index, state, {}, stream);
     }
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
@@ -246,11 +249,17 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
 void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef stream) {
   const SlotMemory& mine = slot(index);
   const Pass& now = pass(index);
+  const auto first_gathered_by = [&](std::size_t blocks_left) -> ConstTensorView {
+    return blocks_left > 0 ? mine.gradients[blocks_left - 1].cut(now).down_RD
+           : embedding     ? mine.dresidual_RD.rows(0, now.residual.count)
+                           : TensorView();
+  };
   if (head) {
-    head_weight(index, state, stream);
+    head_weight(index, state, first_gathered_by(blocks.size()), stream);
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
-    blocks[i].backward_weight(mine.blocks[i].cut(now), mine.gradients[i].cut(now), stream);
+    blocks[i].backward_weight(mine.blocks[i].cut(now), mine.gradients[i].cut(now),
+                              first_gathered_by(i), stream);
     seams.gradients_ready(block_unit(i), state, stream);
   }
   if (embedding) {
@@ -258,8 +267,9 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
   }
 }
 
-void Stage::Impl::head_weight(int index, Gradients state, device::StreamRef stream) {
-  head->backward_weight(slot(index).head.cut(pass(index)), stream);
+void Stage::Impl::head_weight(int index, Gradients state, ConstTensorView next_RD,
+                              device::StreamRef stream) {
+  head->backward_weight(slot(index).head.cut(pass(index)), next_RD, stream);
   seams.gradients_ready(shape.head_unit(), state, stream);
 }
 

@@ -264,7 +264,7 @@ LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec>
       sizes.kv_heads = boxes[i].extent[0] / config.head_dim;
     } else if (name.ends_with(".mlp.up_proj.weight")) {
       sizes.ffn = boxes[i].extent[0];
-    } else if (name == "embedding.token.weight" || name == "lm_head.weight") {
+    } else if (name == token_embedding_name || name == "lm_head.weight") {
       sizes.vocab_rows = {boxes[i].offset[0], boxes[i].extent[0]};
     }
   }

@@ -21,6 +21,11 @@ namespace fourfold::model {
 /// When the weight gradients of a unit are added: by backward itself, or later by backward_weight.
 enum class WeightGradients : std::uint8_t { now, later };
 
+/// All rows of x; those of `then` (may be absent) are begun behind it, to be asked for next.
+/// Valid until then.
+ConstTensorView gather_then_ahead(Seams& seams, ConstTensorView x_RD, ConstTensorView then_RD,
+                                  std::int64_t rows, device::StreamRef stream);
+
 /// Token embedding, and learned positions for gpt2.
 class Embedding {
  public:
@@ -58,8 +63,10 @@ class Block {
                 const Scratch& scratch, ConstTensorView rotary_PH, TensorView dresidual_RD,
                 WeightGradients when, device::StreamRef stream) const;
   /// The second half of backward(..., later): needs its activations and gradients unchanged.
+  /// Each gather of rows goes on beside the product before it.
+  /// @param next_RD  what will be gathered first after this (of the block before), or absent
   void backward_weight(const BlockActivations& kept, const ProductGradients& gradients,
-                       device::StreamRef stream) const;
+                       ConstTensorView next_RD, device::StreamRef stream) const;
 
  private:
   /// Places of q, k, v in the rows of the fused product (or of its gradient).
@@ -128,7 +135,11 @@ class Head {
   void backward_input(const Pass& pass, ConstTensorView residual_RD, const HeadActivations& kept,
                       const Scratch& scratch, TensorView dresidual_RD,
                       device::StreamRef stream) const;
-  void backward_weight(const HeadActivations& kept, device::StreamRef stream) const;
+  /// Begins what backward_weight gathers, beside backward_input.
+  void begin_weight(const HeadActivations& kept, device::StreamRef stream) const;
+  /// @param next_RD  as Block::backward_weight
+  void backward_weight(const HeadActivations& kept, ConstTensorView next_RD,
+                       device::StreamRef stream) const;
 
  private:
   Norm norm_;

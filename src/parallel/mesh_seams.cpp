@@ -26,9 +26,7 @@ std::unique_ptr<comm::Communicator> tie_of(const StageLayout& stages, comm::Comm
   const model::Parameter* const held = parameters.find(model::token_embedding_name);
   std::vector<int> members{pp.rank()};
   if (stages.tied && held != nullptr) {
-    model::ParameterSpec first;
-    first.name = model::token_embedding_name;
-    members = stages.holders(first);
+    members = stages.token_embedding_holders();
   }
   return pp.subgroup(members, "pp.tied");
 }

@@ -13,10 +13,6 @@ namespace {
 constexpr int activation_tag = 0;
 constexpr int gradient_tag = 1;
 
-bool adds_weight_gradients(ActionKind kind) {
-  return kind == ActionKind::backward || kind == ActionKind::backward_weight;
-}
-
 void copy_rows(TensorView to, ConstTensorView from, device::StreamRef stream) {
   device::copy(to.data(), from.data(), from.bytes(), stream);
 }
@@ -58,7 +54,7 @@ Pipeline::Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model:
     if (nodes_[i].transfer >= 0) {
       posted_by_[static_cast<std::size_t>(nodes_[i].transfer)] = i;
     }
-    if (adds_weight_gradients(mine[i].kind)) {
+    if (ends_backward(mine[i].kind)) {
       last_weight_[chunk] = i;
     }
   }
@@ -130,43 +126,33 @@ void Pipeline::take(std::size_t index, const Step& step) {
   if (recorder_ != nullptr) {
     recorder_->begin(index, step.stream);
   }
-  if (is_send(action.kind)) {
-    post_send(action, step, nodes_[index].transfer);
-  } else if (is_receive(action.kind)) {
-    post_receive(action, step, nodes_[index].transfer);
-  } else {
-    compute(index, step);
-    if (recorder_ != nullptr) {
-      recorder_->end(index, step.stream);
-    }
+  if (!is_compute(action.kind)) {
+    post(action, step, nodes_[index].transfer);
+    return;
+  }
+  compute(index, step);
+  if (recorder_ != nullptr) {
+    recorder_->end(index, step.stream);
   }
 }
 
-void Pipeline::post_send(const Action& action, const Step& step, int transfer) {
-  model::Stage& from = stage(action.chunk);
-  const bool forward = action.kind == ActionKind::send_activation;
-  const auto peer = forward ? schedule_.next_peer(pp_->rank(), action.chunk)
-                            : schedule_.previous_peer(pp_->rank(), action.chunk);
-  const TensorView data = rows(
-      forward ? from.output(action.slot) : from.input_gradient(action.slot), step.batch(action));
-  produced_.record(step.stream);
-  produced_.wait(sending_);
+void Pipeline::post(const Action& action, const Step& step, int transfer) {
+  const bool sends = is_send(action.kind);
+  const bool activation =
+      action.kind == ActionKind::send_activation || action.kind == ActionKind::receive_activation;
+  model::Stage& mine = stage(action.chunk);
+  const TensorView place = activation ? sends ? mine.output(action.slot) : mine.input(action.slot)
+                           : sends ? mine.input_gradient(action.slot)
+                                      : mine.output_gradient(action.slot);
+  const TensorView data = rows(place, step.batch(action));
+  const int peer = schedule_.message_peer(pp_->rank(), action).value().rank;
+  const int tag = activation ? activation_tag : gradient_tag;
+  const device::StreamRef stream = sends ? sending_ : receiving_;
+  produced_.record(
+      step.stream);  // sends: it is made; receives: the slot's last was read to its end
+  produced_.wait(stream);
   works_[static_cast<std::size_t>(transfer)] =
-      pp_->send(data, peer.value().rank, forward ? activation_tag : gradient_tag, sending_);
-  in_flight_.push_back(transfer);
-}
-
-void Pipeline::post_receive(const Action& action, const Step& step, int transfer) {
-  model::Stage& to = stage(action.chunk);
-  const bool forward = action.kind == ActionKind::receive_activation;
-  const auto peer = forward ? schedule_.previous_peer(pp_->rank(), action.chunk)
-                            : schedule_.next_peer(pp_->rank(), action.chunk);
-  const TensorView data =
-      rows(forward ? to.input(action.slot) : to.output_gradient(action.slot), step.batch(action));
-  produced_.record(step.stream);  // the slot's last occupant has been read to its end
-  produced_.wait(receiving_);
-  works_[static_cast<std::size_t>(transfer)] =
-      pp_->recv(data, peer.value().rank, forward ? activation_tag : gradient_tag, receiving_);
+      sends ? pp_->send(data, peer, tag, stream) : pp_->recv(data, peer, tag, stream);
   in_flight_.push_back(transfer);
 }
 
@@ -183,10 +169,9 @@ void Pipeline::compute(std::size_t index, const Step& step) {
 void Pipeline::forward(const Action& action, const Step& step) {
   model::Stage& now = stage(action.chunk);
   const model::Batch& batch = step.batch(action);
-  const auto before = schedule_.previous(pp_->rank(), action.chunk);
-  if (before && before->rank == pp_->rank()) {
-    const int slot = slot_of(before->chunk, action.micro_batch);
-    copy_rows(rows(now.input(action.slot), batch), rows(stage(before->chunk).output(slot), batch),
+  if (const auto earlier = schedule_.previous_here(pp_->rank(), action.chunk)) {
+    const int slot = slot_of(*earlier, action.micro_batch);
+    copy_rows(rows(now.input(action.slot), batch), rows(stage(*earlier).output(slot), batch),
               step.stream);
   }
   now.forward_train(action.slot, batch, step.gradient_scale, step.stream);
@@ -206,24 +191,23 @@ void Pipeline::backward(const Action& action, model::Gradients state, const Step
   } else {
     now.backward_input(action.slot, step.stream);
   }
-  const auto before = schedule_.previous(pp_->rank(), action.chunk);
-  if (before && before->rank == pp_->rank()) {
+  if (const auto earlier = schedule_.previous_here(pp_->rank(), action.chunk)) {
     const model::Batch& batch = step.batch(action);
-    const int slot = slot_of(before->chunk, action.micro_batch);
-    copy_rows(rows(stage(before->chunk).output_gradient(slot), batch),
+    const int slot = slot_of(*earlier, action.micro_batch);
+    copy_rows(rows(stage(*earlier).output_gradient(slot), batch),
               rows(now.input_gradient(action.slot), batch), step.stream);
   }
 }
 
 void Pipeline::forward_evaluate(const model::Batch& batch, device::StreamRef stream) {
+  FOURFOLD_EXPECT(in_flight_.empty());
   const int rank = pp_->rank();
   comm::Work sent;
   for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
     model::Stage& now = stage(chunk);
-    const auto before = schedule_.previous(rank, chunk);
-    if (before && before->rank == rank) {
-      copy_rows(rows(now.input(0), batch), rows(stage(before->chunk).output(0), batch), stream);
-    } else if (before) {
+    if (const auto earlier = schedule_.previous_here(rank, chunk)) {
+      copy_rows(rows(now.input(0), batch), rows(stage(*earlier).output(0), batch), stream);
+    } else if (const auto before = schedule_.previous_peer(rank, chunk)) {
       pp_->recv(rows(now.input(0), batch), before->rank, activation_tag, stream).wait(stream);
     }
     now.forward_evaluate(0, batch, stream);

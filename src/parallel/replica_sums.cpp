@@ -9,11 +9,6 @@
 namespace fourfold::parallel {
 namespace {
 
-TensorShard shard_of(const model::ModelConfig& config, const model::Parameter& parameter, int tp,
-                     int rank) {
-  return tensor_shard(config, parameter.spec, tp, rank);
-}
-
 std::vector<int> members(Range holders) {
   std::vector<int> ranks(static_cast<std::size_t>(holders.count));
   std::iota(ranks.begin(), ranks.end(), static_cast<int>(holders.begin));
@@ -25,7 +20,7 @@ std::vector<int> members(Range holders) {
 ReplicaSums::ReplicaSums(const model::ModelConfig& config, comm::Communicator& tp,
                          const model::Parameters& parameters, bool sequence_parallel) {
   for (const model::Parameter& parameter : parameters) {
-    const TensorShard shard = shard_of(config, parameter, tp.size(), tp.rank());
+    const TensorShard shard = tensor_shard(config, parameter.spec, tp.size(), tp.rank());
     if (!gradient_is_partial(parameter.spec, shard, sequence_parallel)) {
       continue;
     }
@@ -61,7 +56,7 @@ std::vector<Range> counted_once(const model::ModelConfig& config,
     const bool second_copy =
         parameter->spec.name == model::token_embedding_name && parameter->spec.unit != 0;
     const bool counts =
-        !second_copy && shard_of(config, *parameter, tp, rank).holders.begin == rank;
+        !second_copy && tensor_shard(config, parameter->spec, tp, rank).holders.begin == rank;
     if (counts && goes_on) {
       merged.back().count = parameter->flat.end() - merged.back().begin;
     } else if (counts) {

@@ -10,13 +10,12 @@
 namespace fourfold::parallel {
 namespace {
 
-/// Whether an action ends the life of its slot.
-bool frees_slot(ActionKind kind) {
-  return kind == ActionKind::backward || kind == ActionKind::backward_weight;
-}
-
 std::optional<ChunkPlace> other_rank(std::optional<ChunkPlace> place, int rank) {
   return place && place->rank != rank ? place : std::nullopt;
+}
+
+std::optional<int> same_rank(std::optional<ChunkPlace> place, int rank) {
+  return place && place->rank == rank ? std::optional(place->chunk) : std::nullopt;
 }
 
 }  // namespace
@@ -31,6 +30,10 @@ bool is_send(ActionKind kind) noexcept {
 
 bool is_receive(ActionKind kind) noexcept {
   return kind == ActionKind::receive_activation || kind == ActionKind::receive_gradient;
+}
+
+bool ends_backward(ActionKind kind) noexcept {
+  return kind == ActionKind::backward || kind == ActionKind::backward_weight;
 }
 
 std::string_view name(ActionKind kind) noexcept {
@@ -97,6 +100,20 @@ std::optional<ChunkPlace> Schedule::next_peer(int rank, int chunk) const noexcep
   return other_rank(next(rank, chunk), rank);
 }
 
+std::optional<int> Schedule::previous_here(int rank, int chunk) const noexcept {
+  return same_rank(previous(rank, chunk), rank);
+}
+
+std::optional<int> Schedule::next_here(int rank, int chunk) const noexcept {
+  return same_rank(next(rank, chunk), rank);
+}
+
+std::optional<ChunkPlace> Schedule::message_peer(int rank, const Action& action) const noexcept {
+  const bool forwards =
+      action.kind == ActionKind::send_activation || action.kind == ActionKind::receive_gradient;
+  return forwards ? next_peer(rank, action.chunk) : previous_peer(rank, action.chunk);
+}
+
 int Schedule::slots(int rank, int chunk) const {
   int count = 0;
   for (const Action& action : ranks[rank]) {
@@ -109,7 +126,7 @@ int Schedule::peak_live(int rank) const {
   int live = 0;
   int peak = 0;
   for (const Action& action : ranks[rank]) {
-    live += action.kind == ActionKind::forward ? 1 : frees_slot(action.kind) ? -1 : 0;
+    live += action.kind == ActionKind::forward ? 1 : ends_backward(action.kind) ? -1 : 0;
     peak = std::max(peak, live);
   }
   return peak;

@@ -29,21 +29,16 @@ ProgressTable nothing_done(const Schedule& schedule) {
   return ProgressTable(schedule.chunks, std::vector<Progress>(schedule.micro_batches));
 }
 
-/// The chunk of the same rank that a neighbour lies in, or -1.
-int chunk_here(const std::optional<ChunkPlace>& neighbour, int rank) {
-  return neighbour && neighbour->rank == rank ? neighbour->chunk : -1;
-}
-
 /// Why a compute action cannot be here, and notes that it is done.
 const char* compute_defect(const Schedule& schedule, int rank, const Action& action,
                            ProgressTable& table) {
   Progress& mine = table[action.chunk][action.micro_batch];
   if (action.kind == ActionKind::forward) {
-    const int earlier = chunk_here(schedule.previous(rank, action.chunk), rank);
+    const auto earlier = schedule.previous_here(rank, action.chunk);
     if (mine.forward) {
       return "is done twice; remove one of them";
     }
-    if (earlier >= 0 && !table[earlier][action.micro_batch].forward) {
+    if (earlier && !table[*earlier][action.micro_batch].forward) {
       return "comes before the forward of the chunk before it, which lies on the same rank; move "
              "it behind that";
     }
@@ -52,14 +47,14 @@ const char* compute_defect(const Schedule& schedule, int rank, const Action& act
   }
   const bool does_weight = action.kind != ActionKind::backward_input;
   if (action.kind != ActionKind::backward_weight) {
-    const int later = chunk_here(schedule.next(rank, action.chunk), rank);
+    const auto later = schedule.next_here(rank, action.chunk);
     if (mine.input) {
       return "is done twice; remove one of them";
     }
     if (!mine.forward) {
       return "comes before its forward; move it behind that";
     }
-    if (later >= 0 && !table[later][action.micro_batch].input) {
+    if (later && !table[*later][action.micro_batch].input) {
       return "comes before the backward of the chunk behind it, which lies on the same rank; move "
              "it behind that";
     }
@@ -160,9 +155,9 @@ class RankBuffers {
     if (schedule_.next_peer(rank_, action.chunk) && !mine.gradient_received) {
       return "comes before the receive of its gradient";
     }
-    const int earlier = chunk_here(schedule_.previous(rank_, action.chunk), rank_);
-    if (earlier >= 0) {  // the gradient goes over there
-      slots_[earlier][progress_[earlier][action.micro_batch].slot].gradient = -1;
+    const auto earlier = schedule_.previous_here(rank_, action.chunk);
+    if (earlier) {  // the gradient goes over there
+      slots_[*earlier][progress_[*earlier][action.micro_batch].slot].gradient = -1;
     }
     slot.gradient = action.micro_batch;
     if (action.kind == ActionKind::backward) {

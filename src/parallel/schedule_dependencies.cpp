@@ -12,14 +12,6 @@
 namespace fourfold::parallel {
 namespace {
 
-/// Whom a send goes to or a receive comes from.
-std::optional<ChunkPlace> peer_of(const Schedule& schedule, int rank, const Action& action) {
-  const bool forwards =
-      action.kind == ActionKind::send_activation || action.kind == ActionKind::receive_gradient;
-  return forwards ? schedule.next_peer(rank, action.chunk)
-                  : schedule.previous_peer(rank, action.chunk);
-}
-
 /// Finds what each action of one rank waits for, going through its list once.
 class RankWaits {
  public:
@@ -76,10 +68,9 @@ class RankWaits {
     if (!schedule_.next(rank_, action.chunk)) {
       return std::exchange(slots_[action.chunk][action.slot].leaving_gradient, -1);
     }
-    const auto previous = schedule_.previous(rank_, action.chunk);
-    const int slot =
-        previous && previous->rank == rank_ ? slot_of_[previous->chunk][action.micro_batch] : -1;
-    return slot < 0 ? -1 : std::exchange(slots_[previous->chunk][slot].leaving_gradient, -1);
+    const auto earlier = schedule_.previous_here(rank_, action.chunk);
+    const int slot = earlier ? slot_of_[*earlier][action.micro_batch] : -1;
+    return slot < 0 ? -1 : std::exchange(slots_[*earlier][slot].leaving_gradient, -1);
   }
 
   const Schedule& schedule_;
@@ -95,7 +86,8 @@ std::vector<Channel> channels(const Schedule& schedule) {
   for (int rank = 0; rank < schedule.stages; ++rank) {
     for (int index = 0; index < std::ssize(schedule.ranks[rank]); ++index) {
       const Action& action = schedule.ranks[rank][index];
-      const auto peer = is_compute(action.kind) ? std::nullopt : peer_of(schedule, rank, action);
+      const auto peer =
+          is_compute(action.kind) ? std::nullopt : schedule.message_peer(rank, action);
       if (!peer) {
         continue;
       }

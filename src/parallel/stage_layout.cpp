@@ -14,9 +14,7 @@ std::vector<int> finishing_chunks(const Schedule& schedule, int rank) {
   std::vector<int> order;
   const std::vector<Action>& actions = schedule.ranks[static_cast<std::size_t>(rank)];
   for (auto action = actions.rbegin(); action != actions.rend(); ++action) {
-    const bool completes =
-        action->kind == ActionKind::backward || action->kind == ActionKind::backward_weight;
-    if (completes && std::ranges::count(order, action->chunk) == 0) {
+    if (ends_backward(action->kind) && std::ranges::count(order, action->chunk) == 0) {
       order.push_back(action->chunk);
     }
   }
@@ -42,12 +40,15 @@ int StageLayout::rank_of_unit(int unit) const {
 }
 
 std::vector<int> StageLayout::holders(const model::ParameterSpec& spec) const {
-  std::vector<int> ranks{rank_of_unit(spec.unit)};
-  const int head = stages.back().end - 1;
-  if (tied && spec.name == model::token_embedding_name && rank_of_unit(head) != ranks.front()) {
-    ranks.push_back(rank_of_unit(head));
-  }
-  return ranks;
+  return spec.name == model::token_embedding_name ? token_embedding_holders()
+                                                  : std::vector{rank_of_unit(spec.unit)};
+}
+
+std::vector<int> StageLayout::token_embedding_holders() const {
+  const int first = rank_of_unit(0);
+  const int head = rank_of_unit(stages.back().end - 1);
+  return tied && head != first ? std::vector{std::min(first, head), std::max(first, head)}
+                               : std::vector{first};
 }
 
 std::vector<int> StageLayout::finishing_units(int rank) const {

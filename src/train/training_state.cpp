@@ -24,19 +24,21 @@ constexpr const char* skipped_steps_name = "skipped_steps";
 std::vector<io::HeldBox> held_boxes(const model::ModelConfig& config,
                                     const parallel::StageLayout& stages,
                                     const model::ParameterSpec& spec, const comm::MeshShape& mesh) {
-  const int stage_ranks = mesh.dp * mesh.cp * mesh.tp;
-  std::vector<int> holders = stages.holders(spec);
-  std::sort(holders.begin(), holders.end());
+  const std::vector<int> holders = stages.holders(spec);
+  FOURFOLD_EXPECT(holders.size() <= 2);  // one stride says where they are
+  const auto rank_at = [&](int pp, std::int64_t tp) {
+    return static_cast<int>(
+        comm::rank_of(mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = static_cast<int>(tp)}));
+  };
   std::vector<io::HeldBox> boxes;
   for (const parallel::TensorShard& shard : parallel::tensor_shards(config, spec, mesh.tp)) {
     const std::array axes{
         io::RankSet::Axis{static_cast<int>(holders.size()),
-                          (holders.back() - holders.front()) * stage_ranks},
+                          rank_at(holders.back(), 0) - rank_at(holders.front(), 0)},
         io::RankSet::Axis{mesh.dp * mesh.cp, mesh.tp},
         io::RankSet::Axis{static_cast<int>(shard.holders.count), 1},
     };
-    const int first = holders.front() * stage_ranks + static_cast<int>(shard.holders.begin);
-    boxes.push_back({shard.box, io::RankSet(first, axes)});
+    boxes.push_back({shard.box, io::RankSet(rank_at(holders.front(), shard.holders.begin), axes)});
   }
   return boxes;
 }

@@ -241,6 +241,64 @@ TEST_CASE("units are announced around their use, gradients in backward order", "
   CHECK(seams.calls.back() == "complete 0");
 }
 
+namespace {
+
+/// Counts the gathers that were and were not begun ahead.
+class GatherCounter : public Seams {
+ public:
+  int hidden = 0;
+  int exposed = 0;
+
+  ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t /*rows*/,
+                              StreamRef /*stream*/) override {
+    const bool was_ahead = ahead_ != nullptr && ahead_ == x_RD.data();
+    ++(was_ahead ? hidden : exposed);
+    ahead_ = was_ahead ? nullptr : ahead_;
+    return x_RD;
+  }
+  void gather_ahead(ConstTensorView x_RD, std::int64_t /*rows*/, StreamRef /*stream*/) override {
+    CHECK(ahead_ == nullptr);  // one at a time
+    ahead_ = x_RD.data();
+  }
+  bool is_done() const { return ahead_ == nullptr; }
+
+ private:
+  const void* ahead_ = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("what weight gradients gather again is gathered beside the products before", "[seams]") {
+  const Family family = GENERATE(Family::gpt2, Family::llama);
+  const bool split = GENERATE(false, true);
+  const ModelConfig config = small(family, 0.2);
+  model::StageOptions options = options_for(1, 4);
+  if (split) {
+    options.backward = model::StageOptions::Backward::split;
+  }
+  GatherCounter seams;
+  Model model(config, model::all_units(config), options, seams);
+  const OwnedBatch batch(config, 1, 4, 1);
+  model.stage->forward_train(0, batch.view(), 1, {});
+  const int blocks = static_cast<int>(config.layers);
+  CHECK(seams.exposed == 2 * blocks + 1);
+  seams.exposed = 0;
+  if (split) {
+    model.stage->backward_input(0, {});
+    CHECK(seams.exposed == 2 * blocks);  // gradients that have only just been made
+    CHECK(seams.hidden == 0);
+    seams.exposed = 0;
+    model.stage->backward_weight(0, Gradients::complete, {});
+    CHECK(seams.exposed == 1);  // the first
+    CHECK(seams.hidden == 4 * blocks + 1);
+  } else {
+    model.stage->backward(0, Gradients::complete, {});
+    CHECK(seams.exposed == 2 * blocks + 1);
+    CHECK(seams.hidden == 2 * blocks + 1);
+  }
+  CHECK(seams.is_done());
+}
+
 TEST_CASE("recomputing a group announces each of its units once more", "[seams]") {
   const ModelConfig config = small(Family::gpt2);  // three blocks: units 1 and 2, then unit 3
   Recorder seams;

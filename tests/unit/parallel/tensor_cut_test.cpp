@@ -3,7 +3,6 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
-#include <fourfold/parallel/tensor_parallel.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>

@@ -97,8 +97,8 @@ class Seams {
   /// Called after the last read of that pass over `unit`.
   virtual void weights_done(int unit, device::StreamRef stream);
 
-  /// Called when a micro-batch has added all it adds to the gradients of `unit`, in the order
-  /// layers + 1, layers, ..., 0. With tied embeddings the head's share of embedding.token.weight is
+  /// Called when a micro-batch has added all it adds to the gradients of `unit`, within a stage
+  /// from its last unit down. With tied embeddings the head's share of embedding.token.weight is
   /// part of unit 0 (where this rank has unit 0).
   virtual void gradients_ready(int unit, Gradients state, device::StreamRef stream);
 };

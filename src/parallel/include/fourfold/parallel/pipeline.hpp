@@ -54,8 +54,7 @@ class Pipeline {
  private:
   struct Step;
   void take(std::size_t index, const Step& step);
-  void post_send(const Action& action, const Step& step, int transfer);
-  void post_receive(const Action& action, const Step& step, int transfer);
+  void post(const Action& action, const Step& step, int transfer);
   void compute(std::size_t index, const Step& step);
   void forward(const Action& action, const Step& step);
   void backward(const Action& action, model::Gradients state, const Step& step);

@@ -52,6 +52,8 @@ enum class ActionKind : std::uint8_t {
 bool is_compute(ActionKind kind) noexcept;
 bool is_send(ActionKind kind) noexcept;
 bool is_receive(ActionKind kind) noexcept;
+/// backward or backward_weight: the micro-batch's weight gradients are added, its slot is free.
+bool ends_backward(ActionKind kind) noexcept;
 /// "forward", "backward input", "send activation", ...
 std::string_view name(ActionKind kind) noexcept;
 
@@ -101,6 +103,12 @@ struct Schedule {
   /// The same, but nothing where the neighbour is this rank itself: whom messages go to.
   std::optional<ChunkPlace> previous_peer(int rank, int chunk) const noexcept;
   std::optional<ChunkPlace> next_peer(int rank, int chunk) const noexcept;
+  /// Or nothing where it is on another rank: the chunk that shares its rank with its neighbour.
+  std::optional<int> previous_here(int rank, int chunk) const noexcept;
+  std::optional<int> next_here(int rank, int chunk) const noexcept;
+  /// Whom a rank's send goes to, or a receive comes from; nothing at the ends of the model.
+  /// @pre is_send or is_receive
+  std::optional<ChunkPlace> message_peer(int rank, const Action& action) const noexcept;
 
   /// Number of slots the actions of a rank use in a chunk. Scans the rank's list.
   int slots(int rank, int chunk) const;

@@ -22,6 +22,8 @@ struct StageLayout {
   int rank_of_unit(int unit) const;
   /// The ranks that hold a parameter: one, or with tied embeddings those of unit 0 and of the head.
   std::vector<int> holders(const model::ParameterSpec& spec) const;
+  /// Of embedding.token.weight: one rank, or two if the head's rank has a tied copy; ascending.
+  std::vector<int> token_embedding_holders() const;
   /// A rank's units in the order in which a step completes their gradients: chunks as the schedule
   /// ends them, each from its last unit down. A tied embedding that shares its rank with the head
   /// is complete when both are.

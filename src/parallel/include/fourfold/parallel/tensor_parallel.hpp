@@ -7,7 +7,13 @@
 /// Plain tensor parallelism (Shoeybi et al., 2019): every rank holds all rows, and sums over ranks
 /// are all_reduces. With sequence parallelism (Korthikanti et al., 2022) the residual stream, its
 /// norms and its dropout are cut by rows, each sum is a reduce_scatter and each use of all rows an
-/// all_gather: the same bytes, 1/tp of the memory.
+/// all_gather: 1/tp of the memory, and the bytes of a forward pass are the same. The backward pass
+/// gathers what the weight gradients need again, beside other work: of a block's activations and
+/// its gradients, (tp - 1) T D / tp elements each, a rank sends per micro-batch
+///
+///   plain                               8  (four all_reduces)
+///   sequence parallel                  10  (two of them beside a product)
+///   sequence parallel, split backward  12  (four)
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>

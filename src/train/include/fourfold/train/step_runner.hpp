@@ -32,7 +32,8 @@ struct StepOutcome {
 };
 
 /// One rank's model, optimizer and gradient reduction: everything an optimizer step touches on the
-/// device. Takes all its memory from the arena when it is made; a step allocates nothing.
+/// device. Takes all its memory from the arena when it is made; a step takes no
+/// tensor memory but the kernels' scratch, which the first one sizes.
 ///
 /// With L the sum of the losses of all valid targets of the global batch and n their number, every
 /// micro-batch adds the gradient of its part of L / n, so the sum over micro-batches and ranks is
