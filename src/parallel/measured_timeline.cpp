@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 
 #include <cstdint>
@@ -9,16 +8,6 @@
 #include <vector>
 
 namespace fourfold::parallel {
-
-std::vector<double> ActionRecorder::times_s(const device::StreamClock& clock) const {
-  std::vector<double> times_s;
-  times_s.reserve(2 * begin_.size());
-  for (std::size_t i = 0; i < begin_.size(); ++i) {
-    times_s.push_back(clock.time_s(begin_[i]));
-    times_s.push_back(clock.time_s(end_[i]));
-  }
-  return times_s;
-}
 
 namespace {
 
@@ -52,12 +41,7 @@ Timeline gather_timeline(const Schedule& schedule, const RankTimings& mine,
     counts.push_back(2 * (std::ssize(actions) + std::ssize(mine.spans)));
   }
   const std::vector<double> all = gather_pairs(counts, mine, pp);
-  Timeline timeline{.name = schedule.name,
-                    .stages = schedule.stages,
-                    .chunks = schedule.chunks,
-                    .placement = schedule.placement,
-                    .events = {},
-                    .spans = {}};
+  Timeline timeline = empty_timeline(schedule);
   std::size_t next = 0;
   const auto take = [&] { return all[next++]; };
   for (int from = 0; from < schedule.stages; ++from) {

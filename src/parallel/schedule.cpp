@@ -71,9 +71,13 @@ std::string str(const Action& action, int chunks) {
                      : fmt::format("{}{}.{}", what, action.micro_batch, action.chunk);
 }
 
+int virtual_stage_of(Placement placement, int stages, const ChunkPlace& place) noexcept {
+  const bool back_up = placement == Placement::vee && place.chunk == 1;
+  return back_up ? 2 * stages - 1 - place.rank : place.chunk * stages + place.rank;
+}
+
 int Schedule::virtual_stage(int rank, int chunk) const noexcept {
-  const bool back_up = placement == Placement::vee && chunk == 1;
-  return back_up ? 2 * stages - 1 - rank : chunk * stages + rank;
+  return virtual_stage_of(placement, stages, {rank, chunk});
 }
 
 ChunkPlace Schedule::place_of_stage(int stage) const noexcept {

@@ -7,6 +7,15 @@
 
 namespace fourfold::parallel {
 
+Timeline empty_timeline(const Schedule& schedule) {
+  return {.name = schedule.name,
+          .stages = schedule.stages,
+          .chunks = schedule.chunks,
+          .placement = schedule.placement,
+          .events = {},
+          .spans = {}};
+}
+
 double TimelineSummary::bubble_s() const noexcept {
   double busiest_s = 0;
   for (const RankTimes& rank : ranks) {

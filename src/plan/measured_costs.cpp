@@ -46,15 +46,11 @@ struct StageMeans {
 }  // namespace
 
 ScheduleCosts measured_costs(const parallel::Timeline& measured) {
-  parallel::Schedule shape;
-  shape.stages = measured.stages;
-  shape.chunks = measured.chunks;
-  shape.placement = measured.placement;
-  std::vector<StageMeans> means(static_cast<std::size_t>(shape.virtual_stages()));
+  std::vector<StageMeans> means(static_cast<std::size_t>(measured.virtual_stages()));
   for (const parallel::TimelineEvent& event : measured.events) {
     if (is_compute(event.action.kind)) {
-      const int stage = shape.virtual_stage(event.rank, event.action.chunk);
-      means[static_cast<std::size_t>(stage)].of(event.action.kind).add(event.end_s - event.begin_s);
+      StageMeans& stage = means[static_cast<std::size_t>(measured.virtual_stage_of(event))];
+      stage.of(event.action.kind).add(event.end_s - event.begin_s);
     }
   }
   ScheduleCosts costs;

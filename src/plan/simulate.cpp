@@ -34,12 +34,8 @@ class Simulation {
         costs_(costs),
         needs_(parallel::dependencies(schedule)),
         clock_s_(schedule.ranks.size(), 0),
-        messages_(needs_.transfers.size()) {
-    timeline_.name = schedule.name;
-    timeline_.stages = schedule.stages;
-    timeline_.chunks = schedule.chunks;
-    timeline_.placement = schedule.placement;
-  }
+        messages_(needs_.transfers.size()),
+        timeline_(parallel::empty_timeline(schedule)) {}
 
   parallel::Timeline run() {
     const auto order = parallel::execution_order(schedule_, needs_);

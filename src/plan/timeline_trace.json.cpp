@@ -23,11 +23,7 @@ constexpr double us_per_s = 1e6;
 class Process {
  public:
   Process(const parallel::Timeline& timeline, int pid, ordered_json& events)
-      : timeline_(timeline), pid_(pid), events_(events) {
-    shape_.stages = timeline.stages;
-    shape_.chunks = timeline.chunks;
-    shape_.placement = timeline.placement;
-  }
+      : timeline_(timeline), pid_(pid), events_(events) {}
 
   void write() {
     add_name("process_name", 0, timeline_.name);
@@ -100,7 +96,7 @@ class Process {
     json["dur"] = (event.end_s - event.begin_s) * us_per_s;
     json["args"] = {{"micro_batch", action.micro_batch},
                     {"chunk", action.chunk},
-                    {"stage", shape_.virtual_stage(event.rank, action.chunk)},
+                    {"stage", timeline_.virtual_stage_of(event)},
                     {"slot", action.slot}};
     events_.push_back(std::move(json));
     if (action.kind != ActionKind::backward_weight) {
@@ -118,8 +114,8 @@ class Process {
   }
 
   Pass pass_of(const TimelineEvent& event) const {
-    return {event.action.kind != ActionKind::forward,
-            shape_.virtual_stage(event.rank, event.action.chunk), event.action.micro_batch};
+    return {event.action.kind != ActionKind::forward, timeline_.virtual_stage_of(event),
+            event.action.micro_batch};
   }
 
   /// From the pass that makes what this one needs, if that is on another rank.
@@ -147,7 +143,6 @@ class Process {
   const parallel::Timeline& timeline_;
   int pid_;
   ordered_json& events_;
-  parallel::Schedule shape_;
   std::map<Pass, const TimelineEvent*> passes_;
   std::set<int> named_rows_;
   int next_id_ = pid_ << 24;  ///< of messages and arrows: another range in every process

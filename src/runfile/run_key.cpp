@@ -332,7 +332,7 @@ std::vector<RunKey> log_keys() {
        .unit = "updates",
        .meaning = "How many updates are traced, from the second one after a start on.",
        .minimum = 1,
-       .maximum = 1000},
+       .maximum = 100},
       {.table = "log",
        .name = "progress",
        .field = named_field<ProgressMode>(

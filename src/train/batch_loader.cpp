@@ -3,6 +3,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/batch_loader.hpp>
 
 #include <algorithm>
@@ -11,6 +12,10 @@ namespace fourfold::train {
 
 // Neither room may include the other.
 static_assert(data::ignored_target == kernels::ignored_target);
+
+HeldTokens held_tokens(const comm::Mesh& mesh, std::int64_t context) {
+  return parallel::context_chunks(context, mesh.shape().cp, mesh.coordinate().cp);
+}
 
 MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t context,
                                    const HeldTokens& held, device::Arena& arena)

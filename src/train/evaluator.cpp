@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
-#include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/evaluator.hpp>
 
 #include <algorithm>
@@ -18,9 +17,7 @@ Evaluator::Evaluator(const data::TokenDataset& dataset, comm::Mesh& mesh, std::i
           .samples = max_samples > 0 ? std::min(max_samples, dataset.samples()) : dataset.samples(),
           .micro_batch = micro_batch,
           .dp = mesh.shape().dp},
-      buffer_(micro_batch, dataset.context(),
-              parallel::context_chunks(dataset.context(), mesh.shape().cp, mesh.coordinate().cp),
-              arena),
+      buffer_(micro_batch, dataset.context(), held_tokens(mesh, dataset.context()), arena),
       loss_sum_(arena.take(device::MemoryUse::workspace, DType::f64, {1})) {}
 
 ForwardPass forward_pass(model::Stage& stage) {

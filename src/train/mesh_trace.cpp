@@ -3,7 +3,6 @@
 #include "logical_values.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
-#include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/mesh_trace.hpp>
@@ -50,9 +49,8 @@ void train_rank(const runfile::RunConfig& config, comm::Mesh& mesh, Recording& r
   const data::TokenDataset dataset(config.data.train,
                                    dataset_options(config, data::TokenDataset::Order::shuffled));
   StepRunner runner(config, mesh, arena);
-  BatchLoader loader(
-      dataset, batch_plan(config, mesh.shape()), mesh.coordinate().dp,
-      parallel::context_chunks(config.model.context, mesh.shape().cp, mesh.coordinate().cp), arena);
+  BatchLoader loader(dataset, batch_plan(config, mesh.shape()), mesh.coordinate().dp,
+                     held_tokens(mesh, config.model.context), arena);
   arena.seal();
   const model::Parameters& parameters = runner.parameters();
   model::initialise(parameters, static_cast<std::uint64_t>(config.train.seed), stream);

@@ -4,7 +4,6 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/trainer.hpp>
 #include <fourfold/train/training_data.hpp>
@@ -35,6 +34,16 @@ std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& co
       config.data.validation, dataset_options(config, data::TokenDataset::Order::sequential));
 }
 
+/// Of one save, if each rank writes an equal share.
+double save_bytes_per_rank(const TrainingState& state, int ranks) {
+  double bytes = 0;
+  for (const io::TensorLayout& layout : state.layouts()) {
+    bytes += static_cast<double>(layout.shape.elements()) *
+             static_cast<double>(size_in_bytes(layout.dtype));
+  }
+  return bytes / ranks;
+}
+
 /// What does not fit the mesh is told with its place in the run file.
 StepRunner make_runner(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                        device::Arena& arena) {
@@ -55,15 +64,14 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       dataset_(config_.data.train, dataset_options(config_, data::TokenDataset::Order::shuffled)),
       validation_(open_validation(config_)),
       runner_(make_runner(effective, mesh, arena_)),
-      loader_(
-          dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
-          parallel::context_chunks(config_.model.context, mesh.shape().cp, mesh.coordinate().cp),
-          arena_),
+      loader_(dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
+              held_tokens(mesh, config_.model.context), arena_),
       state_(config_.model, runner_.layout(), runner_.parameters(), runner_.optimizer(),
              mesh.shape()),
       store_(config_.checkpoint.dir,
              {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),
-      stop_request_(config_.log.dir, options.deadline_unix_s) {
+      stop_request_(config_.log.dir, options.deadline_unix_s),
+      save_bytes_(save_bytes_per_rank(state_, mesh.world().size())) {
   if (validation_) {
     const std::int64_t samples = config_.train.eval_batches * config_.train.global_batch;
     evaluator_ =
@@ -276,7 +284,7 @@ void Trainer::save() {
 }
 
 double Trainer::needed_s() const {
-  TimesSoFar times{.step_s = step_s_, .save_s = save_s_};
+  TimesSoFar times{.step_s = step_s_, .save_s = save_s_, .save_bytes = save_bytes_};
   if (evaluator_) {
     const std::int64_t next = progress_.step + 1;
     const std::int64_t every = config_.train.eval_every_steps;
@@ -284,10 +292,6 @@ double Trainer::needed_s() const {
     times.evaluation_s = evaluator_->last_run_s();
     times.evaluation_steps = static_cast<double>(evaluator_->samples()) /
                              static_cast<double>(config_.train.global_batch);
-  }
-  for (const io::TensorLayout& layout : state_.layouts()) {  // each rank writes an equal share
-    times.save_bytes += static_cast<double>(layout.shape.elements()) *
-                        static_cast<double>(size_in_bytes(layout.dtype)) / mesh_->world().size();
   }
   return time_needed_s(times);
 }

@@ -56,7 +56,8 @@ class MeshSeams : public model::Seams {
   void gradients_ready(int unit, model::Gradients state, device::StreamRef stream) override;
 
   /// Orders `stream` behind all sums of this step: after it the gradients are those of the global
-  /// batch, the same bits on every rank that holds them.
+  /// batch, the same bits on every rank that holds them. Collective over the ranks that share a
+  /// tied embedding.
   void wait_all(device::StreamRef stream);
 
  private:

@@ -83,6 +83,9 @@ struct ChunkPlace {
   friend bool operator==(const ChunkPlace&, const ChunkPlace&) = default;
 };
 
+/// Which virtual stage a chunk of a rank is. @pre 0 <= rank < stages, 0 <= chunk
+int virtual_stage_of(Placement placement, int stages, const ChunkPlace& place) noexcept;
+
 struct Schedule {
   std::string name;
   int stages = 1;         ///< p: ranks on the pp axis

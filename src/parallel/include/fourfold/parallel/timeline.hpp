@@ -36,7 +36,15 @@ struct Timeline {
   Placement placement = Placement::loop;
   std::vector<TimelineEvent> events;     ///< in any order
   std::vector<TimelineSpan> spans = {};  ///< measured ones have some
+
+  int virtual_stages() const noexcept { return stages * chunks; }
+  int virtual_stage_of(const TimelineEvent& event) const noexcept {
+    return parallel::virtual_stage_of(placement, stages, {event.rank, event.action.chunk});
+  }
 };
+
+/// Of this schedule, without events yet.
+Timeline empty_timeline(const Schedule& schedule);
 
 /// How busy one rank was.
 struct RankTimes {

@@ -7,6 +7,7 @@
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
+#include <fourfold/comm/mesh.hpp>
 #include <fourfold/data/batch_plan.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/arena.hpp>
@@ -28,6 +29,7 @@ struct StepBatches {
 
 /// Which tokens of each sample a rank holds: parallel::context_chunks.
 using HeldTokens = std::array<Range, 2>;
+HeldTokens held_tokens(const comm::Mesh& mesh, std::int64_t context);
 
 /// One micro-batch's tensors in device memory and their image on the host. Rows that a batch does
 /// not use keep what they held.

@@ -90,6 +90,7 @@ class Trainer {
   TrainingState state_;
   io::CheckpointStore store_;
   StopRequest stop_request_;
+  double save_bytes_;  ///< of one save, by this rank
   Progress progress_;
   std::optional<StepTracer> tracer_;  ///< with log.trace
   std::filesystem::path last_checkpoint_;
