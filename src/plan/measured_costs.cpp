@@ -36,10 +36,11 @@ struct StageMeans {
     }
   }
   PassCosts costs() const {
-    if (backward_input.count == 0) {
-      return {forward.value_s(), backward.value_s(), 0};
+    PassCosts costs{forward.value_s(), backward_input.value_s(), backward_weight.value_s(), {}};
+    if (backward.count > 0) {
+      costs.backward_s = backward.value_s();
     }
-    return {forward.value_s(), backward_input.value_s(), backward_weight.value_s()};
+    return costs;
   }
 };
 

@@ -24,7 +24,7 @@ double cost_s(const PassCosts& costs, ActionKind kind) {
     default:
       break;
   }
-  return costs.backward_input_s + costs.backward_weight_s;
+  return costs.backward_s.value_or(costs.backward_input_s + costs.backward_weight_s);
 }
 
 class Simulation {

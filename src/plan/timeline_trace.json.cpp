@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <tuple>
@@ -105,7 +106,7 @@ class Process {
   }
 
   void add_message(const TimelineEvent& event) {
-    const int id = next_id_++;
+    const std::int64_t id = next_id_++;
     for (const char* phase : {"b", "e"}) {
       ordered_json json = described(phase, event, *phase == 'b' ? event.begin_s : event.end_s);
       json["id"] = id;
@@ -125,7 +126,7 @@ class Process {
     if (from == passes_.end() || from->second->rank == to.rank) {
       return;
     }
-    const int id = next_id_++;
+    const std::int64_t id = next_id_++;
     for (const char* phase : {"s", "f"}) {
       const TimelineEvent& end = *phase == 's' ? *from->second : to;
       ordered_json json = head(phase, end.rank);
@@ -145,7 +146,8 @@ class Process {
   ordered_json& events_;
   std::map<Pass, const TimelineEvent*> passes_;
   std::set<int> named_rows_;
-  int next_id_ = pid_ << 24;  ///< of messages and arrows: another range in every process
+  /// Of messages and arrows: another range in every process.
+  std::int64_t next_id_ = std::int64_t{pid_} << 32;
 };
 
 }  // namespace

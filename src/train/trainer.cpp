@@ -237,8 +237,10 @@ void Trainer::check_finite(const StepOutcome& outcome) const {
                     progress_.step, outcome.loss_scale,
                     config_.train.loss_scale == 0 ? "train.loss_scale_min, the lowest allowed"
                                                   : "train.loss_scale, which is fixed",
-                    config_.train.loss_scale == 0 ? "lower optim.lr or lengthen optim.warmup_steps"
-                                                  : "lower it, or set it to \"auto\"",
+                    config_.train.loss_scale == 0
+                        ? "lower train.loss_scale_min if it is above 1, lower optim.lr or lengthen "
+                          "optim.warmup_steps"
+                        : "lower it, or set it to \"auto\"",
                     last));
   }
   throw UserError(

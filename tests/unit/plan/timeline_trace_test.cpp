@@ -7,6 +7,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -51,11 +52,11 @@ TEST_CASE("a trace has a row per rank and a slice per pass", "[timeline_trace]")
 }
 
 TEST_CASE("arrows lead from a pass to the one that needs it", "[timeline_trace]") {
-  std::map<int, nlohmann::json> begins;
+  std::map<std::int64_t, nlohmann::json> begins;
   int arrows = 0;
   for (const nlohmann::json& event : events_of({planned(0)})) {
     if (event.at("ph") == "s") {
-      begins[event.at("id")] = event;
+      begins[event.at("id").get<std::int64_t>()] = event;
     } else if (event.at("ph") == "f") {
       const nlohmann::json& begin = begins.at(event.at("id"));
       CHECK(begin.at("tid") != event.at("tid"));
@@ -68,11 +69,11 @@ TEST_CASE("arrows lead from a pass to the one that needs it", "[timeline_trace]"
 }
 
 TEST_CASE("messages that take time are slices of their own", "[timeline_trace]") {
-  std::map<int, int> open;
+  std::map<std::int64_t, int> open;
   int messages = 0;
   for (const nlohmann::json& event : events_of({planned(0.5)})) {
     if (event.at("ph") == "b") {
-      open[event.at("id")] = 1;
+      open[event.at("id").get<std::int64_t>()] = 1;
     } else if (event.at("ph") == "e") {
       messages += open.at(event.at("id"));
     }
@@ -84,17 +85,28 @@ TEST_CASE("timelines are processes under each other", "[timeline_trace]") {
   parallel::Timeline measured = planned(0);
   measured.name = "measured";
   std::map<int, std::string> names;
-  std::map<int, int> ids;
+  std::map<std::int64_t, int> ids;
   for (const nlohmann::json& event : events_of({planned(0), measured})) {
     if (event.at("name") == "process_name") {
       names[event.at("pid")] = event.at("args").at("name");
     }
     if (event.at("ph") == "s") {
-      ++ids[event.at("id")];
+      ++ids[event.at("id").get<std::int64_t>()];
     }
   }
   CHECK(names == std::map<int, std::string>{{1, "planned \"by\" <me>"}, {2, "measured"}});
   CHECK(ids.size() == 24);
+}
+
+TEST_CASE("arrows of hundreds of timelines keep to themselves", "[timeline_trace]") {
+  std::map<std::int64_t, int> begins;
+  for (const nlohmann::json& event : events_of(std::vector(300, planned(0)))) {
+    if (event.at("ph") == "s") {
+      ++begins[event.at("id").get<std::int64_t>()];
+    }
+  }
+  CHECK(begins.size() == 300 * 12);
+  CHECK(begins.begin()->first > 0);
 }
 
 TEST_CASE("spans have a row of their own above the rank's", "[timeline_trace]") {

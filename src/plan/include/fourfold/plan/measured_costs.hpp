@@ -11,8 +11,8 @@ namespace fourfold::plan {
 /// to say how the same step would go if every micro-batch took as long and messages took no time.
 /// The difference between the two is jitter and communication that was not hidden.
 ///
-/// A backward pass in one piece counts as backward-input; where a stage has passes of both forms
-/// (a schedule written by hand) its halves decide and the whole one costs their sum.
+/// A stage that has backward passes in one piece and in halves (a schedule written by hand) has a
+/// mean of each.
 ScheduleCosts measured_costs(const parallel::Timeline& measured);
 
 }  // namespace fourfold::plan

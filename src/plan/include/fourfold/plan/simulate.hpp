@@ -5,15 +5,17 @@
 #include <fourfold/parallel/schedule.hpp>
 #include <fourfold/parallel/timeline.hpp>
 
+#include <optional>
 #include <vector>
 
 namespace fourfold::plan {
 
-/// What the passes of one micro-batch cost. A backward that is not split costs both halves.
+/// What the passes of one micro-batch cost.
 struct PassCosts {
   double forward_s = 1;
   double backward_input_s = 1;
   double backward_weight_s = 1;
+  std::optional<double> backward_s = {};  ///< in one piece; default: both halves
   double sum_s() const noexcept { return forward_s + backward_input_s + backward_weight_s; }
 };
 
