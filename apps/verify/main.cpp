@@ -52,6 +52,19 @@ void require_sound(const train::MeshTrace& reference, const std::string& name,
   }
 }
 
+/// Steps that overflowed have no gradients to compare: with nothing else there is no verdict.
+void require_gradients(const train::MeshTrace& reference) {
+  if (std::ranges::all_of(reference.steps, [](const train::StepTrace& step) {
+        return step.fate == train::StepFate::skipped;
+      })) {
+    throw fourfold::UserError(
+        ExitCode::config,
+        fmt::format("all {} steps of the reference overflow f16 and are skipped (nothing is left "
+                    "to compare) lower train.loss_scale_initial, or give more --steps",
+                    reference.steps.size()));
+  }
+}
+
 ExitCode verify(const Arguments& arguments) {
   if (arguments.meshes.size() < 2) {
     throw fourfold::UserError(ExitCode::usage,
@@ -68,6 +81,7 @@ ExitCode verify(const Arguments& arguments) {
   const train::MeshTrace reference =
       train::trace_mesh(runs[0].config, runs[0].shape, arguments.steps);
   require_sound(reference, runs[0].name, arguments.tolerances);
+  require_gradients(reference);
   const std::vector<double> losses = losses_of(reference);
   if (!arguments.json) {
     fmt::print("reference {}: loss {:.6f} at step 1, {:.6f} at step {}\n\n", runs[0].name,

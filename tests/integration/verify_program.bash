@@ -75,6 +75,10 @@ expect_exit 78 verify --mesh dp=1 --mesh dp=4096,train.global_batch=8192
 expect_stderr 'is 4096 ranks (each is a thread of this process, and more than 256 are too many)'
 expect_exit 78 verify --mesh dp=1 --mesh pp=65536
 expect_stderr 'is 65536 ranks'
+# f16: gradients that overflow at every step are no proof of anything.
+expect_exit 78 verify --mesh dp=1,train.precision=f16,train.loss_scale_initial=1099511627776 \
+  --mesh dp=2,train.precision=f16,train.loss_scale_initial=1099511627776 --steps 2
+expect_stderr 'all 2 steps of the reference overflow f16'
 expect_exit 78 verify --mesh dp=1 --mesh dp=auto
 expect_stderr 'says nothing here'
 expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan
