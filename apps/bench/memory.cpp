@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "memory.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace fourfold::bench {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
+
+std::optional<std::int64_t> number_in(const fs::path& path) {
+  std::ifstream in(path);
+  std::int64_t number = 0;
+  return in >> number ? std::optional(number) : std::nullopt;  // "max" is none
+}
+
+std::optional<std::int64_t> system_bytes(const fs::path& root) {
+  std::ifstream in(root / "proc/meminfo");
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream words(line);
+    std::string label;
+    std::int64_t kib = 0;
+    if (words >> label >> kib && label == "MemAvailable:") {
+      return kib * 1024;
+    }
+  }
+  return std::nullopt;
+}
+
+/// Of this process's control group (version 2) and those around it the tightest.
+std::optional<std::int64_t> group_bytes(const fs::path& root) {
+  std::ifstream in(root / "proc/self/cgroup");
+  std::optional<std::int64_t> least;
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("0::/")) {
+      continue;
+    }
+    const fs::path mount = root / "sys/fs/cgroup";
+    for (fs::path group = fs::path(line.substr(4)).lexically_normal();;
+         group = group.parent_path()) {
+      const auto limit = number_in(mount / group / "memory.max");
+      const auto used = number_in(mount / group / "memory.current");
+      if (limit && used) {
+        least = std::min(least.value_or(*limit), std::max<std::int64_t>(0, *limit - *used));
+      }
+      if (group.empty()) {
+        break;
+      }
+    }
+  }
+  return least;
+}
+
+std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes, int line_ranks) {
+  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(request.dtype));
+  std::int64_t most = 0;
+  for (const Operation operation : request.operations) {
+    const Extent extent = extent_of(operation, size_bytes, element_bytes, line_ranks);
+    most = std::max(most, buffer_bytes(extent, element_bytes));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> available_memory_bytes(const fs::path& root) {
+  const auto system = system_bytes(root);
+  const auto group = group_bytes(root);
+  return system && group ? std::min(*system, *group) : system ? system : group;
+}
+
+void require_memory(const Request& request, int line_ranks, int ranks_on_host,
+                    std::optional<std::int64_t> available_bytes) {
+  // The transport needs some as well.
+  const auto fits = [&](std::int64_t size_bytes) {
+    const std::int64_t all = needed_bytes(request, size_bytes, line_ranks) * ranks_on_host;
+    return !available_bytes || all <= *available_bytes / 10 * 9;
+  };
+  const std::int64_t largest = request.sizes_bytes.back();
+  if (fits(largest)) {
+    return;
+  }
+  const auto fitting =
+      std::ranges::find_if(request.sizes_bytes.rbegin(), request.sizes_bytes.rend(), fits);
+  const double need_gib =
+      static_cast<double>(needed_bytes(request, largest, line_ranks)) / bytes_per_gib;
+  throw UserError(
+      ExitCode::config,
+      fmt::format(
+          "buffers for {} bytes do not fit ({} ranks on this machine need {:.1f} GiB each, "
+          "and it has {:.1f} GiB left) use {}fewer ranks",
+          largest, ranks_on_host, need_gib, static_cast<double>(*available_bytes) / bytes_per_gib,
+          fitting == request.sizes_bytes.rend() ? std::string()
+                                                : fmt::format("--max-bytes {}, or ", *fitting)));
+}
+
+}  // namespace fourfold::bench

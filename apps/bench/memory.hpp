@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "arguments.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace fourfold::bench {
+
+/// Bytes that this process and those beside it may still take: what the system has left, or less
+/// where a control group (a container, a job) allows less. Nothing if nobody says.
+/// @param root  of /proc and /sys
+std::optional<std::int64_t> available_memory_bytes(const std::filesystem::path& root = "/");
+
+/// @param ranks_on_host  of this machine: they share its memory
+/// @throws UserError (config) when the buffers of the largest size do not fit, naming one that does
+void require_memory(const Request& request, int line_ranks, int ranks_on_host,
+                    std::optional<std::int64_t> available_bytes);
+
+}  // namespace fourfold::bench

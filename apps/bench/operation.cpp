@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "operation.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace fourfold::bench {
+namespace {
+
+constexpr std::array operations{Operation::all_reduce, Operation::all_gather,
+                                Operation::reduce_scatter, Operation::all_to_all,
+                                Operation::send_recv};
+
+/// Whether a buffer has a part for each rank.
+bool has_parts(Operation operation) {
+  return operation != Operation::all_reduce && operation != Operation::send_recv;
+}
+
+}  // namespace
+
+std::span<const Operation> all_operations() noexcept {
+  return operations;
+}
+
+std::string_view name(Operation operation) noexcept {
+  constexpr std::array<std::string_view, 5> names{"all_reduce", "all_gather", "reduce_scatter",
+                                                  "all_to_all", "send_recv"};
+  return names[static_cast<std::size_t>(operation)];
+}
+
+std::optional<Operation> operation_from_name(std::string_view text) noexcept {
+  const auto found = std::ranges::find(operations, text, name);
+  return found == operations.end() ? std::nullopt : std::optional(*found);
+}
+
+Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes, int ranks) {
+  const std::int64_t parts = has_parts(operation) ? ranks : 1;
+  Extent extent;
+  extent.count = std::max<std::int64_t>(1, bytes / (element_bytes * parts));
+  const std::int64_t all = extent.count * parts;
+  extent.bytes = all * element_bytes;
+  extent.send_elements = operation == Operation::all_reduce   ? 0
+                         : operation == Operation::all_gather ? extent.count
+                                                              : all;
+  extent.recv_elements = operation == Operation::reduce_scatter ? extent.count : all;
+  return extent;
+}
+
+std::int64_t buffer_bytes(const Extent& extent, std::int64_t element_bytes) noexcept {
+  return (extent.send_elements + extent.recv_elements) * element_bytes;
+}
+
+double bus_factor(Operation operation, int ranks) noexcept {
+  const double others = static_cast<double>(ranks - 1) / ranks;
+  switch (operation) {
+    case Operation::all_reduce:
+      return 2 * others;
+    case Operation::all_gather:
+    case Operation::reduce_scatter:
+    case Operation::all_to_all:
+      return others;
+    case Operation::send_recv:
+      break;
+  }
+  return 1;
+}
+
+}  // namespace fourfold::bench

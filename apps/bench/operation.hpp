@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace fourfold::bench {
+
+/// What is measured. send_recv is a ring: each rank sends to the next and receives from the one
+/// before.
+enum class Operation : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  send_recv
+};
+std::span<const Operation> all_operations() noexcept;
+std::string_view name(Operation operation) noexcept;
+std::optional<Operation> operation_from_name(std::string_view text) noexcept;
+
+/// Sizes as nccl-tests counts them: `bytes` are those of the larger of a rank's two buffers.
+struct Extent {
+  std::int64_t bytes = 0;
+  std::int64_t count = 0;  ///< elements of a rank's part; of all_reduce and send_recv: of all
+  std::int64_t send_elements = 0;
+  std::int64_t recv_elements = 0;  ///< all_reduce works in place: it has only this buffer
+};
+/// The largest of at most `bytes`, but of one element per part at least.
+Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes, int ranks);
+
+/// What a rank's buffers take together.
+std::int64_t buffer_bytes(const Extent& extent, std::int64_t element_bytes) noexcept;
+
+/// Bus bandwidth is algorithm bandwidth (bytes over time) times this: what each rank's link has to
+/// carry whatever the algorithm, as in nccl-tests.
+double bus_factor(Operation operation, int ranks) noexcept;
+
+}  // namespace fourfold::bench
