@@ -76,24 +76,12 @@ parallel::Timeline measure_delayed(const parallel::Schedule& schedule, const Del
       parallel::split_layers(
           config, {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
       false};
-  const std::vector<model::Units> units = layout.chunks_of(world.rank());
   device::Arena arena;
-  const model::Parameters parameters(model::parameter_table(config, units), DType::f32, arena);
+  const model::Parameters parameters(model::parameter_table(config, layout.chunks_of(world.rank())),
+                                     DType::f32, arena);
   DelayedSeams seams(delays, config.layers);
-  std::vector<model::Stage> stages;
-  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
-    model::StageOptions options{.sequences = 1, .tokens = tokens};
-    options.slots = schedule.slots(world.rank(), chunk);
-    options.backward = schedule.splits_backward() ? model::StageOptions::Backward::split
-                                                  : model::StageOptions::Backward::fused;
-    stages.emplace_back(config, units[static_cast<std::size_t>(chunk)], parameters, seams, arena,
-                        options);
-  }
-  std::vector<model::Stage*> chunks;
-  for (model::Stage& stage : stages) {
-    chunks.push_back(&stage);
-  }
-  parallel::Pipeline pipeline(schedule, world, chunks, [](std::int64_t rows) { return rows; });
+  parallel::Pipeline pipeline(config, layout, world, parameters, seams, arena,
+                              {.sequences = 1, .tokens = tokens});
   parallel::ActionRecorder recorder(schedule.ranks[static_cast<std::size_t>(world.rank())].size());
   pipeline.record_into(&recorder);
   const std::vector<std::int32_t> number_N(tokens, 1);

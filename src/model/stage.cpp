@@ -293,6 +293,10 @@ bool Stage::has_head() const noexcept {
   return impl_->shape.has_head();
 }
 
+std::int64_t Stage::residual_rows(const Batch& batch) const {
+  return impl_->seams.residual_rows(batch.sequences * batch.tokens).count;
+}
+
 void Stage::forward_train(int slot, const Batch& batch, float gradient_scale,
                           device::StreamRef stream) {
   FOURFOLD_EXPECT(impl_->shape.trains());

@@ -13,6 +13,11 @@ namespace {
 constexpr int activation_tag = 0;
 constexpr int gradient_tag = 1;
 
+/// The rows of a stage's residual stream that a micro-batch uses.
+TensorView rows(const model::Stage& stage, TensorView residual, const model::Batch& batch) {
+  return residual.rows(0, stage.residual_rows(batch));
+}
+
 void copy_rows(TensorView to, ConstTensorView from, device::StreamRef stream) {
   device::copy(to.data(), from.data(), from.bytes(), stream);
 }
@@ -31,23 +36,30 @@ struct Pipeline::Step {
   }
 };
 
-Pipeline::Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model::Stage*> chunks,
-                   std::function<std::int64_t(std::int64_t rows)> residual_rows)
-    : schedule_(std::move(schedule)),
-      pp_(&pp),
-      chunks_(std::move(chunks)),
-      residual_rows_(std::move(residual_rows)) {
-  FOURFOLD_EXPECT(schedule_.stages == pp.size());
-  FOURFOLD_EXPECT(std::ssize(chunks_) == schedule_.chunks);
-  Dependencies all = dependencies(schedule_);
-  const auto rank = static_cast<std::size_t>(pp.rank());
-  nodes_ = std::move(all.nodes[rank]);
+Pipeline::Pipeline(const model::ModelConfig& config, const StageLayout& layout,
+                   comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
+                   device::Arena& arena, model::StageOptions options)
+    : schedule_(&layout.schedule), pp_(&pp) {
+  FOURFOLD_EXPECT(schedule_->stages == pp.size());
+  options.backward = schedule_->splits_backward() ? model::StageOptions::Backward::split
+                                                  : model::StageOptions::Backward::fused;
+  for (const model::Units& units : layout.chunks_of(pp.rank())) {
+    options.slots = schedule_->slots(pp.rank(), static_cast<int>(stages_.size()));
+    stages_.emplace_back(config, units, parameters, seams, arena, options);
+  }
+}
+
+/// What the actions wait for follows from the lists of all ranks. A plan, which sets one rank after
+/// another up and runs none, does without.
+void Pipeline::prepare() {
+  Dependencies all = dependencies(*schedule_);
+  nodes_ = std::move(all.nodes[static_cast<std::size_t>(pp_->rank())]);
   works_.resize(all.transfers.size());
   posted_by_.resize(all.transfers.size());
-  last_weight_.resize(chunks_.size());
-  slots_.assign(chunks_.size(),
-                std::vector<int>(static_cast<std::size_t>(schedule_.micro_batches), -1));
-  const std::vector<Action>& mine = schedule_.ranks[rank];
+  last_weight_.resize(stages_.size());
+  slots_.assign(stages_.size(),
+                std::vector<int>(static_cast<std::size_t>(schedule_->micro_batches), -1));
+  const std::vector<Action>& mine = actions();
   for (std::size_t i = 0; i < mine.size(); ++i) {
     const auto chunk = static_cast<std::size_t>(mine[i].chunk);
     slots_[chunk][static_cast<std::size_t>(mine[i].micro_batch)] = mine[i].slot;
@@ -60,18 +72,17 @@ Pipeline::Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model:
   }
 }
 
+const std::vector<Action>& Pipeline::actions() const {
+  return schedule_->ranks[static_cast<std::size_t>(pp_->rank())];
+}
+
 int Pipeline::slot_of(int chunk, int micro_batch) const {
   return slots_[static_cast<std::size_t>(chunk)][static_cast<std::size_t>(micro_batch)];
 }
 
-TensorView Pipeline::rows(TensorView residual, const model::Batch& batch) const {
-  return residual.rows(0, residual_rows_(batch.sequences * batch.tokens));
-}
-
-model::Stage* Pipeline::head() const noexcept {
-  const auto found = std::find_if(chunks_.begin(), chunks_.end(),
-                                  [](const model::Stage* stage) { return stage->has_head(); });
-  return found == chunks_.end() ? nullptr : *found;
+model::Stage* Pipeline::head() noexcept {
+  const auto found = std::ranges::find_if(stages_, &model::Stage::has_head);
+  return found == stages_.end() ? nullptr : &*found;
 }
 
 void Pipeline::wait_for(int transfer, device::StreamRef stream) {
@@ -95,7 +106,7 @@ void Pipeline::make_progress() {
 void Pipeline::note_complete(int transfer) {
   const std::size_t action = posted_by_[static_cast<std::size_t>(transfer)];
   if (recorder_ != nullptr && !recorder_->has_ended(action)) {
-    const bool send = is_send(schedule_.ranks[static_cast<std::size_t>(pp_->rank())][action].kind);
+    const bool send = is_send(actions()[action].kind);
     recorder_->end(action, send ? sending_ : receiving_);
   }
 }
@@ -103,13 +114,15 @@ void Pipeline::note_complete(int transfer) {
 void Pipeline::train(std::span<const model::Batch> batches, float gradient_scale,
                      const std::function<void(model::Stage& head, int slot)>& after_loss,
                      device::StreamRef stream) {
-  FOURFOLD_EXPECT(std::ssize(batches) == schedule_.micro_batches);
+  FOURFOLD_EXPECT(std::ssize(batches) == schedule_->micro_batches);
   const Step step{batches, gradient_scale, after_loss, stream};
-  const std::vector<Action>& mine = schedule_.ranks[static_cast<std::size_t>(pp_->rank())];
+  if (nodes_.empty()) {
+    prepare();
+  }
   if (recorder_ != nullptr) {
     recorder_->begin_step();
   }
-  for (std::size_t i = 0; i < mine.size(); ++i) {
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
     for (const int transfer : nodes_[i].waits) {
       wait_for(transfer, stream);
     }
@@ -122,7 +135,7 @@ void Pipeline::train(std::span<const model::Batch> batches, float gradient_scale
 }
 
 void Pipeline::take(std::size_t index, const Step& step) {
-  const Action& action = schedule_.ranks[static_cast<std::size_t>(pp_->rank())][index];
+  const Action& action = actions()[index];
   if (recorder_ != nullptr) {
     recorder_->begin(index, step.stream);
   }
@@ -144,8 +157,8 @@ void Pipeline::post(const Action& action, const Step& step, int transfer) {
   const TensorView place = activation ? sends ? mine.output(action.slot) : mine.input(action.slot)
                            : sends ? mine.input_gradient(action.slot)
                                       : mine.output_gradient(action.slot);
-  const TensorView data = rows(place, step.batch(action));
-  const int peer = schedule_.message_peer(pp_->rank(), action).value().rank;
+  const TensorView data = rows(mine, place, step.batch(action));
+  const int peer = schedule_->message_peer(pp_->rank(), action).value().rank;
   const int tag = activation ? activation_tag : gradient_tag;
   const device::StreamRef stream = sends ? sending_ : receiving_;
   produced_.record(
@@ -157,7 +170,7 @@ void Pipeline::post(const Action& action, const Step& step, int transfer) {
 }
 
 void Pipeline::compute(std::size_t index, const Step& step) {
-  const Action& action = schedule_.ranks[static_cast<std::size_t>(pp_->rank())][index];
+  const Action& action = actions()[index];
   if (action.kind == ActionKind::forward) {
     forward(action, step);
     return;
@@ -169,10 +182,10 @@ void Pipeline::compute(std::size_t index, const Step& step) {
 void Pipeline::forward(const Action& action, const Step& step) {
   model::Stage& now = stage(action.chunk);
   const model::Batch& batch = step.batch(action);
-  if (const auto earlier = schedule_.previous_here(pp_->rank(), action.chunk)) {
+  if (const auto earlier = schedule_->previous_here(pp_->rank(), action.chunk)) {
     const int slot = slot_of(*earlier, action.micro_batch);
-    copy_rows(rows(now.input(action.slot), batch), rows(stage(*earlier).output(slot), batch),
-              step.stream);
+    copy_rows(rows(now, now.input(action.slot), batch),
+              rows(now, stage(*earlier).output(slot), batch), step.stream);
   }
   now.forward_train(action.slot, batch, step.gradient_scale, step.stream);
   if (now.has_head()) {
@@ -191,11 +204,11 @@ void Pipeline::backward(const Action& action, model::Gradients state, const Step
   } else {
     now.backward_input(action.slot, step.stream);
   }
-  if (const auto earlier = schedule_.previous_here(pp_->rank(), action.chunk)) {
+  if (const auto earlier = schedule_->previous_here(pp_->rank(), action.chunk)) {
     const model::Batch& batch = step.batch(action);
     const int slot = slot_of(*earlier, action.micro_batch);
-    copy_rows(rows(stage(*earlier).output_gradient(slot), batch),
-              rows(now.input_gradient(action.slot), batch), step.stream);
+    copy_rows(rows(now, stage(*earlier).output_gradient(slot), batch),
+              rows(now, now.input_gradient(action.slot), batch), step.stream);
   }
 }
 
@@ -203,17 +216,18 @@ void Pipeline::forward_evaluate(const model::Batch& batch, device::StreamRef str
   FOURFOLD_EXPECT(in_flight_.empty());
   const int rank = pp_->rank();
   comm::Work sent;
-  for (int chunk = 0; chunk < schedule_.chunks; ++chunk) {
+  for (int chunk = 0; chunk < schedule_->chunks; ++chunk) {
     model::Stage& now = stage(chunk);
-    if (const auto earlier = schedule_.previous_here(rank, chunk)) {
-      copy_rows(rows(now.input(0), batch), rows(stage(*earlier).output(0), batch), stream);
-    } else if (const auto before = schedule_.previous_peer(rank, chunk)) {
-      pp_->recv(rows(now.input(0), batch), before->rank, activation_tag, stream).wait(stream);
+    if (const auto earlier = schedule_->previous_here(rank, chunk)) {
+      copy_rows(rows(now, now.input(0), batch), rows(now, stage(*earlier).output(0), batch),
+                stream);
+    } else if (const auto before = schedule_->previous_peer(rank, chunk)) {
+      pp_->recv(rows(now, now.input(0), batch), before->rank, activation_tag, stream).wait(stream);
     }
     now.forward_evaluate(0, batch, stream);
-    const auto behind = schedule_.next_peer(rank, chunk);
+    const auto behind = schedule_->next_peer(rank, chunk);
     if (behind) {
-      sent = pp_->send(rows(now.output(0), batch), behind->rank, activation_tag, stream);
+      sent = pp_->send(rows(now, now.output(0), batch), behind->rank, activation_tag, stream);
     }
   }
   sent.wait(stream);

@@ -24,14 +24,6 @@ model::StageOptions stage_options(const runfile::RunConfig& config, int cp) {
 
 namespace {
 
-std::vector<model::Stage*> pointers(std::vector<model::Stage>& stages) {
-  std::vector<model::Stage*> result;
-  for (model::Stage& stage : stages) {
-    result.push_back(&stage);
-  }
-  return result;
-}
-
 model::Parameters my_parameters(const runfile::RunConfig& config,
                                 const parallel::StageLayout& layout, const comm::Mesh& mesh,
                                 device::Arena& arena) {
@@ -58,29 +50,13 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
           parallel::counted_once(config.model, parameters_, mesh.shape().tp, mesh.coordinate().tp)),
       seams_(config.model, layout_, mesh, parameters_, tensor_options(config, mesh.shape()),
              context_options(config, mesh.shape()), config.mesh.dp_bucket_mb, arena),
-      stages_(make_stages(config, arena)),
-      pipeline_(layout_.schedule, mesh.axis(comm::Axis::pp), pointers(stages_),
-                [this](std::int64_t rows) { return seams_.residual_rows(rows).count; }),
+      pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
+                stage_options(config, mesh.shape().cp)),
       optimizer_(config.optim, parameters_, arena),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       norm_(arena.take(MemoryUse::workspace, DType::f32, {1})),
       gradient_scale_(arena.take(MemoryUse::workspace, DType::f32, {1})) {}
-
-std::vector<model::Stage> StepRunner::make_stages(const runfile::RunConfig& config,
-                                                  device::Arena& arena) {
-  const int rank = mesh_->coordinate().pp;
-  const std::vector<model::Units> chunks = layout_.chunks_of(rank);
-  std::vector<model::Stage> stages;
-  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
-    model::StageOptions options = stage_options(config, mesh_->shape().cp);
-    options.slots = layout_.schedule.slots(rank, static_cast<int>(chunk));
-    options.backward = layout_.schedule.splits_backward() ? model::StageOptions::Backward::split
-                                                          : model::StageOptions::Backward::fused;
-    stages.emplace_back(config.model, chunks[chunk], parameters_, seams_, arena, options);
-  }
-  return stages;
-}
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
                      device::StreamRef stream) {

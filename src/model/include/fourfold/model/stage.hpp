@@ -116,6 +116,9 @@ class Stage {
   void backward_input(int slot, device::StreamRef stream);
   void backward_weight(int slot, Gradients state, device::StreamRef stream);
 
+  /// R of a micro-batch: how many rows of the residual stream this rank holds.
+  std::int64_t residual_rows(const Batch& batch) const;
+
   /// [R, D], compute dtype. Without unit 0 input(slot) is filled (received) before forward_*.
   /// output(slot) is the residual stream behind the last block, what the next stage needs.
   TensorView input(int slot) const;

@@ -4,11 +4,15 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/work.hpp>
+#include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/schedule.hpp>
 #include <fourfold/parallel/schedule_dependencies.hpp>
+#include <fourfold/parallel/stage_layout.hpp>
 
 #include <cstddef>
 #include <functional>
@@ -17,20 +21,22 @@
 
 namespace fourfold::parallel {
 
-/// Runs one rank's list of a schedule (the rules are in schedule.hpp). Sends and receives go over
-/// the pp axis on streams of their own, beside the computation.
+/// One rank's chunks of the model, and its list of a schedule that runs them (the rules are in
+/// schedule.hpp). Sends and receives go over the pp axis on streams of their own, beside the
+/// computation.
 ///
 /// A rank sends the rows of the residual stream that it holds, to the rank with the same position
 /// on the other axes. With one stage and one chunk nothing is sent or copied.
 class Pipeline {
  public:
-  /// @param schedule  lowered and checked; the same on all ranks
-  /// @param pp        borrowed; size() is schedule.stages
-  /// @param chunks    this rank's stages by chunk, with as many slots as the schedule uses at
-  ///   least; borrowed. They share the seams' residual rows
-  /// @param residual_rows  Seams::residual_rows(rows).count
-  Pipeline(Schedule schedule, comm::Communicator& pp, std::vector<model::Stage*> chunks,
-           std::function<std::int64_t(std::int64_t rows)> residual_rows);
+  /// @param layout      its schedule lowered and checked; the same on all ranks; borrowed
+  /// @param pp          borrowed; size() is the schedule's number of stages
+  /// @param parameters  of this rank's chunks; borrowed
+  /// @param seams       borrowed
+  /// @param options     of each stage, but slots and backward, which the schedule decides
+  Pipeline(const model::ModelConfig& config, const StageLayout& layout, comm::Communicator& pp,
+           const model::Parameters& parameters, model::Seams& seams, device::Arena& arena,
+           model::StageOptions options);
 
   /// One step: forward and backward of all micro-batches. Enqueued on `stream`; collective over pp
   /// @param batches  schedule.micro_batches of them; the same sizes on all ranks of the axis
@@ -49,10 +55,11 @@ class Pipeline {
   void forward_evaluate(const model::Batch& batch, device::StreamRef stream);
 
   /// The stage with the head, or nullptr when another rank has it.
-  model::Stage* head() const noexcept;
+  model::Stage* head() noexcept;
 
  private:
   struct Step;
+  void prepare();
   void take(std::size_t index, const Step& step);
   void post(const Action& action, const Step& step, int transfer);
   void compute(std::size_t index, const Step& step);
@@ -62,14 +69,14 @@ class Pipeline {
   void make_progress();
   void note_complete(int transfer);
 
-  model::Stage& stage(int chunk) const { return *chunks_[static_cast<std::size_t>(chunk)]; }
+  model::Stage& stage(int chunk) { return stages_[static_cast<std::size_t>(chunk)]; }
+  const std::vector<Action>& actions() const;
   int slot_of(int chunk, int micro_batch) const;
-  TensorView rows(TensorView residual, const model::Batch& batch) const;
 
-  Schedule schedule_;
+  const Schedule* schedule_;
   comm::Communicator* pp_;
-  std::vector<model::Stage*> chunks_;
-  std::function<std::int64_t(std::int64_t)> residual_rows_;
+  std::vector<model::Stage> stages_;  ///< by chunk
+  // From the first step on:
   std::vector<Dependencies::Node> nodes_;  ///< of this rank's actions
   std::vector<std::size_t> last_weight_;   ///< per chunk: the action that completes its gradients
   std::vector<std::vector<int>> slots_;    ///< [chunk][micro-batch]

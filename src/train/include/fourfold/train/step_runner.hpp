@@ -78,7 +78,6 @@ class StepRunner {
   ForwardPass forward_pass();
 
  private:
-  std::vector<model::Stage> make_stages(const runfile::RunConfig& config, device::Arena& arena);
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
   void reduce_losses_and_gradients(device::StreamRef stream);
   void clip_and_update(std::int64_t step, double lr, device::StreamRef stream);
@@ -91,7 +90,6 @@ class StepRunner {
   model::Parameters parameters_;
   std::vector<Range> counted_;  ///< what this rank adds to the norm of all gradients
   parallel::MeshSeams seams_;
-  std::vector<model::Stage> stages_;  ///< by chunk
   parallel::Pipeline pipeline_;
   Optimizer optimizer_;
   TensorView loss_sum_;        ///< f64 scalar
