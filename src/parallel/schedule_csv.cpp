@@ -95,6 +95,10 @@ class Reader {
 
   Schedule take() { return std::move(schedule_); }
   const CellTable& cells() const noexcept { return cells_; }
+  /// "F7 at line 1, column 4": the first cell that names the last micro-batch, or the last chunk.
+  /// Where the file's size looks wrong, a typing error in it may be what is wrong.
+  const std::string& highest_micro_batch() const noexcept { return highest_micro_batch_; }
+  const std::string& highest_chunk() const noexcept { return highest_chunk_; }
 
   [[noreturn]] void refuse(const std::string& what) const {
     throw UserError(ExitCode::config, fmt::format("mesh.schedule: {} {}", file_name_, what));
@@ -140,8 +144,17 @@ class Reader {
                                     "micro-batch and, after a dot, of a chunk) write F3 or F3.1",
                                     printable(cell.substr(0, 20))));
     }
-    schedule_.micro_batches = std::max(schedule_.micro_batches, action->micro_batch + 1);
-    schedule_.chunks = std::max(schedule_.chunks, action->chunk + 1);
+    const auto cell_text = [&] {
+      return fmt::format("{} at line {}, column {}", cell, line_, offset + 1);
+    };
+    if (action->micro_batch >= schedule_.micro_batches) {
+      schedule_.micro_batches = action->micro_batch + 1;
+      highest_micro_batch_ = cell_text();
+    }
+    if (action->chunk >= schedule_.chunks) {
+      schedule_.chunks = action->chunk + 1;
+      highest_chunk_ = cell_text();
+    }
     return *action;
   }
 
@@ -171,7 +184,24 @@ class Reader {
   int first_empty_ = 0;  ///< line without a rank behind the first rank's; 0: none
   Schedule schedule_;
   CellTable cells_;
+  std::string highest_micro_batch_;
+  std::string highest_chunk_;
 };
+
+/// A number that is mistyped is too large for the rest, or leaves a gap among the others.
+void check_no_micro_batch_missing(const Reader& reader, const Schedule& schedule, int rank) {
+  std::vector<bool> seen(static_cast<std::size_t>(schedule.micro_batches));
+  for (const Action& action : schedule.ranks[rank]) {
+    seen[static_cast<std::size_t>(action.micro_batch)] = true;
+  }
+  const auto missing = std::ranges::find(seen, false);
+  if (missing != seen.end()) {
+    reader.refuse(fmt::format(
+        "line {} (rank {}) does nothing with micro-batch {} (the last micro-batch is "
+        "that of {}) complete it, or correct that cell",
+        reader.cells().lines[rank], rank, missing - seen.begin(), reader.highest_micro_batch()));
+  }
+}
 
 /// The text is about this run, and the tables of the checker stay as small as the text.
 void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int micro_batches) {
@@ -187,26 +217,31 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
   }
   if (micro_batches != 0 && micro_batches != schedule.micro_batches) {
     reader.refuse(
-        fmt::format("is for {} micro-batches, but a step has {} (train.global_batch / "
-                    "(mesh.dp * train.micro_batch)) change train.global_batch so that it "
-                    "has {}",
-                    schedule.micro_batches, micro_batches, schedule.micro_batches));
+        fmt::format("is for {} micro-batches (its last is that of {}), but a step has {} "
+                    "(train.global_batch / (mesh.dp * train.micro_batch)) correct the cell, or "
+                    "change train.global_batch so that it has {}",
+                    schedule.micro_batches, reader.highest_micro_batch(), micro_batches,
+                    schedule.micro_batches));
   }
   if (schedule.placement == Placement::vee && schedule.chunks != 2) {
     reader.refuse(
-        fmt::format("has {} chunk{}, but its placement is vee (down the ranks and back "
-                    "up) use chunks 0 and 1, or write '# placement: loop'",
-                    schedule.chunks, schedule.chunks == 1 ? "" : "s"));
+        fmt::format("has {} chunk{} (the last is that of {}), but its placement is vee (down the "
+                    "ranks and back up) use chunks 0 and 1, or write '# placement: loop'",
+                    schedule.chunks, schedule.chunks == 1 ? "" : "s", reader.highest_chunk()));
   }
   for (int rank = 0; rank < schedule.stages; ++rank) {
     const std::int64_t least = std::int64_t{2} * schedule.chunks * schedule.micro_batches;
     if (2 * std::ssize(schedule.ranks[rank]) < least) {
       reader.refuse(fmt::format(
-          "line {} (rank {}) has {} actions (forward and backward of {} "
-          "micro-batches in {} chunk{} are {}) complete it",
+          "line {} (rank {}) has {} actions (forward and backward of {} micro-batches in {} "
+          "chunk{} "
+          "are {}; the last micro-batch is that of {}, the last chunk that of {}) complete it, or "
+          "correct that cell",
           reader.cells().lines[rank], rank, schedule.ranks[rank].size(), schedule.micro_batches,
-          schedule.chunks, schedule.chunks == 1 ? "" : "s", least));
+          schedule.chunks, schedule.chunks == 1 ? "" : "s", least, reader.highest_micro_batch(),
+          reader.highest_chunk()));
     }
+    check_no_micro_batch_missing(reader, schedule, rank);
   }
 }
 

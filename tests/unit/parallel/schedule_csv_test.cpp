@@ -90,12 +90,27 @@ TEST_CASE("an empty line between ranks is not taken for one or none", "[schedule
 TEST_CASE("a schedule for another run is refused with what would fit", "[schedule_csv]") {
   const std::string text = "F0,F1,B0,B1\nF0,B0,F1,B1\n";
   CHECK_THAT(refusal(text, 3), ContainsSubstring("set mesh.pp to 2"));
-  CHECK_THAT(refusal(text, 2, 3), ContainsSubstring("is for 2 micro-batches, but a step has 3") &&
-                                      ContainsSubstring("train.global_batch"));
-  CHECK_THAT(refusal("# placement: vee\nF0,B0"), ContainsSubstring("has 1 chunk"));
+  CHECK_THAT(
+      refusal(text, 2, 3),
+      ContainsSubstring("is for 2 micro-batches (its last is that of F1 at line 1, column 4)") &&
+          ContainsSubstring("but a step has 3 (train.global_batch"));
+  CHECK_THAT(refusal("# placement: vee\nF0,B0"),
+             ContainsSubstring("has 1 chunk (the last is that of F0 at line 2, column 1)"));
   // One large number must not make large tables.
   CHECK_THAT(refusal("F0,F1000000,B0"), ContainsSubstring("line 1 (rank 0) has 3 actions"));
   CHECK_THAT(refusal("F0.1000,B0.1000,F0.0,B0.0"), ContainsSubstring("are 2002"));
+}
+
+TEST_CASE("a mistyped micro-batch or chunk is named, wherever the file falls short of it",
+          "[schedule_csv]") {
+  const std::string wrong_micro_batch = "F0,F1,B0,B1\nF0,B0,F11,B1\n";
+  const std::string cell = "the last micro-batch is that of F11 at line 2, column 7";
+  CHECK_THAT(refusal(wrong_micro_batch),
+             ContainsSubstring("line 1 (rank 0)") && ContainsSubstring(cell));
+  CHECK_THAT(refusal(wrong_micro_batch, 2, 2),
+             ContainsSubstring("(its last is that of F11 at line 2, column 7)"));
+  CHECK_THAT(refusal("F0.0,F0.1,B0.1,B0.0\nF0.0, F0.4,B0.1,B0.0\n"),
+             ContainsSubstring("the last chunk that of F0.4 at line 2, column 7"));
 }
 
 TEST_CASE("a schedule that is wrong is told by line and column, and what to do", "[schedule_csv]") {
