@@ -25,8 +25,8 @@ LossScale::LossScale(const runfile::TrainConfig& config)
 
 StepFate LossScale::settle(bool finite) {
   if (finite) {
-    ++state_.good_steps;
-    if (moves_ && state_.good_steps >= window_) {
+    state_.good_steps += moves_ ? 1 : 0;
+    if (state_.good_steps >= window_) {
       state_.scale = std::min(2 * state_.scale, runfile::largest_loss_scale);
       state_.good_steps = 0;
     }
@@ -44,8 +44,9 @@ StepFate LossScale::settle(bool finite) {
 void LossScale::restore(const LossScaleState& state) {
   FOURFOLD_EXPECT(state.scale >= 1 && state.good_steps >= 0 && state.skipped_steps >= 0);
   const std::int64_t scale = moves_ ? std::max(state.scale, lowest_) : state_.scale;
-  state_ = state;
-  state_.scale = scale;
+  state_ = {.scale = scale,
+            .good_steps = moves_ ? state.good_steps : 0,
+            .skipped_steps = state.skipped_steps};
 }
 
 }  // namespace fourfold::train

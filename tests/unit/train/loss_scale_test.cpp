@@ -67,6 +67,21 @@ TEST_CASE("a fixed loss scale stays, and an overflow is the last", "[loss_scale]
   CHECK(loss_scale.settle(false) == StepFate::lost);
 }
 
+TEST_CASE("steps under a fixed loss scale do not count towards doubling a moving one",
+          "[loss_scale]") {
+  runfile::TrainConfig config = f16_config();
+  config.loss_scale = 512;
+  LossScale fixed(config);
+  course(fixed, std::string(100, '.'));
+  LossScale moving(f16_config());
+  moving.restore(fixed.state());
+  CHECK(moving.settle(true) == StepFate::applied);
+  CHECK(moving.scale() == 512);
+  CHECK(moving.state().good_steps == 1);
+  fixed.restore({.scale = 512, .good_steps = 3, .skipped_steps = 0});
+  CHECK(fixed.state().good_steps == 0);
+}
+
 TEST_CASE("f32 and bf16 are not scaled, and what is not finite is lost", "[loss_scale]") {
   runfile::TrainConfig config = f16_config();
   config.precision = GENERATE(DType::f32, DType::bf16);

@@ -21,7 +21,7 @@ std::string_view name(StepFate fate) noexcept;
 /// What a checkpoint keeps of a loss scale.
 struct LossScaleState {
   std::int64_t scale = 1;          ///< of the next step: a power of two
-  std::int64_t good_steps = 0;     ///< applied since the scale last changed
+  std::int64_t good_steps = 0;     ///< applied since the scale last moved; 0 while it is fixed
   std::int64_t skipped_steps = 0;  ///< of the whole run
   friend bool operator==(const LossScaleState&, const LossScaleState&) = default;
 };
@@ -47,7 +47,7 @@ class LossScale {
   const LossScaleState& state() const noexcept { return state_; }
 
   /// Goes on from a checkpoint. Whether the scale moves, and its bounds, are the run file's: one
-  /// that the run file fixes, or that no longer is in use, takes over the counts alone.
+  /// that the run file fixes, or that no longer is in use, takes over the skipped steps alone.
   void restore(const LossScaleState& state);
 
  private:
