@@ -33,11 +33,21 @@ std::string content_of(const std::string& path) {
   return *text;
 }
 
+/// What is wrong is said in the keys of a run file: there is none here.
 parallel::Schedule schedule_of(const Arguments& arguments) {
   const parallel::ScheduleRequest& request = arguments.schedule;
-  return arguments.from_file() ? parallel::read_schedule_csv(content_of(request.name), request.name,
-                                                             request.stages, request.micro_batches)
-                               : parallel::make_schedule(request);
+  const std::string text = arguments.from_file() ? content_of(request.name) : std::string();
+  try {
+    return arguments.from_file() ? parallel::read_schedule_csv(text, request.name, request.stages,
+                                                               request.micro_batches)
+                                 : parallel::make_schedule(request);
+  } catch (const fourfold::UserError& error) {
+    throw fourfold::UserError(
+        error.code(),
+        fmt::format("{} [here mesh.schedule is --schedule, mesh.pp --stages, mesh.chunks --chunks; "
+                    "train.global_batch decides about --micro-batches]",
+                    error.what()));
+  }
 }
 
 void write(const std::string& path, const std::string& text) {

@@ -16,16 +16,25 @@
 namespace fourfold::plan_program {
 namespace {
 
-constexpr double bytes_per_gib = 1024.0 * 1024.0 * 1024.0;
-
-comm::MeshShape mesh_of(const runfile::MeshConfig& mesh, std::int64_t ranks) {
+comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
+  const runfile::MeshConfig& mesh = effective.config.mesh;
   if (ranks == 0 && mesh.dp == 0) {
     throw UserError(ExitCode::usage,
                     "how many ranks there will be is not known (mesh.dp is \"auto\": what the "
                     "other axes leave) give --ranks, or set mesh.dp");
   }
   const comm::MeshShape wanted{.pp = mesh.pp, .dp = mesh.dp, .cp = mesh.cp, .tp = mesh.tp};
-  return comm::resolve_mesh(wanted, ranks == 0 ? wanted.ranks() : ranks);
+  return train::mesh_of(effective, ranks == 0 ? wanted.ranks() : ranks);
+}
+
+/// What does not fit the mesh is told with its place in the run file.
+parallel::StageLayout lay_out(const runfile::EffectiveConfig& effective,
+                              const comm::MeshShape& mesh) {
+  try {
+    return train::lay_out(effective.config, mesh, train::schedule_file_text(effective.config));
+  } catch (const UserError& error) {
+    throw UserError(error.code(), runfile::located(error.what(), effective.origins));
+  }
 }
 
 /// "embedding, layers 0-7": layers as in the names of tensors.
@@ -62,8 +71,21 @@ std::string count_text(double count) {
   return count < 1e9 ? fmt::format("{:.4g} M", count / 1e6) : fmt::format("{:.4g} B", count / 1e9);
 }
 
-double gib(std::size_t bytes) {
-  return static_cast<double>(bytes) / bytes_per_gib;
+/// What a table's bytes are told in.
+struct ByteUnit {
+  const char* name;
+  double bytes;
+  std::string str(std::size_t count) const {
+    return fmt::format("{:.3f}", static_cast<double>(count) / bytes);
+  }
+};
+
+/// In which `largest` has some digits in front of the point.
+ByteUnit unit_for(std::size_t largest) {
+  constexpr double kib = 1024;
+  const ByteUnit gib_unit{"GiB", kib * kib * kib};
+  const ByteUnit mib_unit{"MiB", kib * kib};
+  return static_cast<double>(largest) >= gib_unit.bytes ? gib_unit : mib_unit;
 }
 
 std::size_t total(const train::MemoryBytes& memory_bytes) {
@@ -72,12 +94,21 @@ std::size_t total(const train::MemoryBytes& memory_bytes) {
 
 constexpr const char* stage_row = "{:>5}  {:>11}  {:>9}  {:>9}  {:>9}  {:>11}  {:>9}  {:>9}  {}\n";
 
-std::string stage_line(const PlannedRun& run, int pp) {
+/// The first rank of each stage.
+std::vector<train::RankPlan> plan_stages(const PlannedRun& run) {
+  std::vector<train::RankPlan> plans;
+  for (int pp = 0; pp < run.mesh.pp; ++pp) {
+    const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
+    plans.push_back(train::plan_rank(run.config, run.layout, run.mesh, first));
+  }
+  return plans;
+}
+
+std::string stage_line(const PlannedRun& run, const train::RankPlan& plan, const ByteUnit& unit) {
   using device::MemoryUse;
-  const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
-  const train::RankPlan plan = train::plan_rank(run.config, run.layout, run.mesh, first);
+  const int pp = plan.coordinate.pp;
   const auto size = [&](MemoryUse use) {
-    return fmt::format("{:.3f}", gib(plan.memory_bytes[static_cast<std::size_t>(use)]));
+    return unit.str(plan.memory_bytes[static_cast<std::size_t>(use)]);
   };
   const std::size_t beside = plan.memory_bytes[static_cast<std::size_t>(MemoryUse::communication)] +
                              plan.memory_bytes[static_cast<std::size_t>(MemoryUse::workspace)];
@@ -85,9 +116,8 @@ std::string stage_line(const PlannedRun& run, int pp) {
       static_cast<double>(run.layout.schedule.peak_live(pp)) / run.layout.schedule.chunks;
   return fmt::format(stage_row, pp, fmt::format("{:g}", live), size(MemoryUse::weights),
                      size(MemoryUse::gradients), size(MemoryUse::optimizer),
-                     size(MemoryUse::activations), fmt::format("{:.3f}", gib(beside)),
-                     fmt::format("{:.3f}", gib(total(plan.memory_bytes))),
-                     units_text(plan.chunks, run.config.model));
+                     size(MemoryUse::activations), unit.str(beside),
+                     unit.str(total(plan.memory_bytes)), units_text(plan.chunks, run.config.model));
 }
 
 /// "9221, 9237, 9253 ... 10229": all of a short list.
@@ -127,10 +157,9 @@ std::string tokens_text(const train::RankPlan& plan, std::int64_t context) {
 PlannedRun plan_run(const Arguments& arguments) {
   const runfile::EffectiveConfig effective =
       runfile::load_run_config(arguments.run_file, arguments.overrides);
-  const comm::MeshShape mesh = mesh_of(effective.config.mesh, arguments.ranks);
+  const comm::MeshShape mesh = mesh_of(effective, arguments.ranks);
   runfile::validate_batch(effective.config, mesh.dp, effective.origins);
-  return {effective.config, mesh,
-          train::lay_out(effective.config, mesh, train::schedule_file_text(effective.config))};
+  return {effective.config, mesh, lay_out(effective, mesh)};
 }
 
 std::string run_report(const PlannedRun& run) {
@@ -146,10 +175,16 @@ std::string run_report(const PlannedRun& run) {
       config.train.global_batch, config.model.context,
       train::batch_plan(config, run.mesh).accumulation_steps(), config.train.micro_batch);
   text += "\n";
+  const std::vector<train::RankPlan> stages = plan_stages(run);
+  std::size_t most = 0;
+  for (const train::RankPlan& plan : stages) {
+    most = std::max(most, total(plan.memory_bytes));
+  }
+  const ByteUnit unit = unit_for(most);
   text += fmt::format(stage_row, "stage", "micro-b.", "weights", "gradients", "optimizer",
-                      "activations", "other", "GiB", "holds");
-  for (int pp = 0; pp < run.mesh.pp; ++pp) {
-    text += stage_line(run, pp);
+                      "activations", "other", unit.name, "holds");
+  for (const train::RankPlan& plan : stages) {
+    text += stage_line(run, plan, unit);
   }
   return text;
 }
@@ -170,12 +205,14 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   }
   text += fmt::format("  tokens   {}\n", tokens_text(plan, run.config.model.context));
   text += fmt::format("  holds    {}\n", units_text(plan.chunks, run.config.model));
+  const ByteUnit unit = unit_for(total(plan.memory_bytes));
   text += "  memory  ";
   for (std::size_t use = 0; use < device::memory_use_count; ++use) {
-    text += fmt::format(" {} {:.3f}", device::name(static_cast<device::MemoryUse>(use)),
-                        gib(plan.memory_bytes[use]));
+    text += fmt::format(" {} {}", device::name(static_cast<device::MemoryUse>(use)),
+                        unit.str(plan.memory_bytes[use]));
   }
-  text += fmt::format(", together {:.3f} GiB\n  tensors\n", gib(total(plan.memory_bytes)));
+  text +=
+      fmt::format(", together {} {}\n  tensors\n", unit.str(total(plan.memory_bytes)), unit.name);
   for (const train::PlannedTensor& tensor : plan.tensors) {
     text += fmt::format("    {:<40} {}\n", tensor.name, box_text(tensor));
   }

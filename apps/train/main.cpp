@@ -14,6 +14,7 @@
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/run_key.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
@@ -52,16 +53,6 @@ std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
   lines.push_back(fmt::format("--dry-run = {}", arguments.dry_run));
   lines.push_back(fmt::format("version of fourfold = {}", fourfold::build_facts().version));
   return lines;
-}
-
-/// What is left of the ranks is told with its place in the run file, if it does not fit.
-comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, int ranks) {
-  const runfile::MeshConfig& wanted = effective.config.mesh;
-  try {
-    return comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, ranks);
-  } catch (const fourfold::UserError& error) {
-    throw fourfold::UserError(error.code(), runfile::located(error.what(), effective.origins));
-  }
 }
 
 /// Needed only to show what the model writes, when it is too late to find the file missing.
@@ -104,7 +95,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   directory->open();
   fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
                                                  mpi.world());
-  comm::Mesh mesh(mesh_of(effective, mpi.world().size()), mpi.world());
+  comm::Mesh mesh(fourfold::train::mesh_of(effective, mpi.world().size()), mpi.world());
   runfile::validate_batch(effective.config, mesh.shape().dp, effective.origins);
   if (mpi.world().rank() == 0) {
     require_tokenizer(effective);

@@ -36,17 +36,31 @@ std::int64_t model_ranks(const MeshShape& shape) {
   return product;
 }
 
+bool divides(std::int64_t dp, std::int64_t shares) {
+  return shares == 0 || shares % dp == 0;
+}
+
 /// What to do when `ranks` do not fit: the dp for this number, or the nearest numbers that work.
-std::string way_out(std::int64_t each, std::int64_t ranks) {
-  const std::int64_t fitting = ranks / each;
-  if (fitting >= 1 && ranks % each == 0) {
-    return fmt::format("use mesh.dp = {} (or \"auto\")", fitting);
+std::string way_out(std::int64_t each, std::int64_t ranks, std::int64_t shares) {
+  std::int64_t below = ranks / each;
+  if (below >= 1 && ranks % each == 0 && divides(below, shares)) {
+    return fmt::format("use mesh.dp = {} (or \"auto\")", below);
   }
-  if (fitting == 0) {
+  if (below == 0) {
     return fmt::format("start at least {} ranks (dp = 1), or use smaller degrees", each);
   }
-  return fmt::format("start {} ranks (dp = {}) or {} ranks (dp = {}), or change the degrees",
-                     fitting * each, fitting, (fitting + 1) * each, fitting + 1);
+  std::int64_t above = below + 1;
+  while (!divides(below, shares)) {
+    --below;
+  }
+  while (above < shares && !divides(above, shares)) {
+    ++above;
+  }
+  const std::string more = divides(above, shares)
+                               ? fmt::format(" or {} ranks (dp = {})", above * each, above)
+                               : std::string();
+  return fmt::format("start {} ranks (dp = {}){}, or change the degrees", below * each, below,
+                     more);
 }
 
 }  // namespace
@@ -93,8 +107,8 @@ std::int64_t rank_of(const MeshShape& shape, const MeshCoordinate& coordinate) {
          coordinate.tp;
 }
 
-MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks) {
-  FOURFOLD_EXPECT(ranks >= 1);
+MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares) {
+  FOURFOLD_EXPECT(ranks >= 1 && shares >= 0);
   const auto [pp, dp, cp, tp] = wanted;
   MeshShape shape = wanted;
   const std::int64_t each = model_ranks(shape);
@@ -110,7 +124,7 @@ MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks) {
           ExitCode::config,
           fmt::format("the mesh does not fit {} ranks (mesh.pp = {} x mesh.cp = {} x mesh.tp = {} "
                       "makes {} ranks per copy of the model, which does not divide {}) {}",
-                      ranks, pp, cp, tp, each, ranks, way_out(each, ranks)));
+                      ranks, pp, cp, tp, each, ranks, way_out(each, ranks, shares)));
     }
     shape.dp = static_cast<int>(ranks / each);
   } else if (each * dp != ranks) {
@@ -118,7 +132,7 @@ MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks) {
         ExitCode::config,
         fmt::format("the mesh does not fit {} ranks (mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x "
                     "mesh.tp = {} is {}) {}",
-                    ranks, pp, dp, cp, tp, each * dp, way_out(each, ranks)));
+                    ranks, pp, dp, cp, tp, each * dp, way_out(each, ranks, shares)));
   }
   FOURFOLD_ENSURE(shape.ranks() == ranks);
   return shape;

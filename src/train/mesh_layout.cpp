@@ -100,6 +100,17 @@ parallel::StageLayout lay_out_file(const runfile::RunConfig& config, const comm:
 
 }  // namespace
 
+comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
+  const runfile::MeshConfig& mesh = effective.config.mesh;
+  const runfile::TrainConfig& train = effective.config.train;
+  try {
+    return comm::resolve_mesh({.pp = mesh.pp, .dp = mesh.dp, .cp = mesh.cp, .tp = mesh.tp}, ranks,
+                              train.global_batch / train.micro_batch);
+  } catch (const UserError& error) {
+    throw UserError(error.code(), runfile::located(error.what(), effective.origins));
+  }
+}
+
 std::string schedule_file_text(const runfile::RunConfig& config) {
   const std::string& name = config.mesh.schedule;
   if (is_whole(config, config.mesh.pp) || has_a_name(name)) {

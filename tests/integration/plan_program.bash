@@ -65,6 +65,10 @@ expect_exit 78 "$fourfold" plan --schedule interleaved --stages 4 --micro-batche
 expect_stderr "at least 4 micro-batches"
 expect_exit 78 "$fourfold" plan --schedule v.csv --stages 4
 expect_stderr "set mesh.pp to 8"
+expect_stderr "mesh.pp --stages"
+sed '4s/F3.0/F33.0/' v.csv >mistyped.csv
+expect_exit 78 "$fourfold" plan --schedule mistyped.csv
+expect_stderr "line 4 (rank 0) does nothing with micro-batch 24 (the last micro-batch is that of F33.0 at line 4, column"
 expect_exit 78 "$fourfold" plan --schedule missing.csv
 expect_stderr "missing.csv cannot be read"
 sed '5s/B0/X0/' <<<$'\n\n\nF0,F1,B0,B1\nF0,B0,F1,B1' >broken.csv
@@ -116,6 +120,12 @@ expect test "$(grep -cE '^ +[0-9]+ .* layers [0-9]+-[0-9]+' "$output")" -ge 16
 expect test -s run.svg
 expect_exit 0 "$fourfold" plan run.toml --set mesh.dp=64
 expect_stdout "16384 ranks"
+expect_stdout " GiB  holds"
+# Small enough for a laptop: in a unit that shows it.
+expect_exit 0 "$fourfold" plan run.toml --ranks 16 --set model.layers=16 --set model.hidden=1024 --set mesh.tp=1 \
+  --set mesh.cp=1 --set model.vocab=512 --set model.context=64
+expect_stdout " MiB  holds"
+expect_no_stdout "    0.000      0.000      0.000        0.000      0.000      0.000"
 expect_exit 64 "$fourfold" plan run.toml
 expect_stderr "give --ranks"
 expect_exit 64 "$fourfold" plan run.toml --ranks 16384 --rank 16384
@@ -129,7 +139,8 @@ expect_stderr "either a run file or --schedule"
 expect_exit 64 "$fourfold" plan --schedule 1f1b --stages 4 --micro-batches 8 --ranks 4
 expect_stderr "belong to a run file"
 expect_exit 78 "$fourfold" plan run.toml --ranks 1000
-expect_stderr "768 ranks (dp = 3) or 1024 ranks (dp = 4)"
+expect_stderr "run.toml:"
+expect_stderr "start 512 ranks (dp = 2) or 1024 ranks (dp = 4)" # not 768: 3 replicas do not share 2048 sequences
 expect_exit 78 "$fourfold" plan run.toml --ranks 16384 --set mesh.tp=7
 expect_stderr "mesh.tp"
 expect_exit 78 "$fourfold" plan run.toml --ranks 16384 --set train.global_batch=100

@@ -11,9 +11,9 @@
 namespace fourfold::comm {
 namespace {
 
-std::string problem(int pp, int dp, int cp, int tp, std::int64_t ranks) {
+std::string problem(int pp, int dp, int cp, int tp, std::int64_t ranks, std::int64_t shares = 0) {
   try {
-    resolve_mesh({pp, dp, cp, tp}, ranks);
+    resolve_mesh({pp, dp, cp, tp}, ranks, shares);
   } catch (const UserError& error) {
     CHECK(error.code() == ExitCode::config);
     return error.what();
@@ -62,6 +62,16 @@ TEST_CASE("a mesh that does not fit names every number and a way out", "[mesh]")
   CHECK(has(problem(1, 0, 1, -2, 8), "mesh.tp = -2"));
   CHECK(has(problem(1, -1, 1, 1, 8), "mesh.dp = -1"));
   CHECK(has(problem(1 << 20, 1, 1 << 20, 1 << 20, 8), "more ranks than can be counted"));
+}
+
+TEST_CASE("advised numbers of ranks share out what the copies of the model will share", "[mesh]") {
+  // 12 micro-batches: not for 5 copies, which is the next number down, nor for 7.
+  CHECK(has(problem(1, 0, 1, 4, 21, 12), "start 16 ranks (dp = 4) or 24 ranks (dp = 6)"));
+  CHECK(has(problem(1, 0, 1, 4, 21), "start 20 ranks (dp = 5) or 24 ranks (dp = 6)"));
+  CHECK(has(problem(1, 0, 1, 4, 57, 12), "start 48 ranks (dp = 12), or change"));
+  CHECK(has(problem(1, 2, 1, 1, 5, 12), "start 4 ranks (dp = 4) or 6 ranks (dp = 6)"));
+  CHECK(has(problem(1, 2, 1, 1, 6, 12), "use mesh.dp = 6"));
+  CHECK(resolve_mesh({.dp = 0, .tp = 4}, 20, 12).dp == 5);  // not checked here
 }
 
 TEST_CASE("the mesh of every one of 16384 ranks can be built in one process", "[mesh]") {

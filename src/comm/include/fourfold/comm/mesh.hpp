@@ -49,9 +49,11 @@ std::int64_t rank_of(const MeshShape& shape, const MeshCoordinate& coordinate);
 
 /// Fills in "auto": dp = ranks / (pp * cp * tp), and checks that the product is `ranks`.
 /// @param wanted  wanted.dp == 0 means auto
+/// @param shares  what the copies of the model will share evenly (micro-batches of a step): numbers
+///   of ranks that are advised divide it. It is not checked here; 0: any will do
 /// @throws UserError (exit code config) with every number of the product and the nearest degree
 ///   that works
-MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks);
+MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares = 0);
 
 /// The mesh of a run: one world communicator split along the axes, built in one place in one fixed
 /// order. Owns its communicators; destroy it before the transport's runtime. Move-only.

@@ -16,6 +16,10 @@
 
 namespace fourfold::train {
 
+/// The mesh of a run on so many ranks, with mesh.dp = "auto" filled in.
+/// @throws UserError (config) with its place in the run file, as comm::resolve_mesh
+comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks);
+
 /// The text of the CSV file that mesh.schedule names; empty for a schedule with a name.
 /// @throws UserError (config) when there is neither such a schedule nor such a file
 std::string schedule_file_text(const runfile::RunConfig& config);
