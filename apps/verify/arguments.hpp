@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,9 @@ struct Arguments {
   std::vector<std::string> meshes;     ///< as written; the first one is the reference
   std::vector<std::string> overrides;  ///< --set, for all of them
   int steps = 5;
-  train::Tolerances tolerances;
+  std::optional<double> loss_tolerance;  ///< each: train::tolerances_for, if not given
+  std::optional<double> gradient_tolerance;
+  std::optional<double> weight_tolerance;
   bool json = false;
 };
 
@@ -35,5 +38,8 @@ struct MeshRun {
 /// ("train.micro_batch=1"). An axis that is not named has degree 1.
 /// @throws UserError (config) as the run file, with the mesh's text in front
 MeshRun read_mesh(const Arguments& arguments, const std::string& text);
+
+/// For comparisons among `runs`: if one of them trains in 16 bits, those of 16 bits.
+train::Tolerances tolerances_of(const Arguments& arguments, const std::vector<MeshRun>& runs);
 
 }  // namespace fourfold::verify

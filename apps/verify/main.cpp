@@ -46,10 +46,18 @@ void require_sound(const train::MeshTrace& reference, const std::string& name,
                    const train::Tolerances& tolerances) {
   const train::MeshComparison itself = train::compare(reference, reference, tolerances);
   const bool diverged = itself.loss_error > 0 || itself.gradient_error > 0;  // nan equals nothing
-  if (!itself.ranks_agree || (!itself.passed() && !diverged)) {
-    throw fourfold::Error(ExitCode::internal, fmt::format("the reference --mesh {}: {}", name,
-                                                          *itself.first_difference));
+  if (itself.ranks_agree && (itself.passed() || diverged)) {
+    return;
   }
+  if (itself.ranks_agree && itself.weight_error <= train::Tolerances{}.weight) {
+    throw fourfold::UserError(
+        ExitCode::usage,
+        fmt::format("--weight-tolerance {:g} is below what f32 can keep to (the updates of the "
+                    "reference --mesh {} themselves are off by {:.1e}) give at least {:.1e}",
+                    tolerances.weight, name, itself.weight_error, 2 * itself.weight_error));
+  }
+  throw fourfold::Error(ExitCode::internal,
+                        fmt::format("the reference --mesh {}: {}", name, *itself.first_difference));
 }
 
 /// Steps that overflowed have no gradients to compare: with nothing else there is no verdict.
@@ -77,10 +85,11 @@ ExitCode verify(const Arguments& arguments) {
     runs.push_back(fourfold::verify::read_mesh(arguments, text));
     width = std::max(width, text.size());
   }
+  const train::Tolerances tolerances = tolerances_of(arguments, runs);
   const fourfold::kernels::Runtime kernels;
   const train::MeshTrace reference =
       train::trace_mesh(runs[0].config, runs[0].shape, arguments.steps);
-  require_sound(reference, runs[0].name, arguments.tolerances);
+  require_sound(reference, runs[0].name, tolerances);
   require_gradients(reference);
   const std::vector<double> losses = losses_of(reference);
   if (!arguments.json) {
@@ -93,13 +102,13 @@ ExitCode verify(const Arguments& arguments) {
   for (std::size_t i = 1; i < runs.size(); ++i) {
     const train::MeshTrace trace =
         train::trace_mesh(runs[i].config, runs[i].shape, arguments.steps);
-    verdicts.push_back({runs[i].name, train::compare(reference, trace, arguments.tolerances)});
+    verdicts.push_back({runs[i].name, train::compare(reference, trace, tolerances)});
     if (!arguments.json) {
       print_row(static_cast<int>(width), verdicts.back());
     }
   }
   if (arguments.json) {
-    fmt::print("{}\n", fourfold::verify::to_json(arguments, losses, verdicts));
+    fmt::print("{}\n", fourfold::verify::to_json(arguments, tolerances, losses, verdicts));
   }
   const bool all_passed = std::all_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {
     return verdict.comparison.passed();

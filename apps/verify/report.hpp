@@ -16,7 +16,8 @@ struct Verdict {
 };
 
 /// One JSON object; numbers to full precision.
-std::string to_json(const Arguments& arguments, const std::vector<double>& reference_losses,
+std::string to_json(const Arguments& arguments, const train::Tolerances& tolerances,
+                    const std::vector<double>& reference_losses,
                     const std::vector<Verdict>& verdicts);
 
 }  // namespace fourfold::verify

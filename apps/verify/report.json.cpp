@@ -6,14 +6,15 @@
 
 namespace fourfold::verify {
 
-std::string to_json(const Arguments& arguments, const std::vector<double>& reference_losses,
+std::string to_json(const Arguments& arguments, const train::Tolerances& tolerances,
+                    const std::vector<double>& reference_losses,
                     const std::vector<Verdict>& verdicts) {
   nlohmann::ordered_json object{
       {"reference", {{"mesh", arguments.meshes.front()}, {"losses", reference_losses}}},
       {"tolerances",
-       {{"loss", arguments.tolerances.loss},
-        {"gradient", arguments.tolerances.gradient},
-        {"weight", arguments.tolerances.weight}}},
+       {{"loss", tolerances.loss},
+        {"gradient", tolerances.gradient},
+        {"weight", tolerances.weight}}},
       {"meshes", nlohmann::ordered_json::array()}};
   for (const Verdict& verdict : verdicts) {
     const train::MeshComparison& result = verdict.comparison;

@@ -84,6 +84,11 @@ double tensor_error(const std::vector<float>& a, const std::vector<float>& b,
   return ratio(std::sqrt(sum), scale_of(a, average_square));
 }
 
+/// The sign of a nan means nothing.
+std::string number_text(double value) {
+  return std::isnan(value) ? "nan" : fmt::format("{:.9g}", value);
+}
+
 std::string position_text(const Shape& shape, std::size_t element) {
   std::vector<std::int64_t> position(shape.rank());
   auto rest = static_cast<std::int64_t>(element);
@@ -141,8 +146,8 @@ class Comparer {
     const double loss_error = ratio(std::fabs(b.loss - a.loss), std::fabs(a.loss));
     result_.loss_error = std::max(result_.loss_error, loss_error);
     if (loss_error > tolerances_.loss) {
-      offend(fmt::format("step {}: the loss is {:.9g} instead of {:.9g} (error {:.1e})", step + 1,
-                         b.loss, a.loss, loss_error));
+      offend(fmt::format("step {}: the loss is {} instead of {} (error {:.1e})", step + 1,
+                         number_text(b.loss), number_text(a.loss), loss_error));
     }
     if (a.fate == StepFate::skipped && b.fate == StepFate::skipped) {
       compare_weights(step);  // the gradients overflowed and say nothing
@@ -156,8 +161,8 @@ class Comparer {
     const double norm_error = ratio(std::fabs(b.grad_norm - a.grad_norm), a.grad_norm);
     result_.gradient_error = std::max(result_.gradient_error, norm_error);
     if (norm_error > tolerances_.gradient) {
-      offend(fmt::format("step {}: the gradient norm is {:.9g} instead of {:.9g} (error {:.1e})",
-                         step + 1, b.grad_norm, a.grad_norm, norm_error));
+      offend(fmt::format("step {}: the gradient norm is {} instead of {} (error {:.1e})", step + 1,
+                         number_text(b.grad_norm), number_text(a.grad_norm), norm_error));
     }
     compare_weights(step);
   }
@@ -183,9 +188,10 @@ class Comparer {
         const model::ParameterSpec& spec = a_.table[tensor];
         offend(
             fmt::format("step {}: the weight of {} is off by {:.1e} of the update that its "
-                        "gradients make; most at {}: {:.9g} instead of {:.9g}",
+                        "gradients make; most at {}: {} instead of {}",
                         step + 1, spec.name, error.error, position_text(spec.shape, error.element),
-                        b_.steps[step].weights[tensor][error.element], error.expected));
+                        number_text(b_.steps[step].weights[tensor][error.element]),
+                        number_text(error.expected)));
       }
     }
   }
@@ -196,9 +202,9 @@ class Comparer {
     const Place place = largest_difference(a[tensor], b[tensor]);
     offend(
         fmt::format("step {}: the gradient of {} differs by {:.1e} of its norm; most at {}: "
-                    "{:.9g} instead of {:.9g}",
+                    "{} instead of {}",
                     step + 1, spec.name, error, position_text(spec.shape, place.element),
-                    b[tensor][place.element], a[tensor][place.element]));
+                    number_text(b[tensor][place.element]), number_text(a[tensor][place.element])));
   }
 
   const MeshTrace& a_;
@@ -209,6 +215,11 @@ class Comparer {
 };
 
 }  // namespace
+
+Tolerances tolerances_for(DType precision) noexcept {
+  return precision == DType::f32 ? Tolerances{}
+                                 : Tolerances{.loss = 5e-4, .gradient = 0.1, .weight = 1e-4};
+}
 
 MeshComparison compare(const MeshTrace& reference, const MeshTrace& other,
                        const Tolerances& tolerances) {

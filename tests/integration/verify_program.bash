@@ -79,7 +79,18 @@ expect_stderr 'is 65536 ranks'
 expect_exit 78 verify --mesh dp=1,train.precision=f16,train.loss_scale_initial=1099511627776 \
   --mesh dp=2,train.precision=f16,train.loss_scale_initial=1099511627776 --steps 2
 expect_stderr 'all 2 steps of the reference overflow f16'
+# 16 bits: sound meshes pass, and what is wrong does not.
+for precision in bf16 f16; do
+  expect_exit 0 verify --set train.precision=$precision --mesh dp=1 --mesh dp=2,tp=2 --mesh pp=2,cp=2,schedule=zb-h1
+  expect_exit 1 verify --set train.precision=$precision --mesh dp=1 --mesh dp=2,train.seed=5
+  expect_exit 1 verify --set train.precision=$precision --mesh dp=1 --mesh dp=2 --gradient-tolerance 1e-9
+done
 expect_exit 78 verify --mesh dp=1 --mesh dp=auto
 expect_stderr 'says nothing here'
 expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan
+# The reference itself rounds: that is no bug of fourfold.
+rounds=(--set optim.name=adam --set model.family=gpt2 --set model.kv_heads=6)
+expect_exit 64 verify "${rounds[@]}" --mesh dp=1 --mesh dp=2 --weight-tolerance 1e-12
+expect_stderr '--weight-tolerance 1e-12 is below what f32 can keep to'
+expect_exit 0 verify "${rounds[@]}" --mesh dp=1 --mesh dp=2
 expectations_met

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/dtype.hpp>
 #include <fourfold/train/mesh_trace.hpp>
 
 #include <optional>
@@ -9,12 +10,17 @@
 
 namespace fourfold::train {
 
-/// The largest relative errors that pass.
+/// The largest relative errors that pass. These are for f32.
 struct Tolerances {
   double loss = 1e-5;
   double gradient = 1e-4;
   double weight = 1e-4;
 };
+
+/// What sound meshes keep to when activations are of this type. Updates are f32 in all of them. In
+/// 16 bits sums in another order differ by a hundredth of a tensor's gradient, by more where terms
+/// cancel: whether a mesh is right shows in f32, which runs the same code.
+Tolerances tolerances_for(DType precision) noexcept;
 
 /// What one mesh gave beside the reference, over all steps.
 ///
