@@ -46,7 +46,7 @@ void measure(const Options& options, comm::Communicator& world) {
   const bool first = world.rank() == 0;
   if (first) {
     fmt::print(
-        "{} stages, {} micro-batches, layers of {} ms, those of rank 1 of {} ms\n"
+        "{} stages, {} micro-batches, layers of {:g} ms, those of rank 1 of {:g} ms\n"
         "schedule        step, ms      bubble, measured       simulated         difference\n",
         world.size(), options.micro_batches, options.layer_ms, options.layer_ms * options.slowdown);
   }

@@ -102,15 +102,13 @@ KeyValues AllgatherAttention::gather(const AttentionShape& shape, ConstHeads k, 
   const KeyValues ordered = key_values(ordered_, compute_, shape.batch, tokens, kv_features_);
   for (int rank = 0; rank < cp_->size(); ++rank) {
     const KeyValues theirs = part(by_rank_, compute_, rank, shape);
-    std::int64_t first = 0;
-    for (const Range& chunk : context_chunks(tokens, cp_->size(), rank)) {
+    for_each_held_chunk(tokens, cp_->size(), rank, [&](const Range& chunk, std::int64_t first) {
       const kernels::HeadRows moved{shape.batch, chunk.count, kv_features_};
       kernels::copy_heads(moved, from_token(read_only(theirs.k), first),
                           from_token(ordered.k, chunk.begin), stream);
       kernels::copy_heads(moved, from_token(read_only(theirs.v), first),
                           from_token(ordered.v, chunk.begin), stream);
-      first += chunk.count;
-    }
+    });
   }
   return ordered;
 }
@@ -120,15 +118,13 @@ KeyValues AllgatherAttention::sum(const AttentionShape& shape, const KeyValues& 
   const std::int64_t tokens = cp_->size() * shape.key_tokens;
   for (int rank = 0; rank < cp_->size(); ++rank) {
     const KeyValues theirs = part(ordered_, DType::f32, rank, shape);
-    std::int64_t first = 0;
-    for (const Range& chunk : context_chunks(tokens, cp_->size(), rank)) {
+    for_each_held_chunk(tokens, cp_->size(), rank, [&](const Range& chunk, std::int64_t first) {
       const kernels::HeadRows moved{shape.batch, chunk.count, kv_features_};
       kernels::copy_heads(moved, from_token(read_only(all.k), chunk.begin),
                           from_token(theirs.k, first), stream);
       kernels::copy_heads(moved, from_token(read_only(all.v), chunk.begin),
                           from_token(theirs.v, first), stream);
-      first += chunk.count;
-    }
+    });
   }
   const KeyValues mine = key_values(mine_, DType::f32, shape.batch, shape.key_tokens, kv_features_);
   counts_.assign(counts_.size(), mine.all.elements());

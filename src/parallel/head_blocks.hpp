@@ -73,6 +73,17 @@ inline kernels::AttentionShape shape_of(const ChunkProduct& product,
   return part;
 }
 
+/// Calls move(chunk, first) for both chunks of `tokens` that `rank` holds: `chunk` among all
+/// tokens, in causal order, is at token `first` of those that the rank holds.
+template <class Move>
+void for_each_held_chunk(std::int64_t tokens, int ranks, int rank, const Move& move) {
+  std::int64_t first = 0;
+  for (const Range& chunk : context_chunks(tokens, ranks, rank)) {
+    move(chunk, first);
+    first += chunk.count;
+  }
+}
+
 /// Where the numbers per query (log-sum-exp, delta) of a chunk are: chunk after chunk, each as the
 /// kernel lays it out.
 inline std::int64_t chunk_rows(const kernels::AttentionShape& shape, int chunk) {

@@ -180,14 +180,12 @@ void UlyssesAttention::deal(std::span<const Operand> operands, const AttentionSh
     for (std::size_t i = 0; i < operands.size(); ++i) {
       const Operand& operand = operands[i];
       const ConstHeads came = read_only(in_message(arriving, operands, i, rank, shape));
-      std::int64_t first = 0;
-      for (const Range& chunk :
-           context_chunks(cp_->size() * shape.query_tokens, cp_->size(), rank)) {
-        kernels::copy_heads({shape.batch, chunk.count, features(operand.kind)},
-                            from_token(came, first), from_token(operand.dealt, chunk.begin),
-                            stream);
-        first += chunk.count;
-      }
+      for_each_held_chunk(cp_->size() * shape.query_tokens, cp_->size(), rank,
+                          [&](const Range& chunk, std::int64_t first) {
+                            kernels::copy_heads({shape.batch, chunk.count, features(operand.kind)},
+                                                from_token(came, first),
+                                                from_token(operand.dealt, chunk.begin), stream);
+                          });
     }
   }
 }
@@ -199,14 +197,12 @@ void UlyssesAttention::collect(std::span<const Result> results, TensorView arriv
     for (std::size_t i = 0; i < results.size(); ++i) {
       const Result& result = results[i];
       const Heads goes = in_message(leaving, results, i, rank, shape);
-      std::int64_t first = 0;
-      for (const Range& chunk :
-           context_chunks(cp_->size() * shape.query_tokens, cp_->size(), rank)) {
-        kernels::copy_heads({shape.batch, chunk.count, features(result.kind)},
-                            from_token(read_only(result.dealt), chunk.begin),
-                            from_token(goes, first), stream);
-        first += chunk.count;
-      }
+      for_each_held_chunk(cp_->size() * shape.query_tokens, cp_->size(), rank,
+                          [&](const Range& chunk, std::int64_t first) {
+                            kernels::copy_heads({shape.batch, chunk.count, features(result.kind)},
+                                                from_token(read_only(result.dealt), chunk.begin),
+                                                from_token(goes, first), stream);
+                          });
     }
   }
   exchange(leaving, arriving, stream);
@@ -242,12 +238,11 @@ const float* UlyssesAttention::deal_delta(const float* delta_BNT, const Attentio
   const Heads all = dense_heads(leaving, 0, heads_, cp_->size() * tokens);
   for (int rank = 0; rank < cp_->size(); ++rank) {
     const ConstHeads came = read_only(dense_heads(arriving, rank * part, heads_, tokens));
-    std::int64_t first = 0;
-    for (const Range& chunk : context_chunks(cp_->size() * tokens, cp_->size(), rank)) {
-      kernels::copy_heads({shape.batch, heads_, chunk.count}, from_element(came, first),
-                          from_element(all, chunk.begin), stream);
-      first += chunk.count;
-    }
+    for_each_held_chunk(
+        cp_->size() * tokens, cp_->size(), rank, [&](const Range& chunk, std::int64_t first) {
+          kernels::copy_heads({shape.batch, heads_, chunk.count}, from_element(came, first),
+                              from_element(all, chunk.begin), stream);
+        });
   }
   return leaving.as<float>();
 }

@@ -158,10 +158,11 @@ RunResult Trainer::run() {
   RunResult result;
   StopReason reason = stop_request_.poll(mesh_->world(), needed_s());  // what came during set-up
   while (progress_.step < config_.train.steps && reason == StopReason::none) {
-    const StepOutcome outcome = one_step();
-    check_finite(outcome);
-    result.loss = outcome.loss;
-    record(outcome);
+    const MadeStep step = one_step();
+    step_s_ = step.step_s;
+    check_finite(step.outcome);
+    result.loss = step.outcome.loss;
+    record(step);
     if (tracer_) {
       tracer_->finish_step(progress_.step);
     }
@@ -184,7 +185,7 @@ RunResult Trainer::run() {
   return result;
 }
 
-StepOutcome Trainer::one_step() {
+Trainer::MadeStep Trainer::one_step() {
   const Stopwatch watch;
   StepRecorder* recorder = tracer_ ? tracer_->recorder(progress_.step) : nullptr;
   runner_.record_into(recorder);
@@ -192,7 +193,7 @@ StepOutcome Trainer::one_step() {
     recorder->begin(stream_);
   }
   const StepBatches batches = loader_.load(progress_.step, progress_.consumed_samples, stream_);
-  data_s_ = watch.seconds();
+  const double data_s = watch.seconds();
   if (recorder != nullptr) {
     recorder->end(StepPart::load, stream_);
   }
@@ -202,24 +203,25 @@ StepOutcome Trainer::one_step() {
   ++progress_.step;
   progress_.consumed_samples += config_.train.global_batch;
   progress_.consumed_tokens += batches.targets;
-  step_targets_ = batches.targets;
-  step_s_ = watch.seconds();
-  return outcome;
+  return {.outcome = outcome,
+          .targets = batches.targets,
+          .step_s = watch.seconds(),
+          .data_s = data_s};
 }
 
-void Trainer::record(const StepOutcome& outcome) {
+void Trainer::record(const MadeStep& step) {
   if (metrics_ == nullptr) {
     return;
   }
   metrics_->step({.step = progress_.step,
-                  .loss = outcome.loss,
-                  .grad_norm = outcome.grad_norm,
+                  .loss = step.outcome.loss,
+                  .grad_norm = step.outcome.grad_norm,
                   .lr = learning_rate(config_.optim.schedule, progress_.step - 1),
                   .tokens = progress_.consumed_tokens,
-                  .step_s = step_s_,
-                  .tokens_per_s = static_cast<double>(step_targets_) / step_s_,
-                  .data_s = data_s_,
-                  .loss_scale = runner_.loss_scale().in_use() ? outcome.loss_scale : 0,
+                  .step_s = step.step_s,
+                  .tokens_per_s = static_cast<double>(step.targets) / step.step_s,
+                  .data_s = step.data_s,
+                  .loss_scale = runner_.loss_scale().in_use() ? step.outcome.loss_scale : 0,
                   .skipped_steps = runner_.loss_scale().state().skipped_steps});
 }
 

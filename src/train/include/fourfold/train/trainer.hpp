@@ -69,8 +69,15 @@ class Trainer {
  private:
   void resume_or_initialise(const TrainerOptions& options);
   void announce(const TrainerOptions& options) const;
-  StepOutcome one_step();
-  void record(const StepOutcome& outcome);
+  /// A step that was made, and what it took.
+  struct MadeStep {
+    StepOutcome outcome;
+    std::int64_t targets = 0;
+    double step_s = 0;  ///< wall time
+    double data_s = 0;  ///< the part of it spent loading the batch
+  };
+  MadeStep one_step();
+  void record(const MadeStep& step);
   void check_finite(const StepOutcome& outcome) const;
   void evaluate();
   void save();
@@ -97,8 +104,6 @@ class Trainer {
   std::int64_t last_saved_step_ = -1;
   double step_s_ = 0;  ///< wall time of the last step
   double save_s_ = 0;  ///< wall time of the last save
-  double data_s_ = 0;  ///< part of step_s_ spent loading the batch
-  std::int64_t step_targets_ = 0;
 };
 
 }  // namespace fourfold::train
