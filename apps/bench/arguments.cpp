@@ -76,6 +76,14 @@ void describe_what(CLI::App& command, Arguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  command
+      .add_option("--algorithm", arguments.algorithms,
+                  "How collectives go, once or several times: auto (shared memory where all ranks "
+                  "of a line have it and it pays), direct (messages), shared")
+      ->check(CLI::IsMember({"auto", "direct", "shared"}))
+      ->delimiter(',')
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   command.add_option("--dtype", arguments.dtype, "Type of the elements")
       ->check(CLI::IsMember({"f32", "bf16", "f16", "f64", "i32", "i64"}))
       ->capture_default_str();
@@ -212,6 +220,12 @@ Request request_of(const Arguments& arguments, int ranks) {
   }
   if (request.operations.empty()) {
     request.operations.assign(all_operations().begin(), all_operations().end());
+  }
+  for (const std::string& algorithm : arguments.algorithms) {
+    request.algorithms.push_back(*comm::algorithm_from_name(algorithm));
+  }
+  if (request.algorithms.empty()) {
+    request.algorithms.push_back(comm::Algorithm::automatic);
   }
   for (std::int64_t bytes = arguments.min_bytes; bytes <= arguments.max_bytes;
        bytes *= arguments.factor) {

@@ -6,6 +6,7 @@
 #include "operation.hpp"
 
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/comm/algorithm.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/program/command_line.hpp>
 
@@ -22,6 +23,7 @@ struct Arguments {
   std::string mesh;
   std::string axis = "world";
   std::vector<std::string> operations;
+  std::vector<std::string> algorithms;
   std::string dtype = "f32";
   std::int64_t min_bytes = 8;
   std::int64_t max_bytes = std::int64_t{1} << 30;
@@ -38,6 +40,7 @@ void describe(CLI::App& command, Arguments& arguments);
 /// What the options mean, once the number of ranks is known.
 struct Request {
   std::vector<Operation> operations;
+  std::vector<comm::Algorithm> algorithms;
   DType dtype = DType::f32;
   std::vector<std::int64_t> sizes_bytes;  ///< rising
   comm::MeshShape mesh;                   ///< all ranks on dp if none was named

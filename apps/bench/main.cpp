@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <vector>
@@ -84,9 +85,8 @@ struct Session {
   comm::LibraryCollectives* library;
 };
 
-bench::Row measure_row(Session& session, bench::Operation operation, const bench::Extent& extent) {
-  bench::Exercise exercise(operation, extent, session.request.dtype, session.line);
-  bench::Row row{.operation = operation, .extent = extent};
+bench::Row measure_row(Session& session, bench::Row row) {
+  bench::Exercise exercise(row.operation, row.extent, session.request.dtype, session.line);
   row.wrong =
       comm::all_reduce_scalar(session.world, exercise.wrong_elements(), comm::ReduceOp::sum);
   comm::LibraryCollectives* const library = exercise.library_can() ? session.library : nullptr;
@@ -97,30 +97,45 @@ bench::Row measure_row(Session& session, bench::Operation operation, const bench
   return row;
 }
 
-std::vector<bench::Row> measure_all(Session& session) {
+/// All sizes of one operation, with the algorithm that the line uses.
+void measure_sizes(Session& session, bench::Operation operation, comm::Algorithm algorithm,
+                   std::vector<bench::Row>& rows) {
   const bool speaks = session.world.rank() == 0;
   const Status status(speaks);
   const auto element_bytes =
       static_cast<std::int64_t>(fourfold::size_in_bytes(session.request.dtype));
-  const std::size_t planned =
-      session.request.operations.size() * session.request.sizes_bytes.size();
+  std::int64_t last_bytes = 0;
+  for (const std::int64_t bytes : session.request.sizes_bytes) {
+    const bench::Extent extent =
+        bench::extent_of(operation, bytes, element_bytes, session.line.size());
+    if (extent.bytes == last_bytes) {
+      continue;  // sizes below one element per part are all the same
+    }
+    last_bytes = extent.bytes;
+    status.show(fmt::format("measuring {}, {}: {} bytes of up to {}", name(operation),
+                            comm::name(algorithm), extent.bytes,
+                            session.request.sizes_bytes.back()));
+    rows.push_back(
+        measure_row(session, {.operation = operation, .algorithm = algorithm, .extent = extent}));
+    status.clear();
+    if (speaks) {
+      fmt::print("{}", bench::table_line(session.setting, rows.back()));
+      std::fflush(stdout);
+    }
+  }
+}
+
+std::vector<bench::Row> measure_all(Session& session) {
   std::vector<bench::Row> rows;
   for (const bench::Operation operation : session.request.operations) {
-    std::int64_t last_bytes = 0;
-    for (const std::int64_t bytes : session.request.sizes_bytes) {
-      const bench::Extent extent =
-          bench::extent_of(operation, bytes, element_bytes, session.line.size());
-      if (extent.bytes == last_bytes) {
-        continue;  // sizes below one element per part are all the same
-      }
-      last_bytes = extent.bytes;
-      status.show(fmt::format("{} of {} bytes, {} of up to {}", name(operation), extent.bytes,
-                              rows.size() + 1, planned));
-      rows.push_back(measure_row(session, operation, extent));
-      status.clear();
-      if (speaks) {
-        fmt::print("{}", bench::table_line(session.setting, rows.back()));
-        std::fflush(stdout);
+    std::vector<comm::Algorithm> measured;  // two wishes may come to the same
+    for (const comm::Algorithm wish : session.request.algorithms) {
+      session.line.use(wish);
+      const comm::Algorithm algorithm =
+          has_algorithms(operation) ? session.line.algorithm() : comm::Algorithm::direct;
+      if (std::ranges::count(measured, algorithm) == 0) {
+        measured.push_back(algorithm);
+        measure_sizes(session, operation, algorithm, rows);
       }
     }
   }

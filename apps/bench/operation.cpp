@@ -34,6 +34,10 @@ std::optional<Operation> operation_from_name(std::string_view text) noexcept {
   return found == operations.end() ? std::nullopt : std::optional(*found);
 }
 
+bool has_algorithms(Operation operation) noexcept {
+  return operation != Operation::all_to_all && operation != Operation::send_recv;
+}
+
 Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes, int ranks) {
   const std::int64_t parts = has_parts(operation) ? ranks : 1;
   Extent extent;

@@ -22,6 +22,9 @@ std::span<const Operation> all_operations() noexcept;
 std::string_view name(Operation operation) noexcept;
 std::optional<Operation> operation_from_name(std::string_view text) noexcept;
 
+/// Whether its collective is one of those that an algorithm changes; the others are messages.
+bool has_algorithms(Operation operation) noexcept;
+
 /// Sizes as nccl-tests counts them: `bytes` are those of the larger of a rank's two buffers.
 struct Extent {
   std::int64_t bytes = 0;

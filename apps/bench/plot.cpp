@@ -66,16 +66,23 @@ struct Point {
 
 /// A line of the picture.
 struct Series {
-  Operation operation = Operation::all_reduce;
+  std::string name;
   std::vector<Point> ours;
   std::vector<Point> library;
 };
 
+std::string name_of(const Row& row) {
+  const auto operation = name(row.operation);
+  return has_algorithms(row.operation) ? fmt::format("{}, {}", operation, comm::name(row.algorithm))
+                                       : std::string(operation);
+}
+
 std::vector<Series> series_of(const Setting& setting, std::span<const Row> rows) {
   std::vector<Series> all;
   for (const Row& row : rows) {
-    if (all.empty() || all.back().operation != row.operation) {
-      all.push_back({.operation = row.operation, .ours = {}, .library = {}});
+    const std::string label = name_of(row);
+    if (all.empty() || all.back().name != label) {
+      all.push_back({.name = label, .ours = {}, .library = {}});
     }
     const auto bytes = static_cast<double>(row.extent.bytes);
     all.back().ours.push_back({bytes, row.bus_gb_s(setting.ranks)});
@@ -175,8 +182,7 @@ class Picture {
       svg += fmt::format(
           "<circle class=\"dot\" fill=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.4\"><title>{}, {}: "
           "{:.4g} GB/s</title></circle>\n",
-          color, px(point.bytes), py(point.gb_s), name(series.operation), size_text(point.bytes),
-          point.gb_s);
+          color, px(point.bytes), py(point.gb_s), series.name, size_text(point.bytes), point.gb_s);
     }
     return svg;
   }
@@ -186,7 +192,7 @@ class Picture {
     return fmt::format(
         "<line x1=\"{0}\" x2=\"{1}\" y1=\"{2}\" y2=\"{2}\" stroke=\"{3}\" stroke-width=\"3\"/>"
         "<text class=\"name\" x=\"{4}\" y=\"{5}\">{6}</text>\n",
-        plot_right + 22, plot_right + 42, y, color, plot_right + 50, y + 4, name(series.operation));
+        plot_right + 22, plot_right + 42, y, color, plot_right + 50, y + 4, series.name);
   }
 
   std::vector<Series> series_;

@@ -23,7 +23,7 @@ std::string number_or_nothing(std::optional<double> value) {
   return value ? fmt::format("{:.6g}", *value) : "";
 }
 
-constexpr const char* our_columns = "{:<14} {:>10} {:>10}  {:<4} {:>10} {:>8} {:>8} {:>6}";
+constexpr const char* our_columns = "{:<14} {:<9} {:>10} {:>10}  {:<4} {:>10} {:>8} {:>8} {:>6}";
 constexpr const char* library_columns = "  {:>10} {:>8} {:>7}";
 
 std::optional<double> micro(std::optional<double> seconds) {
@@ -47,10 +47,10 @@ std::string table_head(const Setting& setting) {
   std::string text =
       fmt::format("# transport {}, {} of {} ranks", setting.transport, setting.axis, setting.ranks);
   text += setting.lines > 1 ? fmt::format(", {} of them at the same time\n", setting.lines) : "\n";
-  const std::string names = fmt::format(fmt::runtime(our_columns), "# operation", "size", "count",
-                                        "type", "time", "algbw", "busbw", "wrong");
-  const std::string units =
-      fmt::format(fmt::runtime(our_columns), "#", "B", "elements", "", "us", "GB/s", "GB/s", "");
+  const std::string names = fmt::format(fmt::runtime(our_columns), "# operation", "algorithm",
+                                        "size", "count", "type", "time", "algbw", "busbw", "wrong");
+  const std::string units = fmt::format(fmt::runtime(our_columns), "#", "", "B", "elements", "",
+                                        "us", "GB/s", "GB/s", "");
   if (!beside) {
     return text + names + "\n" + units + "\n";
   }
@@ -60,10 +60,10 @@ std::string table_head(const Setting& setting) {
 }
 
 std::string table_line(const Setting& setting, const Row& row) {
-  std::string text =
-      fmt::format(fmt::runtime(our_columns), name(row.operation), row.extent.bytes,
-                  row.extent.count, fourfold::name(setting.dtype), brief(row.call_s * 1e6),
-                  brief(row.algorithm_gb_s()), brief(row.bus_gb_s(setting.ranks)), row.wrong);
+  std::string text = fmt::format(
+      fmt::runtime(our_columns), name(row.operation), comm::name(row.algorithm), row.extent.bytes,
+      row.extent.count, fourfold::name(setting.dtype), brief(row.call_s * 1e6),
+      brief(row.algorithm_gb_s()), brief(row.bus_gb_s(setting.ranks)), row.wrong);
   if (!setting.library.empty()) {
     text += fmt::format(fmt::runtime(library_columns), or_dash(micro(row.library_call_s)),
                         or_dash(row.library_bus_gb_s(setting.ranks)), or_dash(row.ratio()));
@@ -85,14 +85,15 @@ std::string table_foot(const Setting& setting, std::span<const Row> rows) {
 
 std::string to_csv(const Setting& setting, std::span<const Row> rows) {
   std::string text =
-      "operation,transport,axis,ranks,lines,bytes,count,dtype,time_us,algbw_gb_s,busbw_gb_s,wrong,"
+      "operation,algorithm,transport,axis,ranks,lines,bytes,count,dtype,time_us,algbw_gb_s,busbw_"
+      "gb_s,wrong,"
       "library,library_time_us,library_busbw_gb_s,ratio\n";
   for (const Row& row : rows) {
     text += fmt::format(
-        "{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{},{},{},{}\n", name(row.operation),
-        setting.transport, setting.axis, setting.ranks, setting.lines, row.extent.bytes,
-        row.extent.count, fourfold::name(setting.dtype), row.call_s * 1e6, row.algorithm_gb_s(),
-        row.bus_gb_s(setting.ranks), row.wrong, setting.library,
+        "{},{},{},{},{},{},{},{},{},{:.6g},{:.6g},{:.6g},{},{},{},{},{}\n", name(row.operation),
+        comm::name(row.algorithm), setting.transport, setting.axis, setting.ranks, setting.lines,
+        row.extent.bytes, row.extent.count, fourfold::name(setting.dtype), row.call_s * 1e6,
+        row.algorithm_gb_s(), row.bus_gb_s(setting.ranks), row.wrong, setting.library,
         number_or_nothing(micro(row.library_call_s)),
         number_or_nothing(row.library_bus_gb_s(setting.ranks)), number_or_nothing(row.ratio()));
   }

@@ -5,6 +5,7 @@
 #include "operation.hpp"
 
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/comm/algorithm.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,7 @@ struct Setting {
 
 struct Row {
   Operation operation = Operation::all_reduce;
+  comm::Algorithm algorithm = comm::Algorithm::direct;  ///< never automatic
   Extent extent;
   double call_s = 0;
   std::int64_t wrong = 0;  ///< elements, of all ranks

@@ -17,6 +17,8 @@ T reduced(Communicator& communicator, T value, ReduceOp op) {
 
 }  // namespace
 
+void Communicator::use(Algorithm /*algorithm*/) {}
+
 std::unique_ptr<Communicator> Communicator::subgroup(std::span<const int> members,
                                                      const std::string& name) {
   const auto place = std::find(members.begin(), members.end(), rank());

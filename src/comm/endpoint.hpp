@@ -6,6 +6,7 @@
 #pragma once
 
 #include "progress.hpp"
+#include "shared_memory.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -41,6 +42,17 @@ class Endpoint {
   /// the members, and called in the same order by all ranks of this group.
   virtual std::unique_ptr<Endpoint> subgroup(std::span<const int> members,
                                              const std::string& name) = 0;
+
+  /// A number that ranks have in common if, and only if, they may see each other's memory. Two
+  /// machines have the same by mistake only.
+  virtual std::int64_t memory_domain() const = 0;
+  /// Memory for the group: made by rank 0, found by the others by its offer. Nothing where that
+  /// cannot be had.
+  virtual std::unique_ptr<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) = 0;
+  virtual std::unique_ptr<SharedMemory> find_memory(std::size_t bytes,
+                                                    const MemoryOffer& offer) = 0;
+  /// Whether collectives through it are quicker than messages.
+  virtual bool prefers_shared_memory() const noexcept = 0;
 };
 
 }  // namespace fourfold::comm

@@ -6,11 +6,14 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/philox.hpp>
+#include <fourfold/comm/clock_offset.hpp>
 
 #include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 #include <vector>
 
@@ -125,6 +128,10 @@ void CommTraits::close(MPI_Comm comm) noexcept {
 void MpiProgress::pause(std::uint64_t /*seen*/, const std::string& /*what*/) {
   if (++spun_ > spins_) {
     spun_ = 0;
+    // A rank that waits for shared memory calls nothing of MPI, and a message that is sent as far
+    // as MPI told may still need it to get away.
+    int found = 0;
+    check_mpi(MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &found, MPI_STATUS_IGNORE));
     sched_yield();
   }
 }
@@ -162,6 +169,11 @@ std::unique_ptr<MpiEndpoint> MpiEndpoint::duplicate(MPI_Comm comm, MpiProgress& 
   check_mpi(MPI_Comm_idup(comm, &copy, &request));
   progress.finish(request, "duplicating a communicator");
   return std::make_unique<MpiEndpoint>(CommHandle(copy), progress);
+}
+
+std::int64_t MpiEndpoint::memory_domain() const {
+  const std::string machine = machine_identity();
+  return std::bit_cast<std::int64_t>(name_salt(machine.data(), machine.size()));
 }
 
 std::unique_ptr<TransferBatch> MpiEndpoint::batch() {

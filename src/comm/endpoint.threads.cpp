@@ -191,6 +191,55 @@ void ThreadWorld::check(const std::string& what) const {
   }
 }
 
+namespace {
+
+class ThreadMemory : public SharedMemory {
+ public:
+  ThreadMemory(std::shared_ptr<ThreadBlock> block, Bell& own)
+      : block_(std::move(block)), own_(own) {
+    const std::scoped_lock lock(block_->mutex);
+    block_->bells.push_back(&own);
+  }
+  std::byte* data() const noexcept override {
+    return static_cast<std::byte*>(block_->memory.data());
+  }
+  /// All have joined by then, so the list is at rest.
+  void wake_others() override {
+    for (Bell* bell : block_->bells) {
+      if (bell != &own_) {
+        bell->ring();
+      }
+    }
+  }
+  void close_offer() override { offered_.reset(); }
+  /// What the offer points to.
+  std::shared_ptr<ThreadBlock>* offered() {
+    offered_ = std::make_unique<std::shared_ptr<ThreadBlock>>(block_);
+    return offered_.get();
+  }
+
+ private:
+  std::shared_ptr<ThreadBlock> block_;
+  Bell& own_;
+  std::unique_ptr<std::shared_ptr<ThreadBlock>> offered_;
+};
+
+}  // namespace
+
+std::unique_ptr<SharedMemory> ThreadEndpoint::make_memory(std::size_t bytes, MemoryOffer& offer) {
+  auto memory =
+      std::make_unique<ThreadMemory>(std::make_shared<ThreadBlock>(bytes), progress_.bell());
+  offer.owner = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(memory->offered()));
+  return memory;
+}
+
+std::unique_ptr<SharedMemory> ThreadEndpoint::find_memory(std::size_t /*bytes*/,
+                                                          const MemoryOffer& offer) {
+  const auto* offered = reinterpret_cast<const std::shared_ptr<ThreadBlock>*>(
+      static_cast<std::uintptr_t>(offer.owner));
+  return std::make_unique<ThreadMemory>(*offered, progress_.bell());
+}
+
 ThreadEndpoint::ThreadEndpoint(ThreadWorld& world, ThreadProgress& progress,
                                std::shared_ptr<ThreadChannel> channel, int rank)
     : world_(world), progress_(progress), channel_(std::move(channel)), rank_(rank) {}

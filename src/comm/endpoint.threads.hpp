@@ -117,6 +117,14 @@ class ThreadWorld {
   std::string failure_;
 };
 
+/// Memory that the ranks of a group share, and how they are woken.
+struct ThreadBlock {
+  explicit ThreadBlock(std::size_t bytes) : memory(bytes) {}
+  device::Buffer memory;
+  std::mutex mutex;  ///< of the bells, while ranks join
+  std::vector<Bell*> bells;
+};
+
 class ThreadEndpoint : public Endpoint {
  public:
   ThreadEndpoint(ThreadWorld& world, ThreadProgress& progress,
@@ -129,6 +137,11 @@ class ThreadEndpoint : public Endpoint {
   std::unique_ptr<TransferBatch> batch() override;
   std::unique_ptr<Endpoint> subgroup(std::span<const int> members,
                                      const std::string& name) override;
+  std::int64_t memory_domain() const override { return 0; }
+  std::unique_ptr<SharedMemory> make_memory(std::size_t bytes, MemoryOffer& offer) override;
+  std::unique_ptr<SharedMemory> find_memory(std::size_t bytes, const MemoryOffer& offer) override;
+  /// Messages are copied straight from buffer to buffer.
+  bool prefers_shared_memory() const noexcept override { return false; }
 
  private:
   ThreadWorld& world_;

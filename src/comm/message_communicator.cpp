@@ -5,9 +5,11 @@
 #include "agreement.hpp"
 #include "collectives.hpp"
 #include "reduction.hpp"
+#include "shared_collectives.hpp"
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,8 +46,31 @@ class Done : public Machine {
 
 }  // namespace
 
-MessageCommunicator::MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name)
-    : endpoint_(std::move(endpoint)), name_(std::move(name)) {}
+MessageCommunicator::MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name,
+                                         Algorithm wanted)
+    : endpoint_(std::move(endpoint)), name_(std::move(name)) {
+  choose(wanted);
+}
+
+void MessageCommunicator::choose(Algorithm algorithm) {
+  wanted_ = algorithm;
+  const bool shares = algorithm == Algorithm::shared ||
+                      (algorithm == Algorithm::automatic && endpoint_->prefers_shared_memory());
+  if (!shares || size() == 1) {
+    window_.reset();
+    return;
+  }
+  if (!window_) {
+    window_ = open_window(*endpoint_, *this);
+  }
+  if (!window_ && algorithm == Algorithm::shared) {
+    throw UserError(ExitCode::config,
+                    fmt::format("the {} ranks of '{}' cannot share memory (they are on several "
+                                "machines, or the system does not allow it) use \"auto\" or "
+                                "\"direct\"",
+                                size(), name_));
+  }
+}
 
 std::string MessageCommunicator::where(const std::string& call) const {
   return fmt::format("{} on communicator '{}' (rank {} of {})", call, name_, rank(), size());
@@ -65,6 +90,14 @@ Work MessageCommunicator::launch(const std::string& call,
   auto machine = start(tag + machine_tag);
 #endif
   return endpoint_->progress().launch(std::move(machine), where(call));
+}
+
+Work MessageCommunicator::launch_shared(
+    const std::string& call, std::function<std::unique_ptr<Machine>(std::uint64_t turn)> start) {
+  // Taken here, where all ranks come by in the same order.
+  return launch(call, [start = std::move(start), turn = window_->take_turn()](int /*tag*/) {
+    return start(turn);
+  });
 }
 
 std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data, ReduceOp op,
@@ -93,9 +126,14 @@ std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data,
 
 Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef /*stream*/) {
   FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(data.dtype()));
-  return launch(fmt::format("all_reduce({}, {} x {})", comm::name(op), fourfold::name(data.dtype()),
-                            data.elements()),
-                [this, data, op](int tag) { return reduction_machine(data, op, tag); });
+  const std::string call = fmt::format("all_reduce({}, {} x {})", comm::name(op),
+                                       fourfold::name(data.dtype()), data.elements());
+  if (window_) {
+    return launch_shared(call, [this, data, op](std::uint64_t turn) {
+      return shared_all_reduce(*window_, turn, data, op);
+    });
+  }
+  return launch(call, [this, data, op](int tag) { return reduction_machine(data, op, tag); });
 }
 
 std::unique_ptr<Machine> MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
@@ -130,11 +168,16 @@ Work MessageCommunicator::all_gather(ConstTensorView send, TensorView recv,
   FOURFOLD_EXPECT(send.dtype() == recv.dtype());
   FOURFOLD_EXPECT(send.elements() == counts[rank()]);
   FOURFOLD_EXPECT(recv.elements() == total(counts));
-  return launch(
-      fmt::format("all_gather({} x {})", fourfold::name(recv.dtype()), fmt::join(counts, ",")),
-      [this, send, recv, parts = std::vector(counts.begin(), counts.end())](int tag) {
-        return gather_machine(send, recv, parts, tag);
-      });
+  const std::string call =
+      fmt::format("all_gather({} x {})", fourfold::name(recv.dtype()), fmt::join(counts, ","));
+  if (window_) {
+    auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(recv.dtype())));
+    return launch_shared(call, [this, send, recv, parts = std::move(parts)](std::uint64_t turn) {
+      return shared_gather(*window_, turn, send.data(), recv.data(), parts);
+    });
+  }
+  return launch(call, [this, send, recv, parts = std::vector(counts.begin(), counts.end())](
+                          int tag) { return gather_machine(send, recv, parts, tag); });
 }
 
 Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
@@ -145,27 +188,40 @@ Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
   FOURFOLD_EXPECT(send.elements() == total(counts));
   FOURFOLD_EXPECT(recv.elements() == counts[rank()]);
   FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(send.dtype()));
-  return launch(fmt::format("reduce_scatter({}, {} x {})", comm::name(op),
-                            fourfold::name(send.dtype()), fmt::join(counts, ",")),
-                [this, send, recv, op, parts = std::vector(counts.begin(), counts.end())](int tag) {
-                  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(send.dtype()));
-                  return std::make_unique<ChunkedReduction>(
-                      *endpoint_, tag,
-                      ChunkedReduction::Plan{static_cast<const std::byte*>(send.data()),
-                                             extents_of(parts, element_bytes),
-                                             static_cast<std::byte*>(recv.data()), nullptr,
-                                             send.dtype(), op});
-                });
+  const std::string call = fmt::format("reduce_scatter({}, {} x {})", comm::name(op),
+                                       fourfold::name(send.dtype()), fmt::join(counts, ","));
+  ChunkedReduction::Plan plan{
+      static_cast<const std::byte*>(send.data()),
+      extents_of(counts, static_cast<std::int64_t>(size_in_bytes(send.dtype()))),
+      static_cast<std::byte*>(recv.data()),
+      nullptr,
+      send.dtype(),
+      op};
+  if (window_) {
+    return launch_shared(call, [this, plan = std::move(plan)](std::uint64_t turn) {
+      return shared_reduce_scatter(*window_, turn, plan);
+    });
+  }
+  return launch(call, [this, plan = std::move(plan)](int tag) {
+    return std::make_unique<ChunkedReduction>(*endpoint_, tag, plan);
+  });
 }
 
 Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef /*stream*/) {
   FOURFOLD_EXPECT(root >= 0 && root < size());
-  return launch(fmt::format("broadcast(from {}, {} x {})", root, fourfold::name(data.dtype()),
-                            data.elements()),
-                [this, data, root](int tag) {
-                  return std::make_unique<TreeBroadcast>(
-                      *endpoint_, tag, static_cast<std::byte*>(data.data()), bytes_of(data), root);
-                });
+  const std::string call = fmt::format("broadcast(from {}, {} x {})", root,
+                                       fourfold::name(data.dtype()), data.elements());
+  if (window_) {
+    std::vector<Extent> parts(static_cast<std::size_t>(size()));
+    parts[static_cast<std::size_t>(root)].bytes = bytes_of(data);
+    return launch_shared(call, [this, data, parts = std::move(parts)](std::uint64_t turn) {
+      return shared_gather(*window_, turn, data.data(), data.data(), parts);
+    });
+  }
+  return launch(call, [this, data, root](int tag) {
+    return std::make_unique<TreeBroadcast>(*endpoint_, tag, static_cast<std::byte*>(data.data()),
+                                           bytes_of(data), root);
+  });
 }
 
 Work MessageCommunicator::all_to_all(ConstTensorView send,
@@ -207,11 +263,15 @@ Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::Strea
 }
 
 void MessageCommunicator::barrier() {
-  Work work = launch("barrier()", [this](int tag) {
-    const std::vector<std::int64_t> nothing(size(), 0);
-    return std::make_unique<SmallGather>(*endpoint_, tag, nullptr, nothing,
-                                         [](std::span<const void* const> /*blocks*/) {});
-  });
+  Work work =
+      window_
+          ? launch_shared("barrier()",
+                          [this](std::uint64_t turn) { return shared_barrier(*window_, turn); })
+          : launch("barrier()", [this](int tag) {
+              const std::vector<std::int64_t> nothing(static_cast<std::size_t>(size()), 0);
+              return std::make_unique<SmallGather>(*endpoint_, tag, nullptr, nothing,
+                                                   [](std::span<const void* const> /*blocks*/) {});
+            });
   work.wait({});
 }
 
@@ -235,7 +295,7 @@ std::unique_ptr<Communicator> MessageCommunicator::split(int color, int key,
 std::unique_ptr<Communicator> MessageCommunicator::subgroup(std::span<const int> members,
                                                             const std::string& name) {
   FOURFOLD_EXPECT(std::count(members.begin(), members.end(), rank()) == 1);
-  return std::make_unique<MessageCommunicator>(endpoint_->subgroup(members, name), name);
+  return std::make_unique<MessageCommunicator>(endpoint_->subgroup(members, name), name, wanted_);
 }
 
 }  // namespace fourfold::comm

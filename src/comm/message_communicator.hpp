@@ -3,6 +3,7 @@
 #pragma once
 
 #include "endpoint.hpp"
+#include "shared_window.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 
@@ -12,14 +13,20 @@
 
 namespace fourfold::comm {
 
-/// The Communicator of every transport that passes messages (threads, mpi).
+/// The Communicator of every transport that passes messages (threads, mpi), and may share memory.
 class MessageCommunicator : public Communicator {
  public:
-  MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name);
+  /// Collective over the endpoint's group; blocks.
+  MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name,
+                      Algorithm wanted = Algorithm::automatic);
 
   int rank() const noexcept override { return endpoint_->rank(); }
   int size() const noexcept override { return endpoint_->size(); }
   const std::string& name() const noexcept override { return name_; }
+  void use(Algorithm algorithm) override { choose(algorithm); }
+  Algorithm algorithm() const noexcept override {
+    return window_ ? Algorithm::shared : Algorithm::direct;
+  }
 
   Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream) override;
   Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
@@ -37,8 +44,12 @@ class MessageCommunicator : public Communicator {
                                          const std::string& name) override;
 
  private:
+  void choose(Algorithm algorithm);
   /// Starts the machine that `start` makes for the tag it is given.
   Work launch(const std::string& call, std::function<std::unique_ptr<Machine>(int tag)> start);
+  /// Starts the operation that `start` makes for its turn on the window.
+  Work launch_shared(const std::string& call,
+                     std::function<std::unique_ptr<Machine>(std::uint64_t turn)> start);
   std::unique_ptr<Machine> reduction_machine(TensorView data, ReduceOp op, int tag);
   std::unique_ptr<Machine> gather_machine(ConstTensorView send, TensorView recv,
                                           std::span<const std::int64_t> counts, int tag);
@@ -47,6 +58,8 @@ class MessageCommunicator : public Communicator {
 
   std::unique_ptr<Endpoint> endpoint_;
   std::string name_;
+  Algorithm wanted_ = Algorithm::automatic;
+  std::unique_ptr<SharedWindow> window_;  ///< nullptr: messages
   std::int64_t operations_ = 0;
 };
 

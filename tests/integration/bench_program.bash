@@ -28,6 +28,7 @@ expect python3 -c '
 import csv, xml.etree.ElementTree as tree
 rows = list(csv.DictReader(open("out.csv")))
 operations = ["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv"]
+assert {row["algorithm"] for row in rows} == {"shared", "direct"}, rows
 assert [row["operation"] for row in rows] == [each for each in operations for _ in (8, 256, 8192)], rows
 factors = dict(zip(operations, (1, 0.5, 0.5, 0.5, 1)))
 for row in rows:
@@ -44,6 +45,16 @@ expect_stdout "tp of 2 ranks, 2 of them at the same time"
 expect_stdout "wrong elements: 0"
 expect grep -qE "^all_reduce .* bf16 .* - +- +-$" "$output"
 expect grep -qE "^all_gather .* bf16 .* [0-9.]+$" "$output"
+
+# Every way that collectives can go; what is messages always is measured once.
+expect_exit 0 "$MPIEXEC" -n 2 "$fourfold" bench comm "${small[@]}" --algorithm auto,direct --algorithm shared
+expect_stdout "wrong elements: 0"
+for operation in all_reduce all_gather reduce_scatter; do
+  expect test "$(grep -cE "^$operation +direct " "$output")" -eq 3
+  expect test "$(grep -cE "^$operation +shared " "$output")" -eq 3
+done
+expect test "$(grep -cE "^(all_to_all|send_recv) " "$output")" -eq 6
+expect_exit 64 "$fourfold" bench comm --threads 2 --algorithm fast
 
 # Threads.
 expect_exit 0 "$fourfold" bench comm --threads 3 "${small[@]}" --operation send_recv --operation all_to_all --dtype i64

@@ -24,7 +24,10 @@ const Setting with_library{.transport = "mpi",
                            .library = "MPI <1>"};
 
 Row row_of(Operation operation, std::int64_t bytes, double call_s) {
-  return {.operation = operation, .extent = extent_of(operation, bytes, 4, 4), .call_s = call_s};
+  return {.operation = operation,
+          .algorithm = comm::Algorithm::direct,
+          .extent = extent_of(operation, bytes, 4, 4),
+          .call_s = call_s};
 }
 
 TEST_CASE("sizes are those of nccl-tests", "[operation]") {
@@ -64,7 +67,7 @@ TEST_CASE("a line of the table", "[results]") {
   CHECK(*row.library_bus_gb_s(4) == Approx(0.6));
   CHECK(*row.ratio() == Approx(2.5));
   CHECK(table_line(with_library, row) ==
-        "all_reduce        1000000     250000  f32        1000    1.000    1.500      0"
+        "all_reduce     direct       1000000     250000  f32        1000    1.000    1.500      0"
         "        2500    0.600   2.500\n");
   row.library_call_s = {};
   CHECK(table_line(with_library, row).ends_with("-        -       -\n"));
@@ -78,7 +81,7 @@ TEST_CASE("the file for programs has a value under each name", "[results]") {
   const std::string values = csv.substr(csv.find('\n') + 1);
   CHECK(std::count(names.begin(), names.end(), ',') ==
         std::count(values.begin(), values.end(), ','));
-  CHECK(values == "all_gather,mpi,dp,4,2,4096,256,f32,2,2.048,1.536,3,MPI <1>,,,\n");
+  CHECK(values == "all_gather,direct,mpi,dp,4,2,4096,256,f32,2,2.048,1.536,3,MPI <1>,,,\n");
   CHECK(table_foot(with_library, std::vector{row}).find("wrong elements: 3 ") != std::string::npos);
 }
 
@@ -103,6 +106,8 @@ TEST_CASE("the picture has a line per operation and names the library", "[plot]"
   CHECK(count("<circle") == 6);
   CHECK(count("MPI &lt;1&gt;") == 1);
   CHECK(count("256 KiB") >= 2);
+  CHECK(count(">all_reduce, direct</text>") == 1);  // and what is messages always by its name alone
+  CHECK(count(">send_recv</text>") == 1);
   CHECK(count("nan") + count("inf") == 0);
   // One point, and none.
   CHECK(plot_svg(with_library, std::vector{rows.front()}).find("nan") == std::string::npos);

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Every collective against its closed form, on whatever transport this file is linked with.
+#include "each_algorithm.hpp"
 #include "pattern.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/harness/on_ranks.hpp>
 
 #include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
@@ -19,7 +19,6 @@ namespace fourfold::comm {
 namespace {
 
 using harness::Findings;
-using harness::on_ranks;
 using harness::Ranks;
 
 /// Empty, fewer than ranks, odd, both sides of the small-message limit for several rank counts.
@@ -107,7 +106,7 @@ void check_all_to_all(Communicator& world, Findings& findings, std::int64_t scal
 
 TEMPLATE_TEST_CASE("reductions equal their closed form", "[collectives]", float, BFloat16, Float16,
                    double, std::int32_t, std::int64_t) {
-  on_ranks([](Communicator& world, Findings& findings) {
+  on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
     for (const ReduceOp op : {ReduceOp::sum, ReduceOp::max, ReduceOp::min, ReduceOp::avg}) {
       if (is_integer<TestType> && op == ReduceOp::avg) {
         continue;
@@ -124,7 +123,7 @@ TEMPLATE_TEST_CASE("reductions equal their closed form", "[collectives]", float,
 
 TEMPLATE_TEST_CASE("movements bring every element to its place", "[collectives]", float, BFloat16,
                    Float16, double, std::int32_t, std::int64_t) {
-  on_ranks(
+  on_ranks_by_each_algorithm(
       [](Communicator& world, Findings& findings) {
         for (const std::int64_t scale : {0, 1, 300, 1501}) {
           const auto counts = ragged_counts(world.size(), scale);
@@ -140,14 +139,16 @@ TEMPLATE_TEST_CASE("movements bring every element to its place", "[collectives]"
       Ranks::many);
 }
 
-TEST_CASE("operations of several chunks", "[collectives]") {
-  on_ranks([](Communicator& world, Findings& findings) {
+TEST_CASE("operations of several chunks of messages", "[collectives]") {
+  harness::on_ranks([](Communicator& world, Findings& findings) {
+    world.use(Algorithm::direct);
     check_all_reduce<float>(world, findings, ReduceOp::sum, several_chunks);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(world.size()), 17);
     counts.back() = several_chunks / world.size();
     check_reduce_scatter<float>(world, findings, ReduceOp::sum, counts);
     check_all_gather<std::int32_t>(world, findings, counts, true);
     check_broadcast<float>(world, findings, several_chunks / 4, world.size() / 2);
+    world.use(Algorithm::automatic);
   });
 }
 
@@ -163,7 +164,7 @@ std::vector<float> random_values(int rank, std::int64_t elements) {
 
 TEST_CASE("sums are taken in the order of ranks, so their bits are the same everywhere",
           "[collectives]") {
-  on_ranks(
+  on_ranks_by_each_algorithm(
       [](Communicator& world, Findings& findings) {
         for (const std::int64_t elements : {3, 300, 20001}) {
           auto expected = random_values(0, elements);
@@ -184,7 +185,7 @@ TEST_CASE("sums are taken in the order of ranks, so their bits are the same ever
 }
 
 TEST_CASE("bf16 and f16 add up in float and round once", "[collectives]") {
-  on_ranks([](Communicator& world, Findings& findings) {
+  on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
     // 256 is where bf16 counts in twos, 2048 where f16 does: added one by one, ones would vanish.
     for (const std::int64_t elements : {5, 20000}) {
       std::vector<BFloat16> brief(elements, BFloat16(world.rank() == 0 ? 256.0F : 1.0F));
@@ -199,7 +200,7 @@ TEST_CASE("bf16 and f16 add up in float and round once", "[collectives]") {
 }
 
 TEST_CASE("a NaN of any rank survives max and min", "[collectives]") {
-  on_ranks([](Communicator& world, Findings& findings) {
+  on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
     for (int culprit = 0; culprit < world.size(); ++culprit) {
       const double value = world.rank() == culprit ? std::nan("") : world.rank();
       findings.check(std::isnan(all_reduce_scalar(world, value, ReduceOp::max)), "max");
@@ -209,7 +210,7 @@ TEST_CASE("a NaN of any rank survives max and min", "[collectives]") {
 }
 
 TEST_CASE("scalars, texts and barriers", "[collectives]") {
-  on_ranks(
+  on_ranks_by_each_algorithm(
       [](Communicator& world, Findings& findings) {
         const int ranks = world.size();
         findings.check(all_reduce_scalar(world, std::int64_t{1} << 40, ReduceOp::sum) ==
@@ -234,7 +235,7 @@ TEST_CASE("scalars, texts and barriers", "[collectives]") {
 }
 
 TEST_CASE("operations in flight together end in any order of waiting", "[collectives]") {
-  on_ranks([](Communicator& world, Findings& findings) {
+  on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
     auto large = filled<float>(world.rank(), 100001);
     auto small = filled<double>(world.rank(), 3);
     auto brief = filled<BFloat16>(world.rank(), 40000);

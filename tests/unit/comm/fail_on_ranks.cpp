@@ -5,6 +5,7 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/program/run.hpp>
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -28,11 +29,16 @@ ExitCode body(int argc, char** argv) {
     world.all_reduce({values.data(), {std::ssize(values)}}, comm::ReduceOp::sum, {}).wait({});
   }
   if (how == "exchange") {
+    world.use(comm::Algorithm::direct);  // over the network that the script names
     std::vector<float> values(300000);
     world.all_reduce({values.data(), {std::ssize(values)}}, comm::ReduceOp::sum, {}).wait({});
   }
-  for (int round = 0; round < (how == "last" ? 1000000 : 1); ++round) {
+  const bool goes_on = how == "last" || how == "vanish";
+  for (int round = 0; round < (goes_on ? 1000000 : 1); ++round) {
     world.barrier();
+    if (how == "vanish" && round == 100 && world.rank() == world.size() - 1) {
+      std::raise(SIGKILL);
+    }
   }
   if (world.rank() == 0) {
     std::puts("came to the end");

@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "each_algorithm.hpp"
 #include "pattern.hpp"
 
 #include <fourfold/comm/mesh.hpp>
-#include <fourfold/harness/on_ranks.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -11,16 +11,17 @@ namespace fourfold::comm {
 namespace {
 
 using harness::Findings;
-using harness::on_ranks;
 
 TEST_CASE("split groups by color and orders by key", "[split]") {
-  on_ranks([](Communicator& world, Findings& findings) {
+  on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
     const int color = world.rank() % 2;
     const auto group = world.split(color, -world.rank(), "half");  // keys turn the order round
     const int members = (world.size() + 1 - color) / 2;
     findings.check(group->size() == members, "size");
     findings.check(group->rank() == members - 1 - world.rank() / 2, "rank");
     findings.check(group->name() == "half", "name");
+    findings.check(group->algorithm() == (members > 1 ? world.algorithm() : Algorithm::direct),
+                   "algorithm");
     const std::int64_t sum = all_reduce_scalar(*group, std::int64_t{world.rank()}, ReduceOp::sum);
     findings.check(sum == std::int64_t{members} * (members - 1) + color * members, "sum");
 
@@ -43,7 +44,7 @@ TEST_CASE("split groups by color and orders by key", "[split]") {
 }
 
 TEST_CASE("the mesh's communicators are its lines", "[split][mesh]") {
-  on_ranks([](Communicator& world, Findings& findings) {
+  on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
     const int ranks = world.size();
     const MeshShape shape = ranks == 8   ? MeshShape{.pp = 2, .dp = 2, .cp = 1, .tp = 2}
                             : ranks == 4 ? MeshShape{.pp = 1, .dp = 2, .cp = 2, .tp = 1}

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>
+#include <fourfold/comm/algorithm.hpp>
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/stream.hpp>
 
@@ -30,9 +31,9 @@ enum class ReduceOp : std::uint8_t { sum, max, min, avg };
 ///   before, and gives back a Work that a stream waits for. Buffers are borrowed until then and
 ///   must not overlap unless it says "in place".
 /// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed.
-/// - Sums of bf16 and f16 accumulate in float and are rounded once. The order of summation depends
-///   only on the rank count and the element count, so the same call gives the same bits every
-///   time, and the same bits on all ranks.
+/// - Sums of bf16 and f16 accumulate in float and are rounded once. An element's sum is taken in an
+///   order that depends on the number of ranks alone: the same bits every time and on all ranks,
+///   however the elements are cut, and the same from all_reduce as from reduce_scatter.
 /// - One thread per rank uses a communicator at a time.
 ///
 /// @throws SystemError (exit code node_fault) naming the operation, this communicator and the rank
@@ -49,6 +50,15 @@ class Communicator {
   /// "world", "dp", "tp", ...: shown in errors, traces and by the flight recorder.
   virtual const std::string& name() const noexcept = 0;
 
+  /// Chooses how the collectives called later go, here and in what is split from here later.
+  /// Collective over this communicator, with nothing in flight on it; blocks. A transport that has
+  /// one way only goes on with it.
+  /// @throws UserError (config), on all ranks, for `shared` where the ranks have no memory in
+  /// common
+  virtual void use(Algorithm algorithm);
+  /// How they go: never automatic.
+  virtual Algorithm algorithm() const noexcept { return Algorithm::direct; }
+
   /// In place: every rank ends with the reduction over all ranks.
   [[nodiscard]] virtual Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream) = 0;
 
@@ -61,7 +71,8 @@ class Communicator {
                                         device::StreamRef stream) = 0;
 
   /// recv = this rank's part of the element-wise reduction of send; rank r gets counts[r] elements,
-  /// in rank order.
+  /// in rank order. In place when recv lies at its own position inside send; the rest of send is
+  /// left as it is.
   /// @pre counts.size() == size(); send.elements() == sum of counts; recv.elements() ==
   /// counts[rank()]
   [[nodiscard]] virtual Work reduce_scatter(ConstTensorView send, TensorView recv,

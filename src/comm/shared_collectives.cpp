@@ -1,0 +1,207 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "shared_collectives.hpp"
+
+#include "reduction.hpp"
+
+#include <fourfold/base/box.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace fourfold::comm {
+namespace {
+
+/// Up to this size every rank adds up everything: one wait fewer, and more to add.
+constexpr std::int64_t whole_bytes = 32 * 1024;
+
+void copy_bytes(void* target, const void* source, std::int64_t bytes) {
+  if (bytes > 0 && target != source) {
+    std::memcpy(target, source, static_cast<std::size_t>(bytes));
+  }
+}
+
+/// Pieces of at most so many bytes, of whole elements.
+std::int64_t whole_elements(std::int64_t bytes, std::int64_t element_bytes) {
+  return bytes / element_bytes * element_bytes;
+}
+
+std::int64_t steps_for(std::int64_t bytes, std::int64_t piece_bytes) {
+  return (bytes + piece_bytes - 1) / piece_bytes;
+}
+
+std::int64_t longest_of(std::span<const Extent> parts) {
+  std::int64_t longest = 0;
+  for (const Extent& part : parts) {
+    longest = std::max(longest, part.bytes);
+  }
+  return longest;
+}
+
+/// What step `step` holds of a part, in pieces; empty when that part is shorter.
+Extent piece_of(const Extent& part, std::int64_t step, std::int64_t piece_bytes) {
+  const std::int64_t begin = std::min(step * piece_bytes, part.bytes);
+  return {part.begin + begin, std::min(piece_bytes, part.bytes - begin)};
+}
+
+/// All ranks' data cut into parts, and each area into a place for a piece of every part.
+struct Dealing {
+  SharedWindow* window = nullptr;
+  ChunkedReduction::Plan plan;
+  std::int64_t piece_bytes = 0;
+
+  Dealing(SharedWindow& its_window, ChunkedReduction::Plan its_plan)
+      : window(&its_window), plan(std::move(its_plan)) {
+    constexpr std::int64_t line_bytes = 64;  // a multiple of every element's
+    const auto area_bytes = static_cast<std::int64_t>(SharedWindow::area_bytes(its_window.ranks()));
+    piece_bytes = area_bytes / its_window.ranks() / line_bytes * line_bytes;
+  }
+
+  std::int64_t steps() const { return steps_for(longest_of(plan.parts), piece_bytes); }
+  std::byte* place(int rank, int part, std::int64_t step) const {
+    return window->area(rank, step) + part * piece_bytes;
+  }
+  Extent piece(int part, std::int64_t step) const {
+    return piece_of(plan.parts[static_cast<std::size_t>(part)], step, piece_bytes);
+  }
+
+  /// The pieces that others reduce.
+  void put(std::int64_t step) const {
+    for (int part = 0; part < window->ranks(); ++part) {
+      const Extent each = piece(part, step);
+      if (part != window->rank()) {
+        copy_bytes(place(window->rank(), part, step), plan.send + each.begin, each.bytes);
+      }
+    }
+  }
+
+  /// This rank's piece; returns where its result is.
+  std::byte* reduce_own(std::int64_t step) const {
+    const int rank = window->rank();
+    const Extent own = piece(rank, step);
+    std::byte* const result =
+        plan.result + (own.begin - plan.parts[static_cast<std::size_t>(rank)].begin);
+    std::vector<const void*> inputs(static_cast<std::size_t>(window->ranks()));
+    for (int source = 0; source < window->ranks(); ++source) {
+      inputs[static_cast<std::size_t>(source)] = place(source, rank, step);
+    }
+    inputs[static_cast<std::size_t>(rank)] = plan.send + own.begin;
+    if (own.bytes > 0) {
+      reduce(plan.dtype, plan.op, inputs, result,
+             own.bytes / static_cast<std::int64_t>(size_in_bytes(plan.dtype)));
+    }
+    return result;
+  }
+
+  /// To where others take it from: the place that is free in this rank's own area.
+  void put_result(std::int64_t step, const std::byte* result) const {
+    const int rank = window->rank();
+    copy_bytes(place(rank, rank, step), result, piece(rank, step).bytes);
+  }
+
+  void take_results(std::int64_t step) const {
+    for (int distance = 1; distance < window->ranks(); ++distance) {
+      const int part = (window->rank() + distance) % window->ranks();
+      const Extent each = piece(part, step);
+      copy_bytes(plan.gather + each.begin, place(part, part, step), each.bytes);
+    }
+  }
+};
+
+/// Every rank puts all it has and adds up all of it.
+std::unique_ptr<Machine> all_reduce_whole(SharedWindow& window, std::uint64_t turn, TensorView data,
+                                          ReduceOp op) {
+  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(data.dtype()));
+  const std::int64_t piece_bytes = whole_elements(
+      static_cast<std::int64_t>(SharedWindow::area_bytes(window.ranks())), element_bytes);
+  const Extent all{0, static_cast<std::int64_t>(data.bytes())};
+  auto* const bytes = static_cast<std::byte*>(data.data());
+  SharedWindow* const shared = &window;
+  SharedSteps::Plan plan;
+  plan.steps = steps_for(all.bytes, piece_bytes);
+  plan.put = [=](std::int64_t step) {
+    const Extent piece = piece_of(all, step, piece_bytes);
+    copy_bytes(shared->area(shared->rank(), step), bytes + piece.begin, piece.bytes);
+  };
+  plan.use = [=](std::int64_t step) {
+    const Extent piece = piece_of(all, step, piece_bytes);
+    std::vector<const void*> inputs(static_cast<std::size_t>(shared->ranks()));
+    for (int source = 0; source < shared->ranks(); ++source) {
+      inputs[static_cast<std::size_t>(source)] = shared->area(source, step);
+    }
+    inputs[static_cast<std::size_t>(shared->rank())] = bytes + piece.begin;
+    reduce(data.dtype(), op, inputs, bytes + piece.begin, piece.bytes / element_bytes);
+  };
+  return std::make_unique<SharedSteps>(window, turn, std::move(plan));
+}
+
+}  // namespace
+
+std::unique_ptr<Machine> shared_all_reduce(SharedWindow& window, std::uint64_t turn,
+                                           TensorView data, ReduceOp op) {
+  if (static_cast<std::int64_t>(data.bytes()) <= whole_bytes) {
+    return all_reduce_whole(window, turn, data, op);
+  }
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(window.ranks()));
+  for (int part = 0; part < window.ranks(); ++part) {
+    counts[static_cast<std::size_t>(part)] = even_part(data.elements(), window.ranks(), part).count;
+  }
+  auto* const bytes = static_cast<std::byte*>(data.data());
+  auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(data.dtype())));
+  std::byte* const result = bytes + parts[static_cast<std::size_t>(window.rank())].begin;
+  const Dealing dealing(window, {bytes, std::move(parts), result, bytes, data.dtype(), op});
+  return std::make_unique<SharedSteps>(
+      window, turn,
+      SharedSteps::Plan{
+          .steps = dealing.steps(),
+          .put = [dealing](std::int64_t step) { dealing.put(step); },
+          .use =
+              [dealing](std::int64_t step) { dealing.put_result(step, dealing.reduce_own(step)); },
+          .finish = [dealing](std::int64_t step) { dealing.take_results(step); }});
+}
+
+std::unique_ptr<Machine> shared_reduce_scatter(SharedWindow& window, std::uint64_t turn,
+                                               ChunkedReduction::Plan plan) {
+  const Dealing dealing(window, std::move(plan));
+  return std::make_unique<SharedSteps>(
+      window, turn,
+      SharedSteps::Plan{.steps = dealing.steps(),
+                        .put = [dealing](std::int64_t step) { dealing.put(step); },
+                        .use = [dealing](std::int64_t step) { dealing.reduce_own(step); },
+                        .finish = {}});
+}
+
+std::unique_ptr<Machine> shared_gather(SharedWindow& window, std::uint64_t turn, const void* own,
+                                       void* recv, std::vector<Extent> parts) {
+  const auto piece_bytes = static_cast<std::int64_t>(SharedWindow::area_bytes(window.ranks()));
+  auto* const target = static_cast<std::byte*>(recv);
+  const auto* const source = static_cast<const std::byte*>(own);
+  SharedWindow* const shared = &window;
+  const Extent mine = parts[static_cast<std::size_t>(window.rank())];
+  SharedSteps::Plan plan;
+  plan.steps = steps_for(longest_of(parts), piece_bytes);
+  plan.put = [=](std::int64_t step) {
+    const Extent piece = piece_of(mine, step, piece_bytes);
+    copy_bytes(shared->area(shared->rank(), step), source + (piece.begin - mine.begin),
+               piece.bytes);
+    copy_bytes(target + piece.begin, source + (piece.begin - mine.begin), piece.bytes);
+  };
+  plan.use = [=, parts = std::move(parts)](std::int64_t step) {
+    for (int distance = 1; distance < shared->ranks(); ++distance) {
+      const int other = (shared->rank() + distance) % shared->ranks();
+      const Extent piece = piece_of(parts[static_cast<std::size_t>(other)], step, piece_bytes);
+      copy_bytes(target + piece.begin, shared->area(other, step), piece.bytes);
+    }
+  };
+  return std::make_unique<SharedSteps>(window, turn, std::move(plan));
+}
+
+std::unique_ptr<Machine> shared_barrier(SharedWindow& window, std::uint64_t turn) {
+  return std::make_unique<SharedSteps>(
+      window, turn,
+      SharedSteps::Plan{
+          .steps = 1, .put = [](std::int64_t) {}, .use = [](std::int64_t) {}, .finish = {}});
+}
+
+}  // namespace fourfold::comm

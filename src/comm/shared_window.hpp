@@ -1,0 +1,102 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Memory that the ranks of a communicator share, and how its operations take turns on it.
+#pragma once
+
+#include "endpoint.hpp"
+
+#include <fourfold/comm/communicator.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+namespace fourfold::comm {
+
+/// An area per rank, several of each so that a rank may be ahead of another, and counters that tell
+/// how far everyone is. An operation is a number of *steps*; steps are counted over all operations,
+/// which take their turns in the order in which they were called, the same on all ranks.
+class SharedWindow {
+ public:
+  /// Bytes of an area among `ranks`: small enough for caches, and few together.
+  static std::size_t area_bytes(int ranks) noexcept;
+  /// Bytes of memory that a window needs.
+  static std::size_t memory_bytes(int ranks) noexcept;
+
+  /// @pre `memory` has memory_bytes(ranks) bytes, zero at first, the same on all ranks
+  SharedWindow(std::unique_ptr<SharedMemory> memory, int rank, int ranks);
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return ranks_; }
+
+  /// Stages of a step, each after the one before on all ranks: every rank has put its data into its
+  /// area; has used the others'; is done with all areas, so that they may be filled again.
+  enum class Stage { put, used, done };
+  static constexpr int stage_count = 3;
+  /// That many steps may be on their way at once.
+  static constexpr int slots = 4;
+
+  /// The next operation's turn. Called once for each, in the order that all ranks agree on.
+  std::uint64_t take_turn() noexcept { return turns_taken_++; }
+  bool is_turn(std::uint64_t turn) const noexcept { return turn == turn_; }
+  /// The operation whose turn it is has done `steps`.
+  void end_turn(std::int64_t steps) noexcept;
+
+  /// Where rank `rank` puts its data of a step of the operation whose turn it is.
+  std::byte* area(int rank, std::int64_t step) const noexcept;
+  /// Whether all ranks have come that far with the step.
+  bool all_have(Stage stage, std::int64_t step) const noexcept;
+  /// This rank has come that far with this step and all before.
+  void tell(Stage stage, std::int64_t step) noexcept;
+  /// Wakes the ranks that wait for what was told.
+  void wake_others() { memory_->wake_others(); }
+
+ private:
+  using Counter = std::atomic<std::uint64_t>;
+  static_assert(Counter::is_always_lock_free);
+  Counter& counter(Stage stage, int rank) const noexcept;
+
+  std::unique_ptr<SharedMemory> memory_;
+  int rank_;
+  int ranks_;
+  std::size_t area_bytes_;
+  std::uint64_t turns_taken_ = 0;
+  std::uint64_t turn_ = 0;
+  std::uint64_t first_step_ = 0;  ///< of the operation whose turn it is
+};
+
+/// A window for the ranks of `endpoint`; nullptr on all of them if they do not see each other's
+/// memory. Collective, blocks.
+/// @param messages  on the same ranks
+std::unique_ptr<SharedWindow> open_window(Endpoint& endpoint, Communicator& messages);
+
+/// An operation on a window: what a rank does in each step.
+class SharedSteps : public Machine {
+ public:
+  struct Plan {
+    std::int64_t steps = 0;
+    std::function<void(std::int64_t step)> put;  ///< into this rank's area
+    std::function<void(std::int64_t step)> use;  ///< when all have put
+    /// When all have used; empty if there is nothing to do.
+    std::function<void(std::int64_t step)> finish;
+  };
+  SharedSteps(SharedWindow& window, std::uint64_t turn, Plan plan)
+      : window_(window), turn_(turn), plan_(std::move(plan)) {}
+  bool advance() override;
+
+ private:
+  bool may_put() const noexcept;
+  bool advance_once();
+
+  SharedWindow& window_;
+  std::uint64_t turn_;
+  Plan plan_;
+  std::int64_t put_ = 0;  ///< steps that this rank has put, used and finished
+  std::int64_t used_ = 0;
+  std::int64_t finished_ = 0;
+};
+
+}  // namespace fourfold::comm
