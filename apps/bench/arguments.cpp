@@ -55,6 +55,14 @@ std::vector<std::string> operation_names() {
   return names;
 }
 
+std::vector<std::string> algorithm_names() {
+  std::vector<std::string> names;
+  for (const comm::Algorithm algorithm : comm::all_algorithms()) {
+    names.emplace_back(comm::name(algorithm));
+  }
+  return names;
+}
+
 void describe_what(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--threads", arguments.threads,
@@ -79,8 +87,9 @@ void describe_what(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--algorithm", arguments.algorithms,
                   "How collectives go, once or several times: auto (shared memory where all ranks "
-                  "of a line have it and it pays), direct (messages), shared")
-      ->check(CLI::IsMember({"auto", "direct", "shared"}))
+                  "of a line have it and it pays, else direct), direct, shared, ring, tree; the "
+                  "last two have ways of their own for all_reduce, the ring for all_gather too")
+      ->check(CLI::IsMember(algorithm_names()))
       ->delimiter(',')
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);

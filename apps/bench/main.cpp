@@ -131,8 +131,7 @@ std::vector<bench::Row> measure_all(Session& session) {
     std::vector<comm::Algorithm> measured;  // two wishes may come to the same
     for (const comm::Algorithm wish : session.request.algorithms) {
       session.line.use(wish);
-      const comm::Algorithm algorithm =
-          has_algorithms(operation) ? session.line.algorithm() : comm::Algorithm::direct;
+      const comm::Algorithm algorithm = way_of(operation, session.line.algorithm());
       if (std::ranges::count(measured, algorithm) == 0) {
         measured.push_back(algorithm);
         measure_sizes(session, operation, algorithm, rows);

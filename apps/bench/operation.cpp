@@ -38,6 +38,14 @@ bool has_algorithms(Operation operation) noexcept {
   return operation != Operation::all_to_all && operation != Operation::send_recv;
 }
 
+comm::Algorithm way_of(Operation operation, comm::Algorithm algorithm) noexcept {
+  const bool own_way = algorithm == comm::Algorithm::shared ? has_algorithms(operation)
+                       : algorithm == comm::Algorithm::ring ? operation == Operation::all_reduce ||
+                                                                  operation == Operation::all_gather
+                                                            : operation == Operation::all_reduce;
+  return own_way ? algorithm : comm::Algorithm::direct;
+}
+
 Extent extent_of(Operation operation, std::int64_t bytes, std::int64_t element_bytes, int ranks) {
   const std::int64_t parts = has_parts(operation) ? ranks : 1;
   Extent extent;

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/comm/algorithm.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -22,8 +24,11 @@ std::span<const Operation> all_operations() noexcept;
 std::string_view name(Operation operation) noexcept;
 std::optional<Operation> operation_from_name(std::string_view text) noexcept;
 
-/// Whether its collective is one of those that an algorithm changes; the others are messages.
+/// Whether there are several ways for it; the others are messages from rank to rank.
 bool has_algorithms(Operation operation) noexcept;
+/// How it goes on a communicator that uses `algorithm`: not all of them have a way of their own for
+/// each operation.
+comm::Algorithm way_of(Operation operation, comm::Algorithm algorithm) noexcept;
 
 /// Sizes as nccl-tests counts them: `bytes` are those of the larger of a rank's two buffers.
 struct Extent {

@@ -95,6 +95,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   directory->open();
   fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
                                                  mpi.world());
+  mpi.world().use(train::collectives_of(effective.config));
   comm::Mesh mesh(fourfold::train::mesh_of(effective, mpi.world().size()), mpi.world());
   runfile::validate_batch(effective.config, mesh.shape().dp, effective.origins);
   if (mpi.world().rank() == 0) {

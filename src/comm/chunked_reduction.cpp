@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "collectives.hpp"
-#include "reduction.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -83,7 +82,7 @@ void ChunkedReduction::reduce_chunk(Slot& slot) const {
   }
   inputs[rank] = plan_.send + own.begin;
   reduce(plan_.dtype, plan_.op, inputs, plan_.result + (own.begin - plan_.parts[rank].begin),
-         own.bytes / static_cast<std::int64_t>(size_in_bytes(plan_.dtype)));
+         own.bytes / static_cast<std::int64_t>(size_in_bytes(plan_.dtype)), plan_.order);
 }
 
 /// By now this rank's pieces of the chunk have all been sent, so their places may be written to.

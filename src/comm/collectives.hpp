@@ -2,10 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The collectives as state machines over messages. Transports only move bytes; all arithmetic is
-/// reduce(), in the order of ranks.
+/// reduce(), in the order of ranks or of pairs.
 #pragma once
 
 #include "endpoint.hpp"
+#include "reduction.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 
@@ -92,6 +93,7 @@ class ChunkedReduction : public Machine {
     std::byte* gather = nullptr;      ///< where all reduced parts go; nullptr: nowhere
     DType dtype = DType::f32;
     ReduceOp op = ReduceOp::sum;
+    Order order = Order::ranks;
   };
   ChunkedReduction(Endpoint& endpoint, int tag, Plan plan);
   bool advance() override;

@@ -5,6 +5,7 @@
 #include "agreement.hpp"
 #include "collectives.hpp"
 #include "reduction.hpp"
+#include "routed_reduction.hpp"
 #include "shared_collectives.hpp"
 
 #include <fourfold/base/box.hpp>
@@ -76,6 +77,11 @@ std::string MessageCommunicator::where(const std::string& call) const {
   return fmt::format("{} on communicator '{}' (rank {} of {})", call, name_, rank(), size());
 }
 
+Algorithm MessageCommunicator::algorithm() const noexcept {
+  const bool routed = wanted_ == Algorithm::ring || wanted_ == Algorithm::tree;
+  return routed ? wanted_ : window_ ? Algorithm::shared : Algorithm::direct;
+}
+
 Work MessageCommunicator::launch(const std::string& call,
                                  std::function<std::unique_ptr<Machine>(int tag)> start) {
   // The upper half of the tags is for collectives, a few for each, used again after thousands.
@@ -108,9 +114,15 @@ std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data,
   if (bytes_of(data) <= small_bytes / size()) {
     const std::vector<std::int64_t> bytes(size(), bytes_of(data));
     return std::make_unique<SmallGather>(
-        *endpoint_, tag, data.data(), bytes, [data, op](std::span<const void* const> blocks) {
-          reduce(data.dtype(), op, blocks, data.data(), data.elements());
+        *endpoint_, tag, data.data(), bytes,
+        [data, op, its_order = order()](std::span<const void* const> blocks) {
+          reduce(data.dtype(), op, blocks, data.data(), data.elements(), its_order);
         });
+  }
+  if (algorithm() == Algorithm::ring || algorithm() == Algorithm::tree) {
+    Route route =
+        algorithm() == Algorithm::ring ? ring_route(rank(), size()) : tree_route(rank(), size());
+    return std::make_unique<RoutedReduction>(*endpoint_, tag, std::move(route), data, op);
   }
   std::vector<std::int64_t> counts(size());
   for (int part = 0; part < size(); ++part) {
@@ -140,6 +152,9 @@ std::unique_ptr<Machine> MessageCommunicator::gather_machine(ConstTensorView sen
                                                              std::span<const std::int64_t> counts,
                                                              int tag) {
   const auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(recv.dtype())));
+  if (bytes_of(recv) > small_bytes && algorithm() == Algorithm::ring) {
+    return std::make_unique<RingGather>(*endpoint_, tag, send.data(), recv.data(), parts);
+  }
   if (bytes_of(recv) > small_bytes || size() == 1) {
     return large_gather(*endpoint_, tag, send.data(), recv.data(), parts);
   }
@@ -196,7 +211,8 @@ Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
       static_cast<std::byte*>(recv.data()),
       nullptr,
       send.dtype(),
-      op};
+      op,
+      order()};
   if (window_) {
     return launch_shared(call, [this, plan = std::move(plan)](std::uint64_t turn) {
       return shared_reduce_scatter(*window_, turn, plan);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "endpoint.hpp"
+#include "reduction.hpp"
 #include "shared_window.hpp"
 
 #include <fourfold/comm/communicator.hpp>
@@ -24,9 +25,7 @@ class MessageCommunicator : public Communicator {
   int size() const noexcept override { return endpoint_->size(); }
   const std::string& name() const noexcept override { return name_; }
   void use(Algorithm algorithm) override { choose(algorithm); }
-  Algorithm algorithm() const noexcept override {
-    return window_ ? Algorithm::shared : Algorithm::direct;
-  }
+  Algorithm algorithm() const noexcept override;
 
   Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream) override;
   Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
@@ -53,6 +52,9 @@ class MessageCommunicator : public Communicator {
   std::unique_ptr<Machine> reduction_machine(TensorView data, ReduceOp op, int tag);
   std::unique_ptr<Machine> gather_machine(ConstTensorView send, TensorView recv,
                                           std::span<const std::int64_t> counts, int tag);
+  Order order() const noexcept {
+    return algorithm() == Algorithm::tree ? Order::pairs : Order::ranks;
+  }
   std::string where(const std::string& call) const;
   int user_tags() const noexcept { return endpoint_->tags() / 2; }
 

@@ -40,48 +40,112 @@ A combine(A left, A right) {
   }
 }
 
+template <class T>
+using Block = std::array<Accumulator<T>, block_elements>;
+
+template <class T>
+void load(const void* input, std::int64_t begin, std::int64_t count, Accumulator<T>* values) {
+  const T* const source = static_cast<const T*>(input) + begin;
+  for (std::int64_t i = 0; i < count; ++i) {
+    values[i] = static_cast<Accumulator<T>>(source[i]);
+  }
+}
+
 template <class T, ReduceOp op>
-void reduce_typed(std::span<const void* const> inputs, void* output, std::int64_t elements) {
+void reduce_in_order(std::span<const void* const> inputs, std::int64_t begin, std::int64_t count,
+                     Block<T>& sum) {
   using A = Accumulator<T>;
-  std::array<A, block_elements> accumulator;
-  for (std::int64_t begin = 0; begin < elements; begin += block_elements) {
-    const std::int64_t count = std::min(block_elements, elements - begin);
-    const T* first = static_cast<const T*>(inputs.front()) + begin;
+  load<T>(inputs.front(), begin, count, sum.data());
+  for (const void* input : inputs.subspan(1)) {
+    const T* const values = static_cast<const T*>(input) + begin;
     for (std::int64_t i = 0; i < count; ++i) {
-      accumulator[i] = static_cast<A>(first[i]);
-    }
-    for (const void* input : inputs.subspan(1)) {
-      const T* values = static_cast<const T*>(input) + begin;
-      for (std::int64_t i = 0; i < count; ++i) {
-        accumulator[i] = combine<op>(accumulator[i], static_cast<A>(values[i]));
-      }
-    }
-    if constexpr (op == ReduceOp::avg) {
-      const A divisor = static_cast<A>(inputs.size());
-      for (std::int64_t i = 0; i < count; ++i) {
-        accumulator[i] /= divisor;
-      }
-    }
-    T* result = static_cast<T*>(output) + begin;
-    for (std::int64_t i = 0; i < count; ++i) {
-      result[i] = static_cast<T>(accumulator[i]);
+      sum[i] = combine<op>(sum[i], static_cast<A>(values[i]));
     }
   }
 }
 
-template <class T>
-void reduce_op(ReduceOp op, std::span<const void* const> inputs, void* output,
-               std::int64_t elements) {
+/// The first input with the next one, two, four, ... of those before `width`, each of them reduced
+/// likewise.
+template <class T, ReduceOp op>
+void reduce_in_pairs(std::span<const void* const> inputs, std::size_t width, std::int64_t begin,
+                     std::int64_t count, Block<T>& sum) {
+  load<T>(inputs.front(), begin, count, sum.data());
+  for (std::size_t step = 1; step < width && step < inputs.size(); step *= 2) {
+    Block<T> other;
+    reduce_in_pairs<T, op>(inputs.subspan(step), step, begin, count, other);
+    for (std::int64_t i = 0; i < count; ++i) {
+      sum[i] = combine<op>(sum[i], other[i]);
+    }
+  }
+}
+
+template <class T, ReduceOp op>
+void store(const Accumulator<T>* values, std::size_t ranks, std::int64_t count, T* output) {
+  using A = Accumulator<T>;
+  for (std::int64_t i = 0; i < count; ++i) {
+    if constexpr (op == ReduceOp::avg) {
+      output[i] = static_cast<T>(values[i] / static_cast<A>(ranks));
+    } else {
+      output[i] = static_cast<T>(values[i]);
+    }
+  }
+}
+
+template <class T, ReduceOp op>
+void reduce_typed(std::span<const void* const> inputs, void* output, std::int64_t elements,
+                  Order order) {
+  Block<T> sum;
+  for (std::int64_t begin = 0; begin < elements; begin += block_elements) {
+    const std::int64_t count = std::min(block_elements, elements - begin);
+    if (order == Order::ranks) {
+      reduce_in_order<T, op>(inputs, begin, count, sum);
+    } else {
+      reduce_in_pairs<T, op>(inputs, inputs.size(), begin, count, sum);
+    }
+    store<T, op>(sum.data(), inputs.size(), count, static_cast<T*>(output) + begin);
+  }
+}
+
+/// Calls `visit` with an element of the type.
+template <class Visit>
+void with_type(DType dtype, const Visit& visit) {
+  switch (dtype) {
+    case DType::f32:
+      return visit(float{});
+    case DType::bf16:
+      return visit(BFloat16{});
+    case DType::f16:
+      return visit(Float16{});
+    case DType::f64:
+      return visit(double{});
+    case DType::i32:
+      return visit(std::int32_t{});
+    case DType::i64:
+      return visit(std::int64_t{});
+    case DType::u8:
+      return visit(std::uint8_t{});
+    case DType::u16:
+      return visit(std::uint16_t{});
+    case DType::u32:
+      return visit(std::uint32_t{});
+    case DType::u64:
+      return visit(std::uint64_t{});
+  }
+}
+
+/// Calls `visit` with the operation as a constant.
+template <class T, class Visit>
+void with_op(ReduceOp op, const Visit& visit) {
   switch (op) {
     case ReduceOp::sum:
-      return reduce_typed<T, ReduceOp::sum>(inputs, output, elements);
+      return visit(std::integral_constant<ReduceOp, ReduceOp::sum>{});
     case ReduceOp::max:
-      return reduce_typed<T, ReduceOp::max>(inputs, output, elements);
+      return visit(std::integral_constant<ReduceOp, ReduceOp::max>{});
     case ReduceOp::min:
-      return reduce_typed<T, ReduceOp::min>(inputs, output, elements);
+      return visit(std::integral_constant<ReduceOp, ReduceOp::min>{});
     case ReduceOp::avg:
       if constexpr (std::floating_point<T> || Half<T>) {
-        return reduce_typed<T, ReduceOp::avg>(inputs, output, elements);
+        return visit(std::integral_constant<ReduceOp, ReduceOp::avg>{});
       }
   }
   FOURFOLD_ASSERT(!"avg of integers");
@@ -90,29 +154,49 @@ void reduce_op(ReduceOp op, std::span<const void* const> inputs, void* output,
 }  // namespace
 
 void reduce(DType dtype, ReduceOp op, std::span<const void* const> inputs, void* output,
-            std::int64_t elements) {
-  switch (dtype) {
-    case DType::f32:
-      return reduce_op<float>(op, inputs, output, elements);
-    case DType::bf16:
-      return reduce_op<BFloat16>(op, inputs, output, elements);
-    case DType::f16:
-      return reduce_op<Float16>(op, inputs, output, elements);
-    case DType::f64:
-      return reduce_op<double>(op, inputs, output, elements);
-    case DType::i32:
-      return reduce_op<std::int32_t>(op, inputs, output, elements);
-    case DType::i64:
-      return reduce_op<std::int64_t>(op, inputs, output, elements);
-    case DType::u8:
-      return reduce_op<std::uint8_t>(op, inputs, output, elements);
-    case DType::u16:
-      return reduce_op<std::uint16_t>(op, inputs, output, elements);
-    case DType::u32:
-      return reduce_op<std::uint32_t>(op, inputs, output, elements);
-    case DType::u64:
-      return reduce_op<std::uint64_t>(op, inputs, output, elements);
-  }
+            std::int64_t elements, Order order) {
+  with_type(dtype, [&]<class T>(T) {
+    with_op<T>(op, [&](auto constant) {
+      reduce_typed<T, decltype(constant)::value>(inputs, output, elements, order);
+    });
+  });
+}
+
+DType accumulator_of(DType dtype) noexcept {
+  return dtype == DType::bf16 || dtype == DType::f16 ? DType::f32 : dtype;
+}
+
+void begin_partial(DType dtype, const void* input, void* partial, std::int64_t elements) {
+  with_type(dtype, [&]<class T>(T) {
+    load<T>(input, 0, elements, static_cast<Accumulator<T>*>(partial));
+  });
+}
+
+void join_partials(DType dtype, ReduceOp op, const void* left, const void* right, void* joined,
+                   std::int64_t elements) {
+  with_type(accumulator_of(dtype), [&]<class T>(T) {
+    if constexpr (!Half<T>) {
+      with_op<T>(op, [&](auto constant) {
+        const auto* const a = static_cast<const T*>(left);
+        const auto* const b = static_cast<const T*>(right);
+        auto* const result = static_cast<T*>(joined);
+        for (std::int64_t i = 0; i < elements; ++i) {
+          result[i] = combine<decltype(constant)::value>(a[i], b[i]);
+        }
+      });
+    }
+  });
+}
+
+void end_partial(DType dtype, ReduceOp op, int ranks, const void* partial, void* output,
+                 std::int64_t elements) {
+  with_type(dtype, [&]<class T>(T) {
+    with_op<T>(op, [&](auto constant) {
+      store<T, decltype(constant)::value>(static_cast<const Accumulator<T>*>(partial),
+                                          static_cast<std::size_t>(ranks), elements,
+                                          static_cast<T*>(output));
+    });
+  });
 }
 
 std::string_view name(ReduceOp op) noexcept {

@@ -17,6 +17,11 @@ std::string_view name(ContextMode mode) noexcept {
   return names[static_cast<std::size_t>(mode)];
 }
 
+std::string_view name(HostCollectives collectives) noexcept {
+  constexpr std::array<std::string_view, 4> names{"auto", "direct", "ring", "tree"};
+  return names[static_cast<std::size_t>(collectives)];
+}
+
 std::string_view name(OptimizerKind kind) noexcept {
   constexpr std::array<std::string_view, 3> names{"adamw", "adam", "sgd"};
   return names[static_cast<std::size_t>(kind)];

@@ -106,6 +106,15 @@ std::vector<RunKey> mesh_keys() {
        .minimum = 0,
        .maximum = 1e6,
        .above_minimum = true},
+      {.table = table,
+       .name = "host_collectives",
+       .field = named_field<HostCollectives>({HostCollectives::automatic, HostCollectives::direct,
+                                              HostCollectives::ring, HostCollectives::tree},
+                                             &RunConfig::mesh, &MeshConfig::host_collectives),
+       .meaning =
+           "How ranks on CPUs add up and gather: through memory they share where all of them are "
+           "on one machine, else directly (auto), by messages from each to each (direct), round a "
+           "ring, or up and down a tree. All but tree give the same bits."},
   };
 }
 

@@ -100,6 +100,20 @@ parallel::StageLayout lay_out_file(const runfile::RunConfig& config, const comm:
 
 }  // namespace
 
+comm::Algorithm collectives_of(const runfile::RunConfig& config) noexcept {
+  switch (config.mesh.host_collectives) {
+    case runfile::HostCollectives::automatic:
+      return comm::Algorithm::automatic;
+    case runfile::HostCollectives::direct:
+      return comm::Algorithm::direct;
+    case runfile::HostCollectives::ring:
+      return comm::Algorithm::ring;
+    case runfile::HostCollectives::tree:
+      break;
+  }
+  return comm::Algorithm::tree;
+}
+
 comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t ranks) {
   const runfile::MeshConfig& mesh = effective.config.mesh;
   const runfile::TrainConfig& train = effective.config.train;

@@ -5,6 +5,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/mesh_trace.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
@@ -111,6 +112,7 @@ MeshTrace trace_mesh(const runfile::RunConfig& config, const comm::MeshShape& me
   const int ranks = static_cast<int>(mesh.ranks());
   Recording recording(trace.table, ranks, steps);
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    world.use(collectives_of(config));
     comm::Mesh own(mesh, world);
     train_rank(config, own, recording);
   });

@@ -203,10 +203,8 @@ Trainer::MadeStep Trainer::one_step() {
   ++progress_.step;
   progress_.consumed_samples += config_.train.global_batch;
   progress_.consumed_tokens += batches.targets;
-  return {.outcome = outcome,
-          .targets = batches.targets,
-          .step_s = watch.seconds(),
-          .data_s = data_s};
+  return {
+      .outcome = outcome, .targets = batches.targets, .step_s = watch.seconds(), .data_s = data_s};
 }
 
 void Trainer::record(const MadeStep& step) {

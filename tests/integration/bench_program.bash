@@ -54,6 +54,10 @@ for operation in all_reduce all_gather reduce_scatter; do
   expect test "$(grep -cE "^$operation +shared " "$output")" -eq 3
 done
 expect test "$(grep -cE "^(all_to_all|send_recv) " "$output")" -eq 6
+expect_exit 0 "$MPIEXEC" -n 4 "$fourfold" bench comm "${small[@]}" --algorithm ring,tree --dtype bf16
+expect_stdout "wrong elements: 0"
+expect test "$(grep -cE "^(all_reduce|all_gather) +ring " "$output")" -eq 6
+expect test "$(grep -cE "^all_reduce +tree " "$output")" -eq 3
 expect_exit 64 "$fourfold" bench comm --threads 2 --algorithm fast
 
 # Threads.

@@ -55,6 +55,11 @@ TEST_CASE("bus bandwidth is what a link carries", "[operation]") {
   CHECK(bus_factor(Operation::reduce_scatter, 4) == Approx(0.75));
   CHECK(bus_factor(Operation::all_to_all, 4) == Approx(0.75));
   CHECK(bus_factor(Operation::send_recv, 4) == 1);
+  CHECK(way_of(Operation::all_reduce, comm::Algorithm::tree) == comm::Algorithm::tree);
+  CHECK(way_of(Operation::all_gather, comm::Algorithm::ring) == comm::Algorithm::ring);
+  CHECK(way_of(Operation::reduce_scatter, comm::Algorithm::ring) == comm::Algorithm::direct);
+  CHECK(way_of(Operation::reduce_scatter, comm::Algorithm::shared) == comm::Algorithm::shared);
+  CHECK(way_of(Operation::send_recv, comm::Algorithm::shared) == comm::Algorithm::direct);
   CHECK(operation_from_name("all_to_all") == Operation::all_to_all);
   CHECK_FALSE(operation_from_name("allreduce").has_value());
 }

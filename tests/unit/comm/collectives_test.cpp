@@ -166,6 +166,9 @@ TEST_CASE("sums are taken in the order of ranks, so their bits are the same ever
           "[collectives]") {
   on_ranks_by_each_algorithm(
       [](Communicator& world, Findings& findings) {
+        if (world.algorithm() == Algorithm::tree) {
+          return;  // in pairs: algorithm_test.cpp
+        }
         for (const std::int64_t elements : {3, 300, 20001}) {
           auto expected = random_values(0, elements);
           for (int rank = 1; rank < world.size(); ++rank) {

@@ -7,7 +7,8 @@
 
 namespace fourfold::comm {
 
-inline constexpr Algorithm each_algorithm[] = {Algorithm::direct, Algorithm::shared};
+inline constexpr Algorithm each_algorithm[] = {Algorithm::direct, Algorithm::shared,
+                                               Algorithm::ring, Algorithm::tree};
 
 /// Runs `body` on the ranks with each algorithm.
 inline void on_ranks_by_each_algorithm(const harness::RankBody& body,

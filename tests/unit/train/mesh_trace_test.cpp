@@ -4,6 +4,7 @@
 
 #include <fourfold/train/mesh_trace.hpp>
 
+#include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
 using namespace fourfold;
@@ -26,4 +27,23 @@ TEST_CASE("a trace is the training run itself", "[mesh_trace]") {
   CHECK(whole.size() == 53 * 32);
   CHECK(std::equal(whole.begin(), whole.begin() + held, run.weights.begin()));
   CHECK(trace.initial_weights.front() != whole);
+}
+
+TEST_CASE("the way collectives go changes no bits, but for the tree's rounding", "[mesh_trace]") {
+  const test::TinyRun tiny("gpt2");
+  const auto trace = [&](const std::string& way) {
+    const std::vector<std::string> options{"mesh.host_collectives=" + way};
+    return train::trace_mesh(tiny.config(3, "none", options).config, {.dp = 4}, 3);
+  };
+  const train::MeshTrace usual = trace("auto");
+  for (const std::string way : {"direct", "ring"}) {
+    const train::MeshTrace other = trace(way);
+    CHECK(other.disagreements.empty());
+    CHECK(other.steps.back().weights == usual.steps.back().weights);
+    CHECK(other.steps.back().loss == usual.steps.back().loss);
+  }
+  const train::MeshTrace paired = trace("tree");
+  CHECK(paired.disagreements.empty());
+  CHECK(paired.steps.front().gradients != usual.steps.front().gradients);
+  CHECK(paired.steps.back().loss == Catch::Approx(usual.steps.back().loss).epsilon(1e-5));
 }

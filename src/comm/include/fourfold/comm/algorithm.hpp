@@ -4,15 +4,17 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace fourfold::comm {
 
 /// How the collectives of ranks on hosts go.
 ///
-/// A sum is always taken in the order of ranks, so all of them give the same bits, however the
-/// elements are cut and whatever the operation: what one part of a program reduces another may
-/// reduce and scatter.
+/// An element's sum is taken in an order that depends on the number of ranks alone, so the bits are
+/// the same however the elements are cut and whatever the operation: what one part of a program
+/// reduces another may reduce and scatter. The order is that of ranks, ((x0 + x1) + x2) + x3; of
+/// `tree` alone it is that of pairs, (x0 + x1) + (x2 + x3).
 enum class Algorithm : std::uint8_t {
   /// shared where all ranks of the communicator see the same memory and it is quicker there, else
   /// direct.
@@ -22,9 +24,21 @@ enum class Algorithm : std::uint8_t {
   /// Through memory that all ranks see (all_reduce, reduce_scatter, all_gather, broadcast,
   /// barriers; the rest is messages).
   shared,
+  /// Messages between neighbours: all_reduce and all_gather go round, the rest as direct. Unlike
+  /// the
+  /// ring of the textbooks, which starts each part at another rank and so adds each in another
+  /// order, sums grow from rank 0 to the last, chunk behind chunk, and follow each other round
+  /// again
+  /// as results: as many bytes on a link.
+  ring,
+  /// Messages up and down a binomial tree: all_reduce in log2(ranks) steps, the rest as direct,
+  /// with sums in the order of pairs.
+  tree,
 };
 
-/// "auto", "direct", "shared": the spelling of run files and options.
+std::span<const Algorithm> all_algorithms() noexcept;
+
+/// "auto", "direct", "shared", "ring", "tree": the spelling of run files and options.
 std::string_view name(Algorithm algorithm) noexcept;
 std::optional<Algorithm> algorithm_from_name(std::string_view text) noexcept;
 

@@ -25,6 +25,10 @@ namespace fourfold::runfile {
 enum class ContextMode : std::uint8_t { ring, ulysses, allgather };
 std::string_view name(ContextMode mode) noexcept;
 
+/// How collectives among ranks on CPUs go.
+enum class HostCollectives : std::uint8_t { automatic, direct, ring, tree };
+std::string_view name(HostCollectives collectives) noexcept;  ///< "auto", "direct", ...
+
 /// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
 struct MeshConfig {
   int dp = 0;  ///< 0: auto, what pp, cp and tp leave of the ranks
@@ -38,6 +42,7 @@ struct MeshConfig {
   std::vector<std::int64_t> stage_layers = {};  ///< of each chunk along the model; empty: by cost
   ContextMode context_mode = ContextMode::ring;
   double dp_bucket_mb = 25;  ///< gradients are reduced in buckets of this many MB (10^6 bytes)
+  HostCollectives host_collectives = HostCollectives::automatic;
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
 };
 
