@@ -47,6 +47,11 @@ bool contains(const Box& outer, const Box& inner) {
   return true;
 }
 
+Range intersection(Range a, Range b) noexcept {
+  const std::int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max<std::int64_t>(0, std::min(a.end(), b.end()) - begin)};
+}
+
 Range even_part(std::int64_t total, std::int64_t parts, std::int64_t index) {
   FOURFOLD_EXPECT(total >= 0 && parts > 0 && index >= 0 && index < parts);
   const std::int64_t base = total / parts;

@@ -56,6 +56,10 @@ void Seams::weights_needed(int /*unit*/, device::StreamRef /*stream*/) {}
 
 void Seams::weights_done(int /*unit*/, device::StreamRef /*stream*/) {}
 
+void Seams::weights_ahead(int /*unit*/) {}
+
+void Seams::gradients_needed(int /*unit*/, device::StreamRef /*stream*/) {}
+
 void Seams::gradients_ready(int /*unit*/, Gradients /*state*/, device::StreamRef /*stream*/) {}
 
 }  // namespace fourfold::model

@@ -58,6 +58,10 @@ struct Stage::Impl {
       }
     });
   }
+  /// What the forward pass needs behind block `i` - 1, and the backward pass in front of block
+  /// `i`, is begun beside what is computed now.
+  void ahead_forward(std::size_t i);
+  void ahead_backward(std::size_t i);
   /// Into residual `i` + 1, or no further than the activations. @pre the weights are in place
   void forward_block(int index, std::size_t i, TensorView output_RD, device::StreamRef stream);
   void backward_block(int index, std::size_t i, WeightGradients when, device::StreamRef stream);
@@ -169,12 +173,31 @@ void Stage::Impl::forward_block(int index, std::size_t i, TensorView output_RD,
 void Stage::Impl::forward_to_output(int index, device::StreamRef stream) {
   if (embedding) {
     with_weights(0, stream, [&] {
+      ahead_forward(0);
       embedding->forward(pass(index), memory.scratch, residual(index, 0), stream);
     });
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
-    with_weights(block_unit(i), stream,
-                 [&] { forward_block(index, i, residual(index, i + 1), stream); });
+    with_weights(block_unit(i), stream, [&] {
+      ahead_forward(i + 1);
+      forward_block(index, i, residual(index, i + 1), stream);
+    });
+  }
+}
+
+void Stage::Impl::ahead_forward(std::size_t i) {
+  if (i < blocks.size()) {
+    seams.weights_ahead(block_unit(i));
+  } else if (head) {
+    seams.weights_ahead(head->product_unit());
+  }
+}
+
+void Stage::Impl::ahead_backward(std::size_t i) {
+  if (i > 0) {
+    const Recompute& recompute = shape.options.recompute;
+    const bool again = recompute.runs_group_again(i - 1, blocks.size());
+    seams.weights_ahead(block_unit(again ? recompute.group_begin(i - 1) : i - 1));
   }
 }
 
@@ -186,10 +209,16 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
   const Recompute& recompute = shape.options.recompute;
   const bool again = recompute.runs_group_again(i, blocks.size());
   for (std::size_t j = recompute.group_begin(i); again && j < i; ++j) {
-    with_weights(block_unit(j), stream,
-                 [&] { forward_block(index, j, residual(index, j + 1), stream); });
+    with_weights(block_unit(j), stream, [&] {
+      seams.weights_ahead(block_unit(j + 1));
+      forward_block(index, j, residual(index, j + 1), stream);
+    });
+  }
+  if (when == WeightGradients::now) {
+    seams.gradients_needed(block_unit(i), stream);
   }
   with_weights(block_unit(i), stream, [&] {
+    ahead_backward(i);
     if (again) {
       forward_block(index, i, {}, stream);
     } else if (recompute.kind == Recompute::Kind::selective) {
@@ -226,6 +255,7 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
       head->begin_weight(mine.head.cut(now), stream);
     }
     with_head_weights(stream, [&] {
+      ahead_backward(blocks.size());
       head->backward_input(now, residual, mine.head.cut(now), memory.scratch, dresidual, stream);
     });
     if (when == WeightGradients::now) {
@@ -258,6 +288,7 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
     head_weight(index, state, first_gathered_by(blocks.size()), stream);
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
+    seams.gradients_needed(block_unit(i), stream);
     blocks[i].backward_weight(mine.blocks[i].cut(now), mine.gradients[i].cut(now),
                               first_gathered_by(i), stream);
     seams.gradients_ready(block_unit(i), state, stream);
@@ -269,12 +300,14 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
 
 void Stage::Impl::head_weight(int index, Gradients state, ConstTensorView next_RD,
                               device::StreamRef stream) {
+  seams.gradients_needed(head->product_unit(), stream);
   head->backward_weight(slot(index).head.cut(pass(index)), next_RD, stream);
   seams.gradients_ready(shape.head_unit(), state, stream);
 }
 
 void Stage::Impl::embedding_weight(int index, Gradients state, device::StreamRef stream) {
   const Pass& now = pass(index);
+  seams.gradients_needed(0, stream);
   embedding->backward_weight(now, slot(index).dresidual_RD.rows(0, now.residual.count), stream);
   seams.gradients_ready(0, state, stream);
 }

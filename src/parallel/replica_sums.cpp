@@ -31,13 +31,13 @@ ReplicaSums::ReplicaSums(const model::ModelConfig& config, comm::Communicator& t
       }
       holders = sharers_.get();
     }
-    addends_.push_back({parameter.spec.unit, holders, parameter.gradient});
+    addends_.push_back({parameter.spec.unit, parameter.spec.decays, holders, parameter.gradient});
   }
 }
 
-void ReplicaSums::sum(int unit, device::StreamRef stream) {
+void ReplicaSums::sum(int unit, bool matrices, device::StreamRef stream) {
   for (const Addend& addend : addends_) {
-    if (addend.unit == unit) {
+    if (addend.unit == unit && addend.matrix == matrices) {
       addend.holders->all_reduce(addend.gradient, comm::ReduceOp::sum, stream).wait(stream);
     }
   }

@@ -22,6 +22,16 @@ std::string_view name(HostCollectives collectives) noexcept {
   return names[static_cast<std::size_t>(collectives)];
 }
 
+std::string_view name(ZeroKeep keep) noexcept {
+  constexpr std::array<std::string_view, 2> names{"micro_batch", "step"};
+  return names[static_cast<std::size_t>(keep)];
+}
+
+std::string_view name(GradientReduce reduce) noexcept {
+  constexpr std::array<std::string_view, 3> names{"auto", "step", "micro_batch"};
+  return names[static_cast<std::size_t>(reduce)];
+}
+
 std::string_view name(OptimizerKind kind) noexcept {
   constexpr std::array<std::string_view, 3> names{"adamw", "adam", "sgd"};
   return names[static_cast<std::size_t>(kind)];

@@ -54,11 +54,6 @@ class Problems {
   std::vector<Problem> found_;
 };
 
-bool is_built(const RunKey& key, const Value& value) {
-  const auto* number = std::get_if<std::int64_t>(&value);
-  return number == nullptr || *number <= key.built_up_to;
-}
-
 /// Walks a TOML document and collects what it says.
 class Reader {
  public:
@@ -116,10 +111,6 @@ void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& o
   const std::optional<Value> value = typed_value(key, node);
   if (!value) {
     problems_.add(origin, wrong_value(key, node));
-  } else if (!is_built(key, *value)) {
-    problems_.add(origin,
-                  fmt::format("{} = {} is not built yet (this version runs {} only) set it to {}",
-                              key.full_name(), to_toml(*value), key.built_up_to, key.built_up_to));
   } else {
     entries_.push_back({&key, *value, origin});
   }

@@ -66,9 +66,6 @@ std::string condition(const RunKey& key) {
   if (!key.relevance.only_with.empty()) {
     text += fmt::format(" Only with {}.", key.relevance.only_with);
   }
-  if (key.built_up_to < static_cast<std::int64_t>(std::min(key.maximum, 1e9))) {
-    text += fmt::format(" Not built yet beyond {}.", key.built_up_to);
-  }
   return text;
 }
 

@@ -17,6 +17,8 @@ std::vector<RunKey> mesh_keys() {
   const Relevance in_pipelines{"mesh.pp > 1 or mesh.chunks > 1", [](const RunConfig& config) {
                                  return config.mesh.pp > 1 || config.mesh.chunks > 1;
                                }};
+  const Relevance sharded{"mesh.zero > 0",
+                          [](const RunConfig& config) { return config.mesh.zero > 0; }};
   return {
       {.table = table,
        .name = "dp",
@@ -92,10 +94,39 @@ std::vector<RunKey> mesh_keys() {
       {.table = table,
        .name = "zero",
        .field = member(&MeshConfig::zero),
-       .meaning = "ZeRO stage: what is sharded over the data-parallel ranks.",
+       .meaning =
+           "ZeRO stage: what the dp x cp ranks with the same parameters share out rather than "
+           "each hold: 1 the optimizer's state, 2 gradients too, 3 weights too.",
        .minimum = 0,
-       .maximum = 3,
-       .built_up_to = 0},
+       .maximum = 3},
+      {.table = table,
+       .name = "zero_group",
+       .field = member(&MeshConfig::zero_group),
+       .unit = "ranks",
+       .meaning =
+           "Ranks that share them out; groups of so many neighbours are replicas of each other "
+           "(hybrid sharding). It must divide dp x cp.",
+       .minimum = 1,
+       .maximum = 65536,
+       .automatic = "dp x cp",
+       .relevance = sharded},
+      {.table = table,
+       .name = "zero3_keep",
+       .field = named_field<ZeroKeep>({ZeroKeep::micro_batch, ZeroKeep::step}, &RunConfig::mesh,
+                                      &MeshConfig::zero3_keep),
+       .meaning = "How long zero = 3 keeps the weights it gathers: until the next block wants the "
+                  "memory, or for the step, with the memory of zero = 2 and a gather per step.",
+       .relevance = {"mesh.zero = 3",
+                     [](const RunConfig& config) { return config.mesh.zero == 3; }}},
+      {.table = table,
+       .name = "dp_reduce",
+       .field = named_field<GradientReduce>(
+           {GradientReduce::automatic, GradientReduce::step, GradientReduce::micro_batch},
+           &RunConfig::mesh, &MeshConfig::dp_reduce),
+       .meaning = "When gradients are summed over the ranks: once per step, held whole until then, "
+                  "or after every micro-batch, so that blocks need memory for theirs only in turn. "
+                  "auto: micro_batch for zero = 2 and 3, else step. With the same setting zero "
+                  "changes no bits."},
       {.table = table,
        .name = "dp_bucket_mb",
        .field = member(&MeshConfig::dp_bucket_mb),

@@ -23,19 +23,20 @@ LogicalValues::LogicalValues(const std::vector<model::ParameterSpec>& table, std
   }
 }
 
-void LogicalValues::add(const model::Parameters& parameters, TensorView model::Parameter::*part,
-                        int rank, device::StreamRef stream) {
-  for (const model::Parameter& parameter : parameters) {
-    const TensorView view = parameter.*part;
+void LogicalValues::add(const parallel::ParameterShare& share,
+                        TensorView parallel::ParameterShare::Piece::*part, int rank,
+                        device::StreamRef stream) {
+  for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
+    const TensorView view = piece.*part;
     std::vector<float> values(static_cast<std::size_t>(view.elements()));
     device::copy(values.data(), view.data(), view.bytes(), stream);
     stream.synchronize();
     const auto spec = std::find_if(
         table_->begin(), table_->end(),
-        [&](const model::ParameterSpec& each) { return each.name == parameter.spec.name; });
+        [&](const model::ParameterSpec& each) { return each.name == piece.parameter->spec.name; });
     FOURFOLD_ASSERT(spec != table_->end());
     const std::lock_guard lock(mutex_);
-    add_box(static_cast<std::size_t>(spec - table_->begin()), parameter.box, values, rank);
+    add_box(static_cast<std::size_t>(spec - table_->begin()), piece.box, values, rank);
   }
 }
 

@@ -5,7 +5,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/train/mesh_trace.hpp>
 
 #include <mutex>
@@ -21,10 +21,10 @@ class LogicalValues {
   /// @param what  "gradient", "weight": for the words about disagreements
   LogicalValues(const std::vector<model::ParameterSpec>& table, std::string what);
 
-  /// Adds one rank's part of every parameter. Blocks the host until `stream` has produced it.
-  /// @param part  model::Parameter::master or ::gradient
-  void add(const model::Parameters& parameters, TensorView model::Parameter::*part, int rank,
-           device::StreamRef stream);
+  /// Adds what one rank's share has. Blocks the host until `stream` has produced it.
+  /// @param part  ParameterShare::Piece::master or ::gradient
+  void add(const parallel::ParameterShare& share, TensorView parallel::ParameterShare::Piece::*part,
+           int rank, device::StreamRef stream);
 
   /// Gives the tensors away. Elements that nobody added stay nan and are told of.
   ParameterValues take(std::vector<std::string>& disagreements);

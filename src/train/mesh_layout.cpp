@@ -151,6 +151,7 @@ parallel::StageLayout lay_out(const runfile::RunConfig& config, const comm::Mesh
                               const std::string& schedule_csv) {
   parallel::validate_tensor_cut(config.model, mesh.tp);
   parallel::validate_context_cut(config.model, context_mode(config), mesh.cp, mesh.tp);
+  zero_options(config, mesh);
   const bool named = is_whole(config, mesh.pp) || has_a_name(config.mesh.schedule);
   parallel::StageLayout layout =
       named ? lay_out_named(config, mesh) : lay_out_file(config, mesh, schedule_csv);
@@ -178,6 +179,33 @@ parallel::ContextParallelOptions context_options(const runfile::RunConfig& confi
           .kv_heads = std::max<std::int64_t>(1, config.model.kv_heads / mesh.tp),
           .head_dim = config.model.head_dim,
           .compute = config.train.precision};
+}
+
+parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+  const runfile::MeshConfig& wanted = config.mesh;
+  const int plane = mesh.dp * mesh.cp;
+  const int group = wanted.zero_group == 0 ? plane : wanted.zero_group;
+  if (wanted.zero > 0 && plane % group != 0) {
+    int below = std::min(group, plane);
+    while (plane % below != 0) {
+      --below;
+    }
+    throw UserError(
+        ExitCode::config,
+        fmt::format("mesh.zero_group = {} does not divide mesh.dp = {} x mesh.cp = {} (these {} "
+                    "ranks are dealt to groups of that size) set it to {}, or leave it out",
+                    group, mesh.dp, mesh.cp, plane, below));
+  }
+  const bool each_micro_batch = wanted.dp_reduce == runfile::GradientReduce::automatic
+                                    ? wanted.zero >= 2 && plane > 1
+                                    : wanted.dp_reduce == runfile::GradientReduce::micro_batch;
+  const int ranks = wanted.zero == 0 ? 1 : group;
+  return {.shard_ranks = ranks,
+          .reduce_each_micro_batch = each_micro_batch,
+          .gather_in_turn =
+              wanted.zero == 3 && ranks > 1 && wanted.zero3_keep == runfile::ZeroKeep::micro_batch,
+          .bucket_bytes =
+              std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6))};
 }
 
 }  // namespace fourfold::train

@@ -53,16 +53,16 @@ void train_rank(const runfile::RunConfig& config, comm::Mesh& mesh, Recording& r
   BatchLoader loader(dataset, batch_plan(config, mesh.shape()), mesh.coordinate().dp,
                      held_tokens(mesh, config.model.context), arena);
   arena.seal();
-  const model::Parameters& parameters = runner.parameters();
-  model::initialise(parameters, static_cast<std::uint64_t>(config.train.seed), stream);
-  recording.initial_weights.add(parameters, &model::Parameter::master, rank, stream);
+  using Piece = parallel::ParameterShare::Piece;
+  runner.initialise(static_cast<std::uint64_t>(config.train.seed), stream);
+  recording.initial_weights.add(runner.share(), &Piece::master, rank, stream);
   std::int64_t step = 0;
   for (StepInProgress& record : recording.steps) {
     const StepBatches batches = loader.load(step, step * config.train.global_batch, stream);
     runner.run(step, batches, runfile::learning_rate(config.optim.schedule, step), stream);
     record.outcomes[static_cast<std::size_t>(rank)] = runner.outcome(stream);
-    record.gradients.add(parameters, &model::Parameter::gradient, rank, stream);
-    record.weights.add(parameters, &model::Parameter::master, rank, stream);
+    record.gradients.add(runner.share(), &Piece::gradient, rank, stream);
+    record.weights.add(runner.share(), &Piece::master, rank, stream);
     ++step;
   }
 }

@@ -27,8 +27,7 @@ runfile::RunConfig config_for(const io::Checkpoint& checkpoint, const comm::Mesh
 }
 
 std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::int64_t sequences,
-                                        comm::Mesh& mesh, const model::Parameters& parameters,
-                                        device::Arena& arena) {
+                                        comm::Mesh& mesh, device::Arena& arena) {
   if (mesh.shape().cp == 1) {
     return std::make_unique<model::Seams>();
   }
@@ -39,9 +38,8 @@ std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::i
                                                  .kv_heads = config.model.kv_heads,
                                                  .head_dim = config.model.head_dim,
                                                  .compute = config.train.precision};
-  return std::make_unique<parallel::MeshSeams>(config.model, parallel::whole_model(config.model),
-                                               mesh, parameters, parallel::TensorParallelOptions{},
-                                               context, config.mesh.dp_bucket_mb, arena);
+  return std::make_unique<parallel::MeshSeams>(mesh, parallel::TensorParallelOptions{}, context,
+                                               arena);
 }
 
 }  // namespace
@@ -63,7 +61,7 @@ io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
 SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh)
     : config_(config_for(checkpoint, mesh.shape())),
       parameters_(model::parameter_table(config_.model), config_.train.precision, arena_),
-      seams_(seams_for(config_, sequences, mesh, parameters_, arena_)),
+      seams_(seams_for(config_, sequences, mesh, arena_)),
       stage_(config_.model, model::all_units(config_.model), parameters_, *seams_, arena_,
              evaluation_options(config_, sequences, mesh.shape().cp)) {
   comm::Communicator& world = mesh.world();

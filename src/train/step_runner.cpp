@@ -26,11 +26,49 @@ namespace {
 
 model::Parameters my_parameters(const runfile::RunConfig& config,
                                 const parallel::StageLayout& layout, const comm::Mesh& mesh,
-                                device::Arena& arena) {
+                                const parallel::ZeroOptions& zero, device::Arena& arena) {
   const std::vector<model::Units> chunks = layout.chunks_of(mesh.coordinate().pp);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config.model, chunks);
   return {table, parallel::tensor_boxes(config.model, table, mesh.shape().tp, mesh.coordinate().tp),
-          config.train.precision, arena};
+          config.train.precision, arena, parallel::parameter_memory(zero, config.model)};
+}
+
+/// Among so many ranks.
+parallel::ShardLayout shards_of(const model::Parameters& parameters, int ranks) {
+  std::vector<model::ParameterSpec> table;
+  std::vector<Box> boxes;
+  for (const model::Parameter& parameter : parameters) {
+    table.push_back(parameter.spec);
+    boxes.push_back(parameter.box);
+  }
+  return {table, boxes, parameters.layout(), ranks};
+}
+
+/// Of all elements whose gradients this rank counts, those that it counts: each logical element is
+/// counted once over the mesh. What is whole on every rank is cut as ZeRO would, so that the norm
+/// has the same bits.
+std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
+                                          const model::Parameters& parameters,
+                                          const parallel::ParameterShare& share,
+                                          const comm::Mesh& mesh,
+                                          const parallel::ZeroOptions& zero) {
+  const int plane = mesh.shape().dp * mesh.shape().cp;
+  const int ranks = zero.shard_ranks == 1 ? plane : zero.shard_ranks;
+  const int index = parallel::data_plane_index(mesh.shape(), mesh.coordinate()) % ranks;
+  const parallel::ShardLayout shards = shards_of(parameters, ranks);
+  const std::vector<Range> counted =
+      parallel::counted_once(config.model, parameters, mesh.shape().tp, mesh.coordinate().tp);
+  std::vector<TensorView> gradients;
+  for (const parallel::ParameterShare::Run& run : share.runs()) {
+    const Range mine = shards.share(run.segment, index);
+    for (const Range& range : counted) {
+      const Range part = intersection(intersection(range, mine), run.flat);
+      if (part.count > 0) {
+        gradients.push_back(run.gradient.rows(part.begin - run.flat.begin, part.count));
+      }
+    }
+  }
+  return gradients;
 }
 
 }  // namespace
@@ -45,14 +83,19 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       loss_scale_(config.train),
       mesh_(&mesh),
       layout_(std::move(layout)),
-      parameters_(my_parameters(config, layout_, mesh, arena)),
-      counted_(
-          parallel::counted_once(config.model, parameters_, mesh.shape().tp, mesh.coordinate().tp)),
-      seams_(config.model, layout_, mesh, parameters_, tensor_options(config, mesh.shape()),
-             context_options(config, mesh.shape()), config.mesh.dp_bucket_mb, arena),
+      zero_(zero_options(config, mesh.shape())),
+      parameters_(my_parameters(config, layout_, mesh, zero_, arena)),
+      shards_(shards_of(parameters_, zero_.shard_ranks)),
+      share_(parallel::make_share(parameters_, shards_,
+                                  parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
+                                  zero_, arena)),
+      counted_(counted_gradients(config, parameters_, share_, mesh, zero_)),
+      seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
+             tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
+             arena),
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
                 stage_options(config, mesh.shape().cp)),
-      optimizer_(config.optim, parameters_, arena),
+      optimizer_(config.optim, share_, arena),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       norm_(arena.take(MemoryUse::workspace, DType::f32, {1})),
@@ -64,10 +107,21 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
   targets_ = batches.targets;
   accumulate_gradients(batches, stream);
   note_end(StepPart::pipeline, stream);
-  reduce_losses_and_gradients(stream);
-  note_end(StepPart::reduce, stream);
-  clip_and_update(step, lr, stream);
+  reduce_losses(stream);
+  reduce_and_update(step, lr, stream);
   note_end(StepPart::update, stream);
+}
+
+void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
+  share_.initialise(seed, stream);
+  update_weights_from_masters(stream);
+}
+
+void StepRunner::update_weights_from_masters(device::StreamRef stream) {
+  share_.update_weights_from_masters(stream);
+  for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {
+    seams_.weights_updated(segment, stream);
+  }
 }
 
 void StepRunner::record_into(StepRecorder* recorder) {
@@ -81,9 +135,9 @@ void StepRunner::note_end(StepPart part, device::StreamRef stream) {
   }
 }
 
-void StepRunner::reduce_losses_and_gradients(device::StreamRef stream) {
+void StepRunner::reduce_losses(device::StreamRef stream) {
   loss_reduction_ = mesh_->data_plane().all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
-  seams_.wait_all(stream);
+  seams_.finish_gradients(stream);
   if (comm::Communicator& pp = mesh_->axis(comm::Axis::pp); pp.size() > 1) {
     loss_reduction_.wait(stream);
     loss_reduction_ = pp.all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
@@ -91,7 +145,7 @@ void StepRunner::reduce_losses_and_gradients(device::StreamRef stream) {
 }
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
-  parameters_.zero_gradients(stream);
+  seams_.begin_step(stream);
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   const float scale =
       batches.targets > 0
@@ -103,21 +157,37 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
       stream);
 }
 
-void StepRunner::clip_and_update(std::int64_t step, double lr, device::StreamRef stream) {
-  device::zero(sum_of_squares_.data(), sum_of_squares_.bytes(), stream);
-  for (const Range& range : counted_) {
-    kernels::sum_of_squares(parameters_.gradients().rows(range.begin, range.count), sum_of_squares_,
-                            true, stream);
+void StepRunner::reduce_and_update(std::int64_t step, double lr, device::StreamRef stream) {
+  const std::size_t segments = parameters_.layout().segments.size();
+  for (std::size_t segment = segments; segment-- > 0;) {
+    seams_.wait_gradients(segment, stream);
   }
-  for (const comm::Axis axis : {comm::Axis::tp, comm::Axis::pp}) {
-    if (comm::Communicator& ranks = mesh_->axis(axis); ranks.size() > 1) {
-      ranks.all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
+  note_end(StepPart::reduce, stream);
+  find_norm(stream);
+  const std::int64_t applied = step - loss_scale_.state().skipped_steps;
+  const Optimizer::Step update{
+      .update = applied + 1, .lr = lr, .gradient_scale = gradient_scale_.as<float>()};
+  for (std::size_t segment = 0; segment < segments; ++segment) {
+    if (const parallel::ParameterShare::Run* const run = share_.find(segment)) {
+      optimizer_.update(*run, update, stream);
+    }
+    seams_.weights_updated(segment, stream);
+  }
+}
+
+void StepRunner::find_norm(device::StreamRef stream) {
+  device::zero(sum_of_squares_.data(), sum_of_squares_.bytes(), stream);
+  for (const TensorView& gradient : counted_) {
+    kernels::sum_of_squares(gradient, sum_of_squares_, true, stream);
+  }
+  for (comm::Communicator* const ranks :
+       {&seams_.shard_group(), &mesh_->axis(comm::Axis::tp), &mesh_->axis(comm::Axis::pp)}) {
+    if (ranks->size() > 1) {
+      ranks->all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
     }
   }
   kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_),
                       static_cast<float>(loss_scale_.scale()), norm_, gradient_scale_, stream);
-  const std::int64_t applied = step - loss_scale_.state().skipped_steps;
-  optimizer_.update(applied + 1, lr, gradient_scale_.as<float>(), stream);
 }
 
 ForwardPass StepRunner::forward_pass() {

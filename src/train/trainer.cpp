@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
+#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/trainer.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -66,8 +67,8 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       runner_(make_runner(effective, mesh, arena_)),
       loader_(dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
               held_tokens(mesh, config_.model.context), arena_),
-      state_(config_.model, runner_.layout(), runner_.parameters(), runner_.optimizer(),
-             mesh.shape()),
+      state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
+             zero_options(config_, mesh.shape()).shard_ranks),
       store_(config_.checkpoint.dir,
              {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),
       stop_request_(config_.log.dir, options.deadline_unix_s),
@@ -95,11 +96,10 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
                                   .allowed_changes = options.allowed_changes},
                                  mesh_->world());
   if (!checkpoint) {
-    model::initialise(runner_.parameters(), static_cast<std::uint64_t>(config_.train.seed),
-                      stream_);
+    runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     return;
   }
-  runner_.parameters().update_weights_from_masters(stream_);
+  runner_.update_weights_from_masters(stream_);
   progress_ = progress_of(*checkpoint);
   LossScale& loss_scale = runner_.loss_scale();
   loss_scale.restore(loss_scale_of(*checkpoint, loss_scale.state()));

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 namespace fourfold::train {
@@ -20,28 +22,76 @@ constexpr const char* loss_scale_name = "loss_scale";
 constexpr const char* good_steps_name = "loss_scale_good_steps";
 constexpr const char* skipped_steps_name = "skipped_steps";
 
-/// Who holds which part of a parameter.
-std::vector<io::HeldBox> held_boxes(const model::ModelConfig& config,
-                                    const parallel::StageLayout& stages,
-                                    const model::ParameterSpec& spec, const comm::MeshShape& mesh) {
-  const std::vector<int> holders = stages.holders(spec);
-  FOURFOLD_EXPECT(holders.size() <= 2);  // one stride says where they are
-  const auto rank_at = [&](int pp, std::int64_t tp) {
-    return static_cast<int>(
-        comm::rank_of(mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = static_cast<int>(tp)}));
-  };
-  std::vector<io::HeldBox> boxes;
-  for (const parallel::TensorShard& shard : parallel::tensor_shards(config, spec, mesh.tp)) {
-    const std::array axes{
-        io::RankSet::Axis{static_cast<int>(holders.size()),
-                          rank_at(holders.back(), 0) - rank_at(holders.front(), 0)},
-        io::RankSet::Axis{mesh.dp * mesh.cp, mesh.tp},
-        io::RankSet::Axis{static_cast<int>(shard.holders.count), 1},
-    };
-    boxes.push_back({shard.box, io::RankSet(rank_at(holders.front(), shard.holders.begin), axes)});
+/// Which part of each parameter every rank of a mesh holds. With ZeRO a parameter that several
+/// positions of the tp axis hold is that of the first: their shares may be cut elsewhere.
+class Holders {
+ public:
+  Holders(const model::ModelConfig& config, const parallel::StageLayout& stages,
+          const comm::MeshShape& mesh, int shard_ranks)
+      : config_(config), stages_(stages), mesh_(mesh), shard_ranks_(shard_ranks) {
+    for (int pp = 0; shard_ranks > 1 && pp < mesh.pp; ++pp) {
+      for (int tp = 0; tp < mesh.tp; ++tp) {
+        add_shares(pp, tp);
+      }
+    }
   }
-  return boxes;
-}
+
+  std::vector<io::HeldBox> of(const model::ParameterSpec& spec) const {
+    const std::vector<int> stages = stages_.holders(spec);
+    FOURFOLD_EXPECT(stages.size() <= 2);  // one stride says where they are
+    const io::RankSet::Axis by_stage{static_cast<int>(stages.size()),
+                                     rank_at(stages.back(), 0) - rank_at(stages.front(), 0)};
+    const int plane = mesh_.dp * mesh_.cp;
+    std::vector<io::HeldBox> boxes;
+    for (const parallel::TensorShard& shard : parallel::tensor_shards(config_, spec, mesh_.tp)) {
+      const auto tp = static_cast<int>(shard.holders.begin);
+      const int first = rank_at(stages.front(), tp);
+      if (shard_ranks_ == 1) {
+        const std::array axes{by_stage, io::RankSet::Axis{plane, mesh_.tp},
+                              io::RankSet::Axis{static_cast<int>(shard.holders.count), 1}};
+        boxes.push_back({shard.box, io::RankSet(first, axes)});
+        continue;
+      }
+      const std::array axes{by_stage,
+                            io::RankSet::Axis{plane / shard_ranks_, shard_ranks_ * mesh_.tp}};
+      for (const auto& [box, place] : shares_.at({stages.front(), tp, spec.name})) {
+        boxes.push_back({box, io::RankSet(first + place * mesh_.tp, axes)});
+      }
+    }
+    return boxes;
+  }
+
+ private:
+  struct Share {
+    Box box;
+    int place;  ///< in the group
+  };
+  int rank_at(int pp, int tp) const {
+    return static_cast<int>(comm::rank_of(mesh_, {.pp = pp, .dp = 0, .cp = 0, .tp = tp}));
+  }
+  void add_shares(int pp, int tp) {
+    const auto table = model::parameter_table(config_, stages_.chunks_of(pp));
+    const std::vector<Box> boxes = parallel::tensor_boxes(config_, table, mesh_.tp, tp);
+    const parallel::ShardLayout layout(table, boxes, model::flat_layout(table, boxes),
+                                       shard_ranks_);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      if (boxes[i].empty()) {
+        shares_[{pp, tp, table[i].name}].push_back({boxes[i], 0});
+      }
+    }
+    for (int place = 0; place < shard_ranks_; ++place) {
+      for (const parallel::ShardPiece& piece : layout.pieces(place)) {
+        shares_[{pp, tp, table[piece.parameter].name}].push_back({piece.box, place});
+      }
+    }
+  }
+
+  const model::ModelConfig& config_;
+  const parallel::StageLayout& stages_;
+  comm::MeshShape mesh_;
+  int shard_ranks_;
+  std::map<std::tuple<int, int, std::string>, std::vector<Share>> shares_;  ///< by pp, tp, name
+};
 
 io::TensorState state_named(std::string_view name) {
   const auto state = io::tensor_state_from_name(name);
@@ -52,21 +102,26 @@ io::TensorState state_named(std::string_view name) {
 }  // namespace
 
 TrainingState::TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
-                             const model::Parameters& parameters, const Optimizer& optimizer,
-                             const comm::MeshShape& mesh) {
+                             const parallel::ParameterShare& share, const Optimizer& optimizer,
+                             const comm::Mesh& mesh, int shard_ranks) {
+  const Holders holders(config, stages, mesh.shape(), shard_ranks);
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-    const std::vector<io::HeldBox> boxes = held_boxes(config, stages, spec, mesh);
-    const model::Parameter* const mine = parameters.find(spec.name);
+    const std::vector<io::HeldBox> boxes = holders.of(spec);
     add(spec, io::TensorState::master, boxes);
-    if (mine != nullptr) {
-      hold(*mine, io::TensorState::master, mine->master);
-    }
     for (const Moment& moment : optimizer.moments()) {
       add(spec, state_named(moment.name), boxes);
-      if (mine != nullptr) {
-        hold(*mine, state_named(moment.name),
-             moment.flat.rows(mine->flat.begin, mine->flat.count).reshape(mine->box.extent));
-      }
+    }
+  }
+  const int tp = mesh.coordinate().tp;
+  for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
+    const model::ParameterSpec& spec = piece.parameter->spec;
+    const bool first =
+        parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
+    const Saves saves = shard_ranks == 1 || first ? Saves::yes : Saves::no;
+    hold(spec, piece.box, io::TensorState::master, piece.master, saves);
+    for (const Moment& moment : optimizer.moments()) {
+      hold(spec, piece.box, state_named(moment.name),
+           moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent), saves);
     }
   }
 }
@@ -74,7 +129,7 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
 TrainingState::TrainingState(const model::Parameters& parameters, int ranks) {
   for (const model::Parameter& parameter : parameters) {
     add(parameter.spec, io::TensorState::master, {{parameter.box, io::RankSet::all(ranks)}});
-    hold(parameter, io::TensorState::master, parameter.master);
+    hold(parameter.spec, parameter.box, io::TensorState::master, parameter.master, Saves::yes);
   }
 }
 
@@ -83,12 +138,14 @@ void TrainingState::add(const model::ParameterSpec& spec, io::TensorState state,
   layouts_.push_back({{spec.name, state}, DType::f32, spec.shape, std::move(boxes)});
 }
 
-void TrainingState::hold(const model::Parameter& parameter, io::TensorState state,
-                         TensorView view) {
+void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
+                         TensorView view, Saves saves) {
   FOURFOLD_EXPECT(view.dtype() == DType::f32);
-  const io::TensorId id{parameter.spec.name, state};
-  pieces_.push_back({id, parameter.box, view});
-  wanted_.push_back({id, parameter.spec.shape, parameter.box, view});
+  const io::TensorId id{spec.name, state};
+  if (saves == Saves::yes) {
+    pieces_.push_back({id, box, view});
+  }
+  wanted_.push_back({id, spec.shape, box, view});
 }
 
 io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,

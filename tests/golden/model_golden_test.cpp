@@ -133,21 +133,19 @@ class Run {
     const device::Tensor scale(DType::f32, Shape{1});
     kernels::sum_of_squares(parameters_.gradients(), sum, false, stream);
     kernels::clip_scale(sum, static_cast<float>(golden_.clip), 1.0F, norm, scale, stream);
-    for (const model::UnitMemory& unit : parameters_.units()) {
-      for (const model::DecayRange& range : unit.decay_ranges) {
-        kernels::AdamStep adam;
-        adam.lr = static_cast<float>(golden_.lr);
-        adam.beta1 = static_cast<float>(golden_.beta1);
-        adam.beta2 = static_cast<float>(golden_.beta2);
-        adam.epsilon = static_cast<float>(golden_.epsilon);
-        adam.weight_decay = range.decays ? static_cast<float>(golden_.weight_decay) : 0.0F;
-        adam.step = step;
-        adam.gradient_scale = scale.as<float>();
-        const auto [begin, count] = range.flat;
-        kernels::adam(adam, parameters_.masters().rows(begin, count),
-                      moments_.view().rows(begin, count), squares_.view().rows(begin, count),
-                      parameters_.gradients().rows(begin, count), {}, stream);
-      }
+    for (const model::Segment& segment : parameters_.layout().segments) {
+      kernels::AdamStep adam;
+      adam.lr = static_cast<float>(golden_.lr);
+      adam.beta1 = static_cast<float>(golden_.beta1);
+      adam.beta2 = static_cast<float>(golden_.beta2);
+      adam.epsilon = static_cast<float>(golden_.epsilon);
+      adam.weight_decay = segment.decays ? static_cast<float>(golden_.weight_decay) : 0.0F;
+      adam.step = step;
+      adam.gradient_scale = scale.as<float>();
+      const auto [begin, count] = segment.flat;
+      kernels::adam(adam, parameters_.masters().rows(begin, count),
+                    moments_.view().rows(begin, count), squares_.view().rows(begin, count),
+                    parameters_.gradients().rows(begin, count), {}, stream);
     }
     return norm.as<float>()[0];
   }

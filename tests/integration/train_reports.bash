@@ -39,11 +39,11 @@ END
 # Wrong run files: one message, code 78, nothing made.
 expect_exit 78 "$fourfold" train absent.toml
 expect_stderr "cannot read the run file absent.toml"
-printf '[train]\nglobal_bacth = 4\nsteps = "ten"\n[mesh]\nzero = 2\n' >wrong.toml
+printf '[train]\nglobal_bacth = 4\nsteps = "ten"\n[mesh]\nzero = 4\n' >wrong.toml
 expect_exit 78 "$fourfold" train wrong.toml
 expect_stderr 'wrong.toml:2:1: unknown key "global_bacth" in [train]; did you mean "global_batch"?'
 expect_stderr 'wrong.toml:3:1: train.steps = "ten" is not an integer'
-expect_stderr 'wrong.toml:5:1: mesh.zero = 2 is not built yet'
+expect_stderr 'wrong.toml:5:1: mesh.zero = 4 is not an integer'
 expect_exit 78 "$fourfold" train run.toml --set model.heads=3
 expect_stderr '--set: model.heads = 3 does not divide model.hidden = 16'
 expect_exit 78 "$fourfold" train run.toml --set train.micro_batch=3

@@ -30,7 +30,7 @@ using fourfold::model::ModelConfig;
 using fourfold::model::Parameter;
 using fourfold::model::Parameters;
 using fourfold::model::ParameterSpec;
-using fourfold::model::UnitMemory;
+using fourfold::model::Segment;
 using fourfold::model_test::small;
 
 namespace model = fourfold::model;
@@ -76,7 +76,7 @@ TEST_CASE("q, k, v and gate, up lie one behind the other, with their biases", "[
   CHECK(parameters.find("layers.9.mlp.up_proj.weight") == nullptr);
 }
 
-TEST_CASE("flat memory covers every parameter once, unit by unit, decaying ones first",
+TEST_CASE("flat memory covers every parameter once: matrices unit by unit, then all vectors",
           "[parameters]") {
   for (const Family family : {Family::gpt2, Family::llama}) {
     const ModelConfig config = small(family, 0, false);
@@ -84,26 +84,24 @@ TEST_CASE("flat memory covers every parameter once, unit by unit, decaying ones 
     const Parameters parameters(model::parameter_table(config), DType::f32, arena);
     std::vector<int> owners(static_cast<std::size_t>(parameters.weights().elements()), 0);
     std::int64_t next = 0;
-    for (const UnitMemory& unit : parameters.units()) {
-      CHECK(unit.flat.begin == next);
-      std::int64_t next_in_unit = unit.flat.begin;
-      for (const model::DecayRange& range : unit.decay_ranges) {
-        CHECK(range.flat.begin == next_in_unit);
-        next_in_unit = range.flat.end();
-        for (const Parameter& parameter : parameters) {
-          const bool inside =
-              range.flat.begin <= parameter.flat.begin && parameter.flat.end() <= range.flat.end();
-          if (inside) {
-            CHECK(parameter.spec.unit == unit.unit);
-            CHECK(parameter.spec.decays == range.decays);
-          }
+    int unit = 0;
+    for (const Segment& segment : parameters.layout().segments) {
+      CHECK(segment.flat.begin == next);
+      CHECK(segment.flat.count > 0);
+      next = segment.flat.end();
+      CHECK((segment.unit == Segment::every_unit) == !segment.decays);
+      CHECK((segment.unit >= unit || next == parameters.layout().elements));
+      unit = segment.unit;
+      for (const Parameter& parameter : parameters) {
+        if (segment.flat.begin <= parameter.flat.begin && parameter.flat.end() <= next) {
+          CHECK((segment.unit == parameter.spec.unit || !segment.decays));
+          CHECK(parameter.spec.decays == segment.decays);
         }
       }
-      CHECK(next_in_unit == unit.flat.end());
-      CHECK(unit.decay_ranges.size() <= 2);
-      next = unit.flat.end();
     }
     CHECK(next == parameters.weights().elements());
+    CHECK(parameters.layout().matrices(0) ==
+          fourfold::Range{0, parameters.layout().matrices(1).begin});
     for (const Parameter& parameter : parameters) {
       CHECK((parameter.spec.follows || parameter.flat.begin % 16 == 0));
       for (std::int64_t i = parameter.flat.begin; i < parameter.flat.end(); ++i) {
@@ -132,7 +130,7 @@ TEMPLATE_TEST_CASE("masters are the weights for f32 and rounded to them for 16 b
   for (const ParameterSpec& spec : table) {
     boxes.push_back(Box::whole(spec.shape));
   }
-  CHECK(model::flat_elements(table, boxes) == narrow.weights().elements());
+  CHECK(model::flat_layout(table, boxes).elements == narrow.weights().elements());
   CHECK(arena16.bytes(MemoryUse::weights) == 2 * elements);
   CHECK(arena16.bytes(MemoryUse::optimizer) == 4 * elements);
   CHECK(arena16.bytes(MemoryUse::gradients) == 4 * elements);

@@ -23,14 +23,15 @@ namespace {
 
 const std::string data_table = "[data]\ntrain = [\"t.bin\"]\n";
 
-/// A value of the key that is not its default; the default itself where only that is built.
+/// A value of the key that is not its default.
 Value other_value(const RunKey& key) {
   const Value before = key.field.get(RunConfig{});
   switch (key.field.kind) {
     case ValueKind::boolean:
       return !std::get<bool>(before);
     case ValueKind::integer:
-      return std::min(std::get<std::int64_t>(before) + 7, key.built_up_to);
+      return std::min(std::get<std::int64_t>(before) + 7,
+                      static_cast<std::int64_t>(std::min(key.maximum, 1e15)));
     case ValueKind::real:
       return key.maximum <= 1 ? 0.12345678901234567 : std::get<double>(before) + 1.0 / 3.0;
     case ValueKind::text_list:

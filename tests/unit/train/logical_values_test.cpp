@@ -31,13 +31,18 @@ model::Parameters part(const Box& box, device::Arena& arena, float error = 0) {
   return parameters;
 }
 
+void add(LogicalValues& values, const model::Parameters& parameters, int rank) {
+  values.add(parallel::ParameterShare(parameters), &parallel::ParameterShare::Piece::master, rank,
+             {});
+}
+
 }  // namespace
 
 TEST_CASE("parts of ranks make whole tensors", "[logical_values]") {
   device::Arena arena;
   LogicalValues values(table, "weight");
-  values.add(part({{0, 0}, {2, 2}}, arena), &model::Parameter::master, 0, {});
-  values.add(part({{0, 1}, {2, 2}}, arena), &model::Parameter::master, 1, {});
+  add(values, part({{0, 0}, {2, 2}}, arena), 0);
+  add(values, part({{0, 1}, {2, 2}}, arena), 1);
   std::vector<std::string> disagreements;
   CHECK(values.take(disagreements) == train::ParameterValues{{0, 1, 2, 10, 11, 12}});
   CHECK(disagreements.empty());
@@ -47,8 +52,8 @@ TEST_CASE("replicas with other bits and elements that nobody holds are told of",
           "[logical_values]") {
   device::Arena arena;
   LogicalValues values(table, "gradient");
-  values.add(part({{0, 0}, {2, 2}}, arena), &model::Parameter::master, 4, {});
-  values.add(part({{1, 0}, {1, 2}}, arena, 0.5F), &model::Parameter::master, 2, {});
+  add(values, part({{0, 0}, {2, 2}}, arena), 4);
+  add(values, part({{1, 0}, {1, 2}}, arena, 0.5F), 2);
   std::vector<std::string> disagreements;
   const train::ParameterValues tensors = values.take(disagreements);
   CHECK(tensors[0][3] == 10);

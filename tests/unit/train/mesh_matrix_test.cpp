@@ -159,3 +159,67 @@ TEST_CASE("every way of context parallelism computes what one rank does", "[matr
     check_against(one, trace(tiny, family, mesh, {"mesh.context_mode=" + mode}));
   }
 }
+
+/// Every bit of every step.
+void check_same_bits(const train::MeshTrace& a, const train::MeshTrace& b) {
+  REQUIRE(a.steps.size() == b.steps.size());
+  for (std::size_t i = 0; i < a.steps.size(); ++i) {
+    CHECK(a.steps[i].loss == b.steps[i].loss);
+    CHECK(a.steps[i].grad_norm == b.steps[i].grad_norm);
+    CHECK(a.steps[i].gradients == b.steps[i].gradients);
+    CHECK(a.steps[i].weights == b.steps[i].weights);
+  }
+}
+
+TEST_CASE("ZeRO computes what one rank does, and no stage of it changes a bit", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const train::MeshTrace one = trace(tiny, family, {});
+  const std::vector<std::pair<comm::MeshShape, Options>> cases{
+      {{.dp = 8}, {}},
+      {{.dp = 2, .cp = 4}, {}},
+      {{.cp = 2, .tp = 2}, {}},
+      {{.dp = 4, .tp = 2}, {}},
+      {{.pp = 2, .dp = 4}, {"mesh.schedule=1f1b"}},
+      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=zb-h1"}},
+      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v"}},
+      {{.pp = 2, .cp = 2, .tp = 2}, {"mesh.schedule=interleaved", "mesh.chunks=4"}},
+      {{.pp = 4, .dp = 2}, {"mesh.schedule=gpipe", "mesh.stage_layers=[0,3,4,1]"}},
+      {{.dp = 2}, {"mesh.schedule=zb-v", "mesh.chunks=2", "train.recompute=every:3"}},
+      {{.dp = 2, .tp = 4}, {"mesh.sequence_parallel=false", "train.recompute=full"}},
+  };
+  int turn = 0;
+  for (const auto& [mesh, options] : cases) {
+    // With gradients of every step in memory, and with those of one micro-batch.
+    const std::string reduce = (turn++ % 2 == 0) == (family == "gpt2") ? "micro_batch" : "step";
+    train::MeshTrace plain;
+    for (const int zero : {0, 1, 2, 3}) {
+      CAPTURE(mesh.str(), zero, reduce, family);
+      Options all = options;
+      all.insert(all.end(), {fmt::format("mesh.zero={}", zero), "mesh.dp_reduce=" + reduce});
+      const train::MeshTrace sharded = trace(tiny, family, mesh, all);
+      check_against(one, sharded);
+      if (zero == 0) {
+        plain = sharded;
+      } else {
+        check_same_bits(plain, sharded);
+      }
+    }
+  }
+}
+
+TEST_CASE("ZeRO in groups that are replicas of each other computes what one rank does",
+          "[matrix]") {
+  const TinyRun tiny("gpt2");
+  const train::MeshTrace one = trace(tiny, "gpt2", {});
+  for (const int zero : {1, 2, 3}) {
+    for (const int group : {1, 2, 4, 8}) {
+      for (const std::string keep : {"micro_batch", "step"}) {
+        CAPTURE(zero, group, keep);
+        check_against(one, trace(tiny, "gpt2", {.dp = 4, .cp = 2},
+                                 {fmt::format("mesh.zero={}", zero), "mesh.zero3_keep=" + keep,
+                                  fmt::format("mesh.zero_group={}", group)}));
+      }
+    }
+  }
+}

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
+#include <fourfold/comm/dry_run.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
@@ -41,7 +42,8 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
   const model::Parameters parameters(model::parameter_table(tiny_model()), compute, arena);
   runfile::OptimConfig config;
   config.weight_decay = 0.5;
-  const train::Optimizer optimizer(config, parameters, arena);
+  const fourfold::parallel::ParameterShare share(parameters);
+  const train::Optimizer optimizer(config, share, arena);
   model::initialise(parameters, 3, {});
   std::vector<float> before;
   for (const model::Parameter& parameter : parameters) {
@@ -51,7 +53,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
     }
   }
   const float scale = 2.0F;
-  optimizer.update(1, 0.01, &scale, {});
+  optimizer.update({.update = 1, .lr = 0.01, .gradient_scale = &scale}, {});
 
   std::size_t next = 0;
   for (const model::Parameter& parameter : parameters) {
@@ -77,12 +79,13 @@ TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
   runfile::OptimConfig config;
   config.beta2 = 0.999;
   config.weight_decay = 0;
-  const train::Optimizer optimizer(config, parameters, arena);
+  const fourfold::parallel::ParameterShare share(parameters);
+  const train::Optimizer optimizer(config, share, arena);
   const model::Parameter& parameter = *parameters.begin();
   parameter.gradient.as<float>()[0] = 0.25F;
   const float scale = 1.0F;
   // So late that nothing corrects a bias: 1 - beta2 enters as it is, and as a float is off by 1e-5.
-  optimizer.update(1'000'000, 1.0, &scale, {});
+  optimizer.update({.update = 1'000'000, .lr = 1.0, .gradient_scale = &scale}, {});
   const double moved = -0.1 * 0.25 / (std::sqrt(0.001 * 0.25 * 0.25) + 1e-8);
   CHECK_THAT(static_cast<double>(parameter.master.as<float>()[0]),
              WithinAbs(moved, 5e-7 * std::abs(moved)));
@@ -95,9 +98,12 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::bf16, arena);
   runfile::OptimConfig config;
   config.name = sgd ? runfile::OptimizerKind::sgd : runfile::OptimizerKind::adamw;
-  const train::Optimizer optimizer(config, parameters, arena);
+  const fourfold::parallel::ParameterShare share(parameters);
+  const train::Optimizer optimizer(config, share, arena);
+  const auto world = fourfold::comm::make_dry_run(0, 4);
+  const fourfold::comm::Mesh mesh({.dp = 4}, *world);
   const train::TrainingState state(tiny_model(), fourfold::parallel::whole_model(tiny_model()),
-                                   parameters, optimizer, {.dp = 4});
+                                   share, optimizer, mesh, 1);
   const std::size_t states = sgd ? 2 : 3;
   CHECK(state.layouts().size() == parameters.all().size() * states);
   CHECK(state.pieces().size() == state.layouts().size());

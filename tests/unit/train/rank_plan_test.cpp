@@ -10,6 +10,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -58,6 +59,49 @@ TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]
       CAPTURE(family, rank);
       CHECK(plan_rank(effective.config, layout, mesh, rank).memory_bytes ==
             taken[static_cast<std::size_t>(rank)]);
+    }
+  }
+}
+
+/// Of a rank of gpt2-124m over dp = 8, without any of it.
+RankPlan plan_of_124m(int zero, const std::string& precision, std::int64_t rank) {
+  const TinyRun tiny("gpt2");
+  runfile::RunConfig config = tiny.config(1, "planned", {"train.precision=" + precision}).config;
+  config.model = model::preset("gpt2-124m");
+  config.train.micro_batch = 1;
+  config.mesh.zero = zero;
+  const comm::MeshShape mesh{.dp = 8};
+  return plan_rank(config, lay_out(config, mesh, ""), mesh, rank);
+}
+
+TEST_CASE("ZeRO holds what the formulas say", "[rank_plan]") {
+  const auto parameters = static_cast<double>(model::parameter_count(model::preset("gpt2-124m")));
+  // Bytes per parameter that a rank has, and that it has a share of. Gradients are f32; bf16 has
+  // f32 masters beside two moments.
+  struct Row {
+    std::string precision;
+    int zero;
+    double whole;
+    double shared;
+  };
+  for (const Row& row : std::vector<Row>{{"bf16", 0, 18, 0},
+                                         {"bf16", 1, 6, 12},
+                                         {"bf16", 2, 2, 16},
+                                         {"bf16", 3, 0, 18},
+                                         {"f32", 0, 16, 0},
+                                         {"f32", 1, 8, 8},
+                                         {"f32", 2, 4, 12},
+                                         {"f32", 3, 0, 16}}) {
+    const double expected = parameters * (row.whole + row.shared / 8);
+    for (const std::int64_t rank : {0, 3, 7}) {
+      const RankPlan plan = plan_of_124m(row.zero, row.precision, rank);
+      double state = 0;
+      for (const device::MemoryUse use : {device::MemoryUse::weights, device::MemoryUse::gradients,
+                                          device::MemoryUse::optimizer}) {
+        state += static_cast<double>(plan.memory_bytes[static_cast<std::size_t>(use)]);
+      }
+      CAPTURE(row.precision, row.zero, rank, state / parameters, expected / parameters);
+      CHECK(std::abs(state - expected) < 0.01 * expected);
     }
   }
 }

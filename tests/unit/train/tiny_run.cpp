@@ -137,8 +137,10 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
     const train::RunResult result = trainer.run();
     if (first) {
       trace.result = result;
-      const TensorView masters = trainer.parameters().masters();
-      trace.weights.assign(masters.as<float>(), masters.as<float>() + masters.elements());
+      for (const parallel::ParameterShare::Run& run : trainer.share().runs()) {
+        trace.weights.insert(trace.weights.end(), run.master.as<float>(),
+                             run.master.as<float>() + run.master.elements());
+      }
       for (const train::Moment& moment : trainer.optimizer().moments()) {
         trace.moments.insert(trace.moments.end(), moment.flat.as<float>(),
                              moment.flat.as<float>() + moment.flat.elements());

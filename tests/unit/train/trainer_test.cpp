@@ -4,11 +4,13 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -104,6 +106,50 @@ TEST_CASE("a restart at another size has the same state and goes on with the nex
     const RunTrace after = tiny.train(ranks, 12, name);
     check_losses(after.losses, {one.losses.begin() + 6, one.losses.end()}, 1e-6);
   }
+}
+
+/// The state of a run's newest checkpoint, which is the same for equal bits on any mesh.
+std::string identity_of(const TinyRun& tiny, const std::string& name) {
+  std::string identity;
+  fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
+    identity = train::find_checkpoint(tiny.checkpoints(name), world).identity();
+  });
+  return identity;
+}
+
+TEST_CASE("a checkpoint of any ZeRO stage has the bits of none, and goes on at any other",
+          "[trainer]") {
+  const std::string precision = GENERATE("f32", "bf16");
+  const TinyRun tiny("gpt2");
+  const auto train_with = [&](const std::string& name, int steps, int zero,
+                              const std::string& more) {
+    tiny.train(8, steps, name,
+               {"train.precision=\"" + precision + "\"", "mesh.pp=2", "mesh.tp=2",
+                "mesh.dp_reduce=\"step\"", "mesh.schedule=\"zb-h1\"",
+                "mesh.zero=" + std::to_string(zero), more});
+  };
+  const std::string tag = precision;
+  train_with(tag + "plain", 8, 0, "log.trace=false");
+  const std::string expected = identity_of(tiny, tag + "plain");
+  for (const int zero : {1, 2, 3}) {
+    CAPTURE(zero, precision);
+    const std::string name = tag + std::to_string(zero);
+    train_with(name, 4, zero, "mesh.zero3_keep=\"micro_batch\"");
+    train_with(name, 8, (zero + 2) % 4, "mesh.zero3_keep=\"step\"");  // 3, 0, 1
+    CHECK(identity_of(tiny, name) == expected);
+  }
+}
+
+TEST_CASE("a group that does not divide the data plane is refused with one that does",
+          "[trainer]") {
+  const TinyRun tiny("llama");
+  CHECK_THROWS_WITH(
+      tiny.train(
+          6, 1, "groups",
+          {"train.global_batch=6", "train.micro_batch=1", "mesh.zero=1", "mesh.zero_group=4"}),
+      Catch::Matchers::StartsWith("--set: mesh.zero_group = 4 does not divide mesh.dp "
+                                  "= 6 x mesh.cp = 1") &&
+          Catch::Matchers::ContainsSubstring("set it to 3"));
 }
 
 TEST_CASE("changing what a run means is refused on resuming, unless allowed by name", "[trainer]") {

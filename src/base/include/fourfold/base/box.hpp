@@ -44,6 +44,8 @@ struct Range {
   std::int64_t end() const noexcept { return begin + count; }
   friend bool operator==(const Range&, const Range&) = default;
 };
+/// What both have; empty (at some place) when that is nothing.
+Range intersection(Range a, Range b) noexcept;
 Range even_part(std::int64_t total, std::int64_t parts, std::int64_t index);
 
 /// Row-major linear index of `position` (absolute coordinates) in a tensor of `shape`.

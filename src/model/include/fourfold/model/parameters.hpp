@@ -6,6 +6,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/model/flat_memory.hpp>
 #include <fourfold/model/parameter_table.hpp>
 
 #include <cstddef>
@@ -21,31 +22,23 @@ struct Parameter {
   ParameterSpec spec;
   Box box;              ///< which part of the logical tensor
   TensorView weight;    ///< what products read, in the compute dtype
-  TensorView master;    ///< f32; the same memory as weight when the compute dtype is f32
+  TensorView master;    ///< f32, or absent; the weight itself when the compute dtype is f32
   TensorView gradient;  ///< f32; the backward pass adds to it
-  Range flat;           ///< its elements in Parameters::weights(), masters() and gradients()
+  Range flat;           ///< its elements in the flat memory
 };
 
-/// A run of parameters inside the flat memory that the optimizer treats alike.
-struct DecayRange {
-  Range flat;  ///< elements in Parameters::weights(), masters() and gradients()
-  bool decays = false;
-};
-
-/// One unit's memory: everything of it is contiguous, so buckets and optimizers work on flat
-/// ranges.
-struct UnitMemory {
-  int unit = 0;
-  Range flat;  ///< elements in Parameters::weights(), masters(), gradients()
-  std::vector<DecayRange> decay_ranges;  ///< cover `flat` in order, at most one of each kind
+/// What of its parameters a rank has memory for.
+struct ParameterMemory {
+  MatrixMemory weights = MatrixMemory::whole;
+  MatrixMemory gradients = MatrixMemory::whole;
+  bool masters = true;  ///< false: somebody else has them
+  Units blocks = {};    ///< the units that are blocks; needed for in_turn
 };
 
 /// The weights, gradients and master weights of one rank.
 ///
-/// Layout: one flat tensor each for weights (compute dtype), masters (f32) and gradients (f32), all
-/// with the same element offsets: units in order; inside a unit first what decays, then what does
-/// not, each in table order; each parameter starts at a multiple of 16 elements unless it
-/// `follows`. The gaps are zero and stay zero. The arena owns the memory.
+/// An element has the same number (FlatLayout) in weights (compute dtype), masters (f32) and
+/// gradients (f32). The gaps are zero and stay zero. The arena owns the memory.
 class Parameters {
  public:
   /// @param table    specs in the order of units (parameter_table)
@@ -53,7 +46,7 @@ class Parameters {
   /// @param compute  f32, bf16 or f16
   /// Everything is zero until initialise() or a checkpoint fills it.
   Parameters(std::vector<ParameterSpec> table, std::span<const Box> boxes, DType compute,
-             device::Arena& arena);
+             device::Arena& arena, const ParameterMemory& memory = {});
   /// Every parameter whole.
   Parameters(const std::vector<ParameterSpec>& table, DType compute, device::Arena& arena);
 
@@ -68,35 +61,39 @@ class Parameters {
   /// @pre find(name) != nullptr
   const Parameter& at(std::string_view name) const;
 
-  /// The units held here, in order.
-  std::span<const UnitMemory> units() const noexcept { return units_; }
+  const FlatLayout& layout() const noexcept { return layout_; }
+  const FlatMemory& weight_memory() const noexcept { return weights_; }
+  const FlatMemory& gradient_memory() const noexcept { return gradients_; }
 
-  /// The flat tensors, rank 1, gaps included.
-  TensorView weights() const noexcept { return weights_; }
+  /// All of it, rank 1, gaps included. @pre it is whole, and here
+  TensorView weights() const { return weights_.at({0, layout_.elements}); }
+  TensorView gradients() const { return gradients_.at({0, layout_.elements}); }
   TensorView masters() const noexcept { return masters_; }
-  TensorView gradients() const noexcept { return gradients_; }
 
-  /// Sets all gradients to zero, ordered on `stream`.
+  /// Sets all gradients to zero, ordered on `stream`. @pre they are whole
   void zero_gradients(device::StreamRef stream) const;
   /// weights = masters, rounded to the compute dtype; nothing to do for f32. Ordered on `stream`.
+  /// @pre masters are here
   void update_weights_from_masters(device::StreamRef stream) const;
 
  private:
   DType compute_;
   std::vector<Parameter> parameters_;
-  std::vector<UnitMemory> units_;
-  TensorView weights_;
+  FlatLayout layout_;
+  FlatMemory weights_;
+  FlatMemory gradients_;
   TensorView masters_;
-  TensorView gradients_;
 };
 
-/// Elements of the flat tensors that Parameters would make, gaps included: for the planner.
-std::int64_t flat_elements(std::span<const ParameterSpec> table, std::span<const Box> boxes);
+/// Draws the part `box` of a parameter's initial values: element i (linear index in the logical
+/// tensor) of a normal parameter is init_std * normal_float(philox_key(seed,
+/// RandomUse::initial_weight, name_salt(name)), i), so each element has the same bits on every
+/// mesh. Blocks the host.
+/// @param values_f32  box.elements() of them
+void draw_initial(const ParameterSpec& spec, const Box& box, std::uint64_t seed,
+                  TensorView values_f32, device::StreamRef stream);
 
-/// Draws initial weights: element i (linear index in the logical tensor) of a normal parameter is
-/// init_std * normal_float(philox_key(seed, RandomUse::initial_weight, name_salt(name)), i), so
-/// each element has the same bits on every mesh. Fills masters, then rounds to weights. Blocks the
-/// host.
+/// Draws all masters, then rounds them to weights. Blocks the host. @pre masters are here
 void initialise(const Parameters& parameters, std::uint64_t seed, device::StreamRef stream);
 
 }  // namespace fourfold::model

@@ -96,6 +96,13 @@ class Seams {
   virtual void weights_needed(int unit, device::StreamRef stream);
   /// Called after the last read of that pass over `unit`.
   virtual void weights_done(int unit, device::StreamRef stream);
+  /// Says that weights_needed(unit) will come next, while another unit is computed: an
+  /// implementation may begin to bring them now.
+  virtual void weights_ahead(int unit);
+
+  /// Called before anything is added to the gradients of the matrices of `unit`; those of vectors
+  /// may be added to at any time of a step.
+  virtual void gradients_needed(int unit, device::StreamRef stream);
 
   /// Called when a micro-batch has added all it adds to the gradients of `unit`, within a stage
   /// from its last unit down. With tied embeddings the head's share of embedding.token.weight is

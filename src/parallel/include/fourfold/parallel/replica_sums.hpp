@@ -21,12 +21,16 @@ class ReplicaSums {
   ReplicaSums(const model::ModelConfig& config, comm::Communicator& tp,
               const model::Parameters& parameters, bool sequence_parallel);
 
-  /// Sums what `unit` has, ordered on `stream`. Collective over the holders.
-  void sum(int unit, device::StreamRef stream);
+  /// Sums what `unit` has of matrices, or of vectors, ordered on `stream`. Collective over the
+  /// holders.
+  void sum_matrices(int unit, device::StreamRef stream) { sum(unit, true, stream); }
+  void sum_vectors(int unit, device::StreamRef stream) { sum(unit, false, stream); }
 
  private:
+  void sum(int unit, bool matrices, device::StreamRef stream);
   struct Addend {
     int unit;
+    bool matrix;
     comm::Communicator* holders;
     TensorView gradient;
   };

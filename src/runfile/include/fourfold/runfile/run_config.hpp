@@ -29,13 +29,24 @@ std::string_view name(ContextMode mode) noexcept;
 enum class HostCollectives : std::uint8_t { automatic, direct, ring, tree };
 std::string_view name(HostCollectives collectives) noexcept;  ///< "auto", "direct", ...
 
+/// How long ZeRO-3 keeps gathered weights.
+enum class ZeroKeep : std::uint8_t { micro_batch, step };
+std::string_view name(ZeroKeep keep) noexcept;
+
+/// When gradients are reduced over the data plane.
+enum class GradientReduce : std::uint8_t { automatic, step, micro_batch };
+std::string_view name(GradientReduce reduce) noexcept;
+
 /// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
 struct MeshConfig {
   int dp = 0;  ///< 0: auto, what pp, cp and tp leave of the ranks
   int pp = 1;
   int cp = 1;
   int tp = 1;
-  int zero = 0;                   ///< ZeRO stage
+  int zero = 0;        ///< ZeRO stage: what the data plane shares out
+  int zero_group = 0;  ///< ranks that share it out; 0: auto, all of the data plane
+  ZeroKeep zero3_keep = ZeroKeep::micro_batch;
+  GradientReduce dp_reduce = GradientReduce::automatic;
   bool sequence_parallel = true;  ///< on the tp axis
   std::string schedule = "1f1b";  ///< of the pipeline: a name, or a CSV file
   int chunks = 0;                 ///< per pipeline rank; 0: auto, what the schedule usually has

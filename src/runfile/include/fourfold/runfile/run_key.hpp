@@ -58,8 +58,6 @@ struct RunKey {
   double maximum = std::numeric_limits<double>::max();
   bool above_minimum = false;  ///< the minimum itself is refused
   std::string automatic = {};  ///< integers may be "auto", texts empty; what they become then
-  /// larger values are not built yet
-  std::int64_t built_up_to = std::numeric_limits<std::int64_t>::max();
   Relevance relevance = {};
   OnResume on_resume = OnResume::free;
 

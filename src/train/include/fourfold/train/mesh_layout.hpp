@@ -10,6 +10,7 @@
 #include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
+#include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <string>
@@ -42,5 +43,9 @@ parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config,
                                                const comm::MeshShape& mesh);
 parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
                                                  const comm::MeshShape& mesh);
+
+/// What the data plane shares out.
+/// @throws UserError (config) for a mesh.zero_group that does not divide it, naming those that do
+parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh);
 
 }  // namespace fourfold::train

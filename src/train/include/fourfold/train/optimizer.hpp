@@ -5,7 +5,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace fourfold::train {
 
-/// The optimizer's state of one kind ("exp_avg", "exp_avg_sq", "momentum"): f32, with the element
-/// offsets of Parameters::masters(), so that a parameter's part is moment.flat at Parameter::flat.
+/// The optimizer's state of one kind ("exp_avg", "exp_avg_sq", "momentum"): f32, with one number
+/// per element of the share, so that a piece's part is moment.flat at ParameterShare::Piece::state.
 struct Moment {
   std::string_view name;
   TensorView flat;
@@ -25,29 +25,34 @@ struct Moment {
 /// The names of the moments that an optimizer keeps, in the order of Optimizer::moments().
 std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept;
 
-/// AdamW, Adam or SGD with momentum over the flat memory of Parameters (kernels/optimizer.hpp has
-/// the formulas). Every element is updated by itself, so any cut of the memory gives the same bits.
+/// AdamW, Adam or SGD with momentum over a rank's share of the parameters (kernels/optimizer.hpp
+/// has the formulas). Every element is updated by itself, so any share gives the same bits.
 class Optimizer {
  public:
-  /// Takes the moments from `arena`; they start at zero. Parameters are borrowed.
-  Optimizer(const runfile::OptimConfig& config, const model::Parameters& parameters,
+  /// Takes the moments from `arena`; they start at zero. The share is borrowed.
+  Optimizer(const runfile::OptimConfig& config, const parallel::ParameterShare& share,
             device::Arena& arena);
 
-  /// Updates masters (and the weights made from them) with the gradients as they are.
-  /// @param update          1 for the first update of a run: bias corrections
-  /// @param gradient_scale  device scalar (f32) multiplied into every gradient; where it is not
-  ///                        finite nothing is changed
-  void update(std::int64_t update, double lr, const float* gradient_scale,
+  /// What is the same for all elements of a step.
+  struct Step {
+    std::int64_t update = 1;  ///< 1 for the first update of a run: bias corrections
+    double lr = 0;
+    /// device scalar (f32) multiplied into every gradient; where it is not finite nothing is
+    /// changed
+    const float* gradient_scale = nullptr;
+  };
+  /// Updates the masters of a run of the share, and the weights made from them, with the gradients
+  /// as they are.
+  void update(const parallel::ParameterShare::Run& run, const Step& step,
               device::StreamRef stream) const;
+  /// All runs.
+  void update(const Step& step, device::StreamRef stream) const;
 
   std::span<const Moment> moments() const noexcept { return moments_; }
 
  private:
-  void update_range(const model::DecayRange& range, std::int64_t update, double lr,
-                    const float* gradient_scale, device::StreamRef stream) const;
-
   runfile::OptimConfig config_;
-  const model::Parameters* parameters_;
+  const parallel::ParameterShare* share_;
   std::vector<Moment> moments_;
 };
 

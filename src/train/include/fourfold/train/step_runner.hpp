@@ -8,9 +8,9 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/stage.hpp>
-#include <fourfold/parallel/mesh_seams.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/parallel/training_seams.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
@@ -54,6 +54,12 @@ class StepRunner {
   StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout, comm::Mesh& mesh,
              device::Arena& arena);
 
+  /// Draws the initial weights. Collective over the data plane. Blocks the host.
+  void initialise(std::uint64_t seed, device::StreamRef stream);
+  /// Makes the weights from the share's masters, which a checkpoint has filled. Collective over the
+  /// data plane.
+  void update_weights_from_masters(device::StreamRef stream);
+
   /// Enqueues step number `step` + 1 of the run on `stream`: forward and backward of all
   /// micro-batches, the gradient reduction (started bucket by bucket during the last backward
   /// pass), clipping, the optimizer. Collective over the mesh; does not wait for the device.
@@ -71,6 +77,8 @@ class StepRunner {
   LossScale& loss_scale() noexcept { return loss_scale_; }
   const LossScale& loss_scale() const noexcept { return loss_scale_; }
 
+  /// What this rank updates and saves.
+  const parallel::ParameterShare& share() const noexcept { return share_; }
   const model::Parameters& parameters() const noexcept { return parameters_; }
   const Optimizer& optimizer() const noexcept { return optimizer_; }
   const parallel::StageLayout& layout() const noexcept { return layout_; }
@@ -79,17 +87,22 @@ class StepRunner {
 
  private:
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
-  void reduce_losses_and_gradients(device::StreamRef stream);
-  void clip_and_update(std::int64_t step, double lr, device::StreamRef stream);
+  void reduce_losses(device::StreamRef stream);
+  void reduce_and_update(std::int64_t step, double lr, device::StreamRef stream);
+  /// Orders `stream` behind the sums of all gradients, and finds their norm.
+  void find_norm(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
 
   double clip_norm_;
   LossScale loss_scale_;
   comm::Mesh* mesh_;
   parallel::StageLayout layout_;
+  parallel::ZeroOptions zero_;
   model::Parameters parameters_;
-  std::vector<Range> counted_;  ///< what this rank adds to the norm of all gradients
-  parallel::MeshSeams seams_;
+  parallel::ShardLayout shards_;
+  parallel::ParameterShare share_;
+  std::vector<TensorView> counted_;  ///< what this rank adds to the norm of all gradients
+  parallel::TrainingSeams seams_;
   parallel::Pipeline pipeline_;
   Optimizer optimizer_;
   TensorView loss_sum_;        ///< f64 scalar

@@ -63,7 +63,8 @@ class Trainer {
   void rehearse();
 
   const Progress& progress() const noexcept { return progress_; }
-  const model::Parameters& parameters() const noexcept { return runner_.parameters(); }
+  /// What this rank updates and saves.
+  const parallel::ParameterShare& share() const noexcept { return runner_.share(); }
   const Optimizer& optimizer() const noexcept { return runner_.optimizer(); }
 
  private:

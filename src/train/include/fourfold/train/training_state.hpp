@@ -27,16 +27,18 @@ struct Progress {
 };
 
 /// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
-/// the optimizer's moments, under the parameter's logical name. The views borrow the memory of
-/// Parameters and Optimizer.
+/// the optimizer's moments, under the parameter's logical name. The views borrow the memory of the
+/// share and of Optimizer.
 class TrainingState {
  public:
   /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
-  /// parallelism cuts it, held by every rank of the data plane; layouts() are of the whole model.
-  /// @param parameters  as MeshSeams wants them
+  /// parallelism cuts it, shared out among the data plane as ZeRO does; layouts() are of the whole
+  /// model.
+  /// @param share        of this rank
+  /// @param shard_ranks  parallel::ZeroOptions::shard_ranks
   TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
-                const model::Parameters& parameters, const Optimizer& optimizer,
-                const comm::MeshShape& mesh);
+                const parallel::ParameterShare& share, const Optimizer& optimizer,
+                const comm::Mesh& mesh, int shard_ranks);
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
 
@@ -46,7 +48,9 @@ class TrainingState {
 
  private:
   void add(const model::ParameterSpec& spec, io::TensorState state, std::vector<io::HeldBox> boxes);
-  void hold(const model::Parameter& parameter, io::TensorState state, TensorView view);
+  enum class Saves : std::uint8_t { no, yes };
+  void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
+            TensorView view, Saves saves);
 
   std::vector<io::TensorLayout> layouts_;
   std::vector<io::Piece> pieces_;

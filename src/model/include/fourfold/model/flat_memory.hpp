@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// How the parameters of a rank lie one behind the other, and what memory there is behind them.
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/model/parameter_table.hpp>
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fourfold::model {
+
+/// A run of flat elements that the optimizer treats alike and that ranks share out as one: one
+/// unit's matrices (the token embedding by itself, so that both holders of a tied one cut it
+/// alike), or the vectors (norms and biases, which do not decay) of all units together.
+struct Segment {
+  static constexpr int every_unit = -1;
+  int unit = every_unit;
+  Range flat;
+  bool decays = false;
+};
+
+/// The numbers of elements: first the matrices, unit by unit in table order, then the vectors, unit
+/// by unit in table order. Each parameter starts at a multiple of 16 elements unless it `follows`.
+/// Gaps belong to nobody. A pure function of table and boxes.
+struct FlatLayout {
+  std::vector<Range> ranges;      ///< of each parameter, by table index
+  std::vector<Segment> segments;  ///< cover [0, elements) in order; empty ones are left out
+  std::int64_t elements = 0;
+
+  /// All matrices of a unit, which are one run and may be none.
+  Range matrices(int unit) const noexcept;
+};
+/// @param table  in the order of units
+/// @param boxes  the part held here of each; one per spec
+FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box> boxes);
+
+/// What there is memory for. Vectors are always whole: they are small.
+enum class MatrixMemory : std::uint8_t {
+  whole,    ///< every unit's
+  /// blocks share two buffers, one after the other; the units at both ends share one. Counted as
+  /// communication
+  in_turn,
+};
+
+/// Memory for one kind of numbers (weights, gradients), addressed by flat elements.
+class FlatMemory {
+ public:
+  /// Which buffer a unit has in turn with others.
+  static constexpr int buffers = 3;
+  static constexpr int own_memory = -1;
+
+  FlatMemory() = default;
+  /// @param blocks  the units that are blocks; the others are the ends. Only for in_turn
+  FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units blocks, device::MemoryUse use,
+             DType dtype, device::Arena& arena);
+
+  /// Rank 1. @pre `flat` lies in the matrices of one unit, or in the vectors; anywhere if whole
+  TensorView at(Range flat) const;
+  /// own_memory, or 0 ..< buffers.
+  int buffer_of(int unit) const noexcept;
+
+ private:
+  struct Part {
+    Range flat;
+    TensorView memory;
+    int unit;
+    int buffer;
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace fourfold::model

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/model/seams.hpp>
+#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/shard_layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// Who sums what. Everything is borrowed and outlives the reduction.
+struct ReductionPlan {
+  /// The ranks that share the parameters out; if nothing is sharded, all ranks that hold them.
+  comm::Communicator* group = nullptr;
+  /// The ranks with this rank's share in other groups. Size 1: there is one group.
+  comm::Communicator* replicas = nullptr;
+  const model::Parameters* parameters = nullptr;
+  const ParameterShare* share = nullptr;
+  const ShardLayout* layout =
+      nullptr;  ///< of the share; of one rank: all_reduce, else reduce_scatter
+  /// Units in the order in which a step completes their gradients.
+  std::vector<int> finishing_units;
+  std::int64_t bucket_bytes = 4;  ///< at least; collectives are about this large
+};
+
+/// Sums gradients over the data plane while the backward passes go on, into what
+/// ParameterShare::Run::gradient shows. Element by element the sum is that over the ranks of the
+/// group, in their order, then over the replicas; how it is cut into messages, and whether it is
+/// sharded, changes no bits.
+///
+/// The sums run on a stream of their own, so that on a device the backward pass goes on beside
+/// them. Collective: all ranks make the same calls in the same order.
+class GradientReduction {
+ public:
+  virtual ~GradientReduction() = default;
+  GradientReduction() = default;
+  GradientReduction(const GradientReduction&) = delete;
+  GradientReduction& operator=(const GradientReduction&) = delete;
+
+  /// Before the first micro-batch of a step: gradients are zero.
+  virtual void begin_step(device::StreamRef stream) = 0;
+  /// Before anything is added to the gradients of a unit's matrices.
+  virtual void needed(int unit, device::StreamRef stream) = 0;
+  /// A micro-batch has added all it adds to the unit's gradients.
+  virtual void ready(int unit, model::Gradients state, device::StreamRef stream) = 0;
+  /// All units are complete: starts what is left, the vectors among it.
+  virtual void finish(device::StreamRef stream) = 0;
+  /// Orders `stream` behind the sums of a segment. @pre finish() came before
+  virtual void wait(std::size_t segment, device::StreamRef stream) = 0;
+};
+
+/// Once per step: gradients of all micro-batches are added up in whole memory first. Units are
+/// summed in buckets as their last micro-batch completes them: neighbours share one if nothing is
+/// sharded, large ones are cut.
+std::unique_ptr<GradientReduction> reduce_each_step(const ReductionPlan& plan);
+
+/// Once per micro-batch: what a unit adds goes to the share at once, so that blocks have two
+/// buffers in turn for their gradients rather than memory each. Vectors are summed once per step.
+/// @pre matrices of gradients are in_turn; the share has gradients of its own
+std::unique_ptr<GradientReduction> reduce_each_micro_batch(const ReductionPlan& plan,
+                                                           device::Arena& arena);
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,76 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/shard_layout.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// What ZeRO shards beyond masters and the optimizer's state, which a share always has.
+struct ShareOptions {
+  bool gradients = false;  ///< of matrices: the share has memory of its own
+  bool weights = false;    ///< likewise
+};
+
+/// What one rank updates and saves of its parameters: all of them, or its share of each segment.
+/// The arena owns the memory; masters and weights of f32 are the same memory.
+class ParameterShare {
+ public:
+  /// The part of one segment. Views have rank 1 and flat.count elements.
+  struct Run {
+    std::size_t segment = 0;
+    Range flat;
+    Range state;  ///< elements in memory that has one number per element of the share
+    bool decays = false;
+    TensorView master;    ///< f32
+    TensorView gradient;  ///< f32: where the sum over all ranks is when it is done
+    TensorView weight;    ///< compute dtype, made from the master; for f32 the master itself
+  };
+  /// The part of one parameter, with box.extent as the shape of its views.
+  struct Piece {
+    const model::Parameter* parameter = nullptr;
+    Box box;
+    Range state;
+    TensorView master;
+    TensorView gradient;
+  };
+
+  /// All of `parameters`, which have their masters themselves.
+  explicit ParameterShare(const model::Parameters& parameters);
+  /// @param layout  of the same parameters; borrowed during the call
+  /// @pre parameters have no masters; what options shard is in_turn there
+  ParameterShare(const model::Parameters& parameters, const ShardLayout& layout, int rank,
+                 const ShareOptions& options, device::Arena& arena);
+
+  DType compute_dtype() const noexcept { return compute_; }
+  /// In flat order; none for segments of which the share is empty.
+  std::span<const Run> runs() const noexcept { return runs_; }
+  /// Nothing when the share has nothing of the segment.
+  const Run* find(std::size_t segment) const noexcept;
+  std::span<const Piece> pieces() const noexcept { return pieces_; }
+  /// Elements of memory with one number per element of the share, padding included.
+  std::int64_t state_elements() const noexcept { return state_elements_; }
+
+  /// Draws the initial masters of the share. Blocks the host.
+  void initialise(std::uint64_t seed, device::StreamRef stream) const;
+  /// weight = master, rounded, of all runs. Ordered on `stream`.
+  void update_weights_from_masters(device::StreamRef stream) const;
+
+ private:
+  DType compute_;
+  std::int64_t state_elements_ = 0;
+  std::vector<Run> runs_;
+  std::vector<Piece> pieces_;
+};
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,57 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// How ZeRO shares parameters out among the ranks of the data plane that hold the same ones. Every
+/// segment of the flat memory is cut at borders of rows (dim 0) of the tensors in it, so that a
+/// rank's share of a tensor is a box and a checkpoint needs no exchange. A pure function.
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/model/flat_memory.hpp>
+#include <fourfold/model/parameter_table.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// Part of one parameter inside one rank's share: whole rows.
+struct ShardPiece {
+  std::size_t parameter = 0;  ///< table index
+  Box box;                    ///< in the logical tensor
+  Range flat;
+};
+
+class ShardLayout {
+ public:
+  /// @param table, boxes  what each of the ranks would hold without ZeRO
+  /// @param layout        flat_layout(table, boxes)
+  /// @param ranks         that share it, at least 1
+  ShardLayout(std::span<const model::ParameterSpec> table, std::span<const Box> boxes,
+              const model::FlatLayout& layout, int ranks);
+
+  int ranks() const noexcept { return ranks_; }
+  /// What `rank` has of a segment (index into FlatLayout::segments): shares follow one another in
+  /// the order of ranks and cover the segment; they differ by about a row, and may be empty.
+  Range share(std::size_t segment, int rank) const;
+  /// Elements that each rank has of `part` of a segment, in the order of ranks.
+  std::vector<std::int64_t> counts(std::size_t segment, Range part) const;
+  /// What `rank` has of each parameter, in flat order; nothing of it is left out but gaps.
+  std::vector<ShardPiece> pieces(int rank) const;
+
+ private:
+  struct Placed {
+    std::size_t parameter;
+    Box box;
+    Range flat;
+  };
+  std::vector<std::int64_t> cut(Range segment) const;
+
+  int ranks_;
+  std::vector<Placed> placed_;                   ///< in flat order; none is empty
+  std::vector<std::vector<std::int64_t>> cuts_;  ///< [segment][0 ... ranks]
+};
+
+}  // namespace fourfold::parallel

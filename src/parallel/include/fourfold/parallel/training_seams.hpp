@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/gradient_reduction.hpp>
+#include <fourfold/parallel/mesh_seams.hpp>
+#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/replica_sums.hpp>
+#include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/parallel/weight_gathering.hpp>
+#include <fourfold/parallel/zero.hpp>
+
+#include <cstddef>
+#include <memory>
+
+namespace fourfold::parallel {
+
+/// The seams of one rank of a mesh that trains: beside where activations meet, gradients are summed
+/// first on the tp axis (where replicas hold addends), then over the data plane, and last, for a
+/// tied embedding that two pipeline stages hold, between these two; and weights that ZeRO shards
+/// are gathered.
+class TrainingSeams : public MeshSeams {
+ public:
+  /// What the seams work on; borrowed.
+  struct State {
+    const model::ModelConfig& config;
+    const StageLayout& stages;            ///< of all ranks of the pp axis
+    const model::Parameters& parameters;  ///< tensor_boxes(config, table, tp, rank)
+    const ParameterShare& share;
+    const ShardLayout& layout;  ///< of the share
+  };
+  /// Collective over the mesh, which is borrowed.
+  TrainingSeams(const State& state, comm::Mesh& mesh, const TensorParallelOptions& tensor,
+                const ContextParallelOptions& context, const ZeroOptions& zero,
+                device::Arena& arena);
+
+  void weights_needed(int unit, device::StreamRef stream) override;
+  void weights_done(int unit, device::StreamRef stream) override;
+  void weights_ahead(int unit) override;
+  void gradients_needed(int unit, device::StreamRef stream) override;
+  /// Collective over the data plane. Units may become complete in another order than
+  /// StageLayout::finishing_units; where they are summed once per step it is in that order.
+  void gradients_ready(int unit, model::Gradients state, device::StreamRef stream) override;
+
+  /// Before the first micro-batch of a step.
+  void begin_step(device::StreamRef stream);
+  /// Behind the last one. Collective over the data plane, and over the ranks that share a tied
+  /// embedding.
+  void finish_gradients(device::StreamRef stream);
+  /// Orders `stream` behind all sums of a segment: after it ParameterShare::Run::gradient has that
+  /// of the global batch, the same bits on every rank that has it.
+  void wait_gradients(std::size_t segment, device::StreamRef stream);
+  /// The weights of this rank's share of a segment are new: others will want them.
+  void weights_updated(std::size_t segment, device::StreamRef stream);
+
+  /// The ranks among which each element of the parameters is in one share.
+  comm::Communicator& shard_group() noexcept { return *group_; }
+
+ private:
+  ReductionPlan reduction_plan(const State& state, comm::Mesh& mesh, const ZeroOptions& zero);
+
+  std::unique_ptr<comm::Communicator> group_;
+  std::unique_ptr<comm::Communicator> replicas_;
+  ReplicaSums replica_sums_;
+  bool each_micro_batch_;
+  std::unique_ptr<GradientReduction> reduction_;
+  WeightGathering gathering_;
+  std::unique_ptr<comm::Communicator> tie_;  ///< the two ranks that hold a tied embedding
+  std::size_t tied_segment_ = 0;
+  TensorView tied_gradient_;  ///< of a second copy, or that has one
+};
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/parameter_share.hpp>
+
+#include <cstdint>
+
+namespace fourfold::parallel {
+
+/// What the ranks of a data plane (dp x cp, which hold the same parameters) share out: ZeRO.
+struct ZeroOptions {
+  /// Ranks among which each parameter is shared out; it divides the size of the data plane, whose
+  /// groups of so many neighbours are replicas of each other. 1: every rank has all of it
+  int shard_ranks = 1;
+  /// Gradients of matrices are reduced after every micro-batch, so that none but the share's stay
+  bool reduce_each_micro_batch = false;
+  /// Weights of matrices are gathered when they are needed, and none but the share's stay
+  bool gather_in_turn = false;
+  std::int64_t bucket_bytes = 25'000'000;  ///< of a gradient collective, about; at least 4
+};
+
+/// What a rank then has memory for beside its share.
+model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::ModelConfig& config);
+
+/// The rank's part.
+/// @param layout  of zero.shard_ranks
+/// @param index   the rank's place in the data plane
+ParameterShare make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
+                          const ZeroOptions& zero, device::Arena& arena);
+
+/// The place of a rank among those that hold the same parameters: dp * CP + cp.
+int data_plane_index(const comm::MeshShape& mesh, const comm::MeshCoordinate& place);
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/kernels/cast.hpp>
+#include <fourfold/parallel/parameter_share.hpp>
+
+#include <algorithm>
+
+namespace fourfold::parallel {
+namespace {
+
+using device::MemoryUse;
+
+constexpr std::int64_t alignment_elements = 16;
+
+std::int64_t aligned(std::int64_t element) {
+  return (element + alignment_elements - 1) / alignment_elements * alignment_elements;
+}
+
+/// The part of a run's view that a piece has.
+TensorView part(const TensorView& view, Range flat, const ShardPiece& piece) {
+  return view.rows(piece.flat.begin - flat.begin, piece.flat.count).reshape(piece.box.extent);
+}
+
+std::vector<ParameterShare::Piece> views_of(const std::vector<ShardPiece>& pieces,
+                                            const model::Parameters& parameters,
+                                            std::span<const ParameterShare::Run> runs) {
+  std::vector<ParameterShare::Piece> views;
+  for (const ShardPiece& piece : pieces) {
+    const auto run = std::ranges::find_if(runs, [&](const ParameterShare::Run& each) {
+      return each.flat.begin <= piece.flat.begin && piece.flat.end() <= each.flat.end();
+    });
+    FOURFOLD_ASSERT(run != runs.end());
+    const std::int64_t behind = piece.flat.begin - run->flat.begin;
+    views.push_back({&parameters.all()[piece.parameter],
+                     piece.box,
+                     {run->state.begin + behind, piece.flat.count},
+                     part(run->master, run->flat, piece),
+                     part(run->gradient, run->flat, piece)});
+  }
+  return views;
+}
+
+}  // namespace
+
+ParameterShare::ParameterShare(const model::Parameters& parameters)
+    : compute_(parameters.compute_dtype()), state_elements_(parameters.layout().elements) {
+  const std::vector<model::Segment>& segments = parameters.layout().segments;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const Range flat = segments[i].flat;
+    runs_.push_back({i, flat, flat, segments[i].decays,
+                     parameters.masters().rows(flat.begin, flat.count),
+                     parameters.gradient_memory().at(flat), parameters.weight_memory().at(flat)});
+  }
+  for (const model::Parameter& parameter : parameters) {
+    pieces_.push_back(
+        {&parameter, parameter.box, parameter.flat, parameter.master, parameter.gradient});
+  }
+}
+
+ParameterShare::ParameterShare(const model::Parameters& parameters, const ShardLayout& layout,
+                               int rank, const ShareOptions& options, device::Arena& arena)
+    : compute_(parameters.compute_dtype()) {
+  FOURFOLD_EXPECT(!parameters.masters());
+  const std::vector<model::Segment>& segments = parameters.layout().segments;
+  std::int64_t matrix_elements = 0;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    const Range flat = layout.share(i, rank);
+    if (flat.count > 0) {
+      runs_.push_back({i, flat, {state_elements_, flat.count}, segments[i].decays, {}, {}, {}});
+      state_elements_ += aligned(flat.count);
+      matrix_elements = segments[i].decays ? state_elements_ : matrix_elements;
+    }
+  }
+  const auto take = [&](bool needed, MemoryUse use, DType dtype, std::int64_t elements) {
+    return needed ? arena.take(use, dtype, Shape{elements}) : TensorView();
+  };
+  const TensorView weights = take(options.weights, MemoryUse::weights, compute_, matrix_elements);
+  const TensorView masters =
+      take(compute_ != DType::f32, MemoryUse::optimizer, DType::f32, state_elements_);
+  const TensorView gradients =
+      take(options.gradients, MemoryUse::gradients, DType::f32, matrix_elements);
+  for (Run& run : runs_) {
+    const auto of = [&](TensorView memory) {
+      return memory.rows(run.state.begin, run.state.count);
+    };
+    const bool matrices = run.decays;
+    run.weight =
+        options.weights && matrices ? of(weights) : parameters.weight_memory().at(run.flat);
+    run.master = compute_ == DType::f32 ? run.weight : of(masters);
+    run.gradient =
+        options.gradients && matrices ? of(gradients) : parameters.gradient_memory().at(run.flat);
+  }
+  pieces_ = views_of(layout.pieces(rank), parameters, runs_);
+}
+
+const ParameterShare::Run* ParameterShare::find(std::size_t segment) const noexcept {
+  const auto run = std::ranges::find(runs_, segment, &Run::segment);
+  return run == runs_.end() ? nullptr : &*run;
+}
+
+void ParameterShare::initialise(std::uint64_t seed, device::StreamRef stream) const {
+  for (const Piece& piece : pieces_) {
+    model::draw_initial(piece.parameter->spec, piece.box, seed, piece.master, stream);
+  }
+}
+
+void ParameterShare::update_weights_from_masters(device::StreamRef stream) const {
+  for (const Run& run : runs_) {
+    if (compute_ != DType::f32) {
+      kernels::cast(run.master, run.weight, stream);
+    }
+  }
+}
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "segment_sums.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+#include <algorithm>
+
+namespace fourfold::parallel {
+namespace {
+
+class StepReduction : public GradientReduction {
+ public:
+  explicit StepReduction(const ReductionPlan& plan);
+
+  void begin_step(device::StreamRef stream) override { plan_.parameters->zero_gradients(stream); }
+  void needed(int /*unit*/, device::StreamRef /*stream*/) override {}
+  void ready(int unit, model::Gradients state, device::StreamRef stream) override;
+  void finish(device::StreamRef stream) override;
+  void wait(std::size_t segment, device::StreamRef stream) override;
+
+ private:
+  /// A piece of the gradients, and how many units must be complete before it starts.
+  struct Bucket {
+    PieceSum sum;
+    std::size_t ready_after;
+  };
+  bool sharded() const noexcept { return plan_.layout->ranks() > 1; }
+  void append(std::size_t segment, Range range, std::size_t ready_after);
+  void add(std::size_t segment, Range range, std::size_t ready_after);
+  void start_ready(device::StreamRef stream);
+  void look_after();
+
+  ReductionPlan plan_;
+  device::Stream communication_;
+  device::Event produced_;
+  std::vector<Bucket> buckets_;
+  std::vector<int> waiting_;  ///< complete units that come before their turn
+  std::size_t ready_ = 0;     ///< finishing units that are complete; one more: the vectors
+  std::size_t started_ = 0;
+  std::size_t with_replicas_ = 0;  ///< buckets that have got that far
+};
+
+StepReduction::StepReduction(const ReductionPlan& plan) : plan_(plan) {
+  const std::vector<model::Segment>& segments = plan_.parameters->layout().segments;
+  const std::size_t units = plan_.finishing_units.size();
+  for (std::size_t order = 0; order < units; ++order) {
+    for (std::size_t i = segments.size(); i-- > 0;) {
+      if (segments[i].unit == plan_.finishing_units[order]) {
+        add(i, segments[i].flat, order + 1);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].unit == model::Segment::every_unit) {
+      add(i, segments[i].flat, units + 1);
+    }
+  }
+}
+
+void StepReduction::add(std::size_t segment, Range range, std::size_t ready_after) {
+  if (!sharded() && !buckets_.empty()) {
+    const Range last = buckets_.back().sum.flat();
+    const bool neighbours = range.end() == last.begin || last.end() == range.begin;
+    const std::int64_t together = last.count + range.count;
+    if (neighbours && together * static_cast<std::int64_t>(sizeof(float)) <= plan_.bucket_bytes) {
+      buckets_.pop_back();
+      append(segment, {std::min(range.begin, last.begin), together}, ready_after);
+      return;
+    }
+  }
+  append(segment, range, ready_after);
+}
+
+void StepReduction::append(std::size_t segment, Range range, std::size_t ready_after) {
+  const std::int64_t most = plan_.bucket_bytes / static_cast<std::int64_t>(sizeof(float));
+  for (std::int64_t done = 0; done < range.count; done += most) {
+    const Range piece{range.begin + done, std::min(most, range.count - done)};
+    buckets_.push_back({PieceSum(plan_, segment, piece), ready_after});
+  }
+}
+
+void StepReduction::ready(int unit, model::Gradients state, device::StreamRef stream) {
+  if (state != model::Gradients::complete) {
+    return;
+  }
+  waiting_.push_back(unit);
+  while (ready_ < plan_.finishing_units.size() &&
+         std::erase(waiting_, plan_.finishing_units[ready_]) > 0) {
+    ++ready_;
+    start_ready(stream);
+  }
+}
+
+void StepReduction::start_ready(device::StreamRef stream) {
+  look_after();
+  while (started_ < buckets_.size() && buckets_[started_].ready_after <= ready_) {
+    produced_.record(stream);
+    produced_.wait(communication_);
+    buckets_[started_].sum.start(communication_);
+    ++started_;
+  }
+}
+
+/// Replicas sum bucket after bucket, in one order on all ranks.
+void StepReduction::look_after() {
+  for (std::size_t i = with_replicas_; i < started_; ++i) {
+    const bool group_is_done = buckets_[i].sum.advance(communication_);
+    if (!group_is_done) {
+      break;
+    }
+    with_replicas_ = i + 1;
+  }
+}
+
+void StepReduction::finish(device::StreamRef stream) {
+  FOURFOLD_EXPECT(ready_ == plan_.finishing_units.size());
+  ++ready_;
+  start_ready(stream);
+  FOURFOLD_ENSURE(started_ == buckets_.size());
+  for (std::size_t i = with_replicas_; plan_.replicas->size() > 1 && i < buckets_.size(); ++i) {
+    buckets_[i].sum.reach_replicas(communication_);
+  }
+  ready_ = 0;
+  started_ = 0;
+  with_replicas_ = 0;
+}
+
+void StepReduction::wait(std::size_t segment, device::StreamRef stream) {
+  const Range flat = plan_.parameters->layout().segments[segment].flat;
+  for (Bucket& bucket : buckets_) {
+    const Range piece = bucket.sum.flat();
+    if (piece.begin < flat.end() && flat.begin < piece.end()) {
+      bucket.sum.wait(stream);
+    }
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<GradientReduction> reduce_each_step(const ReductionPlan& plan) {
+  FOURFOLD_EXPECT(plan.bucket_bytes >= 4);
+  return std::make_unique<StepReduction>(plan);
+}
+
+}  // namespace fourfold::parallel

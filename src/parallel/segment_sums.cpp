@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "segment_sums.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+#include <numeric>
+
+namespace fourfold::parallel {
+
+PieceSum::PieceSum(const ReductionPlan& plan, std::size_t segment, Range flat)
+    : group_(plan.group),
+      replicas_(plan.replicas),
+      flat_(flat),
+      all_(plan.parameters->gradient_memory().at(flat)),
+      mine_(all_) {
+  if (plan.layout->ranks() > 1) {
+    counts_ = plan.layout->counts(segment, flat);
+    const auto mine = counts_.begin() + group_->rank();
+    mine_ = all_.rows(std::accumulate(counts_.begin(), mine, std::int64_t{0}), *mine);
+  }
+}
+
+void PieceSum::start(device::StreamRef stream) {
+  FOURFOLD_EXPECT(stage_ == Stage::idle);
+  stage_ = Stage::group;
+  if (group_->size() > 1) {
+    work_ = counts_.empty()
+                ? group_->all_reduce(all_, comm::ReduceOp::sum, stream)
+                : group_->reduce_scatter(all_, mine_, counts_, comm::ReduceOp::sum, stream);
+  }
+}
+
+void PieceSum::reach_replicas(device::StreamRef stream) {
+  if (stage_ != Stage::group) {
+    return;
+  }
+  work_.wait(stream);
+  work_ = comm::Work{};
+  stage_ = Stage::replicas;
+  if (replicas_->size() > 1) {
+    work_ = replicas_->all_reduce(mine_, comm::ReduceOp::sum, stream);
+  }
+}
+
+bool PieceSum::advance(device::StreamRef stream) {
+  if (work_.test()) {
+    reach_replicas(stream);
+  }
+  return stage_ == Stage::replicas;
+}
+
+void PieceSum::wait(device::StreamRef stream) {
+  reach_replicas(stream);
+  work_.wait(stream);
+  work_ = comm::Work{};
+  stage_ = Stage::idle;
+}
+
+}  // namespace fourfold::parallel

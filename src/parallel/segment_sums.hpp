@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/work.hpp>
+#include <fourfold/parallel/gradient_reduction.hpp>
+
+#include <span>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// The sum of one piece of gradient memory over the group, and then over the replicas: an
+/// all_reduce, or a reduce_scatter of which this rank's part stays where it is.
+class PieceSum {
+ public:
+  /// @param flat     of the piece; in one segment, unless nothing is sharded
+  /// @param segment  which one; ignored unless sharded
+  PieceSum(const ReductionPlan& plan, std::size_t segment, Range flat);
+
+  Range flat() const noexcept { return flat_; }
+  /// `stream` has produced the gradients by now, as far as it can tell.
+  void start(device::StreamRef stream);
+  /// Looks after it: a host transport moves on only when somebody does. Whether the sum over the
+  /// group is done, and that over the replicas begun.
+  bool advance(device::StreamRef stream);
+  /// Ends the sum over the group, if need be, and begins that over the replicas.
+  void reach_replicas(device::StreamRef stream);
+  void wait(device::StreamRef stream);
+
+ private:
+  enum class Stage : std::uint8_t { idle, group, replicas };
+
+  comm::Communicator* group_;
+  comm::Communicator* replicas_;
+  Range flat_;
+  TensorView all_;
+  TensorView mine_;  ///< part of all_
+  std::vector<std::int64_t> counts_;
+  Stage stage_ = Stage::idle;
+  comm::Work work_;
+};
+
+}  // namespace fourfold::parallel

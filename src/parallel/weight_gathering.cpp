@@ -1,0 +1,106 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/parallel/weight_gathering.hpp>
+
+namespace fourfold::parallel {
+
+using model::FlatMemory;
+using model::Segment;
+
+WeightGathering::WeightGathering(comm::Communicator& group, const model::Parameters& parameters,
+                                 const ParameterShare& share, const ShardLayout& layout)
+    : group_(&group),
+      parameters_(&parameters),
+      share_(&share),
+      layout_(&layout),
+      works_(parameters.layout().segments.size()) {
+  FOURFOLD_EXPECT(layout.ranks() == 1 || layout.ranks() == group.size());
+}
+
+WeightGathering::Buffer* WeightGathering::buffer_of(int unit) {
+  const int buffer = parameters_->weight_memory().buffer_of(unit);
+  return buffer == FlatMemory::own_memory ? nullptr : &buffers_[static_cast<std::size_t>(buffer)];
+}
+
+bool WeightGathering::is_in_turn(std::size_t segment) const {
+  const int unit = parameters_->layout().segments[segment].unit;
+  return parameters_->weight_memory().buffer_of(unit) != FlatMemory::own_memory;
+}
+
+comm::Work WeightGathering::gather(std::size_t segment) {
+  const Range flat = parameters_->layout().segments[segment].flat;
+  const TensorView all = parameters_->weight_memory().at(flat);
+  const ParameterShare::Run* const run = share_->find(segment);
+  const ConstTensorView mine = run == nullptr ? ConstTensorView(all.rows(0, 0)) : run->weight;
+  return group_->all_gather(mine, all, layout_->counts(segment, flat), communication_);
+}
+
+void WeightGathering::updated(std::size_t segment, device::StreamRef stream) {
+  if (layout_->ranks() == 1) {
+    return;
+  }
+  produced_.record(stream);
+  produced_.wait(communication_);
+  if (!is_in_turn(segment)) {
+    works_[segment] = gather(segment);
+    return;
+  }
+  Buffer* const buffer = buffer_of(parameters_->layout().segments[segment].unit);
+  FOURFOLD_EXPECT(buffer->in_use == 0);
+  if (buffer->unit == parameters_->layout().segments[segment].unit) {
+    buffer->unit = Segment::every_unit;
+  }
+}
+
+void WeightGathering::begin(Buffer& buffer, int unit) {
+  const std::vector<Segment>& segments = parameters_->layout().segments;
+  buffer.gathers.clear();
+  buffer.last_read.wait(communication_);
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].unit == unit) {
+      buffer.gathers.push_back(gather(i));
+    }
+  }
+  buffer.unit = unit;
+}
+
+void WeightGathering::needed(int unit, device::StreamRef stream) {
+  const std::vector<Segment>& segments = parameters_->layout().segments;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].unit == unit || segments[i].unit == Segment::every_unit) {
+      works_[i].wait(stream);
+      works_[i] = comm::Work{};
+    }
+  }
+  Buffer* const buffer = buffer_of(unit);
+  if (buffer == nullptr) {
+    return;
+  }
+  if (buffer->unit != unit) {
+    FOURFOLD_EXPECT(buffer->in_use == 0);
+    begin(*buffer, unit);
+  }
+  for (comm::Work& work : buffer->gathers) {
+    work.wait(stream);
+  }
+  buffer->gathers.clear();
+  ++buffer->in_use;
+}
+
+void WeightGathering::done(int unit, device::StreamRef stream) {
+  if (Buffer* const buffer = buffer_of(unit)) {
+    FOURFOLD_EXPECT(buffer->in_use > 0);
+    --buffer->in_use;
+    buffer->last_read.record(stream);
+  }
+}
+
+void WeightGathering::ahead(int unit) {
+  Buffer* const buffer = buffer_of(unit);
+  if (buffer != nullptr && buffer->unit != unit && buffer->in_use == 0) {
+    begin(*buffer, unit);
+  }
+}
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/parallel/zero.hpp>
+
+namespace fourfold::parallel {
+namespace {
+
+/// Nothing but what every rank holds anyway.
+bool is_whole(const ZeroOptions& zero) {
+  return zero.shard_ranks == 1 && !zero.reduce_each_micro_batch;
+}
+
+model::MatrixMemory in_turn_if(bool in_turn) {
+  return in_turn ? model::MatrixMemory::in_turn : model::MatrixMemory::whole;
+}
+
+}  // namespace
+
+model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::ModelConfig& config) {
+  return {.weights = in_turn_if(zero.gather_in_turn),
+          .gradients = in_turn_if(zero.reduce_each_micro_batch),
+          .masters = is_whole(zero),
+          .blocks = {1, model::all_units(config).end - 1}};
+}
+
+ParameterShare make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
+                          const ZeroOptions& zero, device::Arena& arena) {
+  if (is_whole(zero)) {
+    return ParameterShare(parameters);
+  }
+  return {parameters,
+          layout,
+          index % zero.shard_ranks,
+          {.gradients = zero.reduce_each_micro_batch, .weights = zero.gather_in_turn},
+          arena};
+}
+
+int data_plane_index(const comm::MeshShape& mesh, const comm::MeshCoordinate& place) {
+  return place.dp * mesh.cp + place.cp;
+}
+
+}  // namespace fourfold::parallel
