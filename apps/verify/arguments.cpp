@@ -31,8 +31,9 @@ WHAT IS COMPARED
     With the reference's weights they are not: where a gradient is all but zero Adam divides its
     rounding by its size, and the weights of sound meshes move apart
   that replicas have the same bits on all ranks
-  A difference that is not there at step 1 and grows from step to step can be rounding that
-  training amplifies, the more the higher optim.lr is: try a lower one.
+  Tolerances of losses and gradients are those of step 1 and double with every step. A difference
+  that is not there at step 1 and grows faster can still be rounding that training amplifies, the
+  more the higher optim.lr is: try a lower one.
   In 16 bits sound meshes differ by a hundredth in a tensor's gradient, and by more where terms
   cancel: prove a mesh with --set train.precision=f32, which runs the same code
 

@@ -203,6 +203,18 @@ void check_no_micro_batch_missing(const Reader& reader, const Schedule& schedule
   }
 }
 
+void check_no_chunk_missing(const Reader& reader, const Schedule& schedule, int rank) {
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    if (std::ranges::find(schedule.ranks[rank], chunk, &Action::chunk) ==
+        schedule.ranks[rank].end()) {
+      reader.refuse(
+          fmt::format("line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}) "
+                      "complete it, or correct that cell",
+                      reader.cells().lines[rank], rank, chunk, reader.highest_chunk()));
+    }
+  }
+}
+
 /// The text is about this run, and the tables of the checker stay as small as the text.
 void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int micro_batches) {
   if (schedule.micro_batches == 0) {
@@ -242,6 +254,7 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
           reader.highest_chunk()));
     }
     check_no_micro_batch_missing(reader, schedule, rank);
+    check_no_chunk_missing(reader, schedule, rank);
   }
 }
 

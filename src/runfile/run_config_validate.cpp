@@ -137,7 +137,9 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_schedule(config.optim.schedule, origins);
   validate_loss_scale(config.train, origins);
   validate_recompute(config, origins);
-  validate_batch(config, std::max(config.mesh.dp, 1), origins);
+  if (config.mesh.dp > 0) {  // else when the ranks are known
+    validate_batch(config, config.mesh.dp, origins);
+  }
   if (config.data.train.empty()) {
     refuse(
         "data.train is empty (there is nothing to train on) name the token files: train = "

@@ -143,9 +143,10 @@ class Comparer {
   void compare_step(std::size_t step) {
     const StepTrace& a = a_.steps[step];
     const StepTrace& b = b_.steps[step];
+    const double growth = std::exp2(static_cast<double>(step));
     const double loss_error = ratio(std::fabs(b.loss - a.loss), std::fabs(a.loss));
     result_.loss_error = std::max(result_.loss_error, loss_error);
-    if (loss_error > tolerances_.loss) {
+    if (loss_error > growth * tolerances_.loss) {
       offend(fmt::format("step {}: the loss is {} instead of {} (error {:.1e})", step + 1,
                          number_text(b.loss), number_text(a.loss), loss_error));
     }
@@ -157,24 +158,24 @@ class Comparer {
       offend(fmt::format("step {}: {} instead of {} (the gradients overflow f16 on one mesh only)",
                          step + 1, name(b.fate), name(a.fate)));
     }
-    compare_gradients(step);
+    compare_gradients(step, growth * tolerances_.gradient);
     const double norm_error = ratio(std::fabs(b.grad_norm - a.grad_norm), a.grad_norm);
     result_.gradient_error = std::max(result_.gradient_error, norm_error);
-    if (norm_error > tolerances_.gradient) {
+    if (norm_error > growth * tolerances_.gradient) {
       offend(fmt::format("step {}: the gradient norm is {} instead of {} (error {:.1e})", step + 1,
                          number_text(b.grad_norm), number_text(a.grad_norm), norm_error));
     }
     compare_weights(step);
   }
 
-  void compare_gradients(std::size_t step) {
+  void compare_gradients(std::size_t step, double tolerance) {
     const ParameterValues& a = a_.steps[step].gradients;
     const ParameterValues& b = b_.steps[step].gradients;
     const double average = mean_square(a);
     for (std::size_t tensor = a_.table.size(); tensor-- > 0;) {
       const double error = tensor_error(a[tensor], b[tensor], average);
       result_.gradient_error = std::max(result_.gradient_error, error);
-      if (error > tolerances_.gradient) {
+      if (error > tolerance) {
         offend_gradient(step, tensor, error, a, b);
       }
     }

@@ -79,6 +79,11 @@ expect_stderr 'is 65536 ranks'
 expect_exit 78 verify --mesh dp=1,train.precision=f16,train.loss_scale_initial=1099511627776 \
   --mesh dp=2,train.precision=f16,train.loss_scale_initial=1099511627776 --steps 2
 expect_stderr 'all 2 steps of the reference overflow f16'
+# What diverges is no verdict about meshes.
+expect_exit 65 verify --set optim.lr=1e10 --set optim.clip_norm=0 --set optim.name=sgd --mesh dp=1 --mesh dp=2
+expect_stderr 'training has diverged'
+expect_exit 65 verify --set train.precision=f16 --set train.loss_scale=1099511627776 --mesh dp=1 --mesh tp=2
+expect_stderr 'train.loss_scale'
 # 16 bits: sound meshes pass, and what is wrong does not.
 for precision in bf16 f16; do
   expect_exit 0 verify --set train.precision=$precision --mesh dp=1 --mesh dp=2,tp=2 --mesh pp=2,cp=2,schedule=zb-h1

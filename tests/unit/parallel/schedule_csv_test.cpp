@@ -111,6 +111,10 @@ TEST_CASE("a mistyped micro-batch or chunk is named, wherever the file falls sho
              ContainsSubstring("(its last is that of F11 at line 2, column 7)"));
   CHECK_THAT(refusal("F0.0,F0.1,B0.1,B0.0\nF0.0, F0.4,B0.1,B0.0\n"),
              ContainsSubstring("the last chunk that of F0.4 at line 2, column 7"));
+  CHECK_THAT(
+      refusal("F0,F1,B0,B1\nF0.1,F1,B0,B1\n"),
+      ContainsSubstring("line 1 (rank 0) does nothing with chunk 1 (the last chunk is that of "
+                        "F0.1 at line 2, column 1)"));
 }
 
 TEST_CASE("a schedule that is wrong is told by line and column, and what to do", "[schedule_csv]") {

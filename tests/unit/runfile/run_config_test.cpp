@@ -241,7 +241,7 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "run.toml:3:1: train.micro_batch = 6 does not divide a rank's share of 128 sequences "
        "(train.global_batch = 512, "
        "mesh.dp = 4) set it to 4 or 8, or train.global_batch to 504 or 528"},
-      {"[train]\nglobal_batch = 3\nmicro_batch = 4\n" + data_table,
+      {"[train]\nglobal_batch = 3\nmicro_batch = 4\n[mesh]\ndp = 1\n" + data_table,
        "run.toml:3:1: train.micro_batch = 4 does not divide a rank's share of 3 sequences "
        "(train.global_batch = 3, "
        "mesh.dp = 1) set it to 3, or train.global_batch to 4"},

@@ -10,7 +10,8 @@
 
 namespace fourfold::train {
 
-/// The largest relative errors that pass. These are for f32.
+/// The largest relative errors that pass at the first step. Losses and gradients of each later step
+/// may be off by twice as much: weights that differ by rounding are trained on. These are for f32.
 struct Tolerances {
   double loss = 1e-5;
   double gradient = 1e-4;
