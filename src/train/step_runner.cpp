@@ -158,20 +158,32 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
 }
 
 void StepRunner::reduce_and_update(std::int64_t step, double lr, device::StreamRef stream) {
-  const std::size_t segments = parameters_.layout().segments.size();
-  for (std::size_t segment = segments; segment-- > 0;) {
-    seams_.wait_gradients(segment, stream);
-  }
-  note_end(StepPart::reduce, stream);
-  find_norm(stream);
   const std::int64_t applied = step - loss_scale_.state().skipped_steps;
-  const Optimizer::Step update{
-      .update = applied + 1, .lr = lr, .gradient_scale = gradient_scale_.as<float>()};
-  for (std::size_t segment = 0; segment < segments; ++segment) {
+  Optimizer::Step update{.update = applied + 1, .lr = lr, .gradient_scale = nullptr};
+  const std::size_t segments = parameters_.layout().segments.size();
+  const bool norm_decides = clip_norm_ > 0 || loss_scale_.in_use();
+  if (norm_decides) {
+    for (std::size_t segment = segments; segment-- > 0;) {
+      seams_.wait_gradients(segment, stream);
+    }
+    note_end(StepPart::reduce, stream);
+    find_norm(stream);
+    update.gradient_scale = gradient_scale_.as<float>();
+  }
+  for (std::size_t turn = segments; turn-- > 0;) {
+    // As they are reduced: matrices from the last unit down, then the vectors, the last segment.
+    const std::size_t segment = (turn + segments - 1) % segments;
+    if (!norm_decides) {
+      seams_.wait_gradients(segment, stream);
+    }
     if (const parallel::ParameterShare::Run* const run = share_.find(segment)) {
       optimizer_.update(*run, update, stream);
     }
     seams_.weights_updated(segment, stream);
+  }
+  if (!norm_decides) {
+    note_end(StepPart::reduce, stream);
+    find_norm(stream);
   }
 }
 

@@ -51,6 +51,8 @@ void check_against(const train::MeshTrace& reference, const train::MeshTrace& ot
   CHECK(result.same_initial_weights);
   CHECK(result.ranks_agree);
   CHECK(result.first_difference.value_or("") == "");
+  CHECK(result.loss_error <= 1e-5);  // at every step
+  CHECK(result.gradient_error <= 1e-4);
 }
 
 /// Every way to write at most `most` ranks as pp x dp x cp x tp.

@@ -140,6 +140,20 @@ TEST_CASE("a checkpoint of any ZeRO stage has the bits of none, and goes on at a
   }
 }
 
+TEST_CASE("updates that need not wait for the norm have the same bits", "[trainer]") {
+  const TinyRun tiny("llama");
+  const std::vector<std::string> options{"mesh.pp=2", "mesh.zero=3", "mesh.dp_bucket_mb=0.001"};
+  const auto with = [&](const std::string& clip_norm) {
+    std::vector<std::string> all = options;
+    all.push_back("optim.clip_norm=" + clip_norm);
+    return tiny.train(4, 5, "clip" + clip_norm, all);
+  };
+  const RunTrace waits = with("1e30");
+  const RunTrace at_once = with("0");
+  CHECK(at_once.losses == waits.losses);
+  CHECK(at_once.weights == waits.weights);
+}
+
 TEST_CASE("a group that does not divide the data plane is refused with one that does",
           "[trainer]") {
   const TinyRun tiny("llama");

@@ -88,8 +88,10 @@ class StepRunner {
  private:
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
   void reduce_losses(device::StreamRef stream);
+  /// Where neither clipping nor a loss scale waits for the norm of all gradients, a segment is
+  /// updated as soon as it is reduced, and its weights are on their way while the next one is.
   void reduce_and_update(std::int64_t step, double lr, device::StreamRef stream);
-  /// Orders `stream` behind the sums of all gradients, and finds their norm.
+  /// @pre all gradients are reduced
   void find_norm(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
 
