@@ -91,13 +91,14 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   const comm::MpiRuntime mpi(&argc, &argv);
   const runfile::EffectiveConfig effective =
       runfile::load_run_config(arguments.run_file, arguments.overrides);
+  const comm::MeshShape shape = fourfold::train::mesh_of(effective, mpi.world().size());
+  runfile::validate_batch(effective.config, shape.dp, effective.origins);
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run);
   directory->open();
   fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
                                                  mpi.world());
   mpi.world().use(train::collectives_of(effective.config));
-  comm::Mesh mesh(fourfold::train::mesh_of(effective, mpi.world().size()), mpi.world());
-  runfile::validate_batch(effective.config, mesh.shape().dp, effective.origins);
+  comm::Mesh mesh(shape, mpi.world());
   if (mpi.world().rank() == 0) {
     require_tokenizer(effective);
   }

@@ -123,8 +123,8 @@ expect_stderr 'error: absent.toml:17:1: data.tokenizer = "absent.json" cannot be
 expect_exit 78 "$fourfold" train absent.toml --set log.dir=bad
 
 # Ranks that were started differently.
-expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad --set optim.lr=1e-2 : \
-  -n 2 "$fourfold" train run.toml --set log.dir=bad --set optim.lr=1e-3
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad --set train.global_batch=6 --set optim.lr=1e-2 : \
+  -n 2 "$fourfold" train run.toml --set log.dir=bad --set train.global_batch=6 --set optim.lr=1e-3
 expect_stderr '(optim.lr = 0.01 on rank 0; optim.lr = 0.001 on ranks 1-2)'
 expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad : \
   -n 1 "$fourfold" train run.toml --set log.dir=bad --dry-run

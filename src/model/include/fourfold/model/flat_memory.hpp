@@ -42,7 +42,7 @@ FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box
 
 /// What there is memory for. Vectors are always whole: they are small.
 enum class MatrixMemory : std::uint8_t {
-  whole,    ///< every unit's
+  whole,  ///< every unit's
   /// blocks share two buffers, one after the other; the units at both ends share one. Counted as
   /// communication
   in_turn,
