@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <string>
 
 namespace fourfold::parallel {
@@ -20,43 +19,72 @@ constexpr std::array keys_of_lower{ChunkProduct{0, {0, 1}, false}, ChunkProduct{
 /// Of a higher position: both of its chunks lie between the two here.
 constexpr std::array keys_of_higher{ChunkProduct{1, {0, 2}, false}};
 
-/// The degrees next below and above `cp` that `works`, as "2 or 4"; 1 always does.
-std::string degrees_near(int cp, std::int64_t highest, const std::function<bool(int)>& works) {
-  int below = std::min<int>(cp - 1, static_cast<int>(highest));
-  while (below > 1 && !works(below)) {
+/// The heads of one tensor-parallel rank can be dealt to cp ranks.
+bool heads_divide(std::int64_t heads, std::int64_t kv_heads, int cp) {
+  return heads % cp == 0 && (kv_heads % cp == 0 || cp % kv_heads == 0);
+}
+
+/// What is to be cut.
+struct Cut {
+  const model::ModelConfig& config;
+  ContextMode mode;
+  int tp;
+
+  std::int64_t heads() const { return config.heads / tp; }
+  std::int64_t kv_heads() const { return std::max<std::int64_t>(1, config.kv_heads / tp); }
+  bool deals_heads(int cp) const {
+    return mode != ContextMode::ulysses || heads_divide(heads(), kv_heads(), cp);
+  }
+  bool works(int cp) const {
+    return cp == 1 ||
+           (config.context % (2 * cp) == 0 && config.context / cp >= tp && deals_heads(cp));
+  }
+};
+
+/// The degrees next below and above `cp` that work, as "2 or 4"; 1 always does.
+std::string degrees_near(int cp, const Cut& cut) {
+  const std::int64_t highest = cut.config.context / 2;
+  int below = std::max<int>(1, std::min<int>(cp - 1, static_cast<int>(highest)));
+  while (!cut.works(below)) {
     --below;
   }
   for (int above = cp + 1; above <= highest; ++above) {
-    if (works(above)) {
+    if (cut.works(above)) {
       return fmt::format("{} or {}", below, above);
     }
   }
   return fmt::format("{}", below);
 }
 
-/// The heads of one tensor-parallel rank can be dealt to cp ranks.
-bool heads_divide(std::int64_t heads, std::int64_t kv_heads, int cp) {
-  return heads % cp == 0 && (kv_heads % cp == 0 || cp % kv_heads == 0);
+/// ", or model.context to 4 or 8": those next to it that this cp can cut, if there are any.
+std::string contexts_near(int cp, const Cut& cut) {
+  if (!cut.deals_heads(cp)) {
+    return "";
+  }
+  const std::int64_t unit = std::int64_t{2} * cp;
+  const std::int64_t least = (std::int64_t{cut.tp} * cp + unit - 1) / unit * unit;
+  const std::int64_t below = cut.config.context / unit * unit;
+  const std::int64_t above = std::max(least, below + unit);
+  return below >= std::max(least, unit)
+             ? fmt::format(", or model.context to {} or {}", below, above)
+             : fmt::format(", or model.context to {}", above);
 }
 
-void validate_tokens(const model::ModelConfig& config, int cp, int tp) {
-  const std::int64_t unit = std::int64_t{2} * cp;
-  const auto divides = [&](int degree) { return config.context % (2 * degree) == 0; };
-  if (config.context % unit != 0) {
-    const std::int64_t below = config.context / unit * unit;
+void validate_tokens(int cp, const Cut& cut) {
+  const std::int64_t context = cut.config.context;
+  if (context % (2 * cp) != 0) {
     throw UserError(
         ExitCode::config,
         fmt::format("mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
-                    "chunks of a sequence) set mesh.cp to {}, or model.context to {}{}",
-                    cp, config.context, unit, degrees_near(cp, config.context / 2, divides),
-                    below == 0 ? "" : fmt::format("{} or ", below), below + unit));
+                    "chunks of a sequence) set mesh.cp to {}{}",
+                    cp, context, 2 * cp, degrees_near(cp, cut), contexts_near(cp, cut)));
   }
-  if (config.context / cp < tp) {
+  if (context / cp < cut.tp) {
     throw UserError(
         ExitCode::config,
         fmt::format("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
                     "must hold some of it) set mesh.cp to {}",
-                    cp, tp, config.context, degrees_near(cp, config.context / tp, divides)));
+                    cp, cut.tp, context, degrees_near(cp, cut)));
   }
 }
 
@@ -97,20 +125,16 @@ void validate_context_cut(const model::ModelConfig& config, ContextMode mode, in
   if (cp == 1) {
     return;
   }
-  validate_tokens(config, cp, tp);
-  const std::int64_t heads = config.heads / tp;
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, config.kv_heads / tp);
-  if (mode == ContextMode::ulysses && !heads_divide(heads, kv_heads, cp)) {
+  const Cut cut{config, mode, tp};
+  validate_tokens(cp, cut);
+  if (!cut.deals_heads(cp)) {
     throw UserError(
         ExitCode::config,
         fmt::format("mesh.cp = {} does not fit model.heads = {} with model.kv_heads = {} and "
                     "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
                     "number of whole heads, or shares one key/value head with its neighbours) set "
                     "mesh.cp to {}, or mesh.context_mode to \"ring\"",
-                    cp, config.heads, config.kv_heads, tp, degrees_near(cp, heads, [&](int degree) {
-                      return config.context % (2 * degree) == 0 &&
-                             heads_divide(heads, kv_heads, degree);
-                    })));
+                    cp, config.heads, config.kv_heads, tp, degrees_near(cp, cut)));
   }
 }
 
