@@ -52,6 +52,12 @@ class Recorder : public Seams {
  public:
   std::vector<std::string> calls;
 
+  /// Units that are announced, and then whose gradients are about to be added to.
+  std::vector<int> ahead;
+  std::vector<int> written;
+
+  void weights_ahead(int unit) override { ahead.push_back(unit); }
+  void gradients_needed(int unit, StreamRef /*stream*/) override { written.push_back(unit); }
   void weights_needed(int unit, StreamRef /*stream*/) override {
     calls.push_back("need " + std::to_string(unit));
   }
@@ -228,12 +234,17 @@ TEST_CASE("units are announced around their use, gradients in backward order", "
   CHECK(seams.calls == std::vector<std::string>{"need 0", "done 0", "need 1", "done 1", "need 2",
                                                 "done 2", "need 3", "done 3", "need 4", "need 0",
                                                 "done 0", "done 4"});
+  CHECK(seams.ahead == std::vector{1, 2, 3, 0});  // each behind the one before it
+  CHECK(seams.written.empty());
   seams.calls.clear();
+  seams.ahead.clear();
   model.stage->backward(0, Gradients::partial, {});
   CHECK(seams.calls == std::vector<std::string>{"need 4", "need 0", "done 0", "done 4", "partial 4",
                                                 "need 3", "done 3", "partial 3", "need 2", "done 2",
                                                 "partial 2", "need 1", "done 1", "partial 1",
                                                 "partial 0"});
+  CHECK(seams.ahead == std::vector{3, 2, 1});
+  CHECK(seams.written == std::vector{0, 3, 2, 1, 0});  // the head adds to the embedding's
   seams.calls.clear();
   model.stage->forward_train(0, batch.view(), 1, {});
   model.stage->backward(0, Gradients::complete, {});

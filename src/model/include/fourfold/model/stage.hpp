@@ -63,7 +63,7 @@ LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec>
                        std::span<const Box> boxes);
 
 /// Bytes that a Stage takes from its arena, by MemoryUse: exactly what the constructor takes,
-/// because both run the same code. Parameters are not included (flat_elements).
+/// because both run the same code. Parameters are not included (FlatLayout).
 /// @param residual_rows  R for N = sequences * tokens rows
 std::array<std::size_t, device::memory_use_count> stage_bytes(const ModelConfig& config,
                                                               Units units, const LocalSizes& sizes,
