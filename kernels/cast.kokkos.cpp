@@ -52,6 +52,19 @@ struct Scale {
   }
 };
 
+struct AddScaled {
+  const float* x;
+  float factor;
+  const float* y;
+  float* out;
+  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i) {
+      out[i] = x[i] + factor * y[i];
+    }
+  }
+};
+
 }  // namespace
 
 void cast(ConstTensorView source, TensorView target, device::StreamRef stream) {
@@ -77,6 +90,13 @@ void scale(TensorView x, float factor, device::StreamRef stream) {
   with_storage(x.dtype(), [&]<class T>(T) {
     for_each_block("scale", x.elements(), stream, Scale<T>{x.as<T>(), factor});
   });
+}
+
+void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
+                device::StreamRef stream) {
+  FOURFOLD_EXPECT(x.elements() == out.elements() && y.elements() == out.elements());
+  for_each_block("add_scaled", out.elements(), stream,
+                 AddScaled{x.as<float>(), factor, y.as<float>(), out.as<float>()});
 }
 
 }  // namespace fourfold::kernels

@@ -18,6 +18,14 @@ void scale(TensorView x, float factor, device::StreamRef /*stream*/) {
   }
 }
 
+void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
+                device::StreamRef /*stream*/) {
+  for (std::int64_t i = 0; i < out.elements(); ++i) {
+    const double scaled = static_cast<double>(factor) * static_cast<double>(y.as<float>()[i]);
+    out.as<float>()[i] = static_cast<float>(static_cast<double>(x.as<float>()[i]) + scaled);
+  }
+}
+
 void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef /*stream*/) {
   double total = accumulate ? *result.as<double>() : 0.0;
   for (std::int64_t i = 0; i < x.elements(); ++i) {

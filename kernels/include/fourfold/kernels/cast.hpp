@@ -15,6 +15,10 @@ void cast(ConstTensorView source, TensorView target, device::StreamRef stream);
 /// x *= factor. f32, bf16 or f16.
 void scale(TensorView x, float factor, device::StreamRef stream);
 
+/// out = x + factor * y. f32; out may be the memory of x or of y.
+void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
+                device::StreamRef stream);
+
 /// result (f64 scalar) = sum of x (f32), or added to it; order depends on elements() only.
 void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream);
 

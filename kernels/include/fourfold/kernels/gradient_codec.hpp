@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Gradients in fewer bits for the wire. What a code leaves out is kept and added to what is coded
+/// next (error feedback: Seide et al. 2014; Karimireddy et al. 2019), so that it is late, not lost.
+/// Stream-ordered; each block depends on its own elements only, so the same bits every time.
+#pragma once
+
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/kernels/write.hpp>
+
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+enum class GradientCodec : std::uint8_t {
+  bf16,  ///< the upper half of each f32, rounded to nearest even
+  /// Blocks of 256 elements, the last one shorter, share an f32 scale s = max |x| / 127; an element
+  /// is the integer nearest to x / s. Block after block: s, then a byte per element
+  int8,
+};
+
+/// Elements that share a scale in int8.
+inline constexpr std::int64_t codec_block_elements = 256;
+
+/// Bytes of `elements` in a code: 2 each, or 1 each and 4 per block; then up to a multiple of 4.
+std::int64_t payload_bytes(GradientCodec codec, std::int64_t elements) noexcept;
+
+/// With x = gradient + error_scale * error: payload = code(x), and
+/// new_error = (x - what the payload decodes to) / error_scale.
+/// What is not finite decodes to what is not: in bf16 itself, in int8 all of its block. new_error
+/// is then not finite either. int8 takes blocks below 2^-100 for zeros.
+/// @param gradient     f32
+/// @param error        f32 with as many elements; absent: zeros
+/// @param error_scale  a power of two, so that it rounds nothing
+/// @param new_error    f32; may be the memory of error
+/// @param payload      u8, payload_bytes() of them, at a multiple of 4 bytes in memory
+void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error, float error_scale,
+            TensorView new_error, TensorView payload, device::StreamRef stream);
+
+/// gradient (f32) = what encode() wrote, or is increased by it.
+void decode(GradientCodec codec, ConstTensorView payload, TensorView gradient, Write write,
+            device::StreamRef stream);
+
+}  // namespace fourfold::kernels
