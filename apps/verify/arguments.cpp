@@ -100,6 +100,17 @@ void require_few_ranks(const comm::MeshShape& mesh) {
   }
 }
 
+/// What it leaves out of a step is far above rounding.
+void require_no_compression(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+  if (config.mesh.dp_compress != runfile::GradientCompression{} && mesh.dp * mesh.cp > 1) {
+    throw UserError(ExitCode::config,
+                    fmt::format("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "
+                                "step by more than rounding) leave it out: --set "
+                                "mesh.dp_compress=none",
+                                name(config.mesh.dp_compress)));
+  }
+}
+
 }  // namespace
 
 void describe(CLI::App& command, Arguments& arguments) {
@@ -153,6 +164,7 @@ MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
     }
     const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
     require_few_ranks(shape);
+    require_no_compression(effective.config, shape);
     runfile::validate_batch(effective.config, wanted.dp, effective.origins);
     train::lay_out(effective.config, shape, train::schedule_file_text(effective.config));
     return {text, effective.config, shape};

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "finishing_order.hpp"
 #include "segment_sums.hpp"
 
 #include <fourfold/base/contract.hpp>
 
 #include <algorithm>
+#include <numeric>
 
 namespace fourfold::parallel {
 namespace {
@@ -18,6 +20,7 @@ class StepReduction : public GradientReduction {
   void ready(int unit, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
+  std::int64_t sent_bytes() const override;
 
  private:
   /// A piece of the gradients, and how many units must be complete before it starts.
@@ -28,25 +31,26 @@ class StepReduction : public GradientReduction {
   bool sharded() const noexcept { return plan_.layout->ranks() > 1; }
   void append(std::size_t segment, Range range, std::size_t ready_after);
   void add(std::size_t segment, Range range, std::size_t ready_after);
-  void start_ready(device::StreamRef stream);
+  /// @param ready  finishing units that are complete; one more: the vectors
+  void start(std::size_t ready, device::StreamRef stream);
   void look_after();
 
   ReductionPlan plan_;
   device::Stream communication_;
   device::Event produced_;
   std::vector<Bucket> buckets_;
-  std::vector<int> waiting_;  ///< complete units that come before their turn
-  std::size_t ready_ = 0;     ///< finishing units that are complete; one more: the vectors
+  FinishingOrder order_;
   std::size_t started_ = 0;
   std::size_t with_replicas_ = 0;  ///< buckets that have got that far
 };
 
-StepReduction::StepReduction(const ReductionPlan& plan) : plan_(plan) {
+StepReduction::StepReduction(const ReductionPlan& plan)
+    : plan_(plan), order_(plan.finishing_units) {
   const std::vector<model::Segment>& segments = plan_.parameters->layout().segments;
-  const std::size_t units = plan_.finishing_units.size();
+  const std::size_t units = order_.units();
   for (std::size_t order = 0; order < units; ++order) {
     for (std::size_t i = segments.size(); i-- > 0;) {
-      if (segments[i].unit == plan_.finishing_units[order]) {
+      if (segments[i].unit == order_[order]) {
         add(i, segments[i].flat, order + 1);
       }
     }
@@ -81,20 +85,15 @@ void StepReduction::append(std::size_t segment, Range range, std::size_t ready_a
 }
 
 void StepReduction::ready(int unit, model::Gradients state, device::StreamRef stream) {
-  if (state != model::Gradients::complete) {
-    return;
-  }
-  waiting_.push_back(unit);
-  while (ready_ < plan_.finishing_units.size() &&
-         std::erase(waiting_, plan_.finishing_units[ready_]) > 0) {
-    ++ready_;
-    start_ready(stream);
+  if (state == model::Gradients::complete) {
+    order_.add(unit);
+    start(order_.complete(), stream);
   }
 }
 
-void StepReduction::start_ready(device::StreamRef stream) {
+void StepReduction::start(std::size_t ready, device::StreamRef stream) {
   look_after();
-  while (started_ < buckets_.size() && buckets_[started_].ready_after <= ready_) {
+  while (started_ < buckets_.size() && buckets_[started_].ready_after <= ready) {
     produced_.record(stream);
     produced_.wait(communication_);
     buckets_[started_].sum.start(communication_);
@@ -114,14 +113,13 @@ void StepReduction::look_after() {
 }
 
 void StepReduction::finish(device::StreamRef stream) {
-  FOURFOLD_EXPECT(ready_ == plan_.finishing_units.size());
-  ++ready_;
-  start_ready(stream);
+  FOURFOLD_EXPECT(order_.complete() == order_.units());
+  start(order_.units() + 1, stream);
   FOURFOLD_ENSURE(started_ == buckets_.size());
   for (std::size_t i = with_replicas_; plan_.replicas->size() > 1 && i < buckets_.size(); ++i) {
     buckets_[i].sum.reach_replicas(communication_);
   }
-  ready_ = 0;
+  order_.restart();
   started_ = 0;
   with_replicas_ = 0;
 }
@@ -134,6 +132,12 @@ void StepReduction::wait(std::size_t segment, device::StreamRef stream) {
       bucket.sum.wait(stream);
     }
   }
+}
+
+std::int64_t StepReduction::sent_bytes() const {
+  return std::accumulate(
+      buckets_.begin(), buckets_.end(), std::int64_t{0},
+      [](std::int64_t sum, const Bucket& bucket) { return sum + bucket.sum.sent_bytes(); });
 }
 
 }  // namespace

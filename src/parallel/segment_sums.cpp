@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "segment_sums.hpp"
 
+#include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
 
 #include <numeric>
@@ -55,6 +56,16 @@ void PieceSum::wait(device::StreamRef stream) {
   work_.wait(stream);
   work_ = comm::Work{};
   stage_ = Stage::idle;
+}
+
+std::int64_t PieceSum::sent_bytes() const {
+  const auto all_reduced = [](const TensorView& data, const comm::Communicator& ranks) {
+    return 2 * (data.elements() - even_part(data.elements(), ranks.size(), ranks.rank()).count);
+  };
+  const std::int64_t in_group =
+      counts_.empty() ? all_reduced(all_, *group_) : all_.elements() - mine_.elements();
+  const std::int64_t elements = in_group + all_reduced(mine_, *replicas_);
+  return elements * static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace fourfold::parallel

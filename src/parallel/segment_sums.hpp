@@ -5,6 +5,7 @@
 #include <fourfold/comm/work.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,10 @@ class PieceSum {
   /// Ends the sum over the group, if need be, and begins that over the replicas.
   void reach_replicas(device::StreamRef stream);
   void wait(device::StreamRef stream);
+  /// Moves a host transport on, and nothing else.
+  void look_after() { work_.test(); }
+  /// Bytes that this rank hands to others.
+  std::int64_t sent_bytes() const;
 
  private:
   enum class Stage : std::uint8_t { idle, group, replicas };

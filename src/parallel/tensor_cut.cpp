@@ -123,6 +123,10 @@ bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& sh
   return sequence_parallel && spec.name.find("norm.") != std::string::npos;
 }
 
+bool blocks_are_cut_alike(const model::ModelConfig& config, int tp) {
+  return config.ffn % tp == 0;
+}
+
 std::vector<Box> tensor_boxes(const model::ModelConfig& config,
                               const std::vector<model::ParameterSpec>& table, int tp, int rank) {
   std::vector<Box> boxes;

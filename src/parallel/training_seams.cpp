@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/parallel/training_seams.hpp>
 
 #include <algorithm>
@@ -56,32 +58,65 @@ std::size_t segment_of(const model::Parameters& parameters, Range flat) {
   return static_cast<std::size_t>(found - segments.begin());
 }
 
+std::unique_ptr<ErrorFeedback> errors_of(const TrainingSeams::State& state,
+                                         const comm::Communicator& plane,
+                                         const CompressionOptions& compression,
+                                         device::Arena& arena) {
+  if (compression.kind == Compression::none || plane.size() == 1) {
+    return nullptr;
+  }
+  return std::make_unique<ErrorFeedback>(state.parameters,
+                                         make_layout(state.parameters, plane.size()),
+                                         compression.steps_may_skip, arena);
+}
+
 }  // namespace
 
-ReductionPlan TrainingSeams::reduction_plan(const State& state, comm::Mesh& mesh,
-                                            const ZeroOptions& zero) {
+ReductionPlan TrainingSeams::reduction_plan(const State& state, const ZeroOptions& zero) const {
   return {.group = group_.get(),
           .replicas = replicas_.get(),
+          .plane = &mesh_->data_plane(),
           .parameters = &state.parameters,
           .share = &state.share,
           .layout = &state.layout,
-          .finishing_units = state.stages.finishing_units(mesh.coordinate().pp),
+          .finishing_units = state.stages.finishing_units(mesh_->coordinate().pp),
           .bucket_bytes = zero.bucket_bytes};
+}
+
+std::unique_ptr<GradientReduction> TrainingSeams::make_reduction(
+    const State& state, const ZeroOptions& zero, const CompressionOptions& compression,
+    device::Arena& arena) {
+  const ReductionPlan plan = reduction_plan(state, zero);
+  if (errors_) {
+    FOURFOLD_EXPECT(!each_micro_batch_);
+    const int tp = mesh_->shape().tp;
+    return reduce_compressed(
+        plan, compression,
+        [&](const model::Parameter& matrix) {
+          const TensorShard shard =
+              tensor_shard(state.config, matrix.spec, tp, mesh_->coordinate().tp);
+          return shard.holders.count == 1                 ? Copies::none
+                 : blocks_are_cut_alike(state.config, tp) ? Copies::alike
+                                                          : Copies::unlike;
+        },
+        *errors_, arena);
+  }
+  return each_micro_batch_ ? reduce_each_micro_batch(plan, arena) : reduce_each_step(plan);
 }
 
 TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
                              const TensorParallelOptions& tensor,
                              const ContextParallelOptions& context, const ZeroOptions& zero,
-                             device::Arena& arena)
+                             const CompressionOptions& compression, device::Arena& arena)
     : MeshSeams(mesh, tensor, context, arena),
+      mesh_(&mesh),
       group_(group_of(mesh.data_plane(), zero)),
       replicas_(replicas_of(mesh.data_plane(), zero)),
       replica_sums_(state.config, mesh.axis(comm::Axis::tp), state.parameters,
                     tensor.sequence_parallel),
       each_micro_batch_(zero.reduce_each_micro_batch),
-      reduction_(each_micro_batch_
-                     ? reduce_each_micro_batch(reduction_plan(state, mesh, zero), arena)
-                     : reduce_each_step(reduction_plan(state, mesh, zero))),
+      errors_(errors_of(state, mesh.data_plane(), compression, arena)),
+      reduction_(make_reduction(state, zero, compression, arena)),
       gathering_(*group_, state.parameters, state.share, state.layout),
       tie_(tie_of(state.stages, mesh.axis(comm::Axis::pp), state.parameters)) {
   if (tie_->size() > 1) {
@@ -119,7 +154,10 @@ void TrainingSeams::gradients_ready(int unit, model::Gradients state, device::St
   reduction_->ready(unit, state, stream);
 }
 
-void TrainingSeams::begin_step(device::StreamRef stream) {
+void TrainingSeams::begin_step(device::StreamRef stream, double loss_scale) {
+  if (errors_) {
+    errors_->begin_step(loss_scale);
+  }
   reduction_->begin_step(stream);
 }
 
@@ -137,6 +175,34 @@ void TrainingSeams::wait_gradients(std::size_t segment, device::StreamRef stream
 
 void TrainingSeams::weights_updated(std::size_t segment, device::StreamRef stream) {
   gathering_.updated(segment, stream);
+}
+
+void TrainingSeams::fold_errors(device::StreamRef stream) {
+  if (!errors_) {
+    return;
+  }
+  errors_->fold(mesh_->data_plane(), stream);
+  if (tie_->size() > 1) {  // both stages cut it alike; the first one answers for it
+    const TensorView tied = errors_->share(tied_segment_, mesh_->data_plane().rank());
+    tie_->all_reduce(tied, comm::ReduceOp::sum, stream).wait(stream);
+    if (tie_->rank() > 0) {
+      device::zero(tied.data(), tied.bytes(), stream);
+    }
+  }
+  reduction_->forget(stream);
+}
+
+std::optional<std::vector<ErrorFeedback::Piece>> TrainingSeams::error_pieces() const {
+  if (!errors_) {
+    return std::nullopt;
+  }
+  std::vector<ErrorFeedback::Piece> pieces = errors_->pieces(mesh_->data_plane().rank());
+  if (tie_->rank() > 0) {
+    std::erase_if(pieces, [](const ErrorFeedback::Piece& piece) {
+      return piece.parameter->spec.name == model::token_embedding_name;
+    });
+  }
+  return pieces;
 }
 
 }  // namespace fourfold::parallel

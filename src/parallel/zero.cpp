@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/parallel/zero.hpp>
 
+#include <vector>
+
 namespace fourfold::parallel {
 namespace {
 
@@ -21,6 +23,16 @@ model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::Mo
           .gradients = in_turn_if(zero.reduce_each_micro_batch),
           .masters = is_whole(zero),
           .blocks = {1, model::all_units(config).end - 1}};
+}
+
+ShardLayout make_layout(const model::Parameters& parameters, int ranks) {
+  std::vector<model::ParameterSpec> table;
+  std::vector<Box> boxes;
+  for (const model::Parameter& parameter : parameters) {
+    table.push_back(parameter.spec);
+    boxes.push_back(parameter.box);
+  }
+  return {table, boxes, parameters.layout(), ranks};
 }
 
 ParameterShare make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,

@@ -107,6 +107,29 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   }
 }
 
+/// What compression leaves out of a gradient is kept for as many numbers as the gradient has, once
+/// per step.
+void validate_compression(const MeshConfig& mesh, const Origins& origins) {
+  if (mesh.dp_compress.kind == GradientCompression::Kind::none ||
+      mesh.dp_reduce == GradientReduce::step) {
+    return;
+  }
+  if (mesh.dp_reduce == GradientReduce::micro_batch) {
+    refuse(fmt::format("mesh.dp_compress = \"{}\" does not go with mesh.dp_reduce = "
+                       "\"micro_batch\" (what it leaves out is kept per step, beside whole "
+                       "gradients) set mesh.dp_reduce to \"step\", or mesh.dp_compress to \"none\"",
+                       name(mesh.dp_compress)),
+           origins);
+  }
+  if (mesh.zero >= 2) {
+    refuse(fmt::format("mesh.dp_compress = \"{}\" does not go with mesh.zero = {}, which reduces "
+                       "after every micro-batch (what is left out is kept per step, beside whole "
+                       "gradients) set mesh.zero to 1, or mesh.dp_reduce to \"step\"",
+                       name(mesh.dp_compress), mesh.zero),
+           origins);
+  }
+}
+
 }  // namespace
 
 std::string located(const std::string& message, const Origins& origins) {
@@ -137,6 +160,7 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_schedule(config.optim.schedule, origins);
   validate_loss_scale(config.train, origins);
   validate_recompute(config, origins);
+  validate_compression(config.mesh, origins);
   if (config.mesh.dp > 0) {  // else when the ranks are known
     validate_batch(config, config.mesh.dp, origins);
   }

@@ -109,6 +109,8 @@ RunField named_field(std::vector<Named> values, Path... path) {
 
 /// Keys of [model]; in their own file because the members belong to the model room.
 std::vector<RunKey> model_keys();
+/// Keys of [mesh] that are about traffic between the ranks of its dp axis.
+std::vector<RunKey> traffic_keys();
 /// Keys of [train].
 std::vector<RunKey> train_keys();
 

@@ -71,6 +71,9 @@ void MetricsFile::start(const RunStart& run, double unix_time_s) {
   json["rank_hosts"] = run.rank_hosts;
   json["parameters"] = run.parameters;
   json["tokens_per_step"] = run.tokens_per_step;
+  if (run.data_plane_bytes > 0) {
+    json["data_plane_bytes"] = run.data_plane_bytes;
+  }
   json["libraries"] = Json::array();
   for (const auto& [name, version] : run.libraries) {
     json["libraries"].push_back({name, version});

@@ -82,6 +82,7 @@ RunStart start_of(const Line& line) {
   run.rank_hosts = line.texts("rank_hosts");
   run.parameters = line.integer("parameters");
   run.tokens_per_step = line.integer("tokens_per_step");
+  run.data_plane_bytes = line.integer("data_plane_bytes");
   run.libraries = line.pairs("libraries");
   return run;
 }

@@ -208,4 +208,25 @@ parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm:
               std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6))};
 }
 
+parallel::CompressionOptions compression_options(const runfile::RunConfig& config) {
+  using Wanted = runfile::GradientCompression::Kind;
+  const auto kind = [&] {
+    switch (config.mesh.dp_compress.kind) {
+      case Wanted::none:
+        return parallel::Compression::none;
+      case Wanted::bf16:
+        return parallel::Compression::bf16;
+      case Wanted::int8:
+        return parallel::Compression::int8;
+      case Wanted::low_rank:
+        break;
+    }
+    return parallel::Compression::low_rank;
+  };
+  return {.kind = kind(),
+          .rank = config.mesh.dp_compress.rank,
+          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .steps_may_skip = config.train.precision == DType::f16};
+}
+
 }  // namespace fourfold::train

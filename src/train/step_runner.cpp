@@ -33,17 +33,6 @@ model::Parameters my_parameters(const runfile::RunConfig& config,
           config.train.precision, arena, parallel::parameter_memory(zero, config.model)};
 }
 
-/// Among so many ranks.
-parallel::ShardLayout shards_of(const model::Parameters& parameters, int ranks) {
-  std::vector<model::ParameterSpec> table;
-  std::vector<Box> boxes;
-  for (const model::Parameter& parameter : parameters) {
-    table.push_back(parameter.spec);
-    boxes.push_back(parameter.box);
-  }
-  return {table, boxes, parameters.layout(), ranks};
-}
-
 /// Of all elements whose gradients this rank counts, those that it counts: each logical element is
 /// counted once over the mesh. What is whole on every rank is cut as ZeRO would, so that the norm
 /// has the same bits.
@@ -55,7 +44,7 @@ std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
   const int plane = mesh.shape().dp * mesh.shape().cp;
   const int ranks = zero.shard_ranks == 1 ? plane : zero.shard_ranks;
   const int index = parallel::data_plane_index(mesh.shape(), mesh.coordinate()) % ranks;
-  const parallel::ShardLayout shards = shards_of(parameters, ranks);
+  const parallel::ShardLayout shards = parallel::make_layout(parameters, ranks);
   const std::vector<Range> counted =
       parallel::counted_once(config.model, parameters, mesh.shape().tp, mesh.coordinate().tp);
   std::vector<TensorView> gradients;
@@ -85,14 +74,14 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       layout_(std::move(layout)),
       zero_(zero_options(config, mesh.shape())),
       parameters_(my_parameters(config, layout_, mesh, zero_, arena)),
-      shards_(shards_of(parameters_, zero_.shard_ranks)),
+      shards_(parallel::make_layout(parameters_, zero_.shard_ranks)),
       share_(parallel::make_share(parameters_, shards_,
                                   parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
                                   zero_, arena)),
       counted_(counted_gradients(config, parameters_, share_, mesh, zero_)),
       seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
-             arena),
+             compression_options(config), arena),
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
                 stage_options(config, mesh.shape().cp)),
       optimizer_(config.optim, share_, arena),
@@ -145,7 +134,7 @@ void StepRunner::reduce_losses(device::StreamRef stream) {
 }
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
-  seams_.begin_step(stream);
+  seams_.begin_step(stream, loss_scale_.scale());
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   const float scale =
       batches.targets > 0
@@ -220,6 +209,7 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
                       .grad_norm = static_cast<double>(norm),
                       .loss_scale = loss_scale_.scale()};
   outcome.fate = loss_scale_.settle(std::isfinite(norm));
+  seams_.settle(outcome.fate == StepFate::applied);
   return outcome;
 }
 

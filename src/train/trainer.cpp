@@ -10,9 +10,11 @@
 #include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <chrono>
 #include <cmath>
+#include <set>
 
 namespace fourfold::train {
 namespace {
@@ -45,6 +47,36 @@ double save_bytes_per_rank(const TrainingState& state, int ranks) {
   return bytes / ranks;
 }
 
+/// Kinds of state that only one of checkpoint and run has: "error_feedback".
+std::string kinds_missing(const std::set<io::TensorState>& here,
+                          const std::set<io::TensorState>& there) {
+  std::vector<std::string_view> kinds;
+  for (const io::TensorState state : there) {
+    if (here.count(state) == 0) {
+      kinds.push_back(io::name(state));
+    }
+  }
+  return fmt::format("{}", fmt::join(kinds, ", "));
+}
+
+/// Says what begins at zero, and what is left behind, after keys about it have changed.
+void tell_other_state(const io::Checkpoint& checkpoint, const TrainingState& state) {
+  std::set<io::TensorState> saved;
+  std::set<io::TensorState> wanted;
+  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
+    saved.insert(tensor.id.state);
+  }
+  for (const io::TensorLayout& layout : state.layouts()) {
+    wanted.insert(layout.id.state);
+  }
+  if (const std::string kinds = kinds_missing(saved, wanted); !kinds.empty()) {
+    log::info(fmt::format("{} is not in the checkpoint and begins at zero", kinds));
+  }
+  if (const std::string kinds = kinds_missing(wanted, saved); !kinds.empty()) {
+    log::info(fmt::format("{} of the checkpoint is of no use to this run and left behind", kinds));
+  }
+}
+
 /// What does not fit the mesh is told with its place in the run file.
 StepRunner make_runner(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                        device::Arena& arena) {
@@ -68,7 +100,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       loader_(dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
               held_tokens(mesh, config_.model.context), arena_),
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
-             zero_options(config_, mesh.shape()).shard_ranks),
+             zero_options(config_, mesh.shape()).shard_ranks, runner_.error_pieces()),
       store_(config_.checkpoint.dir,
              {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),
       stop_request_(config_.log.dir, options.deadline_unix_s),
@@ -108,6 +140,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
                         checkpoint->path().string(), progress_.step, checkpoint->mesh().str(),
                         mesh_->shape().str()));
+  tell_other_state(*checkpoint, state_);
 }
 
 void Trainer::announce(const TrainerOptions& options) const {
@@ -125,6 +158,15 @@ void Trainer::announce(const TrainerOptions& options) const {
   }
   log::info(fmt::format("memory per rank: {:.1f} MiB ({})",
                         static_cast<double>(arena_.total_bytes()) / 1048576.0, memory));
+  const std::int64_t gradient_bytes = runner_.sent_gradient_bytes();
+  if (gradient_bytes > 0) {
+    log::info(fmt::format("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
+                          static_cast<double>(gradient_bytes) / 1e6,
+                          name(config_.mesh.dp_compress)));
+  } else if (config_.mesh.dp_compress != runfile::GradientCompression{} &&
+             mesh_->data_plane().size() == 1) {
+    log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
+  }
   if (metrics_ != nullptr) {
     telemetry::RunStart run = options.facts;
     run.first_step = progress_.step;
@@ -134,6 +176,7 @@ void Trainer::announce(const TrainerOptions& options) const {
     run.precision = name(config_.train.precision);
     run.parameters = parameters;
     run.tokens_per_step = config_.train.global_batch * config_.model.context;
+    run.data_plane_bytes = gradient_bytes;
     run.deadline_unix_s = options.deadline_unix_s.value_or(0);
     metrics_->start(run);
   }
@@ -265,6 +308,7 @@ void Trainer::evaluate() {
 
 void Trainer::save() {
   const Stopwatch watch;
+  runner_.prepare_save(stream_);
   stream_.ref().synchronize();
   const io::SaveReport report =
       store_.save({.step = progress_.step,

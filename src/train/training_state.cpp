@@ -36,9 +36,12 @@ class Holders {
     }
   }
 
-  std::vector<io::HeldBox> of(const model::ParameterSpec& spec) const {
-    const std::vector<int> stages = stages_.holders(spec);
+  /// @param stages  of a tied embedding: both that hold it, or the first
+  enum class Stages : std::uint8_t { all, first };
+  std::vector<io::HeldBox> of(const model::ParameterSpec& spec, Stages which = Stages::all) const {
+    std::vector<int> stages = stages_.holders(spec);
     FOURFOLD_EXPECT(stages.size() <= 2);  // one stride says where they are
+    stages.resize(which == Stages::first ? 1 : stages.size());
     const io::RankSet::Axis by_stage{static_cast<int>(stages.size()),
                                      rank_at(stages.back(), 0) - rank_at(stages.front(), 0)};
     const int plane = mesh_.dp * mesh_.cp;
@@ -103,7 +106,8 @@ io::TensorState state_named(std::string_view name) {
 
 TrainingState::TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
                              const parallel::ParameterShare& share, const Optimizer& optimizer,
-                             const comm::Mesh& mesh, int shard_ranks) {
+                             const comm::Mesh& mesh, int shard_ranks,
+                             const std::optional<ErrorPieces>& errors) {
   const Holders holders(config, stages, mesh.shape(), shard_ranks);
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     const std::vector<io::HeldBox> boxes = holders.of(spec);
@@ -123,6 +127,30 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
       hold(spec, piece.box, state_named(moment.name),
            moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent), saves);
     }
+  }
+  if (errors) {
+    add_errors(config, stages, *errors, mesh);
+  }
+}
+
+/// They are shared out among the whole data plane, with ZeRO and without.
+void TrainingState::add_errors(const model::ModelConfig& config,
+                               const parallel::StageLayout& stages, const ErrorPieces& errors,
+                               const comm::Mesh& mesh) {
+  const Holders holders(config, stages, mesh.shape(), mesh.data_plane().size());
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    if (spec.decays) {
+      add(spec, io::TensorState::error_feedback, holders.of(spec, Holders::Stages::first));
+    }
+  }
+  const int tp = mesh.coordinate().tp;
+  for (const parallel::ErrorFeedback::Piece& piece : errors) {
+    const model::ParameterSpec& spec = piece.parameter->spec;
+    const bool first =
+        parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
+    hold(spec, piece.box, io::TensorState::error_feedback, piece.error,
+         first ? Saves::yes : Saves::no);
+    wanted_.back().or_zeros = true;
   }
 }
 

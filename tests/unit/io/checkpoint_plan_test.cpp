@@ -209,8 +209,9 @@ TEST_CASE("layouts that are not whole are refused by name") {
 }
 
 TEST_CASE("names of states go both ways") {
-  for (const TensorState state : {TensorState::weight, TensorState::master, TensorState::exp_avg,
-                                  TensorState::exp_avg_sq, TensorState::momentum}) {
+  for (const TensorState state :
+       {TensorState::weight, TensorState::master, TensorState::exp_avg, TensorState::exp_avg_sq,
+        TensorState::momentum, TensorState::error_feedback}) {
     CHECK(tensor_state_from_name(name(state)) == state);
   }
   CHECK_FALSE(tensor_state_from_name("gradient"));

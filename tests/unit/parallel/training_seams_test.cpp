@@ -55,7 +55,7 @@ class Bench {
         layout_(model::parameter_table(config), whole_boxes(config), parameters_.layout(),
                 zero.shard_ranks),
         share_(make_share(parameters_, layout_, world.rank(), zero, arena_)),
-        seams_({config_, stages_, parameters_, share_, layout_}, mesh_, {}, {}, zero, arena_) {}
+        seams_({config_, stages_, parameters_, share_, layout_}, mesh_, {}, {}, zero, {}, arena_) {}
 
   /// Adds a micro-batch's gradients as a stage does.
   void backward(int rank, int micro_batch, model::Gradients state) {

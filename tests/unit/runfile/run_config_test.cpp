@@ -302,3 +302,25 @@ TEST_CASE("a missing run file is named", "[run_config]") {
   CHECK_THROWS_WITH(load_run_config("/"),
                     "cannot read the run file / (Is a directory) check its path");
 }
+
+TEST_CASE("compression takes words and ranks, and refuses what keeps no whole gradients",
+          "[run_config]") {
+  const auto compression = [](const std::string& text) {
+    return parse(data_table, {"mesh.dp_compress=" + text}).config.mesh.dp_compress;
+  };
+  CHECK(compression("int8") == GradientCompression{GradientCompression::Kind::int8, 0});
+  CHECK(compression("lowrank:4") == GradientCompression{GradientCompression::Kind::low_rank, 4});
+  CHECK(name(compression("lowrank:1024")) == "lowrank:1024");
+  for (const std::string text :
+       {"int4", "lowrank", "lowrank:", "lowrank:0", "lowrank:1025", "lowrank:2x", "lowrank:-1"}) {
+    CAPTURE(text);
+    CHECK_THAT(refusal(data_table, {"mesh.dp_compress=" + text}),
+               ContainsSubstring("\"lowrank:R\" with R from 1 to 1024"));
+  }
+  CHECK_THAT(refusal(data_table, {"mesh.dp_compress=int8", "mesh.dp_reduce=micro_batch"}),
+             ContainsSubstring("set mesh.dp_reduce to \"step\""));
+  CHECK_THAT(refusal(data_table, {"mesh.dp_compress=int8", "mesh.zero=2"}),
+             ContainsSubstring("set mesh.zero to 1, or mesh.dp_reduce to \"step\""));
+  CHECK(refusal(data_table, {"mesh.dp_compress=int8", "mesh.zero=3", "mesh.dp_reduce=step"}) ==
+        "accepted");
+}

@@ -33,6 +33,7 @@ RunStart start_at(std::int64_t first_step, std::int64_t steps) {
   run.version = "0.1.0";
   run.mesh = "pp1 dp2 cp1 tp1";
   run.rank_hosts = {"a", "b"};
+  run.data_plane_bytes = 6320000;
   run.libraries = {{"MPICH", "4.0.2"}};
   return run;
 }
@@ -156,6 +157,7 @@ TEST_CASE("records read back as they were, numbers that are not finite as NaN", 
   REQUIRE(history.starts.size() == 1);
   CHECK(history.starts[0].record.rank_hosts == std::vector<std::string>{"a", "b"});
   CHECK(history.starts[0].record.libraries.at(0).second == "4.0.2");
+  CHECK(history.starts[0].record.data_plane_bytes == 6320000);
   REQUIRE(history.steps.size() == 3);
   CHECK(history.steps[0].record.loss == 1.0 / 3.0);  // every bit
   CHECK(history.steps[0].record.tokens == 64);

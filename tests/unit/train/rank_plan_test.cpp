@@ -8,6 +8,7 @@
 #include <fourfold/train/step_runner.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <fmt/format.h>
 
 #include <cmath>
@@ -48,15 +49,21 @@ std::vector<MemoryBytes> memory_of_run(const runfile::EffectiveConfig& effective
   return taken;
 }
 
+const std::vector<std::vector<std::string>> more_options{
+    {}, {"mesh.dp_compress=\"int8\""}, {"mesh.dp_compress=\"lowrank:2\"", "mesh.zero=1"}};
+
 TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]") {
-  for (const std::string family : {"gpt2", "llama"}) {
-    const TinyRun tiny(family);
-    const runfile::EffectiveConfig effective = tiny.config(1, "planned", four_axes);
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  for (const std::vector<std::string>& more : more_options) {
+    std::vector<std::string> options = four_axes;
+    options.insert(options.end(), more.begin(), more.end());
+    const runfile::EffectiveConfig effective = tiny.config(1, "planned", options);
     const comm::MeshShape mesh{.pp = 2, .dp = 1, .cp = 2, .tp = 2};
     const parallel::StageLayout layout = lay_out(effective.config, mesh, "");
     const std::vector<MemoryBytes> taken = memory_of_run(effective, 8);
     for (int rank = 0; rank < 8; ++rank) {
-      CAPTURE(family, rank);
+      CAPTURE(family, more, rank);
       CHECK(plan_rank(effective.config, layout, mesh, rank).memory_bytes ==
             taken[static_cast<std::size_t>(rank)]);
     }

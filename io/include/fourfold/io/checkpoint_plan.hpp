@@ -22,7 +22,14 @@
 namespace fourfold::io {
 
 /// Which of the tensors that belong to one parameter.
-enum class TensorState : std::uint8_t { weight, master, exp_avg, exp_avg_sq, momentum };
+enum class TensorState : std::uint8_t {
+  weight,
+  master,
+  exp_avg,
+  exp_avg_sq,
+  momentum,
+  error_feedback,
+};
 std::string_view name(TensorState state) noexcept;  ///< "exp_avg_sq": as in files and messages
 std::optional<TensorState> tensor_state_from_name(std::string_view text) noexcept;
 

@@ -113,6 +113,7 @@ struct WantedBox {
   Shape shape;
   Box box;
   TensorView data;
+  bool or_zeros = false;  ///< a checkpoint without the tensor fills it with zeros
 };
 
 struct StoreOptions {
@@ -182,8 +183,9 @@ class CheckpointStore {
 Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
                            comm::Communicator& communicator);
 
-/// What keeps `wanted` from being filled from `checkpoint`: missing tensors, other shapes or
-/// dtypes, one line each, by name. Local. Tensors of the checkpoint that nobody wants are fine.
+/// What keeps `wanted` from being filled from `checkpoint`: missing tensors (but for or_zeros),
+/// other shapes or dtypes, one line each, by name. Local. Tensors of the checkpoint that nobody
+/// wants are fine.
 std::vector<std::string> differences(const Checkpoint& checkpoint,
                                      std::span<const WantedBox> wanted);
 

@@ -25,6 +25,7 @@ enum class RandomUse : std::uint32_t {
   sample_order = 3,
   sampling = 4,  ///< drawing tokens when generating text
   test = 5,
+  low_rank_factor = 6,  ///< where compression of gradients begins
 };
 
 struct PhiloxKey {

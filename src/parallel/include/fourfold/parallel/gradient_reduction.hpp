@@ -23,6 +23,8 @@ struct ReductionPlan {
   comm::Communicator* group = nullptr;
   /// The ranks with this rank's share in other groups. Size 1: there is one group.
   comm::Communicator* replicas = nullptr;
+  /// All ranks that hold the parameters; group and replicas span it.
+  comm::Communicator* plane = nullptr;
   const model::Parameters* parameters = nullptr;
   const ParameterShare* share = nullptr;
   const ShardLayout* layout =
@@ -56,6 +58,15 @@ class GradientReduction {
   virtual void finish(device::StreamRef stream) = 0;
   /// Orders `stream` behind the sums of a segment. @pre finish() came before
   virtual void wait(std::size_t segment, device::StreamRef stream) = 0;
+
+  /// Ends a step: what the reduction keeps from one step to the next is that of this step, or, if
+  /// it had no effect, that of before.
+  virtual void settle(bool /*applied*/) {}
+  /// Forgets what it keeps and no checkpoint has. Ordered on `stream`; may block the host.
+  virtual void forget(device::StreamRef /*stream*/) {}
+  /// Bytes that this rank hands to others in a step, whatever the transport makes of them. 0: not
+  /// known
+  virtual std::int64_t sent_bytes() const { return 0; }
 };
 
 /// Once per step: gradients of all micro-batches are added up in whole memory first. Units are

@@ -39,6 +39,10 @@ TensorShard tensor_shard(const model::ModelConfig& config, const model::Paramete
 bool gradient_is_partial(const model::ParameterSpec& spec, const TensorShard& shard,
                          bool sequence_parallel);
 
+/// Whether every position holds as much of each matrix of a block as the others do: heads always
+/// are dealt evenly, ffn features need not be.
+bool blocks_are_cut_alike(const model::ModelConfig& config, int tp);
+
 /// The boxes of a whole table at one position.
 std::vector<Box> tensor_boxes(const model::ModelConfig& config,
                               const std::vector<model::ParameterSpec>& table, int tp, int rank);

@@ -6,6 +6,8 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/error_feedback.hpp>
+#include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
@@ -15,7 +17,10 @@
 #include <fourfold/parallel/zero.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <vector>
 
 namespace fourfold::parallel {
 
@@ -36,7 +41,7 @@ class TrainingSeams : public MeshSeams {
   /// Collective over the mesh, which is borrowed.
   TrainingSeams(const State& state, comm::Mesh& mesh, const TensorParallelOptions& tensor,
                 const ContextParallelOptions& context, const ZeroOptions& zero,
-                device::Arena& arena);
+                const CompressionOptions& compression, device::Arena& arena);
 
   void weights_needed(int unit, device::StreamRef stream) override;
   void weights_done(int unit, device::StreamRef stream) override;
@@ -47,7 +52,8 @@ class TrainingSeams : public MeshSeams {
   void gradients_ready(int unit, model::Gradients state, device::StreamRef stream) override;
 
   /// Before the first micro-batch of a step.
-  void begin_step(device::StreamRef stream);
+  /// @param loss_scale  what its gradients will be too large by
+  void begin_step(device::StreamRef stream, double loss_scale = 1);
   /// Behind the last one. Collective over the data plane, and over the ranks that share a tied
   /// embedding.
   void finish_gradients(device::StreamRef stream);
@@ -57,16 +63,32 @@ class TrainingSeams : public MeshSeams {
   /// The weights of this rank's share of a segment are new: others will want them.
   void weights_updated(std::size_t segment, device::StreamRef stream);
 
+  /// Ends a step: tells whether it had any effect. @pre its work on the device is done
+  void settle(bool applied) { reduction_->settle(applied); }
+
+  /// What compression has left out so far, brought into the form that error_pieces() shows; what it
+  /// keeps beside that begins anew, as in a restart. Collective over the mesh; may block the host.
+  void fold_errors(device::StreamRef stream);
+  /// The part that this rank answers for; nothing where nothing is compressed.
+  std::optional<std::vector<ErrorFeedback::Piece>> error_pieces() const;
+  /// GradientReduction::sent_bytes()
+  std::int64_t sent_gradient_bytes() const { return reduction_->sent_bytes(); }
+
   /// The ranks among which each element of the parameters is in one share.
   comm::Communicator& shard_group() noexcept { return *group_; }
 
  private:
-  ReductionPlan reduction_plan(const State& state, comm::Mesh& mesh, const ZeroOptions& zero);
+  ReductionPlan reduction_plan(const State& state, const ZeroOptions& zero) const;
+  std::unique_ptr<GradientReduction> make_reduction(const State& state, const ZeroOptions& zero,
+                                                    const CompressionOptions& compression,
+                                                    device::Arena& arena);
 
+  comm::Mesh* mesh_;
   std::unique_ptr<comm::Communicator> group_;
   std::unique_ptr<comm::Communicator> replicas_;
   ReplicaSums replica_sums_;
   bool each_micro_batch_;
+  std::unique_ptr<ErrorFeedback> errors_;  ///< with compression, where there are ranks to send to
   std::unique_ptr<GradientReduction> reduction_;
   WeightGathering gathering_;
   std::unique_ptr<comm::Communicator> tie_;  ///< the two ranks that hold a tied embedding

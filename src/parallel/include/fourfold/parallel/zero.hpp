@@ -6,6 +6,7 @@
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/parallel/shard_layout.hpp>
 
 #include <cstdint>
 
@@ -25,6 +26,9 @@ struct ZeroOptions {
 
 /// What a rank then has memory for beside its share.
 model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::ModelConfig& config);
+
+/// How `ranks` ranks with these parameters would share them out.
+ShardLayout make_layout(const model::Parameters& parameters, int ranks);
 
 /// The rank's part.
 /// @param layout  of zero.shard_ranks

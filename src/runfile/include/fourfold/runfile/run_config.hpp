@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,6 +38,16 @@ std::string_view name(ZeroKeep keep) noexcept;
 enum class GradientReduce : std::uint8_t { automatic, step, micro_batch };
 std::string_view name(GradientReduce reduce) noexcept;
 
+/// How gradients travel over the data plane.
+struct GradientCompression {
+  enum class Kind : std::uint8_t { none, bf16, int8, low_rank };
+  Kind kind = Kind::none;
+  std::int64_t rank = 0;  ///< of low_rank, at least 1
+  friend bool operator==(const GradientCompression&, const GradientCompression&) = default;
+};
+std::string name(GradientCompression compression);  ///< "none", "bf16", "int8", "lowrank:4"
+std::optional<GradientCompression> gradient_compression_named(std::string_view text);
+
 /// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
 struct MeshConfig {
   int dp = 0;  ///< 0: auto, what pp, cp and tp leave of the ranks
@@ -47,6 +58,7 @@ struct MeshConfig {
   int zero_group = 0;  ///< ranks that share it out; 0: auto, all of the data plane
   ZeroKeep zero3_keep = ZeroKeep::micro_batch;
   GradientReduce dp_reduce = GradientReduce::automatic;
+  GradientCompression dp_compress = {};
   bool sequence_parallel = true;  ///< on the tp axis
   std::string schedule = "1f1b";  ///< of the pipeline: a name, or a CSV file
   int chunks = 0;                 ///< per pipeline rank; 0: auto, what the schedule usually has

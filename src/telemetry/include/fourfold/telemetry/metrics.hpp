@@ -33,6 +33,8 @@ struct RunStart {
   std::vector<std::string> rank_hosts;
   std::int64_t parameters = 0;       ///< elements of all parameters
   std::int64_t tokens_per_step = 0;  ///< global_batch * context
+  /// that a rank hands to others with the same parameters, per step: gradients; 0: not known
+  std::int64_t data_plane_bytes = 0;
   /// name and version, in the order to be shown
   std::vector<std::pair<std::string, std::string>> libraries;
   double deadline_unix_s = 0;  ///< when the job must end, seconds since 1970; 0: unknown

@@ -8,6 +8,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
+#include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/parallel/zero.hpp>
@@ -47,5 +48,8 @@ parallel::ContextParallelOptions context_options(const runfile::RunConfig& confi
 /// What the data plane shares out.
 /// @throws UserError (config) for a mesh.zero_group that does not divide it, naming those that do
 parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh);
+
+/// How gradients travel over it.
+parallel::CompressionOptions compression_options(const runfile::RunConfig& config);
 
 }  // namespace fourfold::train

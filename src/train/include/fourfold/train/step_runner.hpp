@@ -19,9 +19,12 @@
 #include <fourfold/train/step_recorder.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace fourfold::train {
+
+using ErrorPieces = std::vector<parallel::ErrorFeedback::Piece>;
 
 /// What one step gave, the same on all ranks.
 struct StepOutcome {
@@ -72,6 +75,16 @@ class StepRunner {
   /// The numbers of the last run(), and the loss scale of the next: to be called once after each
   /// run(). Blocks the host until the step is done on this rank.
   StepOutcome outcome(device::StreamRef stream);
+
+  /// Brings the state into the form that a checkpoint keeps and a restart begins with: what a rank
+  /// knows alone is summed up. A run goes on from it to the same bits as a restart does. To be
+  /// called between steps. Collective over the mesh; may block the host.
+  void prepare_save(device::StreamRef stream) { seams_.fold_errors(stream); }
+  /// This rank's part of what compression has left out of the gradients, as prepare_save() leaves
+  /// it; nothing where nothing is compressed.
+  std::optional<ErrorPieces> error_pieces() const { return seams_.error_pieces(); }
+  /// Bytes of gradients that this rank hands to others in a step; 0: not known.
+  std::int64_t sent_gradient_bytes() const { return seams_.sent_gradient_bytes(); }
 
   /// Before the first step, restore() it from a checkpoint: bias corrections count applied updates.
   LossScale& loss_scale() noexcept { return loss_scale_; }

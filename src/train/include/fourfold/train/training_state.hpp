@@ -10,8 +10,10 @@
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/step_runner.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,8 +29,9 @@ struct Progress {
 };
 
 /// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
-/// the optimizer's moments, under the parameter's logical name. The views borrow the memory of the
-/// share and of Optimizer.
+/// the optimizer's moments, and for matrices whose gradients travel compressed what that has left
+/// out, under the parameter's logical name. The views borrow the memory of the share, of Optimizer
+/// and of StepRunner.
 class TrainingState {
  public:
   /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
@@ -36,9 +39,11 @@ class TrainingState {
   /// model.
   /// @param share        of this rank
   /// @param shard_ranks  parallel::ZeroOptions::shard_ranks
+  /// @param errors       StepRunner::error_pieces(). A checkpoint may be without them
   TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
                 const parallel::ParameterShare& share, const Optimizer& optimizer,
-                const comm::Mesh& mesh, int shard_ranks);
+                const comm::Mesh& mesh, int shard_ranks,
+                const std::optional<ErrorPieces>& errors = std::nullopt);
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
 
@@ -47,6 +52,8 @@ class TrainingState {
   const std::vector<io::WantedBox>& wanted() const noexcept { return wanted_; }
 
  private:
+  void add_errors(const model::ModelConfig& config, const parallel::StageLayout& stages,
+                  const ErrorPieces& errors, const comm::Mesh& mesh);
   void add(const model::ParameterSpec& spec, io::TensorState state, std::vector<io::HeldBox> boxes);
   enum class Saves : std::uint8_t { no, yes };
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,

@@ -1,0 +1,276 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "bucket_sum.hpp"
+#include "coded_sum.hpp"
+#include "finishing_order.hpp"
+#include "low_rank_sum.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/parallel/gradient_compression.hpp>
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+namespace fourfold::parallel {
+namespace {
+
+using CopiesOf = std::function<Copies(const model::Parameter&)>;
+using Matrices = std::vector<const model::Parameter*>;
+
+class CompressedReduction : public GradientReduction {
+ public:
+  CompressedReduction(const ReductionPlan& plan, const CompressionOptions& options,
+                      const CopiesOf& copies_of, ErrorFeedback& errors, device::Arena& arena);
+
+  void begin_step(device::StreamRef stream) override { plan_.parameters->zero_gradients(stream); }
+  void needed(int /*unit*/, device::StreamRef /*stream*/) override {}
+  void ready(int unit, model::Gradients state, device::StreamRef stream) override;
+  void finish(device::StreamRef stream) override;
+  void wait(std::size_t segment, device::StreamRef stream) override;
+  void settle(bool applied) override;
+  void forget(device::StreamRef stream) override;
+  std::int64_t sent_bytes() const override;
+
+ private:
+  struct Bucket {
+    std::unique_ptr<BucketSum> sum;
+    std::size_t segment;
+    std::size_t ready_after;  ///< so many units are complete
+  };
+  void add_matrices(std::size_t segment, std::size_t ready_after, const CopiesOf& copies_of,
+                    device::Arena& arena);
+  void add_compressed(std::size_t segment, std::span<const model::Parameter* const> matrices,
+                      std::size_t ready_after, device::Arena& arena);
+  void add_coded(std::size_t segment, Range flat, std::size_t ready_after);
+  void add_plain(std::size_t segment, Range flat, std::size_t ready_after);
+  enum class Way : std::uint8_t { plain, compressed, compressed_copies };
+  Way way_of(const model::Parameter& matrix, Copies copies) const;
+  void share_wire_memory(device::Arena& arena);
+  template <class Make>
+  void for_buckets(Range flat, const Make& make) const;
+  void start(std::size_t ready, device::StreamRef stream);
+
+  ReductionPlan plan_;
+  CompressionOptions options_;
+  ErrorFeedback* errors_;
+  device::Stream communication_;
+  device::Event produced_;
+  device::Event summed_;
+  std::vector<Bucket> buckets_;
+  std::vector<CodedSum*> coded_;  ///< of the buckets, in their order
+  FinishingOrder order_;
+  std::size_t started_ = 0;
+  std::size_t summed_buckets_ = 0;  ///< of those that are started, from the first
+};
+
+/// Of a segment, as they lie; what nobody holds here is left out.
+Matrices matrices_in(const model::Parameters& parameters, const model::Segment& segment) {
+  Matrices matrices;
+  for (const model::Parameter& parameter : parameters) {
+    if (parameter.flat.count > 0 && segment.flat.begin <= parameter.flat.begin &&
+        parameter.flat.end() <= segment.flat.end()) {
+      matrices.push_back(&parameter);
+    }
+  }
+  std::ranges::sort(matrices, {}, [](const model::Parameter* each) { return each->flat.begin; });
+  return matrices;
+}
+
+CompressedReduction::CompressedReduction(const ReductionPlan& plan,
+                                         const CompressionOptions& options,
+                                         const CopiesOf& copies_of, ErrorFeedback& errors,
+                                         device::Arena& arena)
+    : plan_(plan), options_(options), errors_(&errors), order_(plan.finishing_units) {
+  const std::vector<model::Segment>& segments = plan_.parameters->layout().segments;
+  for (std::size_t place = 0; place < order_.units(); ++place) {
+    for (std::size_t i = segments.size(); i-- > 0;) {
+      if (segments[i].unit == order_[place]) {
+        add_matrices(i, place + 1, copies_of, arena);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (segments[i].unit == model::Segment::every_unit) {
+      add_plain(i, segments[i].flat, order_.units() + 1);
+    }
+  }
+  share_wire_memory(arena);
+}
+
+CompressedReduction::Way CompressedReduction::way_of(const model::Parameter& matrix,
+                                                     Copies copies) const {
+  const Shape& shape = matrix.box.extent;
+  if (options_.kind == Compression::low_rank) {
+    return gains_by_low_rank(shape[0], shape[1], options_.rank) ? Way::compressed : Way::plain;
+  }
+  return copies == Copies::none    ? Way::compressed
+         : copies == Copies::alike ? Way::compressed_copies
+                                   : Way::plain;
+}
+
+/// Runs of neighbours that travel alike.
+void CompressedReduction::add_matrices(std::size_t segment, std::size_t ready_after,
+                                       const CopiesOf& copies_of, device::Arena& arena) {
+  const Matrices matrices =
+      matrices_in(*plan_.parameters, plan_.parameters->layout().segments[segment]);
+  for (std::size_t begin = 0; begin < matrices.size();) {
+    const auto way = [&](std::size_t i) { return way_of(*matrices[i], copies_of(*matrices[i])); };
+    std::size_t end = begin + 1;
+    while (end < matrices.size() && way(end) == way(begin)) {
+      ++end;
+    }
+    const std::span<const model::Parameter* const> run(&matrices[begin], end - begin);
+    if (way(begin) != Way::plain) {
+      add_compressed(segment, run, ready_after, arena);
+    } else {
+      const std::int64_t first = run.front()->flat.begin;
+      add_plain(segment, {first, run.back()->flat.end() - first}, ready_after);
+    }
+    begin = end;
+  }
+}
+
+void CompressedReduction::add_compressed(std::size_t segment,
+                                         std::span<const model::Parameter* const> matrices,
+                                         std::size_t ready_after, device::Arena& arena) {
+  if (options_.kind == Compression::low_rank) {
+    buckets_.push_back({std::make_unique<LowRankSum>(plan_, options_, matrices, *errors_, arena),
+                        segment, ready_after});
+    return;
+  }
+  const std::int64_t first = matrices.front()->flat.begin;
+  add_coded(segment, {first, matrices.back()->flat.end() - first}, ready_after);
+}
+
+template <class Make>
+void CompressedReduction::for_buckets(Range flat, const Make& make) const {
+  const std::int64_t most = plan_.bucket_bytes / static_cast<std::int64_t>(sizeof(float));
+  for (std::int64_t done = 0; done < flat.count; done += most) {
+    make(Range{flat.begin + done, std::min(most, flat.count - done)});
+  }
+}
+
+void CompressedReduction::add_coded(std::size_t segment, Range flat, std::size_t ready_after) {
+  const kernels::GradientCodec codec = options_.kind == Compression::bf16
+                                           ? kernels::GradientCodec::bf16
+                                           : kernels::GradientCodec::int8;
+  for_buckets(flat, [&](Range piece) {
+    auto sum = std::make_unique<CodedSum>(plan_, codec, *errors_, segment, piece);
+    coded_.push_back(sum.get());
+    buckets_.push_back({std::move(sum), segment, ready_after});
+  });
+}
+
+void CompressedReduction::add_plain(std::size_t segment, Range flat, std::size_t ready_after) {
+  for_buckets(flat, [&](Range piece) {
+    buckets_.push_back(
+        {std::make_unique<PlainSum>(PieceSum(plan_, segment, piece)), segment, ready_after});
+  });
+}
+
+/// As many coded sums are under way as one has legs: start() sees to it.
+void CompressedReduction::share_wire_memory(device::Arena& arena) {
+  std::int64_t outgoing = 0;
+  std::int64_t incoming = 0;
+  for (const CodedSum* sum : coded_) {
+    outgoing = std::max(outgoing, sum->outgoing_bytes());
+    incoming = std::max(incoming, sum->incoming_bytes());
+  }
+  const std::size_t turns = coded_.empty() ? 0 : coded_.front()->legs();
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    const auto take = [&](std::int64_t bytes) {
+      return arena.take(device::MemoryUse::communication, DType::u8, Shape{bytes});
+    };
+    const TensorView to = take(outgoing);
+    const TensorView from = take(incoming);
+    for (std::size_t i = turn; i < coded_.size(); i += turns) {
+      coded_[i]->use(to, from);
+    }
+  }
+}
+
+void CompressedReduction::ready(int unit, model::Gradients state, device::StreamRef stream) {
+  if (state == model::Gradients::complete) {
+    order_.add(unit);
+    start(order_.complete(), stream);
+  }
+}
+
+/// Before one bucket starts, all others under way go on by a leg: so every rank begins the same
+/// legs in the same order, and what came so many buckets before has given its memory back.
+void CompressedReduction::start(std::size_t ready, device::StreamRef stream) {
+  for (std::size_t i = summed_buckets_; i < started_; ++i) {
+    buckets_[i].sum->look_after();
+  }
+  for (; started_ < buckets_.size() && buckets_[started_].ready_after <= ready; ++started_) {
+    bool all_summed = true;
+    for (std::size_t i = summed_buckets_; i < started_; ++i) {
+      all_summed = buckets_[i].sum->next_leg(communication_) && all_summed;
+      summed_buckets_ = all_summed ? i + 1 : summed_buckets_;
+    }
+    produced_.record(stream);
+    produced_.wait(communication_);
+    buckets_[started_].sum->start(communication_);
+  }
+}
+
+void CompressedReduction::finish(device::StreamRef stream) {
+  FOURFOLD_EXPECT(order_.complete() == order_.units());
+  start(order_.units() + 1, stream);
+  FOURFOLD_ENSURE(started_ == buckets_.size());
+  for (std::size_t i = summed_buckets_; i < buckets_.size(); ++i) {
+    while (!buckets_[i].sum->on_last_leg()) {
+      buckets_[i].sum->next_leg(communication_);
+    }
+  }
+  order_.restart();
+  started_ = 0;
+  summed_buckets_ = 0;
+}
+
+void CompressedReduction::wait(std::size_t segment, device::StreamRef stream) {
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.segment == segment) {
+      [[maybe_unused]] const bool summed = bucket.sum->next_leg(communication_);
+      FOURFOLD_ENSURE(summed);
+    }
+  }
+  summed_.record(communication_);
+  summed_.wait(stream);
+}
+
+void CompressedReduction::settle(bool applied) {
+  errors_->settle(applied);
+  for (const Bucket& bucket : buckets_) {
+    bucket.sum->settle(applied);
+  }
+}
+
+void CompressedReduction::forget(device::StreamRef stream) {
+  for (const Bucket& bucket : buckets_) {
+    bucket.sum->forget(stream);
+  }
+}
+
+std::int64_t CompressedReduction::sent_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Bucket& bucket : buckets_) {
+    bytes += bucket.sum->sent_bytes();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::unique_ptr<GradientReduction> reduce_compressed(
+    const ReductionPlan& plan, const CompressionOptions& options,
+    const std::function<Copies(const model::Parameter&)>& copies_of, ErrorFeedback& errors,
+    device::Arena& arena) {
+  FOURFOLD_EXPECT(options.kind != Compression::none && plan.plane->size() > 1);
+  FOURFOLD_EXPECT(options.kind != Compression::low_rank || options.rank >= 1);
+  FOURFOLD_EXPECT(plan.bucket_bytes >= 4);
+  return std::make_unique<CompressedReduction>(plan, options, copies_of, errors, arena);
+}
+
+}  // namespace fourfold::parallel
