@@ -108,7 +108,9 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
                        .vocab = shape.vocab,
                        .order = fourfold::data::TokenDataset::Order::sequential});
   const std::int64_t micro_batch = useful_micro_batch(arguments, dataset, mesh.shape().dp);
-  train::SavedModel model(checkpoint, micro_batch, mesh);
+  using Logits = train::SavedModel::Logits;
+  train::SavedModel model(checkpoint, micro_batch, mesh,
+                          arguments.logits.empty() ? Logits::in_chunks : Logits::whole);
   train::Evaluator evaluator(dataset, mesh, micro_batch, arguments.max_samples, model.arena());
   std::optional<fourfold::evaluate::LogitsFile> logits;
   train::Evaluator::Visit visit;

@@ -8,6 +8,8 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/embedding.hpp>
 
+#include <algorithm>
+
 namespace fourfold::model {
 
 Embedding::Embedding(const StageShape& shape, const Parameters& parameters, Seams& seams)
@@ -54,39 +56,94 @@ Head::Head(const StageShape& shape, const Parameters& parameters, Seams& seams)
   FOURFOLD_EXPECT(product_.out_features() == shape.sizes.vocab_rows.count);
 }
 
+void Head::normalise(ConstTensorView residual_RD, const HeadActivations& kept,
+                     device::StreamRef stream) const {
+  norm_.forward(residual_RD, kept.norm_RD, kept.statistics, stream);
+}
+
 void Head::forward(const Pass& pass, ConstTensorView residual_RD, const HeadActivations& kept,
                    device::StreamRef stream) const {
   FOURFOLD_EXPECT(residual_RD.dim(0) == pass.residual.count);
-  norm_.forward(residual_RD, kept.norm_RD, kept.statistics, stream);
-  product_.forward(seams_.gather_rows(kept.norm_RD, pass.rows, stream), kept.logits_NV, true,
+  FOURFOLD_EXPECT(kept.logits_CV.dim(0) == pass.rows);
+  normalise(residual_RD, kept, stream);
+  product_.forward(seams_.gather_rows(kept.norm_RD, pass.rows, stream), kept.logits_CV, true,
                    stream);
 }
 
 void Head::loss(const Pass& pass, const HeadActivations& kept, std::optional<float> gradient_scale,
                 device::StreamRef stream) const {
-  seams_.cross_entropy(part_, kept.logits_NV, pass.target_N, kept.loss_N, gradient_scale, stream);
+  seams_.cross_entropy(part_, kept.logits_CV, pass.target_N, kept.loss_N, gradient_scale, stream);
 }
 
 void Head::begin_weight(const HeadActivations& kept, device::StreamRef stream) const {
-  seams_.gather_ahead(kept.norm_RD, kept.logits_NV.dim(0), stream);
+  seams_.gather_ahead(kept.norm_RD, kept.logits_CV.dim(0), stream);
+}
+
+TensorView Head::norm_gradient(const Pass& pass, const Scratch& scratch) const {
+  return partial_of(scratch.summed_RD.rows(0, pass.residual.count), pass, scratch);
+}
+
+void Head::backward_norm(const Pass& pass, ConstTensorView residual_RD, const HeadActivations& kept,
+                         const Scratch& scratch, TensorView dresidual_RD,
+                         device::StreamRef stream) const {
+  const TensorView summed = scratch.summed_RD.rows(0, pass.residual.count);
+  seams_.reduce_rows(norm_gradient(pass, scratch), summed, stream);
+  device::zero(dresidual_RD.data(), dresidual_RD.bytes(), stream);
+  norm_.backward(summed, residual_RD, kept.statistics, dresidual_RD, stream);
 }
 
 void Head::backward_input(const Pass& pass, ConstTensorView residual_RD,
                           const HeadActivations& kept, const Scratch& scratch,
                           TensorView dresidual_RD, device::StreamRef stream) const {
-  const TensorView summed = scratch.summed_RD.rows(0, pass.residual.count);
-  const TensorView partial = partial_of(summed, pass, scratch);
-  product_.backward_input(kept.logits_NV, partial, stream);
-  seams_.reduce_rows(partial, summed, stream);
-  device::zero(dresidual_RD.data(), dresidual_RD.bytes(), stream);
-  norm_.backward(summed, residual_RD, kept.statistics, dresidual_RD, stream);
+  product_.backward_input(kept.logits_CV, norm_gradient(pass, scratch), stream);
+  backward_norm(pass, residual_RD, kept, scratch, dresidual_RD, stream);
 }
 
 void Head::backward_weight(const HeadActivations& kept, ConstTensorView next_RD,
                            device::StreamRef stream) const {
-  const std::int64_t rows = kept.logits_NV.dim(0);
+  const std::int64_t rows = kept.logits_CV.dim(0);
   const ConstTensorView norm = gather_then_ahead(seams_, kept.norm_RD, next_RD, rows, stream);
-  product_.backward_weight(norm, kept.logits_NV, stream);
+  product_.backward_weight(norm, kept.logits_CV, stream);
+}
+
+template <class Use>
+void Head::for_each_chunk(const Pass& pass, const HeadActivations& kept, device::StreamRef stream,
+                          const Use& use) const {
+  const ConstTensorView norm_ND = seams_.gather_rows(kept.norm_RD, pass.rows, stream);
+  const std::int64_t most = kept.logits_CV.dim(0);
+  for (std::int64_t begin = 0; begin < pass.rows; begin += most) {
+    const Range rows{begin, std::min(most, pass.rows - begin)};
+    const Chunk chunk{rows, norm_ND.rows(rows.begin, rows.count),
+                      kept.logits_CV.rows(0, rows.count)};
+    product_.forward(chunk.norm_CD, chunk.logits_CV, true, stream);
+    use(chunk);
+  }
+}
+
+void Head::chunk_loss(const Chunk& chunk, const Pass& pass, const HeadActivations& kept,
+                      std::optional<float> gradient_scale, device::StreamRef stream) const {
+  const auto [begin, count] = chunk.rows;
+  seams_.cross_entropy(part_, chunk.logits_CV, pass.target_N.rows(begin, count),
+                       kept.loss_N.rows(begin, count), gradient_scale, stream);
+}
+
+void Head::loss_in_chunks(const Pass& pass, const HeadActivations& kept,
+                          device::StreamRef stream) const {
+  for_each_chunk(pass, kept, stream,
+                 [&](const Chunk& chunk) { chunk_loss(chunk, pass, kept, {}, stream); });
+}
+
+void Head::backward_in_chunks(const Pass& pass, ConstTensorView residual_RD,
+                              const HeadActivations& kept, const Scratch& scratch,
+                              TensorView dresidual_RD, device::StreamRef stream) const {
+  const TensorView dnorm_ND = norm_gradient(pass, scratch);
+  for_each_chunk(pass, kept, stream, [&](const Chunk& chunk) {
+    chunk_loss(chunk, pass, kept, pass.gradient_scale, stream);
+    product_.backward_input(chunk.logits_CV, dnorm_ND.rows(chunk.rows.begin, chunk.rows.count),
+                            stream);
+    product_.backward_weight(chunk.norm_CD, chunk.logits_CV, stream);
+  });
+  backward_norm(pass, residual_RD, kept, scratch, dresidual_RD, stream);
 }
 
 }  // namespace fourfold::model

@@ -68,6 +68,11 @@ struct Stage::Impl {
   void forward_to_output(int index, device::StreamRef stream);
   void forward(int index, const Batch& batch, bool drops, std::optional<float> gradient_scale,
                device::StreamRef stream);
+  void forward_head(int index, std::optional<float> gradient_scale, device::StreamRef stream);
+  void forward_head_in_chunks(int index, std::optional<float> gradient_scale,
+                              device::StreamRef stream);
+  void backward_head(int index, WeightGradients when, Gradients state, device::StreamRef stream);
+  void backward_head_in_chunks(int index, Gradients state, device::StreamRef stream);
   void backward(int index, WeightGradients when, Gradients state, device::StreamRef stream);
   void backward_weight(int index, Gradients state, device::StreamRef stream);
   void head_weight(int index, Gradients state, ConstTensorView next_RD, device::StreamRef stream);
@@ -103,6 +108,7 @@ Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& p
                   units.end <= all_units(config).end);
   FOURFOLD_EXPECT(options.sequences > 0 && options.tokens > 0 && options.slots > 0);
   FOURFOLD_EXPECT(options.tokens <= config.context && options.recompute.group_blocks > 0);
+  FOURFOLD_EXPECT(options.head_chunks > 0);
   memory = lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
     return arena.take(use, dtype, extent);
   });
@@ -234,13 +240,67 @@ void Stage::Impl::forward(int index, const Batch& batch, bool drops,
   const Pass now = begin(index, batch, drops, stream);
   passes[static_cast<std::size_t>(index)] = now;
   forward_to_output(index, stream);
-  if (head) {
-    FOURFOLD_EXPECT(now.target_N);
-    const HeadActivations kept = slot(index).head.cut(now);
-    const TensorView residual = output(index).rows(0, now.residual.count);
-    with_head_weights(stream, [&] { head->forward(now, residual, kept, stream); });
-    head->loss(now, kept, gradient_scale, stream);
+  if (shape.has_head_in_chunks()) {
+    forward_head_in_chunks(index, gradient_scale, stream);
+  } else if (head) {
+    forward_head(index, gradient_scale, stream);
   }
+}
+
+void Stage::Impl::forward_head(int index, std::optional<float> gradient_scale,
+                               device::StreamRef stream) {
+  const Pass& now = pass(index);
+  FOURFOLD_EXPECT(now.target_N);
+  const HeadActivations kept = slot(index).head.cut(now);
+  const TensorView residual = output(index).rows(0, now.residual.count);
+  with_head_weights(stream, [&] { head->forward(now, residual, kept, stream); });
+  head->loss(now, kept, gradient_scale, stream);
+}
+
+/// In training the matrix is left alone until the backward pass.
+void Stage::Impl::forward_head_in_chunks(int index, std::optional<float> gradient_scale,
+                                         device::StreamRef stream) {
+  Pass& now = passes[static_cast<std::size_t>(index)];
+  FOURFOLD_EXPECT(now.target_N);
+  const HeadActivations kept = slot(index).head.cut(now);
+  with_weights(Segment::every_unit, stream,
+               [&] { head->normalise(output(index).rows(0, now.residual.count), kept, stream); });
+  if (gradient_scale) {
+    now.gradient_scale = *gradient_scale;
+  } else {
+    with_head_weights(stream, [&] { head->loss_in_chunks(now, kept, stream); });
+  }
+}
+
+void Stage::Impl::backward_head(int index, WeightGradients when, Gradients state,
+                                device::StreamRef stream) {
+  const Pass& now = pass(index);
+  const HeadActivations kept = slot(index).head.cut(now);
+  const TensorView residual = output(index).rows(0, now.residual.count);
+  const TensorView dresidual = slot(index).dresidual_RD.rows(0, now.residual.count);
+  if (when == WeightGradients::now) {
+    head->begin_weight(kept, stream);
+  }
+  with_head_weights(stream, [&] {
+    ahead_backward(blocks.size());
+    head->backward_input(now, residual, kept, memory.scratch, dresidual, stream);
+  });
+  if (when == WeightGradients::now) {
+    head_weight(index, state, {}, stream);
+  }
+}
+
+void Stage::Impl::backward_head_in_chunks(int index, Gradients state, device::StreamRef stream) {
+  const Pass& now = pass(index);
+  const TensorView residual = output(index).rows(0, now.residual.count);
+  const TensorView dresidual = slot(index).dresidual_RD.rows(0, now.residual.count);
+  seams.gradients_needed(head->product_unit(), stream);
+  with_head_weights(stream, [&] {
+    ahead_backward(blocks.size());
+    head->backward_in_chunks(now, residual, slot(index).head.cut(now), memory.scratch, dresidual,
+                             stream);
+  });
+  seams.gradients_ready(shape.head_unit(), state, stream);
 }
 
 void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
@@ -249,18 +309,10 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
   const Pass& now = pass(index);
   FOURFOLD_EXPECT(now.rows > 0);  // a forward pass came before
   const TensorView dresidual = mine.dresidual_RD.rows(0, now.residual.count);
-  if (head) {
-    const TensorView residual = output(index).rows(0, now.residual.count);
-    if (when == WeightGradients::now) {
-      head->begin_weight(mine.head.cut(now), stream);
-    }
-    with_head_weights(stream, [&] {
-      ahead_backward(blocks.size());
-      head->backward_input(now, residual, mine.head.cut(now), memory.scratch, dresidual, stream);
-    });
-    if (when == WeightGradients::now) {
-      head_weight(index, state, {}, stream);
-    }
+  if (shape.has_head_in_chunks()) {
+    backward_head_in_chunks(index, state, stream);
+  } else if (head) {
+    backward_head(index, when, state, stream);
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
     backward_block(index, i, when, stream);
@@ -284,8 +336,10 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
            : embedding     ? mine.dresidual_RD.rows(0, now.residual.count)
                            : TensorView();
   };
-  if (head) {
+  if (head && !shape.has_head_in_chunks()) {
     head_weight(index, state, first_gathered_by(blocks.size()), stream);
+  } else if (head && state == Gradients::complete) {  // its gradients came with those of inputs
+    seams.gradients_ready(shape.head_unit(), state, stream);
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
     seams.gradients_needed(block_unit(i), stream);
@@ -325,6 +379,9 @@ bool Stage::has_embedding() const noexcept {
 bool Stage::has_head() const noexcept {
   return impl_->shape.has_head();
 }
+bool Stage::finds_loss_backward() const noexcept {
+  return impl_->shape.trains() && impl_->shape.has_head_in_chunks();
+}
 
 std::int64_t Stage::residual_rows(const Batch& batch) const {
   return impl_->seams.residual_rows(batch.sequences * batch.tokens).count;
@@ -352,7 +409,7 @@ TensorView Stage::predict(const Batch& batch, std::int64_t row, device::StreamRe
   const HeadActivations kept = impl_->slot(0).head.cut(last);
   impl_->with_head_weights(
       stream, [&] { impl_->head->forward(last, impl_->output(0).rows(row, 1), kept, stream); });
-  return kept.logits_NV;
+  return kept.logits_CV;
 }
 
 void Stage::backward(int slot, Gradients state, device::StreamRef stream) {
@@ -389,8 +446,8 @@ TensorView Stage::loss(int slot) const {
 }
 
 TensorView Stage::logits(int slot) const {
-  FOURFOLD_EXPECT(has_head());
-  return impl_->slot(slot).head.logits_NV.rows(0, impl_->pass(slot).rows);
+  FOURFOLD_EXPECT(has_head() && !impl_->shape.has_head_in_chunks());
+  return impl_->slot(slot).head.logits_CV.rows(0, impl_->pass(slot).rows);
 }
 
 }  // namespace fourfold::model

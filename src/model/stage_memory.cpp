@@ -5,6 +5,7 @@
 #include <fourfold/base/contract.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 namespace fourfold::model {
@@ -34,6 +35,9 @@ class Planner {
     }
     const bool trains = shape_.trains();
     share_activations();
+    if (shape_.has_head_in_chunks()) {
+      shared_logits_ = logits();
+    }
     const bool kept_gradients = trains && shape_.splits();
     const ProductGradients shared_gradients =
         trains && !shape_.splits() && blocks() > 0 ? gradients() : ProductGradients{};
@@ -174,11 +178,13 @@ class Planner {
     return result;
   }
 
+  TensorView logits() { return activation(shape_.chunk_rows(), shape_.sizes.vocab_rows.count); }
+
   HeadActivations head() {
     HeadActivations result;
     result.norm_RD = hidden();
     result.statistics = statistics();
-    result.logits_NV = activation(shape_.rows(), shape_.sizes.vocab_rows.count);
+    result.logits_CV = shared_logits_ ? *shared_logits_ : logits();
     result.loss_N = take_(MemoryUse::activations, DType::f32, Shape{shape_.rows()});
     return result;
   }
@@ -207,6 +213,7 @@ class Planner {
   const Take& take_;
   std::vector<BlockActivations> shared_;  // of each block of a group
   TensorView shared_activated_;           // llama, split backward
+  std::optional<TensorView> shared_logits_;
 };
 
 }  // namespace
@@ -240,7 +247,8 @@ ProductGradients ProductGradients::cut(const Pass& pass) const {
 
 HeadActivations HeadActivations::cut(const Pass& pass) const {
   return {first_rows(norm_RD, pass.residual.count), first_rows(statistics, pass.residual.count),
-          first_rows(logits_NV, pass.rows), first_rows(loss_N, pass.rows)};
+          first_rows(logits_CV, std::min(pass.rows, logits_CV.dim(0))),
+          first_rows(loss_N, pass.rows)};
 }
 
 TensorView Scratch::partial(std::int64_t rows, std::int64_t features) const {

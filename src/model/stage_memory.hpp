@@ -4,7 +4,8 @@
 /// All memory of a stage besides its parameters, laid out by one function that either takes it from
 /// an arena or only counts. Legend: N rows of products, R rows of the residual stream, D hidden, Q
 /// features of the fused query/key/value product, A of attention's output, U of the mlp's first
-/// product (F, or gate and up: 2F), F ffn, V vocabulary columns here, P positions, H head features.
+/// product (F, or gate and up: 2F), F ffn, V vocabulary columns here, P positions, H head features,
+/// C rows of one chunk of the head (N when it has one).
 #pragma once
 
 #include "layers.hpp"
@@ -41,6 +42,11 @@ struct StageShape {
     return recompute().kept(trains() && splits(), config.family == Family::llama);
   }
   std::int64_t rows() const noexcept { return options.sequences * options.tokens; }
+  bool has_head_in_chunks() const noexcept { return has_head() && options.head_chunks > 1; }
+  /// All chunks but the last have so many.
+  std::int64_t chunk_rows() const noexcept {
+    return (rows() + options.head_chunks - 1) / options.head_chunks;
+  }
   std::int64_t qkv_features() const noexcept {
     return (sizes.heads + 2 * sizes.kv_heads) * config.head_dim;
   }
@@ -85,7 +91,7 @@ struct ProductGradients {
 struct HeadActivations {
   TensorView norm_RD;
   NormStatistics statistics;
-  TensorView logits_NV;
+  TensorView logits_CV;  ///< of all slots when it is one of several chunks
   TensorView loss_N;
 
   HeadActivations cut(const Pass& pass) const;

@@ -117,7 +117,10 @@ class Block {
   Seams& seams_;
 };
 
-/// Final norm, language-model head, loss.
+/// Final norm, language-model head, loss. Either with the logits of all rows, which stay from the
+/// forward to the backward pass, or in chunks of rows: then a training forward pass ends with the
+/// norm, and the backward pass makes the logits, loss and gradients of one chunk after the other,
+/// so that no product is made twice.
 class Head {
  public:
   Head(const StageShape& shape, const Parameters& parameters, Seams& seams);
@@ -125,6 +128,9 @@ class Head {
   /// The unit whose weights the product reads: the head's own, or 0 when tied on the same rank.
   int product_unit() const noexcept { return product_.unit(); }
 
+  /// The norm alone.
+  void normalise(ConstTensorView residual_RD, const HeadActivations& kept,
+                 device::StreamRef stream) const;
   /// Norm and logits.
   void forward(const Pass& pass, ConstTensorView residual_RD, const HeadActivations& kept,
                device::StreamRef stream) const;
@@ -141,7 +147,34 @@ class Head {
   void backward_weight(const HeadActivations& kept, ConstTensorView next_RD,
                        device::StreamRef stream) const;
 
+  /// Behind normalise(): logits and loss, chunk by chunk, for evaluation.
+  void loss_in_chunks(const Pass& pass, const HeadActivations& kept,
+                      device::StreamRef stream) const;
+  /// Behind normalise(): logits, loss and all gradients, chunk by chunk. dresidual is replaced.
+  void backward_in_chunks(const Pass& pass, ConstTensorView residual_RD,
+                          const HeadActivations& kept, const Scratch& scratch,
+                          TensorView dresidual_RD, device::StreamRef stream) const;
+
  private:
+  /// One chunk of the head: a range of rows and what belongs to them.
+  struct Chunk {
+    Range rows;
+    ConstTensorView norm_CD;
+    TensorView logits_CV;
+  };
+  /// Makes the logits of each chunk, and calls `use` while they are there.
+  template <class Use>
+  void for_each_chunk(const Pass& pass, const HeadActivations& kept, device::StreamRef stream,
+                      const Use& use) const;
+  void chunk_loss(const Chunk& chunk, const Pass& pass, const HeadActivations& kept,
+                  std::optional<float> gradient_scale, device::StreamRef stream) const;
+  /// Where the gradient of the norm's output goes that ranks then sum.
+  TensorView norm_gradient(const Pass& pass, const Scratch& scratch) const;
+  /// The gradient in front of the norm. dresidual is replaced.
+  void backward_norm(const Pass& pass, ConstTensorView residual_RD, const HeadActivations& kept,
+                     const Scratch& scratch, TensorView dresidual_RD,
+                     device::StreamRef stream) const;
+
   Norm norm_;
   Linear product_;
   VocabularyPart part_;

@@ -188,7 +188,7 @@ void Pipeline::forward(const Action& action, const Step& step) {
               rows(now, stage(*earlier).output(slot), batch), step.stream);
   }
   now.forward_train(action.slot, batch, step.gradient_scale, step.stream);
-  if (now.has_head()) {
+  if (now.has_head() && !now.finds_loss_backward()) {
     step.after_loss(now, action.slot);
   }
 }
@@ -203,6 +203,9 @@ void Pipeline::backward(const Action& action, model::Gradients state, const Step
     now.backward(action.slot, state, step.stream);
   } else {
     now.backward_input(action.slot, step.stream);
+  }
+  if (now.finds_loss_backward()) {
+    step.after_loss(now, action.slot);
   }
   if (const auto earlier = schedule_->previous_here(pp_->rank(), action.chunk)) {
     const model::Batch& batch = step.batch(action);

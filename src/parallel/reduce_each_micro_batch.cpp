@@ -115,11 +115,14 @@ void MicroBatchReduction::needed(int unit, device::StreamRef stream) {
   buffer.written = true;
 }
 
-void MicroBatchReduction::ready(int unit, model::Gradients /*state*/, device::StreamRef stream) {
+void MicroBatchReduction::ready(int unit, model::Gradients state, device::StreamRef stream) {
   if (has_matrices(unit)) {
     Buffer& buffer = buffer_of(unit);
-    FOURFOLD_EXPECT(buffer.unit == unit && buffer.written);
-    give_away(buffer, stream);
+    const bool added = buffer.unit == unit && buffer.written;
+    FOURFOLD_EXPECT(added || state == model::Gradients::complete);
+    if (added) {
+      give_away(buffer, stream);
+    }
   }
   for (Buffer& buffer : buffers_) {
     for (Leaving& leaving : buffer.leaving) {

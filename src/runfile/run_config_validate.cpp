@@ -82,6 +82,20 @@ void validate_recompute(const RunConfig& config, const Origins& origins) {
   }
 }
 
+/// A chunk has a token at least.
+void validate_head_chunks(const RunConfig& config, const Origins& origins) {
+  const std::int64_t tokens =
+      config.train.micro_batch * std::max<std::int64_t>(1, config.model.context / config.mesh.cp);
+  if (config.train.head_chunks > tokens) {
+    refuse(fmt::format("train.head_chunks = {} is more than a rank has tokens of a micro-batch "
+                       "(train.micro_batch = {} x model.context = {} / mesh.cp = {}, and a chunk "
+                       "has one at least) set it to {} or less",
+                       config.train.head_chunks, config.train.micro_batch, config.model.context,
+                       config.mesh.cp, tokens),
+           origins);
+  }
+}
+
 /// f16's gradients are multiplied by these and divided again: exact with powers of two only.
 void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   const auto refuse_other_than_power = [&](const char* key, std::int64_t value) {
@@ -161,6 +175,7 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_loss_scale(config.train, origins);
   validate_recompute(config, origins);
   validate_compression(config.mesh, origins);
+  validate_head_chunks(config, origins);
   if (config.mesh.dp > 0) {  // else when the ranks are known
     validate_batch(config, config.mesh.dp, origins);
   }

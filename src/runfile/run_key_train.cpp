@@ -121,6 +121,13 @@ std::vector<RunKey> train_keys() {
                   "again; every:K: so do groups of K blocks; selective: only norms, attention and "
                   "activations run again, no products. docs/activations.md has the bytes."},
       {.table = table,
+       .name = "head_chunks",
+       .field = member(&TrainConfig::head_chunks),
+       .meaning = "Chunks of a micro-batch's tokens in which the head's logits and the loss are "
+                  "made, one after the other, so that 1/head_chunks of the logits are in memory, "
+                  "once for all micro-batches in flight. docs/memory.md has bytes and times.",
+       .minimum = 1},
+      {.table = table,
        .name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),
        .unit = "updates",

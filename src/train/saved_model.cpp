@@ -9,14 +9,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace fourfold::train {
 namespace {
 
 model::StageOptions evaluation_options(const runfile::RunConfig& config, std::int64_t sequences,
-                                       int cp) {
+                                       int cp, SavedModel::Logits logits) {
+  const std::int64_t tokens = config.model.context / cp;
+  const std::int64_t chunks =
+      logits == SavedModel::Logits::whole
+          ? 1
+          : std::min<std::int64_t>(config.train.head_chunks, sequences * tokens);
   return {.sequences = sequences,
-          .tokens = config.model.context / cp,
-          .purpose = model::StageOptions::Purpose::evaluate};
+          .tokens = tokens,
+          .purpose = model::StageOptions::Purpose::evaluate,
+          .head_chunks = static_cast<int>(chunks)};
 }
 
 runfile::RunConfig config_for(const io::Checkpoint& checkpoint, const comm::MeshShape& mesh) {
@@ -58,12 +66,13 @@ io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
   return io::open_checkpoint(directory, communicator);
 }
 
-SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh)
+SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh,
+                       Logits logits)
     : config_(config_for(checkpoint, mesh.shape())),
       parameters_(model::parameter_table(config_.model), config_.train.precision, arena_),
       seams_(seams_for(config_, sequences, mesh, arena_)),
       stage_(config_.model, model::all_units(config_.model), parameters_, *seams_, arena_,
-             evaluation_options(config_, sequences, mesh.shape().cp)) {
+             evaluation_options(config_, sequences, mesh.shape().cp, logits)) {
   comm::Communicator& world = mesh.world();
   const TrainingState state(parameters_, world.size());
   const io::LoadReport report = io::load(checkpoint, state.wanted(), world);

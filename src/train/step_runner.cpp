@@ -19,6 +19,7 @@ model::StageOptions stage_options(const runfile::RunConfig& config, int cp) {
   return {.sequences = config.train.micro_batch,
           .tokens = config.model.context / cp,
           .recompute = config.train.recompute,
+          .head_chunks = config.train.head_chunks,
           .seed = static_cast<std::uint64_t>(config.train.seed)};
 }
 

@@ -252,6 +252,41 @@ TEST_CASE("units are announced around their use, gradients in backward order", "
   CHECK(seams.calls.back() == "complete 0");
 }
 
+TEST_CASE("a head in chunks reads its matrix in the backward pass alone", "[seams]") {
+  const ModelConfig config = small(Family::gpt2, 0, false);
+  const bool split = GENERATE(false, true);
+  model::StageOptions options = options_for(1, 4);
+  options.head_chunks = 2;
+  if (split) {
+    options.backward = model::StageOptions::Backward::split;
+  }
+  Recorder seams;
+  Model model(config, {3, 5}, options, seams);
+  const OwnedBatch batch(config, 1, 4, 1);
+  model.stage->forward_train(0, batch.view(), 1, {});
+  CHECK(seams.calls == std::vector<std::string>{"need 3", "done 3", "need -1", "done -1"});
+  CHECK(seams.ahead == std::vector{4});  // a pipeline's last stage goes backward at once
+  seams.calls.clear();
+  if (!split) {
+    model.stage->backward(0, Gradients::complete, {});
+    CHECK(seams.calls == std::vector<std::string>{"need 4", "done 4", "complete 4", "need 3",
+                                                  "done 3", "complete 3"});
+    CHECK(seams.written == std::vector{4, 3});
+    return;
+  }
+  model.stage->backward_input(0, {});
+  CHECK(seams.calls ==
+        std::vector<std::string>{"need 4", "done 4", "partial 4", "need 3", "done 3"});
+  CHECK(seams.written == std::vector{4});
+  seams.calls.clear();
+  model.stage->backward_weight(0, Gradients::partial, {});
+  CHECK(seams.calls == std::vector<std::string>{"partial 3"});
+  seams.calls.clear();
+  model.stage->backward_weight(0, Gradients::complete, {});
+  CHECK(seams.calls == std::vector<std::string>{"complete 4", "complete 3"});
+  CHECK(seams.written == std::vector{4, 3, 3});
+}
+
 namespace {
 
 /// Counts the gathers that were and were not begun ahead.
@@ -345,6 +380,7 @@ TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parall
   const bool tied = GENERATE(false, true);
   const std::int64_t sequences = GENERATE(1, 2);  // 7 rows: ranks hold 4 and 3
   const std::string recompute = GENERATE("none", "every:2", "selective");
+  const int head_chunks = GENERATE(1, 3);
   constexpr std::int64_t tokens = 7;
   const ModelConfig config = small(family, 0.2, tied);
   model::StageOptions options = options_for(sequences, tokens);
@@ -354,6 +390,7 @@ TEST_CASE("two tensor-parallel ranks compute what one does, with sequence parall
   whole.stage->forward_train(0, batch.view(), 0.1F, {});
   whole.stage->backward(0, Gradients::complete, {});
   options.recompute = *model::recompute_named(recompute);
+  options.head_chunks = head_chunks;
 
   Meeting meeting;
   std::array<std::optional<TensorRank>, 2> ranks;

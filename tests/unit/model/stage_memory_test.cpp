@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 #include <vector>
 
 using fourfold::DType;
@@ -52,7 +53,16 @@ std::vector<StageOptions> each_options() {
       options.backward = backward;
       options.recompute = *model::recompute_named(recompute);
       result.push_back(options);
+      options.head_chunks = 4;
+      result.push_back(options);
     }
+  }
+  for (const int head_chunks : {2, 15}) {
+    StageOptions options = options_for(3, 5, 3);
+    options.head_chunks = head_chunks;
+    result.push_back(options);
+    options.purpose = StageOptions::Purpose::evaluate;
+    result.push_back(options);
   }
   return result;
 }
@@ -92,7 +102,7 @@ TEST_CASE("predicted bytes are those the arena hands out", "[stage_memory]") {
       }
     }
   }
-  CHECK(cases == 40 * 16);
+  CHECK(cases == 40 * 28);
 }
 
 TEST_CASE("a layer keeps the published minimal set of activations", "[stage_memory]") {
@@ -160,6 +170,26 @@ TEST_CASE("policies of recomputation keep what they say", "[stage_memory]") {
   check(llama, all, false, "every:5", {2 * 2 * h, 5 * (all - 2 * h) + 4 * 2 * h});
   check(llama, all, false, "selective", {layers * (7 * h + 4 * f), 6 * h + 2 * f + statistics});
   check(llama, all, true, "full", {layers * (8 * h + 6 * f), 5 * h + statistics});
+}
+
+TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[stage_memory]") {
+  const ModelConfig config = model::preset("gpt2-124m");
+  constexpr int slots = 3;
+  const auto activations = [&](Units units, int head_chunks) {
+    StageOptions options = options_for(4, 1024, slots);
+    options.head_chunks = head_chunks;
+    return static_cast<std::int64_t>(
+        model::stage_bytes(config, units, whole_sizes(config), DType::bf16, options,
+                           4096)[static_cast<std::size_t>(MemoryUse::activations)]);
+  };
+  const Units all = model::all_units(config);
+  constexpr std::int64_t row_bytes = 50257 * 2;
+  const std::vector<std::pair<int, std::int64_t>> cases{{2, 2048}, {3, 1366}, {8, 512}, {4096, 1}};
+  for (const auto& [chunks, rows] : cases) {
+    CAPTURE(chunks);
+    CHECK(activations(all, 1) - activations(all, chunks) == (slots * 4096 - rows) * row_bytes);
+  }
+  CHECK(activations({0, 13}, 8) == activations({0, 13}, 1));  // another stage has the head
 }
 
 TEST_CASE("sizes are read off the boxes", "[stage_memory]") {

@@ -249,6 +249,11 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "run.toml:2:1: train.global_batch = 10 does not divide among mesh.dp = 4 ranks (each takes "
        "the same share) set "
        "it to 8 or 12"},
+      {"[train]\nhead_chunks = 600\nmicro_batch = 1\n[model]\ncontext = 1024\n[mesh]\ncp = 2\n" +
+           data_table,
+       "run.toml:2:1: train.head_chunks = 600 is more than a rank has tokens of a micro-batch "
+       "(train.micro_batch = 1 x model.context = 1024 / mesh.cp = 2, and a chunk has one at least) "
+       "set it to 512 or less"},
       {"[train]\nrecompute = \"every:5\"\n[model]\nlayers = 4\n" + data_table,
        "run.toml:2:1: train.recompute = \"every:5\" does not fit model.layers = 4 (a group is at "
        "most the whole model) set it to \"every:4\" or less, or to \"full\""},

@@ -210,6 +210,57 @@ TEST_CASE("ZeRO computes what one rank does, and no stage of it changes a bit", 
   }
 }
 
+TEST_CASE("a head in chunks computes what it does in one piece, on every axis", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const std::string tied = GENERATE("true", "false");
+  const TinyRun tiny(family);
+  const std::string tie = "model.tie_embeddings=" + tied;
+  const train::MeshTrace one = trace(tiny, family, {}, {tie});
+  const std::vector<std::pair<comm::MeshShape, Options>> cases{
+      {{}, {}},
+      {{.tp = 2}, {}},
+      {{.tp = 4}, {"mesh.sequence_parallel=false"}},
+      {{.cp = 2, .tp = 2}, {"mesh.zero=3"}},
+      {{.dp = 2, .cp = 2}, {"mesh.dp_reduce=micro_batch", "train.micro_batch=2"}},
+      {{.pp = 2}, {"mesh.schedule=naive", "mesh.stage_layers=[8,0]"}},  // no block beside the head
+      {{.pp = 2, .dp = 2}, {"mesh.schedule=gpipe", "mesh.zero=3"}},
+      {{.pp = 2, .cp = 2}, {"mesh.schedule=1f1b", "mesh.zero=3"}},
+      {{.pp = 2, .tp = 2}, {"mesh.schedule=interleaved", "mesh.chunks=4"}},
+      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=zb-h1", "mesh.zero=3"}},
+      {{.pp = 2, .dp = 2}, {"mesh.schedule=zb-h1"}},
+      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v", "mesh.zero=3"}},
+      {{.pp = 2, .tp = 2}, {"mesh.schedule=zb-v"}},
+      {{.dp = 2}, {"mesh.schedule=zb-v", "mesh.chunks=2", "mesh.zero=2"}},
+  };
+  for (const auto& [mesh, options] : cases) {
+    for (const std::string chunks : {"3", "8"}) {
+      CAPTURE(family, tied, mesh.str(), options, chunks);
+      Options all = options;
+      all.insert(all.end(), {tie, "train.head_chunks=" + chunks});
+      check_against(one, trace(tiny, family, mesh, all));
+    }
+  }
+}
+
+TEST_CASE("ZeRO changes no bit of a head in chunks", "[matrix]") {
+  const TinyRun tiny("gpt2");
+  const std::string tied = GENERATE("true", "false");
+  const std::string schedule = GENERATE("1f1b", "zb-v");
+  train::MeshTrace plain;
+  for (const int zero : {0, 1, 2, 3}) {
+    CAPTURE(tied, schedule, zero);
+    const train::MeshTrace now =
+        trace(tiny, "gpt2", {.pp = 2, .dp = 2, .cp = 2},
+              {"mesh.dp_reduce=micro_batch", "train.head_chunks=3", "mesh.schedule=" + schedule,
+               "model.tie_embeddings=" + tied, fmt::format("mesh.zero={}", zero)});
+    if (zero == 0) {
+      plain = now;
+    } else {
+      check_same_bits(plain, now);
+    }
+  }
+}
+
 TEST_CASE("ZeRO in groups that are replicas of each other computes what one rank does",
           "[matrix]") {
   const TinyRun tiny("gpt2");

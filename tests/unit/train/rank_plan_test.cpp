@@ -113,6 +113,25 @@ TEST_CASE("ZeRO holds what the formulas say", "[rank_plan]") {
   }
 }
 
+TEST_CASE("a planned head in chunks has the logits of one chunk", "[rank_plan]") {
+  const TinyRun tiny("llama");
+  std::vector<std::string> options = four_axes;
+  const auto plan_of_head = [&](const std::string& chunks) {
+    options.back() = "train.head_chunks=" + chunks;  // and f32
+    const runfile::RunConfig config = tiny.config(1, "planned", options).config;
+    const comm::MeshShape mesh{.pp = 2, .dp = 1, .cp = 2, .tp = 2};
+    const parallel::StageLayout layout = lay_out(config, mesh, "");
+    return std::pair(plan_rank(config, layout, mesh, 0).memory_bytes,  // zb-v: stages 0 and 3
+                     layout.schedule.slots(0, 1));
+  };
+  const auto [whole, slots] = plan_of_head("1");
+  const auto [cut, same_slots] = plan_of_head("3");
+  CHECK(slots == same_slots);
+  constexpr auto activations = static_cast<std::size_t>(device::MemoryUse::activations);
+  // 16 rows of the 27 columns that tp leaves of 53, of each slot; then 6 of them.
+  CHECK(whole[activations] - cut[activations] == (16U * static_cast<unsigned>(slots) - 6) * 27 * 4);
+}
+
 TEST_CASE("planned ranks hold every element of the model, each once per replica", "[rank_plan]") {
   const TinyRun tiny("gpt2");
   const runfile::EffectiveConfig effective = tiny.config(1, "planned", four_axes);

@@ -8,10 +8,12 @@
 #include <fourfold/train/step_runner.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 
 #include <atomic>
 #include <cmath>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,7 +25,9 @@ namespace train = fourfold::train;
 TEST_CASE("a saved model evaluates as the run that saved it, on any number of ranks",
           "[saved_model]") {
   const fourfold::test::TinyRun tiny("llama");
-  const auto trace = tiny.train(2, 5, "saved");
+  // In fewer chunks where a rank has fewer tokens.
+  const std::string head_chunks = GENERATE("1", "5");
+  const auto trace = tiny.train(2, 5, "saved", {"train.head_chunks=" + head_chunks});
   REQUIRE(trace.evaluations.size() == 1);
   // 26 samples: ragged shares, an empty one in the last round
   const std::vector<std::pair<int, int>> meshes{{1, 1}, {3, 1}, {4, 1}, {2, 2}, {4, 4}, {6, 2}};
@@ -49,6 +53,22 @@ TEST_CASE("a saved model evaluates as the run that saved it, on any number of ra
       CHECK(right == ranks);
     }
   }
+}
+
+TEST_CASE("a saved model keeps the logits of all rows where they are asked for", "[saved_model]") {
+  const fourfold::test::TinyRun tiny("gpt2");
+  tiny.train(1, 1, "saved", {"train.head_chunks=5"});
+  using Logits = train::SavedModel::Logits;
+  comm::run_ranks(1, [&](comm::Communicator& world) {
+    comm::Mesh mesh({}, world);
+    const auto checkpoint = train::find_checkpoint(tiny.checkpoints("saved"), world);
+    train::SavedModel lean(checkpoint, 2, mesh);
+    train::SavedModel whole(checkpoint, 2, mesh, Logits::whole);
+    CHECK(whole.arena().bytes(fourfold::device::MemoryUse::activations) -
+              lean.arena().bytes(fourfold::device::MemoryUse::activations) ==
+          (32 - 7) * 53 * 4);
+    CHECK(whole.stage().logits(0).dim(1) == 53);
+  });
 }
 
 TEST_CASE("a saved model refuses a cp axis that cannot cut its context", "[saved_model]") {

@@ -92,7 +92,8 @@ class Seams {
 
   /// Called before the weights of `unit` are read, forward and backward; after it they must be in
   /// Parameter::weight as far as `stream` can tell. Calls nest: with tied embeddings the head's
-  /// unit also asks for unit 0.
+  /// unit also asks for unit 0. Segment::every_unit asks for the vectors alone, which come with
+  /// every other unit too.
   virtual void weights_needed(int unit, device::StreamRef stream);
   /// Called after the last read of that pass over `unit`.
   virtual void weights_done(int unit, device::StreamRef stream);
@@ -106,7 +107,8 @@ class Seams {
 
   /// Called when a micro-batch has added all it adds to the gradients of `unit`, within a stage
   /// from its last unit down. With tied embeddings the head's share of embedding.token.weight is
-  /// part of unit 0 (where this rank has unit 0).
+  /// part of unit 0 (where this rank has unit 0). A head in chunks adds its gradients in the first
+  /// half of a split backward pass (partial), and the last second half adds nothing (complete).
   virtual void gradients_ready(int unit, Gradients state, device::StreamRef stream);
 };
 

@@ -47,6 +47,9 @@ struct StageOptions {
   enum class Backward : std::uint8_t { fused, split } backward = Backward::fused;
   /// train: what each slot keeps of a block; losses, gradients and weights have the same bits
   Recompute recompute = {};
+  /// Above 1: logits and loss are made for 1 / head_chunks of the rows at a time, in memory that
+  /// all slots share, and in training not before the backward pass
+  int head_chunks = 1;
   std::uint64_t seed = 0;  ///< of the run, for dropout
 };
 
@@ -92,14 +95,18 @@ class Stage {
   bool has_embedding() const noexcept;
   bool has_head() const noexcept;
 
+  /// Whether a training pass knows loss(slot) only behind backward() or backward_input(): the head
+  /// is here, in chunks.
+  bool finds_loss_backward() const noexcept;
+
   /// Forward with dropout, keeping what backward needs. With the head: loss(slot) is set, and the
-  /// logits become gradient_scale * d loss / d logits.
+  /// logits become gradient_scale * d loss / d logits; unless finds_loss_backward().
   /// @param gradient_scale  1 / (number of valid targets of the whole global batch) times the loss
   ///                        scale; ignored without the head
   void forward_train(int slot, const Batch& batch, float gradient_scale, device::StreamRef stream);
 
-  /// Forward without dropout. With the head: loss(slot) and logits(slot) are set. A stage made for
-  /// training may do it in any slot that waits for no backward pass.
+  /// Forward without dropout. With the head: loss(slot) is set, and logits(slot) unless it is in
+  /// chunks. A stage made for training may do it in any slot that waits for no backward pass.
   void forward_evaluate(int slot, const Batch& batch, device::StreamRef stream);
 
   /// Forward without dropout of batch (targets not needed), and the logits of one row alone: for
@@ -112,7 +119,8 @@ class Stage {
   void backward(int slot, Gradients state, device::StreamRef stream);
 
   /// The two halves of backward(), for schedules that delay the second. Gradients of norms are
-  /// added by the first half. @pre options.backward == split
+  /// added by the first half, and those of a head in chunks, whose logits do not stay.
+  /// @pre options.backward == split
   void backward_input(int slot, device::StreamRef stream);
   void backward_weight(int slot, Gradients state, device::StreamRef stream);
 
@@ -131,7 +139,7 @@ class Stage {
   /// f32 [N]: per row, 0 for ignored targets. @pre has_head()
   TensorView loss(int slot) const;
   /// [N, V], compute dtype: logits after forward_evaluate, their gradient after forward_train.
-  /// @pre has_head()
+  /// @pre has_head(), options.head_chunks == 1
   TensorView logits(int slot) const;
 
  private:

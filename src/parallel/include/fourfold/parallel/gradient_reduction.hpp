@@ -52,7 +52,8 @@ class GradientReduction {
   virtual void begin_step(device::StreamRef stream) = 0;
   /// Before anything is added to the gradients of a unit's matrices.
   virtual void needed(int unit, device::StreamRef stream) = 0;
-  /// A micro-batch has added all it adds to the unit's gradients.
+  /// A micro-batch has added all it adds to the unit's gradients. `complete` may also come by
+  /// itself, behind the last `partial`.
   virtual void ready(int unit, model::Gradients state, device::StreamRef stream) = 0;
   /// All units are complete: starts what is left, the vectors among it.
   virtual void finish(device::StreamRef stream) = 0;

@@ -40,8 +40,8 @@ class Pipeline {
 
   /// One step: forward and backward of all micro-batches. Enqueued on `stream`; collective over pp
   /// @param batches  schedule.micro_batches of them; the same sizes on all ranks of the axis
-  /// @param after_loss  called when the head's forward pass of a micro-batch is enqueued, on the
-  ///   rank that has it
+  /// @param after_loss  called when what finds a micro-batch's loss is enqueued, on the rank that
+  ///   has the head: its forward pass, or (Stage::finds_loss_backward) its backward pass
   void train(std::span<const model::Batch> batches, float gradient_scale,
              const std::function<void(model::Stage& head, int slot)>& after_loss,
              device::StreamRef stream);

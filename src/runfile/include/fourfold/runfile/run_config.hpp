@@ -86,6 +86,7 @@ struct TrainConfig {
   std::int64_t loss_scale_window = 1000;  ///< steps without overflow after which it doubles
   std::int64_t loss_scale_min = 1;
   model::Recompute recompute;  ///< what is kept from a block's forward to its backward pass
+  int head_chunks = 1;         ///< of rows, that logits and loss are made in
   /// also after the last step; no evaluation without data.validation
   std::int64_t eval_every_steps = 100;
   std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation

@@ -32,12 +32,17 @@ runfile::RunConfig saved_config(const io::Checkpoint& checkpoint);
 /// ring attention.
 class SavedModel {
  public:
+  /// Whether Stage::logits() has those of a whole forward pass, or only the loss is there, made in
+  /// train.head_chunks as in training.
+  enum class Logits : std::uint8_t { in_chunks, whole };
+
   /// Collective over `mesh`, which is borrowed.
   /// @param sequences  the most sequences of one forward pass
   /// @throws UserError as find_checkpoint; data_corrupt naming file and tensor when weights are
   ///   damaged; config when the cp axis cannot cut the model's context
   /// @pre mesh has dp and cp only
-  SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh);
+  SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh,
+             Logits logits = Logits::in_chunks);
 
   /// The run file of the training run.
   const runfile::RunConfig& config() const noexcept { return config_; }
