@@ -44,6 +44,14 @@ add_library(fourfold::dnnl ALIAS fourfold_dnnl)
 target_include_directories(fourfold_dnnl SYSTEM INTERFACE ${DNNL_INCLUDE_DIR})
 target_link_libraries(fourfold_dnnl INTERFACE ${DNNL_LIBRARY} OpenMP::OpenMP_CXX)
 
+# The kernel's asynchronous I/O; the library has neither a CMake nor a pkg-config file.
+find_path(LIBAIO_INCLUDE_DIR libaio.h REQUIRED)
+find_library(LIBAIO_LIBRARY aio REQUIRED)
+add_library(fourfold_aio INTERFACE)
+add_library(fourfold::aio ALIAS fourfold_aio)
+target_include_directories(fourfold_aio SYSTEM INTERFACE ${LIBAIO_INCLUDE_DIR})
+target_link_libraries(fourfold_aio INTERFACE ${LIBAIO_LIBRARY})
+
 if(FOURFOLD_TESTS)
   find_package(Catch2 3 REQUIRED)
 endif()

@@ -64,12 +64,27 @@ std::vector<Read> plan_reads(const Checkpoint& checkpoint, std::span<const Wante
   return reads;
 }
 
+/// Of a box that has been filled, a chunk at a time.
+Digest digest_of(const WantedBox& box, const DoneWith& done_with) {
+  const std::span bytes(static_cast<const std::byte*>(box.data.data()), box.data.bytes());
+  Digest digest;
+  for (std::uint64_t begin = 0; begin < bytes.size(); begin += chunk_bytes) {
+    const auto chunk =
+        bytes.subspan(begin, std::min<std::uint64_t>(chunk_bytes, bytes.size() - begin));
+    digest += digest_of_bytes(box.data.dtype(), box.shape, box.box, begin, chunk);
+    if (done_with) {
+      done_with(chunk.data(), chunk.size());
+    }
+  }
+  return digest;
+}
+
 void check_digests(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
-                   std::vector<std::string>& damage) {
+                   const DoneWith& done_with, std::vector<std::string>& damage) {
   for (const WantedBox& box : wanted) {
     const StoredTensor& tensor = *checkpoint.find(box.id);
     if (box.box == Box::whole(tensor.shape) && damage.size() < most_lines &&
-        digest_of_box(tensor.shape, box.box, box.data) != tensor.digest) {
+        digest_of(box, done_with) != tensor.digest) {
       damage.push_back(
           fmt::format("tensor {} has another digest than the manifest says", tensor.id.str()));
     }
@@ -160,7 +175,7 @@ std::vector<std::string> differences(const Checkpoint& checkpoint,
 }
 
 LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
-                comm::Communicator& communicator) {
+                comm::Communicator& communicator, const DoneWith& done_with) {
   const std::vector<std::string> different =
       gather_lines(differences(checkpoint, wanted), communicator);
   if (!different.empty()) {
@@ -171,7 +186,7 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
                     checkpoint.path().string(), fmt::join(different, "\n  ")));
   }
   std::vector<std::string> damage;
-  ExtentReader reader(checkpoint.contents());
+  ExtentReader reader(checkpoint.contents(), done_with);
   const std::vector<WantedBox> stored = stored_ones(checkpoint, wanted);
   const auto failure = attempt([&] {
     for (const Read& read : plan_reads(checkpoint, stored)) {
@@ -182,7 +197,7 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
       }
     }
     if (damage.empty()) {
-      check_digests(checkpoint, stored, damage);
+      check_digests(checkpoint, stored, done_with, damage);
     }
   });
   agree(communicator, failure);

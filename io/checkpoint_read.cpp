@@ -163,8 +163,10 @@ Inspection share(const std::function<Inspection()>& look, comm::Communicator& co
   return found;
 }
 
-ExtentReader::ExtentReader(const CheckpointContents& contents)
-    : contents_(contents), open_file_(contents.manifest.files.size()) {}
+ExtentReader::ExtentReader(const CheckpointContents& contents, DoneWith done_with)
+    : contents_(contents),
+      done_with_(std::move(done_with)),
+      open_file_(contents.manifest.files.size()) {}
 
 Defect ExtentReader::use_file(std::size_t file) {
   if (file == open_file_) {
@@ -239,6 +241,9 @@ Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box
           loaded = chunk;
         }
         std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(begin - chunk_begin), count, to);
+      }
+      if (done_with_) {
+        done_with_(to, count);
       }
       begin += count;
       to += count;

@@ -40,7 +40,7 @@ Inspection share(const std::function<Inspection()>& look, comm::Communicator& co
 /// Reads the extents of a checkpoint's payload files, chunk by checked chunk. Keeps one file open.
 class ExtentReader {
  public:
-  explicit ExtentReader(const CheckpointContents& contents);
+  explicit ExtentReader(const CheckpointContents& contents, DoneWith done_with = {});
 
   /// Copies `part` of `extent` into `target`, which holds `target_box` densely.
   /// @pre part lies in both
@@ -60,6 +60,7 @@ class ExtentReader {
   std::string described(const StoredExtent& extent, const std::string& what) const;
 
   const CheckpointContents& contents_;
+  DoneWith done_with_;  ///< with what copy() has filled
   std::size_t open_file_;
   InputFile file_;
   std::vector<std::uint32_t> table_;

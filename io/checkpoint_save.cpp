@@ -227,7 +227,7 @@ SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator&
                     communicator.size());
   HeldData data;
   together(communicator, [&] { data = match_pieces(request, rank); });
-  compare_replicas(request.tensors, data, communicator);
+  compare_replicas(request.tensors, data, communicator, options_.done_with);
   make_room(directory_, request.step, communicator);
 
   std::optional<TemporaryStep> step;
@@ -243,7 +243,7 @@ SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator&
     const std::vector<PayloadExtent> extents = own_extents(job, data, rank);
     if (!extents.empty()) {
       words = words_of(write_payload_file(folder / payload_file_name(rank, communicator.size()),
-                                          request.step, extents));
+                                          request.step, extents, options_.done_with));
     }
   });
   words = gather_words(job, words, communicator);

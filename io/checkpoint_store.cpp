@@ -19,7 +19,7 @@
 namespace fourfold::io {
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions options)
-    : directory_(std::move(directory)), options_(options) {}
+    : directory_(std::move(directory)), options_(std::move(options)) {}
 
 void CheckpointStore::check_writable(comm::Communicator& communicator) const {
   agree(communicator, attempt([&] {
@@ -72,7 +72,7 @@ std::optional<Checkpoint> CheckpointStore::restore(
     if (examine) {
       examine(*checkpoint);
     }
-    const LoadReport report = load(*checkpoint, wanted, communicator);
+    const LoadReport report = load(*checkpoint, wanted, communicator, options_.done_with);
     if (report.intact()) {
       return checkpoint;
     }

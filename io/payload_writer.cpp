@@ -21,7 +21,7 @@ std::span<const std::byte> bytes_of(const PayloadExtent& extent) {
 
 /// Writes one extent chunk by chunk, while it is warm in the cache from its checksums.
 FileRegion write_extent(OutputFile& file, const PayloadExtent& extent, WrittenExtent& written,
-                        std::vector<std::uint32_t>& table) {
+                        std::vector<std::uint32_t>& table, const DoneWith& done_with) {
   const std::span<const std::byte> bytes = bytes_of(extent);
   FileRegion region{written.byte_offset, bytes.size(), 0};
   written.first_chunk = table.size();
@@ -31,6 +31,9 @@ FileRegion write_extent(OutputFile& file, const PayloadExtent& extent, WrittenEx
     region.crc32c = crc32c_combine(region.crc32c, table.back(), chunk.size());
     written.digest += digest_of_bytes(extent.dtype, extent.global_shape, extent.box, begin, chunk);
     file.write_at(written.byte_offset + begin, chunk);
+    if (done_with) {
+      done_with(chunk.data(), chunk.size());
+    }
   }
   return region;
 }
@@ -97,7 +100,8 @@ std::uint32_t crc_of_parts(std::vector<FileRegion> parts) {
 }
 
 WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_t step,
-                                  std::span<const PayloadExtent> extents) {
+                                  std::span<const PayloadExtent> extents,
+                                  const DoneWith& done_with) {
   WrittenPayload written;
   std::vector<PayloadDataset> datasets;
   for (const PayloadExtent& extent : extents) {
@@ -116,7 +120,7 @@ WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_
   std::vector<FileRegion> regions;
   for (std::size_t i = 0; i < extents.size(); ++i) {
     written.extents.push_back({datasets[i].byte_offset, 0, {}});
-    regions.push_back(write_extent(file, extents[i], written.extents.back(), table));
+    regions.push_back(write_extent(file, extents[i], written.extents.back(), table, done_with));
   }
   const auto table_bytes = std::as_bytes(std::span(table));
   file.write_at(written.table_offset, table_bytes);

@@ -5,6 +5,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/digest.hpp>
 
 #include <cstddef>
@@ -44,7 +45,8 @@ struct WrittenPayload {
 /// memory while writing, never by reading back. Local.
 /// @throws UserError (cannot_write)
 WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_t step,
-                                  std::span<const PayloadExtent> extents);
+                                  std::span<const PayloadExtent> extents,
+                                  const DoneWith& done_with = {});
 
 /// Digest of the elements that lie in bytes [begin, begin + bytes.size()) of the dense storage of
 /// `box`. @pre begin and the size are multiples of the element's size

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "replicas.hpp"
 
+#include "checkpoint_contents.hpp"
 #include "fingerprint.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -44,7 +45,22 @@ struct Replica {
   std::array<std::uint64_t, 2> hash{};
 };
 
-std::vector<Replica> hash_replicas(std::span<const TensorLayout> layouts, const HeldData& data) {
+/// XXH3-128 of bytes that are done with chunk by chunk.
+std::array<std::uint64_t, 2> hash_of(std::span<const std::byte> bytes, const DoneWith& done_with) {
+  Fingerprint fingerprint;
+  for (std::uint64_t begin = 0; begin < bytes.size(); begin += chunk_bytes) {
+    const auto chunk =
+        bytes.subspan(begin, std::min<std::uint64_t>(chunk_bytes, bytes.size() - begin));
+    fingerprint.add(chunk);
+    if (done_with) {
+      done_with(chunk.data(), chunk.size());
+    }
+  }
+  return fingerprint.words();
+}
+
+std::vector<Replica> hash_replicas(std::span<const TensorLayout> layouts, const HeldData& data,
+                                   const DoneWith& done_with) {
   std::vector<Replica> replicas;
   for (std::size_t tensor = 0; tensor < layouts.size(); ++tensor) {
     const TensorLayout& layout = layouts[tensor];
@@ -55,10 +71,9 @@ std::vector<Replica> hash_replicas(std::span<const TensorLayout> layouts, const 
       }
       Replica replica{&layout, &held, data[tensor][box] != nullptr, {}};
       if (replica.is_mine) {
-        Fingerprint fingerprint;
-        fingerprint.add(std::span(data[tensor][box], static_cast<std::size_t>(held.box.elements()) *
-                                                         size_in_bytes(layout.dtype)));
-        replica.hash = fingerprint.words();
+        const std::size_t bytes =
+            static_cast<std::size_t>(held.box.elements()) * size_in_bytes(layout.dtype);
+        replica.hash = hash_of({data[tensor][box], bytes}, done_with);
       }
       replicas.push_back(replica);
     }
@@ -107,8 +122,8 @@ bool same_on_all_ranks(comm::Communicator& communicator, std::span<const std::ui
 }
 
 void compare_replicas(std::span<const TensorLayout> layouts, const HeldData& data,
-                      comm::Communicator& communicator) {
-  const std::vector<Replica> replicas = hash_replicas(layouts, data);
+                      comm::Communicator& communicator, const DoneWith& done_with) {
+  const std::vector<Replica> replicas = hash_replicas(layouts, data, done_with);
   std::vector<std::uint64_t> words;
   std::vector<bool> has_word;
   for (const Replica& replica : replicas) {

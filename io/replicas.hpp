@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 
 #include <array>
 #include <cstddef>
@@ -25,6 +26,6 @@ using HeldData = std::vector<std::vector<const std::byte*>>;
 /// @throws SystemError (data_corrupt) on all ranks, naming tensors, boxes and the ranks that differ
 ///   from the majority, when replicas have diverged
 void compare_replicas(std::span<const TensorLayout> layouts, const HeldData& data,
-                      comm::Communicator& communicator);
+                      comm::Communicator& communicator, const DoneWith& done_with);
 
 }  // namespace fourfold::io

@@ -10,6 +10,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
 
@@ -67,16 +68,20 @@ struct AddScaled {
 
 }  // namespace
 
-void cast(ConstTensorView source, TensorView target, device::StreamRef stream) {
+void cast(ConstTensorView source, TensorView target, device::StreamRef stream, Place place) {
   FOURFOLD_EXPECT(source.elements() == target.elements());
-  if (source.dtype() == target.dtype()) {
+  if (source.dtype() == target.dtype() && place == Place::device) {
     device::copy(target.data(), source.data(), source.bytes(), stream);
+    return;
+  }
+  if (source.dtype() == target.dtype()) {
+    std::memcpy(target.data(), source.data(), source.bytes());
     return;
   }
   with_storage(source.dtype(), [&]<class Source>(Source) {
     with_storage(target.dtype(), [&]<class Target>(Target) {
       if constexpr (!std::is_same_v<Source, Target>) {
-        for_each_block("cast", source.elements(), stream,
+        for_each_block("cast", source.elements(), place, stream,
                        Cast<Source, Target>{source.as<Source>(), target.as<Target>()});
       }
     });

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <fourfold/device/stream.hpp>
+#include <fourfold/kernels/place.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -36,10 +37,13 @@ void for_each(const char* label, std::int64_t count, device::StreamRef stream,
 
 /// Elements that one call of a for_each_block functor handles: a few pages on a host, where the
 /// loop inside vectorises; one 16-byte pack of floats on a device.
+inline constexpr std::int64_t elements_per_host_block = 4096;
 inline constexpr std::int64_t elements_per_block =
-    std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace> ? 4096 : 4;
+    std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>
+        ? elements_per_host_block
+        : 4;
 
-template <class Functor>
+template <class Functor, std::int64_t elements_per_block>
 struct BlockFunctor {
   Functor functor;
   std::int64_t elements;
@@ -56,7 +60,24 @@ template <class Functor>
 void for_each_block(const char* label, std::int64_t elements, device::StreamRef stream,
                     const Functor& functor) {
   const std::int64_t blocks = (elements + elements_per_block - 1) / elements_per_block;
-  for_each(label, blocks, stream, BlockFunctor<Functor>{functor, elements});
+  for_each(label, blocks, stream, BlockFunctor<Functor, elements_per_block>{functor, elements});
+}
+
+/// The same in either place.
+template <class Functor>
+void for_each_block(const char* label, std::int64_t elements, Place place, device::StreamRef stream,
+                    const Functor& functor) {
+  if (place == Place::device) {
+    for_each_block(label, elements, stream, functor);
+    return;
+  }
+  using Host = Kokkos::DefaultHostExecutionSpace;
+  using Policy = Kokkos::RangePolicy<Host, Kokkos::IndexType<std::int64_t>>;
+  const std::int64_t blocks = (elements + elements_per_host_block - 1) / elements_per_host_block;
+  const Host host;
+  Kokkos::parallel_for(label, Policy(host, 0, blocks),
+                       BlockFunctor<Functor, elements_per_host_block>{functor, elements});
+  host.fence();
 }
 
 }  // namespace fourfold::kernels

@@ -113,7 +113,7 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
   with_weight(weight, [&]<class W>(W* copy) {
     for_each_block(
-        "adam", master.elements(), stream,
+        "adam", master.elements(), step.place, stream,
         Adam<W>{.master = master.as<float>(),
                 .exp_avg = exp_avg.as<float>(),
                 .exp_avg_sq = exp_avg_sq.as<float>(),
@@ -140,11 +140,11 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
   with_weight(weight, [&]<class W>(W* copy) {
     if (momentum_buffer) {
       for_each_block(
-          "sgd", master.elements(), stream,
+          "sgd", master.elements(), step.place, stream,
           Sgd<W, true>{master.as<float>(), momentum_buffer.as<float>(), gradient.as<float>(), copy,
                        step.gradient_scale, step.lr, step.momentum, step.weight_decay});
     } else {
-      for_each_block("sgd", master.elements(), stream,
+      for_each_block("sgd", master.elements(), step.place, stream,
                      Sgd<W, false>{master.as<float>(), nullptr, gradient.as<float>(), copy,
                                    step.gradient_scale, step.lr, 0.0F, step.weight_decay});
     }

@@ -120,6 +120,26 @@ std::string stage_line(const PlannedRun& run, const train::RankPlan& plan, const
                      unit.str(total(plan.memory_bytes)), units_text(plan.chunks, run.config.model));
 }
 
+/// What the rank with most of it has elsewhere; nothing if all is in device memory.
+std::string offload_text(const PlannedRun& run, const std::vector<train::RankPlan>& stages) {
+  std::size_t host_bytes = 0;
+  std::size_t file_bytes = 0;
+  for (const train::RankPlan& plan : stages) {
+    host_bytes = std::max(host_bytes, plan.host_bytes);
+    file_bytes = std::max(file_bytes, plan.file_bytes);
+  }
+  if (host_bytes == 0) {
+    return "";
+  }
+  const ByteUnit unit = unit_for(std::max(host_bytes, file_bytes));
+  const std::string in_file = file_bytes == 0
+                                  ? ""
+                                  : fmt::format(", {} {} on disk in {}", unit.str(file_bytes),
+                                                unit.name, run.config.offload.nvme_directory);
+  return fmt::format("offloaded, each rank at most: {} {} in host memory{}\n", unit.str(host_bytes),
+                     unit.name, in_file);
+}
+
 /// "9221, 9237, 9253 ... 10229": all of a short list.
 std::string ranks_text(const std::vector<std::int64_t>& ranks) {
   constexpr std::size_t most = 8;
@@ -186,7 +206,7 @@ std::string run_report(const PlannedRun& run) {
   for (const train::RankPlan& plan : stages) {
     text += stage_line(run, plan, unit);
   }
-  return text;
+  return text + offload_text(run, stages);
 }
 
 std::string rank_report(const PlannedRun& run, std::int64_t rank) {

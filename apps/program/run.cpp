@@ -5,6 +5,7 @@
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -13,6 +14,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -74,11 +76,22 @@ void call(const OnFailure& on_failure, std::string_view name, ExitCode code,
   }
 }
 
+/// Reading a mapped file whose disk has failed, or that somebody has cut short, is a signal: there
+/// is no call that could return an error.
+extern "C" void end_without_mapped_file(int /*signal*/) {
+  static constexpr std::string_view message =
+      "fourfold: error: a file that is mapped into memory (tokens, or offloaded state) cannot be "
+      "read: its disk has failed, or somebody has cut it short; the last checkpoint is good\n";
+  static_cast<void>(!::write(STDERR_FILENO, message.data(), message.size()));
+  ::_exit(static_cast<int>(ExitCode::node_fault));
+}
+
 }  // namespace
 
 int run(std::string_view name, const std::function<ExitCode()>& body, const OnFailure& on_failure) {
   // A file size limit shows as an error of write(2) then, which has a message.
   std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGBUS, end_without_mapped_file);
   try {
     const ExitCode code = body();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

@@ -38,6 +38,10 @@ TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
     bytes_[static_cast<std::size_t>(use)] += bytes;
     return {address, dtype, shape};
   }
+  if (extend_) {
+    bytes_[static_cast<std::size_t>(use)] += bytes;
+    return {extend_(bytes), dtype, shape};
+  }
   if (bytes > host_memory_bytes() || total_bytes() + bytes > host_memory_bytes()) {
     throw SystemError(
         ExitCode::config,

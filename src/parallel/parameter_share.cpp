@@ -11,10 +11,8 @@ namespace {
 
 using device::MemoryUse;
 
-constexpr std::int64_t alignment_elements = 16;
-
-std::int64_t aligned(std::int64_t element) {
-  return (element + alignment_elements - 1) / alignment_elements * alignment_elements;
+std::int64_t aligned(std::int64_t element, std::int64_t alignment) {
+  return (element + alignment - 1) / alignment * alignment;
 }
 
 /// The part of a run's view that a piece has.
@@ -44,7 +42,9 @@ std::vector<ParameterShare::Piece> views_of(const std::vector<ShardPiece>& piece
 }  // namespace
 
 ParameterShare::ParameterShare(const model::Parameters& parameters)
-    : compute_(parameters.compute_dtype()), state_elements_(parameters.layout().elements) {
+    : compute_(parameters.compute_dtype()),
+      state_elements_(parameters.layout().elements),
+      masters_(compute_ == DType::f32 ? TensorView() : parameters.masters()) {
   const std::vector<model::Segment>& segments = parameters.layout().segments;
   for (std::size_t i = 0; i < segments.size(); ++i) {
     const Range flat = segments[i].flat;
@@ -68,16 +68,18 @@ ParameterShare::ParameterShare(const model::Parameters& parameters, const ShardL
     const Range flat = layout.share(i, rank);
     if (flat.count > 0) {
       runs_.push_back({i, flat, {state_elements_, flat.count}, segments[i].decays, {}, {}, {}});
-      state_elements_ += aligned(flat.count);
+      state_elements_ += aligned(flat.count, options.state_alignment_elements);
       matrix_elements = segments[i].decays ? state_elements_ : matrix_elements;
     }
   }
   const auto take = [&](bool needed, MemoryUse use, DType dtype, std::int64_t elements) {
     return needed ? arena.take(use, dtype, Shape{elements}) : TensorView();
   };
+  if (options.masters != nullptr || compute_ != DType::f32) {
+    device::Arena& memory = options.masters != nullptr ? *options.masters : arena;
+    masters_ = memory.take(MemoryUse::optimizer, DType::f32, Shape{state_elements_});
+  }
   const TensorView weights = take(options.weights, MemoryUse::weights, compute_, matrix_elements);
-  const TensorView masters =
-      take(compute_ != DType::f32, MemoryUse::optimizer, DType::f32, state_elements_);
   const TensorView gradients =
       take(options.gradients, MemoryUse::gradients, DType::f32, matrix_elements);
   for (Run& run : runs_) {
@@ -87,7 +89,7 @@ ParameterShare::ParameterShare(const model::Parameters& parameters, const ShardL
     const bool matrices = run.decays;
     run.weight =
         options.weights && matrices ? of(weights) : parameters.weight_memory().at(run.flat);
-    run.master = compute_ == DType::f32 ? run.weight : of(masters);
+    run.master = masters_ ? of(masters_) : run.weight;
     run.gradient =
         options.gradients && matrices ? of(gradients) : parameters.gradient_memory().at(run.flat);
   }
@@ -99,15 +101,30 @@ const ParameterShare::Run* ParameterShare::find(std::size_t segment) const noexc
   return run == runs_.end() ? nullptr : &*run;
 }
 
-void ParameterShare::initialise(std::uint64_t seed, device::StreamRef stream) const {
+void ParameterShare::initialise(std::uint64_t seed, device::StreamRef stream,
+                                const std::function<void(const TensorView&)>& drawn) const {
+  constexpr std::int64_t elements_at_once = std::int64_t{1} << 22;
   for (const Piece& piece : pieces_) {
-    model::draw_initial(piece.parameter->spec, piece.box, seed, piece.master, stream);
+    const std::int64_t rows = piece.box.extent[0];
+    const std::int64_t row_elements = rows == 0 ? 0 : piece.box.elements() / rows;
+    const std::int64_t most =
+        std::max<std::int64_t>(1, elements_at_once / std::max<std::int64_t>(1, row_elements));
+    for (std::int64_t begin = 0; begin < rows; begin += most) {
+      Box part = piece.box;
+      part.offset[0] += begin;
+      part.extent[0] = std::min(most, rows - begin);
+      const TensorView values = piece.master.rows(begin, part.extent[0]);
+      model::draw_initial(piece.parameter->spec, part, seed, values, stream);
+      if (drawn) {
+        drawn(values);
+      }
+    }
   }
 }
 
 void ParameterShare::update_weights_from_masters(device::StreamRef stream) const {
   for (const Run& run : runs_) {
-    if (compute_ != DType::f32) {
+    if (run.master.data() != run.weight.data()) {
       kernels::cast(run.master, run.weight, stream);
     }
   }

@@ -9,7 +9,7 @@ namespace {
 
 /// Nothing but what every rank holds anyway.
 bool is_whole(const ZeroOptions& zero) {
-  return zero.shard_ranks == 1 && !zero.reduce_each_micro_batch;
+  return zero.shard_ranks == 1 && !zero.reduce_each_micro_batch && !zero.offloads_state;
 }
 
 model::MatrixMemory in_turn_if(bool in_turn) {
@@ -36,14 +36,17 @@ ShardLayout make_layout(const model::Parameters& parameters, int ranks) {
 }
 
 ParameterShare make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
-                          const ZeroOptions& zero, device::Arena& arena) {
+                          const ZeroOptions& zero, device::Arena& arena, device::Arena& state) {
   if (is_whole(zero)) {
     return ParameterShare(parameters);
   }
   return {parameters,
           layout,
           index % zero.shard_ranks,
-          {.gradients = zero.reduce_each_micro_batch, .weights = zero.gather_in_turn},
+          {.gradients = zero.reduce_each_micro_batch,
+           .weights = zero.gather_in_turn,
+           .masters = zero.offloads_state ? &state : nullptr,
+           .state_alignment_elements = zero.offloads_state ? offloaded_alignment_elements : 16},
           arena};
 }
 

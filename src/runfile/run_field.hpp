@@ -113,5 +113,7 @@ std::vector<RunKey> model_keys();
 std::vector<RunKey> traffic_keys();
 /// Keys of [train].
 std::vector<RunKey> train_keys();
+/// Keys of [offload].
+std::vector<RunKey> offload_keys();
 
 }  // namespace fourfold::runfile

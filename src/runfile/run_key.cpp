@@ -385,8 +385,8 @@ std::vector<RunKey> log_keys() {
 
 std::vector<RunKey> all_keys() {
   std::vector<RunKey> keys = model_keys();
-  for (auto& part : {mesh_keys(), traffic_keys(), train_keys(), optim_keys(), data_keys(),
-                     checkpoint_keys(), log_keys()}) {
+  for (auto& part : {mesh_keys(), traffic_keys(), train_keys(), optim_keys(), offload_keys(),
+                     data_keys(), checkpoint_keys(), log_keys()}) {
     keys.insert(keys.end(), part.begin(), part.end());
   }
   return keys;
@@ -406,7 +406,7 @@ const RunKey* find_run_key(std::string_view full_name) {
 }
 
 std::span<const RunTable> run_tables() {
-  static const std::array<RunTable, 8> tables{{
+  static const std::array<RunTable, 9> tables{{
       {"model",
        "What is trained. A preset fills in the whole table; keys beside it change single values, "
        "and "
@@ -417,6 +417,7 @@ std::span<const RunTable> run_tables() {
        "How the ranks are arranged. The product of dp, pp, cp and tp is the number of ranks."},
       {"train", "How much and in which steps."},
       {"optim", "Optimizer and learning rate."},
+      {"offload", "What lies elsewhere than in device memory (docs/memory.md)."},
       {"data", "Token files, as `fourfold data prepare` writes them."},
       {"checkpoint", "When and where the state is saved, and what a start goes on from."},
       {"log", "What the run tells about itself, and where."},

@@ -204,6 +204,7 @@ parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm:
           .reduce_each_micro_batch = each_micro_batch,
           .gather_in_turn =
               wanted.zero == 3 && ranks > 1 && wanted.zero3_keep == runfile::ZeroKeep::micro_batch,
+          .offloads_state = config.offload.optimizer != runfile::StateTier::none,
           .bucket_bytes =
               std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6))};
 }

@@ -61,6 +61,7 @@ void train_rank(const runfile::RunConfig& config, comm::Mesh& mesh, Recording& r
     const StepBatches batches = loader.load(step, step * config.train.global_batch, stream);
     runner.run(step, batches, runfile::learning_rate(config.optim.schedule, step), stream);
     record.outcomes[static_cast<std::size_t>(rank)] = runner.outcome(stream);
+    runner.settle_state();
     record.gradients.add(runner.share(), &Piece::gradient, rank, stream);
     record.weights.add(runner.share(), &Piece::master, rank, stream);
     ++step;

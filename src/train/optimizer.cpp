@@ -1,11 +1,24 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "offloaded_update.hpp"
+
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/train/optimizer.hpp>
 
 #include <array>
 
 namespace fourfold::train {
+
+using parallel::ParameterShare;
+
+struct Optimizer::Elements {
+  TensorView master;
+  std::array<TensorView, 2> moments;
+  ConstTensorView gradient;
+  TensorView weight;  ///< absent: the master is what products read
+  bool decays = false;
+  kernels::Place place = kernels::Place::device;
+};
 
 std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept {
   static constexpr std::array<std::string_view, 2> adam{"exp_avg", "exp_avg_sq"};
@@ -14,34 +27,60 @@ std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noex
                                              : std::span<const std::string_view>(adam);
 }
 
-Optimizer::Optimizer(const runfile::OptimConfig& config, const parallel::ParameterShare& share,
-                     device::Arena& arena)
+Optimizer::Optimizer(const runfile::OptimConfig& config, const ParameterShare& share,
+                     StateTier& tier, double buffer_mb, std::span<const std::size_t> order)
     : config_(config), share_(&share) {
+  std::vector<TensorView> flat;
   for (const std::string_view name : moment_names(config.name)) {
-    moments_.push_back({name, arena.take(device::MemoryUse::optimizer, DType::f32,
-                                         Shape{share.state_elements()})});
+    flat.push_back(
+        tier.state().take(device::MemoryUse::optimizer, DType::f32, Shape{share.state_elements()}));
+    moments_.push_back({name, flat.back()});
+  }
+  if (tier.is_offloaded()) {
+    offloaded_ = std::make_unique<OffloadedUpdate>(tier, buffer_mb, share, std::move(flat), order);
   }
 }
 
-void Optimizer::update(const Step& step, device::StreamRef stream) const {
-  for (const parallel::ParameterShare::Run& run : share_->runs()) {
-    update(run, step, stream);
+Optimizer::~Optimizer() = default;
+
+void Optimizer::begin_step() {
+  if (offloaded_) {
+    offloaded_->begin_step();
   }
 }
 
-void Optimizer::update(const parallel::ParameterShare::Run& run, const Step& step,
-                       device::StreamRef stream) const {
-  const auto moment = [&](std::size_t index) {
-    return moments_[index].flat.rows(run.state.begin, run.state.count);
+void Optimizer::update(const ParameterShare::Run& run, const Step& step, device::StreamRef stream) {
+  if (!offloaded_) {
+    Elements elements{.master = run.master,
+                      .moments = {},
+                      .gradient = run.gradient,
+                      .weight = run.weight.data() == run.master.data() ? TensorView() : run.weight,
+                      .decays = run.decays};
+    for (std::size_t i = 0; i < moments_.size(); ++i) {
+      elements.moments[i] = moments_[i].flat.rows(run.state.begin, run.state.count);
+    }
+    update(elements, step, stream);
+    return;
+  }
+  const auto on_host = [this, step](const OffloadedUpdate::Tile& tile) {
+    Step host_step = step;
+    host_step.gradient_scale = tile.gradient_scale;
+    update(
+        {tile.master, tile.moments, tile.gradient, tile.weight, tile.decays, kernels::Place::host},
+        host_step, {});
   };
-  const TensorView weight = share_->compute_dtype() == DType::f32 ? TensorView{} : run.weight;
-  const auto weight_decay = static_cast<float>(run.decays ? config_.weight_decay : 0.0);
+  offloaded_->update(run, step.gradient_scale, on_host, stream);
+}
+
+void Optimizer::update(const Elements& elements, const Step& step, device::StreamRef stream) const {
+  const auto weight_decay = static_cast<float>(elements.decays ? config_.weight_decay : 0.0);
   if (config_.name == runfile::OptimizerKind::sgd) {
     kernels::sgd({.lr = static_cast<float>(step.lr),
                   .momentum = static_cast<float>(config_.momentum),
                   .weight_decay = weight_decay,
-                  .gradient_scale = step.gradient_scale},
-                 run.master, moment(0), run.gradient, weight, stream);
+                  .gradient_scale = step.gradient_scale,
+                  .place = elements.place},
+                 elements.master, elements.moments[0], elements.gradient, elements.weight, stream);
     return;
   }
   kernels::adam({.lr = static_cast<float>(step.lr),
@@ -51,8 +90,24 @@ void Optimizer::update(const parallel::ParameterShare::Run& run, const Step& ste
                  .weight_decay = weight_decay,
                  .decoupled = config_.name == runfile::OptimizerKind::adamw,
                  .step = step.update,
-                 .gradient_scale = step.gradient_scale},
-                run.master, moment(0), moment(1), run.gradient, weight, stream);
+                 .gradient_scale = step.gradient_scale,
+                 .place = elements.place},
+                elements.master, elements.moments[0], elements.moments[1], elements.gradient,
+                elements.weight, stream);
+}
+
+void Optimizer::update_weights_from_masters(device::StreamRef stream) {
+  if (offloaded_) {
+    offloaded_->weights_from_masters(stream);
+  } else {
+    share_->update_weights_from_masters(stream);
+  }
+}
+
+void Optimizer::settle() {
+  if (offloaded_) {
+    offloaded_->settle();
+  }
 }
 
 }  // namespace fourfold::train

@@ -51,6 +51,8 @@ RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout
   for (std::size_t use = 0; use < device::memory_use_count; ++use) {
     plan.memory_bytes[use] = arena.bytes(static_cast<device::MemoryUse>(use));
   }
+  plan.host_bytes = runner.tier().host_bytes();
+  plan.file_bytes = runner.tier().file_bytes();
   return plan;
 }
 

@@ -92,7 +92,8 @@ std::optional<io::Checkpoint> resume_path(const ResumeRequest& request, comm::Co
             path, checkpoint.step(), request.store.directory().string(), newest));
   }
   examine(request, checkpoint);
-  const io::LoadReport report = io::load(checkpoint, request.wanted, world);
+  const io::LoadReport report =
+      io::load(checkpoint, request.wanted, world, request.store.done_with());
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{} is damaged ({}) resume from another step",

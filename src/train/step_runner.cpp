@@ -61,6 +61,17 @@ std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
   return gradients;
 }
 
+/// The order in which gradients are complete: matrices from the last unit down, then the vectors,
+/// which are the last segment.
+std::vector<std::size_t> update_order(const model::Parameters& parameters) {
+  const std::size_t segments = parameters.layout().segments.size();
+  std::vector<std::size_t> order;
+  for (std::size_t turn = segments; turn-- > 0;) {
+    order.push_back((turn + segments - 1) % segments);
+  }
+  return order;
+}
+
 }  // namespace
 
 StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
@@ -76,16 +87,18 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       zero_(zero_options(config, mesh.shape())),
       parameters_(my_parameters(config, layout_, mesh, zero_, arena)),
       shards_(parallel::make_layout(parameters_, zero_.shard_ranks)),
+      order_(update_order(parameters_)),
+      tier_(config.offload, arena),
       share_(parallel::make_share(parameters_, shards_,
                                   parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
-                                  zero_, arena)),
+                                  zero_, arena, tier_.state())),
       counted_(counted_gradients(config, parameters_, share_, mesh, zero_)),
       seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
                 stage_options(config, mesh.shape().cp)),
-      optimizer_(config.optim, share_, arena),
+      optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       norm_(arena.take(MemoryUse::workspace, DType::f32, {1})),
@@ -103,12 +116,14 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
 }
 
 void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
-  share_.initialise(seed, stream);
+  share_.initialise(seed, stream, [&](const TensorView& values) {
+    tier_.release(values.data(), values.bytes());
+  });
   update_weights_from_masters(stream);
 }
 
 void StepRunner::update_weights_from_masters(device::StreamRef stream) {
-  share_.update_weights_from_masters(stream);
+  optimizer_.update_weights_from_masters(stream);
   for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {
     seams_.weights_updated(segment, stream);
   }
@@ -136,6 +151,7 @@ void StepRunner::reduce_losses(device::StreamRef stream) {
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
   seams_.begin_step(stream, loss_scale_.scale());
+  optimizer_.begin_step();
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   const float scale =
       batches.targets > 0
@@ -150,19 +166,16 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
 void StepRunner::reduce_and_update(std::int64_t step, double lr, device::StreamRef stream) {
   const std::int64_t applied = step - loss_scale_.state().skipped_steps;
   Optimizer::Step update{.update = applied + 1, .lr = lr, .gradient_scale = nullptr};
-  const std::size_t segments = parameters_.layout().segments.size();
   const bool norm_decides = clip_norm_ > 0 || loss_scale_.in_use();
   if (norm_decides) {
-    for (std::size_t segment = segments; segment-- > 0;) {
+    for (const std::size_t segment : order_) {
       seams_.wait_gradients(segment, stream);
     }
     note_end(StepPart::reduce, stream);
     find_norm(stream);
     update.gradient_scale = gradient_scale_.as<float>();
   }
-  for (std::size_t turn = segments; turn-- > 0;) {
-    // As they are reduced: matrices from the last unit down, then the vectors, the last segment.
-    const std::size_t segment = (turn + segments - 1) % segments;
+  for (const std::size_t segment : order_) {
     if (!norm_decides) {
       seams_.wait_gradients(segment, stream);
     }

@@ -102,7 +102,10 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
              zero_options(config_, mesh.shape()).shard_ranks, runner_.error_pieces()),
       store_(config_.checkpoint.dir,
-             {.keep_last = static_cast<int>(config_.checkpoint.keep_last), .plan = {}}),
+             {.keep_last = static_cast<int>(config_.checkpoint.keep_last),
+              .plan = {},
+              .done_with = [this](const void* begin,
+                                  std::size_t bytes) { runner_.tier().release(begin, bytes); }}),
       stop_request_(config_.log.dir, options.deadline_unix_s),
       save_bytes_(save_bytes_per_rank(state_, mesh.world().size())) {
   if (validation_) {
@@ -166,6 +169,15 @@ void Trainer::announce(const TrainerOptions& options) const {
   } else if (config_.mesh.dp_compress != runfile::GradientCompression{} &&
              mesh_->data_plane().size() == 1) {
     log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
+  }
+  if (const StateTier& tier = runner_.tier(); tier.is_offloaded()) {
+    log::info(fmt::format(
+        "offloaded per rank: {:.1f} MiB in host memory{}",
+        static_cast<double>(tier.host_bytes()) / 1048576.0,
+        tier.tier() == runfile::StateTier::nvme
+            ? fmt::format(", {:.1f} MiB in {}", static_cast<double>(tier.file_bytes()) / 1048576.0,
+                          config_.offload.nvme_directory)
+            : ""));
   }
   if (metrics_ != nullptr) {
     telemetry::RunStart run = options.facts;
@@ -310,6 +322,7 @@ void Trainer::save() {
   const Stopwatch watch;
   runner_.prepare_save(stream_);
   stream_.ref().synchronize();
+  runner_.settle_state();
   const io::SaveReport report =
       store_.save({.step = progress_.step,
                    .mesh = mesh_->shape(),

@@ -4,6 +4,7 @@
 
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/kernels/place.hpp>
 #include <fourfold/kernels/reference/optimizer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -145,15 +146,16 @@ TEST_CASE("sgd equals its reference", "[optimizer]") {
   CHECK(worst_error(fast.exp_avg, plain.exp_avg, 1.0) <= 4e-7);
 }
 
-TEST_CASE("updates give the same bits for any cut of the range", "[optimizer]") {
+TEST_CASE("updates give the same bits for any cut of the range, in either place", "[optimizer]") {
   Parameters whole;
   Parameters cut;
   device::Tensor whole_weight(DType::bf16, {count});
   device::Tensor cut_weight(DType::bf16, {count});
-  const AdamStep step{.lr = 1e-3F, .weight_decay = 0.1F, .step = 3};
-  const SgdStep sgd_step{.lr = 1e-3F, .momentum = 0.9F};
+  AdamStep step{.lr = 1e-3F, .weight_decay = 0.1F, .step = 3};
+  SgdStep sgd_step{.lr = 1e-3F, .momentum = 0.9F};
   adam(step, whole.master, whole.exp_avg, whole.exp_avg_sq, whole.gradient, whole_weight, {});
   sgd(sgd_step, whole.master, whole.exp_avg, whole.gradient, whole_weight, {});
+  step.place = sgd_step.place = GENERATE(Place::device, Place::host);
   const std::int64_t cuts[] = {count, 4099, 4096, 777, 1, 0};
   for (int i = 1; i < 6; ++i) {
     const auto part = [&](const device::Tensor& tensor) {
@@ -166,6 +168,8 @@ TEST_CASE("updates give the same bits for any cut of the range", "[optimizer]") 
   CHECK(same_bits(whole.master, cut.master));
   CHECK(same_bits(whole.exp_avg, cut.exp_avg));
   CHECK(same_bits(whole.exp_avg_sq, cut.exp_avg_sq));
+  CHECK(same_bits(whole_weight, cut_weight));
+  cast(cut.master, cut_weight, {}, step.place);
   CHECK(same_bits(whole_weight, cut_weight));
 }
 

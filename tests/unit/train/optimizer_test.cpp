@@ -34,6 +34,13 @@ model::ModelConfig tiny_model() {
   return config.resolved();
 }
 
+void update_all(train::Optimizer& optimizer, const fourfold::parallel::ParameterShare& share,
+                const train::Optimizer::Step& step) {
+  for (const fourfold::parallel::ParameterShare::Run& run : share.runs()) {
+    optimizer.update(run, step, {});
+  }
+}
+
 }  // namespace
 
 TEST_CASE("an update follows the formula; norms and biases do not decay", "[optimizer]") {
@@ -43,7 +50,8 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
   runfile::OptimConfig config;
   config.weight_decay = 0.5;
   const fourfold::parallel::ParameterShare share(parameters);
-  const train::Optimizer optimizer(config, share, arena);
+  train::StateTier tier({}, arena);
+  train::Optimizer optimizer(config, share, tier, 0, {});
   model::initialise(parameters, 3, {});
   std::vector<float> before;
   for (const model::Parameter& parameter : parameters) {
@@ -53,7 +61,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
     }
   }
   const float scale = 2.0F;
-  optimizer.update({.update = 1, .lr = 0.01, .gradient_scale = &scale}, {});
+  update_all(optimizer, share, {.update = 1, .lr = 0.01, .gradient_scale = &scale});
 
   std::size_t next = 0;
   for (const model::Parameter& parameter : parameters) {
@@ -80,12 +88,13 @@ TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
   config.beta2 = 0.999;
   config.weight_decay = 0;
   const fourfold::parallel::ParameterShare share(parameters);
-  const train::Optimizer optimizer(config, share, arena);
+  train::StateTier tier({}, arena);
+  train::Optimizer optimizer(config, share, tier, 0, {});
   const model::Parameter& parameter = *parameters.begin();
   parameter.gradient.as<float>()[0] = 0.25F;
   const float scale = 1.0F;
   // So late that nothing corrects a bias: 1 - beta2 enters as it is, and as a float is off by 1e-5.
-  optimizer.update({.update = 1'000'000, .lr = 1.0, .gradient_scale = &scale}, {});
+  update_all(optimizer, share, {.update = 1'000'000, .lr = 1.0, .gradient_scale = &scale});
   const double moved = -0.1 * 0.25 / (std::sqrt(0.001 * 0.25 * 0.25) + 1e-8);
   CHECK_THAT(static_cast<double>(parameter.master.as<float>()[0]),
              WithinAbs(moved, 5e-7 * std::abs(moved)));
@@ -99,7 +108,8 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   runfile::OptimConfig config;
   config.name = sgd ? runfile::OptimizerKind::sgd : runfile::OptimizerKind::adamw;
   const fourfold::parallel::ParameterShare share(parameters);
-  const train::Optimizer optimizer(config, share, arena);
+  train::StateTier tier({}, arena);
+  train::Optimizer optimizer(config, share, tier, 0, {});
   const auto world = fourfold::comm::make_dry_run(0, 4);
   const fourfold::comm::Mesh mesh({.dp = 4}, *world);
   const train::TrainingState state(tiny_model(), fourfold::parallel::whole_model(tiny_model()),

@@ -140,10 +140,10 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
       for (const parallel::ParameterShare::Run& run : trainer.share().runs()) {
         trace.weights.insert(trace.weights.end(), run.master.as<float>(),
                              run.master.as<float>() + run.master.elements());
-      }
-      for (const train::Moment& moment : trainer.optimizer().moments()) {
-        trace.moments.insert(trace.moments.end(), moment.flat.as<float>(),
-                             moment.flat.as<float>() + moment.flat.elements());
+        for (const train::Moment& moment : trainer.optimizer().moments()) {
+          const float* const begin = moment.flat.as<float>() + run.state.begin;
+          trace.moments.insert(trace.moments.end(), begin, begin + run.state.count);
+        }
       }
     }
   });

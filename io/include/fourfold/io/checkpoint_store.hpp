@@ -116,12 +116,17 @@ struct WantedBox {
   bool or_zeros = false;  ///< a checkpoint without the tensor fills it with zeros
 };
 
+/// Told of bytes of a piece or a wanted box that a call is done with for now: memory that is a
+/// window on a file can let go of them.
+using DoneWith = std::function<void(const void* begin, std::size_t bytes)>;
+
 struct StoreOptions {
   /// Steps that are kept of the one just committed and those before it, the newest; older ones are
   /// removed. Later ones, which another run or this one before it went back has saved, neither
   /// count nor are removed. 0 keeps all.
   int keep_last = 0;
   PlanOptions plan;
+  DoneWith done_with = {};
 };
 
 /// The checkpoints of one run: a directory with one step-NNNNNNNNN folder per committed step.
@@ -131,6 +136,7 @@ class CheckpointStore {
   explicit CheckpointStore(std::filesystem::path directory, StoreOptions options = {});
 
   const std::filesystem::path& directory() const noexcept { return directory_; }
+  const DoneWith& done_with() const noexcept { return options_.done_with; }
 
   /// Writes and commits one step. Collective. Replicas are compared first and written once, split
   /// among their holders. When this returns, on all ranks, the step is on stable storage.
@@ -202,7 +208,7 @@ struct LoadReport {
 /// the wanted boxes hold anything.
 /// @throws UserError (config) listing differences() when the checkpoint is of another model
 LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
-                comm::Communicator& communicator);
+                comm::Communicator& communicator, const DoneWith& done_with = {});
 
 /// Reads everything, each byte once, shared among the ranks, and checks every checksum and digest.
 /// Collective. @return what is damaged, one line each; empty when all is well

@@ -4,13 +4,15 @@
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/kernels/place.hpp>
 
 namespace fourfold::kernels {
 
 /// target = source converted between f32, bf16 and f16 (round to nearest even); the same dtype
 /// copies.
 /// @pre source.elements() == target.elements(); no overlap
-void cast(ConstTensorView source, TensorView target, device::StreamRef stream);
+void cast(ConstTensorView source, TensorView target, device::StreamRef stream,
+          Place place = Place::device);
 
 /// x *= factor. f32, bf16 or f16.
 void scale(TensorView x, float factor, device::StreamRef stream);

@@ -9,6 +9,7 @@
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/kernels/place.hpp>
 
 #include <cstdint>
 
@@ -26,6 +27,7 @@ struct AdamStep {
   /// device scalar multiplied into every gradient (clipping, loss scale); one that is not finite
   /// makes the update leave every bit as it was
   const float* gradient_scale = nullptr;
+  Place place = Place::device;  ///< of the update, and of all it reads and writes
 };
 /// As torch.optim.AdamW: p -= lr * wd * p; m, v updated; p -= lr * m_hat / (sqrt(v_hat) + epsilon).
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
@@ -36,6 +38,7 @@ struct SgdStep {
   float momentum = 0;
   float weight_decay = 0;
   const float* gradient_scale = nullptr;  ///< as AdamStep's
+  Place place = Place::device;            ///< likewise
 };
 /// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=
 /// lr * buffer.

@@ -35,6 +35,7 @@ class Fourfold(CMakePackage):
     depends_on("nlohmann-json@3.11:")
     depends_on("tomlplusplus@3.3:")
     depends_on("xxhash@0.8:")
+    depends_on("libaio@0.3.110:")
     depends_on("pcre2@10.40:")
     depends_on("sentencepiece@0.1.91:")
     with default_args(type=("build", "test")):

@@ -8,7 +8,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fourfold::device {
@@ -35,6 +37,9 @@ class Arena {
   /// rank will need can be known without having it: by the same code that will take it.
   enum class Backing : std::uint8_t { memory, counted };
   explicit Arena(Backing backing = Backing::memory) : backing_(backing) {}
+  /// Memory that somebody else owns: `extend` gives so many zeroed bytes at a time, aligned to 256
+  /// bytes, which outlive the tensors.
+  explicit Arena(std::function<void*(std::size_t bytes)> extend) : extend_(std::move(extend)) {}
   bool has_memory() const noexcept { return backing_ == Backing::memory; }
 
   /// A zero-filled tensor that lives as long as the arena.
@@ -52,7 +57,8 @@ class Arena {
  private:
   void* next_counted_address() const noexcept;
 
-  Backing backing_;
+  Backing backing_ = Backing::memory;
+  std::function<void*(std::size_t)> extend_;  ///< or empty: memory of this host
   std::vector<Buffer> blocks_;
   std::array<std::size_t, memory_use_count> bytes_{};
   bool sealed_ = false;

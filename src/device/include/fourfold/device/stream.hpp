@@ -6,6 +6,7 @@
 /// thread, so an event that was recorded has already happened; code is written as if it had not.
 #pragma once
 
+#include <functional>
 #include <memory>
 
 namespace fourfold::device {
@@ -24,6 +25,12 @@ class StreamRef {
  private:
   void* native_ = nullptr;
 };
+
+/// Enqueues work for the host, in host memory: it begins when all that was enqueued on `stream`
+/// before is done, and what is enqueued behind it waits for it. For what the host does inside a
+/// step (state that is not in device memory). It must enqueue nothing itself.
+/// @throws what `work` throws: on a host build at once, on a device when the stream is waited for
+void run_on_host(const std::function<void()>& work, StreamRef stream);
 
 /// Owns a stream. Move-only. Must be destroyed before the device runtime.
 class Stream {

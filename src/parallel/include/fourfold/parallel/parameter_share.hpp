@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -20,10 +21,16 @@ namespace fourfold::parallel {
 struct ShareOptions {
   bool gradients = false;  ///< of matrices: the share has memory of its own
   bool weights = false;    ///< likewise
+  /// Where the masters lie when they are not in device memory, and then apart from the weights in
+  /// f32 too; nullptr: with the rest
+  device::Arena* masters = nullptr;
+  /// State of a segment begins at multiples of it.
+  std::int64_t state_alignment_elements = 16;
 };
 
 /// What one rank updates and saves of its parameters: all of them, or its share of each segment.
-/// The arena owns the memory; masters and weights of f32 are the same memory.
+/// The arena owns the memory; masters and weights of f32 are the same memory, unless the masters
+/// lie elsewhere.
 class ParameterShare {
  public:
   /// The part of one segment. Views have rank 1 and flat.count elements.
@@ -61,14 +68,20 @@ class ParameterShare {
   /// Elements of memory with one number per element of the share, padding included.
   std::int64_t state_elements() const noexcept { return state_elements_; }
 
+  /// One number per element of the share, padding included; absent where masters are the weights.
+  TensorView masters() const noexcept { return masters_; }
+
   /// Draws the initial masters of the share. Blocks the host.
-  void initialise(std::uint64_t seed, device::StreamRef stream) const;
+  /// @param drawn  called with each part of the masters that is complete
+  void initialise(std::uint64_t seed, device::StreamRef stream,
+                  const std::function<void(const TensorView&)>& drawn = {}) const;
   /// weight = master, rounded, of all runs. Ordered on `stream`.
   void update_weights_from_masters(device::StreamRef stream) const;
 
  private:
   DType compute_;
   std::int64_t state_elements_ = 0;
+  TensorView masters_;
   std::vector<Run> runs_;
   std::vector<Piece> pieces_;
 };

@@ -21,6 +21,8 @@ struct ZeroOptions {
   bool reduce_each_micro_batch = false;
   /// Weights of matrices are gathered when they are needed, and none but the share's stay
   bool gather_in_turn = false;
+  /// Masters, and the optimizer's state, are not in device memory
+  bool offloads_state = false;
   std::int64_t bucket_bytes = 25'000'000;  ///< of a gradient collective, about; at least 4
 };
 
@@ -33,8 +35,12 @@ ShardLayout make_layout(const model::Parameters& parameters, int ranks);
 /// The rank's part.
 /// @param layout  of zero.shard_ranks
 /// @param index   the rank's place in the data plane
+/// @param state   where masters lie when zero.offloads_state
 ParameterShare make_share(const model::Parameters& parameters, const ShardLayout& layout, int index,
-                          const ZeroOptions& zero, device::Arena& arena);
+                          const ZeroOptions& zero, device::Arena& arena, device::Arena& state);
+
+/// Elements to which the state of a segment is aligned where it is offloaded: a page of a file.
+inline constexpr std::int64_t offloaded_alignment_elements = 1024;
 
 /// The place of a rank among those that hold the same parameters: dp * CP + cp.
 int data_plane_index(const comm::MeshShape& mesh, const comm::MeshCoordinate& place);

@@ -118,6 +118,19 @@ struct DataConfig {
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
+/// Where the optimizer's state (f32 masters and moments) lies.
+enum class StateTier : std::uint8_t { none, cpu, nvme };
+
+/// [offload]
+struct OffloadConfig {
+  StateTier optimizer = StateTier::none;
+  std::string nvme_directory = {};  ///< for nvme
+  double buffer_mb = 100;           ///< memory through which offloaded state passes (10^6 bytes)
+  friend bool operator==(const OffloadConfig&, const OffloadConfig&) = default;
+};
+/// "none", "cpu", "nvme:PATH"
+std::string optimizer_tier_text(const OffloadConfig& offload);
+
 /// [checkpoint]
 struct CheckpointConfig {
   std::string dir;                 ///< after resolve(): never empty
@@ -149,6 +162,7 @@ struct RunConfig {
   MeshConfig mesh;
   TrainConfig train;
   OptimConfig optim;
+  OffloadConfig offload;
   DataConfig data;
   CheckpointConfig checkpoint;
   LogConfig log;

@@ -3,17 +3,21 @@
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>
-#include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/state_tier.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
 
 namespace fourfold::train {
+
+class OffloadedUpdate;
 
 /// The optimizer's state of one kind ("exp_avg", "exp_avg_sq", "momentum"): f32, with one number
 /// per element of the share, so that a piece's part is moment.flat at ParameterShare::Piece::state.
@@ -29,9 +33,13 @@ std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noex
 /// has the formulas). Every element is updated by itself, so any share gives the same bits.
 class Optimizer {
  public:
-  /// Takes the moments from `arena`; they start at zero. The share is borrowed.
+  /// Takes the moments from `tier`; they start at zero. Everything is borrowed.
+  /// @param order      the segments in the order of every step's update(), of those that the share
+  ///   has something of
+  /// @param buffer_mb  offload.buffer_mb
   Optimizer(const runfile::OptimConfig& config, const parallel::ParameterShare& share,
-            device::Arena& arena);
+            StateTier& tier, double buffer_mb, std::span<const std::size_t> order);
+  ~Optimizer();
 
   /// What is the same for all elements of a step.
   struct Step {
@@ -41,19 +49,29 @@ class Optimizer {
     /// changed
     const float* gradient_scale = nullptr;
   };
+  /// Before the gradients of a step are there: offloaded state may be brought near.
+  void begin_step();
   /// Updates the masters of a run of the share, and the weights made from them, with the gradients
   /// as they are.
-  void update(const parallel::ParameterShare::Run& run, const Step& step,
-              device::StreamRef stream) const;
-  /// All runs.
-  void update(const Step& step, device::StreamRef stream) const;
+  void update(const parallel::ParameterShare::Run& run, const Step& step, device::StreamRef stream);
+
+  /// weight = master, rounded, of all runs. Ordered on `stream`. @pre settled
+  void update_weights_from_masters(device::StreamRef stream);
+  /// Brings the state to where the share's masters and moments() show it. Blocks the host; between
+  /// steps, before anybody looks.
+  void settle();
 
   std::span<const Moment> moments() const noexcept { return moments_; }
 
  private:
+  /// What is updated together, wherever it is. Rank 1, as many elements each.
+  struct Elements;
+  void update(const Elements& elements, const Step& step, device::StreamRef stream) const;
+
   runfile::OptimConfig config_;
   const parallel::ParameterShare* share_;
   std::vector<Moment> moments_;
+  std::unique_ptr<OffloadedUpdate> offloaded_;  ///< or nullptr
 };
 
 }  // namespace fourfold::train

@@ -39,6 +39,8 @@ struct RankPlan {
   std::array<Range, 2> tokens;         ///< of each sequence: parallel::context_chunks
   std::vector<PlannedTensor> tensors;  ///< in the order of the model
   MemoryBytes memory_bytes{};          ///< but for batches and the kernels' scratch
+  std::size_t host_bytes = 0;          ///< offloaded state in host memory, and its buffers
+  std::size_t file_bytes = 0;          ///< offloaded state on disk
 };
 
 /// @param layout  lay_out() of this run on this mesh

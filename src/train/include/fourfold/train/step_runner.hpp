@@ -16,8 +16,10 @@
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/state_tier.hpp>
 #include <fourfold/train/step_recorder.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -94,6 +96,10 @@ class StepRunner {
   const parallel::ParameterShare& share() const noexcept { return share_; }
   const model::Parameters& parameters() const noexcept { return parameters_; }
   const Optimizer& optimizer() const noexcept { return optimizer_; }
+  const StateTier& tier() const noexcept { return tier_; }
+  /// Before anybody looks at the masters and moments between steps: offloaded ones come to where
+  /// their views show them. Blocks the host.
+  void settle_state() { optimizer_.settle(); }
   const parallel::StageLayout& layout() const noexcept { return layout_; }
   /// For an evaluation between steps. Collective over the pp axis.
   ForwardPass forward_pass();
@@ -115,6 +121,8 @@ class StepRunner {
   parallel::ZeroOptions zero_;
   model::Parameters parameters_;
   parallel::ShardLayout shards_;
+  std::vector<std::size_t> order_;  ///< of segments, as they are updated
+  StateTier tier_;
   parallel::ParameterShare share_;
   std::vector<TensorView> counted_;  ///< what this rank adds to the norm of all gradients
   parallel::TrainingSeams seams_;

@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+/// Where a kernel runs that can run in both places, to the same bits on a host build.
+enum class Place : std::uint8_t {
+  device,  ///< over device memory, ordered on the stream
+  host,    ///< over host memory, in the calling thread; done when the call returns
+};
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_field.hpp"
+
+#include <string>
+
+namespace fourfold::runfile {
+namespace {
+
+constexpr std::string_view nvme_prefix = "nvme:";
+
+RunField optimizer_field() {
+  RunField result;
+  result.kind = ValueKind::text;
+  result.choices = {"none", "cpu"};
+  result.form = {"nvme:PATH", "with the path of a directory", [](const std::string& text) {
+                   return text.starts_with(nvme_prefix) && text.size() > nvme_prefix.size();
+                 }};
+  result.get = [](const RunConfig& config) { return Value(optimizer_tier_text(config.offload)); };
+  result.set = [](RunConfig& config, const Value& value) {
+    const auto& text = std::get<std::string>(value);
+    const bool to_disk = text.starts_with(nvme_prefix);
+    config.offload.optimizer = to_disk         ? StateTier::nvme
+                               : text == "cpu" ? StateTier::cpu
+                                               : StateTier::none;
+    config.offload.nvme_directory = to_disk ? text.substr(nvme_prefix.size()) : "";
+  };
+  return result;
+}
+
+}  // namespace
+
+std::string optimizer_tier_text(const OffloadConfig& offload) {
+  switch (offload.optimizer) {
+    case StateTier::none:
+      return "none";
+    case StateTier::cpu:
+      return "cpu";
+    case StateTier::nvme:
+      break;
+  }
+  return std::string(nvme_prefix) + offload.nvme_directory;
+}
+
+std::vector<RunKey> offload_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::offload, path); };
+  const std::string table = "offload";
+  return {
+      {.table = table,
+       .name = "optimizer",
+       .field = optimizer_field(),
+       .meaning =
+           "Where the f32 master weights and the optimizer's moments lie: none: with the rest; "
+           "cpu: "
+           "in the memory of the host, which updates them; nvme:PATH: in a file in that directory, "
+           "on a disk of each node, through which every update streams. The same bits in each "
+           "case."},
+      {.table = table,
+       .name = "buffer_mb",
+       .field = member(&OffloadConfig::buffer_mb),
+       .unit = "MB (10^6 bytes)",
+       .meaning = "Host memory of each rank through which offloaded state passes.",
+       .minimum = 0.1,
+       .maximum = 1e6,
+       .relevance = {"offload.optimizer",
+                     [](const RunConfig& config) {
+                       return config.offload.optimizer != StateTier::none;
+                     }}},
+  };
+}
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "offloaded_update.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/kernels/cast.hpp>
+#include <fourfold/parallel/zero.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace fourfold::train {
+
+using device::MemoryUse;
+using parallel::ParameterShare;
+
+namespace {
+
+constexpr std::int64_t alignment = parallel::offloaded_alignment_elements;
+static_assert(alignment * sizeof(float) == io::ScratchFile::page_bytes);
+
+std::int64_t whole_pages(std::int64_t elements) {
+  return (elements + alignment - 1) / alignment * alignment;
+}
+
+/// Tiles of `arrays` kinds of numbers, a few of them in flight, fill the buffer.
+std::int64_t elements_per_tile(double buffer_mb, std::size_t arrays, const ParameterShare& share) {
+  const double of_an_element =
+      static_cast<double>(sizeof(float) * arrays * io::TileStream::usual_slots);
+  const auto fitting = static_cast<std::int64_t>(buffer_mb * 1e6 / of_an_element);
+  std::int64_t largest = 1;
+  for (const ParameterShare::Run& run : share.runs()) {
+    largest = std::max(largest, run.flat.count);
+  }
+  return std::min(std::max(alignment, fitting / alignment * alignment), whole_pages(largest));
+}
+
+}  // namespace
+
+OffloadedUpdate::OffloadedUpdate(StateTier& tier, double buffer_mb, const ParameterShare& share,
+                                 std::vector<TensorView> moments,
+                                 std::span<const std::size_t> order)
+    : tier_(&tier),
+      share_(&share),
+      moments_(std::move(moments)),
+      tile_elements_(elements_per_tile(buffer_mb, moments_.size() + 1, share)) {
+  for (Staging& staging : staging_) {
+    staging.gradient = tier.host().take(MemoryUse::optimizer, DType::f32, Shape{tile_elements_});
+    staging.weight =
+        tier.host().take(MemoryUse::optimizer, share.compute_dtype(), Shape{tile_elements_});
+  }
+  gradient_scale_ = tier.host().take(MemoryUse::optimizer, DType::f32, Shape{1});
+  if (tier.tier() == runfile::StateTier::nvme) {
+    open_stream(order);
+  }
+}
+
+template <class Body>
+void OffloadedUpdate::for_each_part(const ParameterShare::Run& run, const Body& body) const {
+  for (std::int64_t begin = 0; begin < run.flat.count; begin += tile_elements_) {
+    body(Range{begin, std::min(tile_elements_, run.flat.count - begin)});
+  }
+}
+
+void OffloadedUpdate::open_stream(std::span<const std::size_t> order) {
+  std::vector<TensorView> arrays{share_->masters()};
+  arrays.insert(arrays.end(), moments_.begin(), moments_.end());
+  std::vector<io::TileStream::Tile> tiles;
+  for (const std::size_t segment : order) {
+    const ParameterShare::Run* const run = share_->find(segment);
+    if (run == nullptr) {
+      continue;
+    }
+    for_each_part(*run, [&](Range part) {
+      io::TileStream::Tile& tile = tiles.emplace_back();
+      for (const TensorView& array : arrays) {
+        const TensorView state = array.rows(run->state.begin + part.begin, part.count);
+        tile.push_back({tier_->file() == nullptr ? 0 : tier_->file()->offset_of(state.data()),
+                        static_cast<std::size_t>(whole_pages(part.count)) * sizeof(float)});
+      }
+    });
+  }
+  const std::size_t bytes = io::TileStream::memory_bytes(tiles, io::TileStream::usual_slots);
+  buffer_ =
+      tier_->host().take(MemoryUse::optimizer, DType::u8, Shape{static_cast<std::int64_t>(bytes)});
+  if (tier_->file() != nullptr && !tiles.empty()) {
+    tiles_ = std::make_unique<io::TileStream>(
+        *tier_->file(), std::move(tiles),
+        std::span(static_cast<std::byte*>(buffer_.data()), buffer_.bytes()));
+  }
+}
+
+void OffloadedUpdate::begin_step() {
+  if (tiles_) {
+    tiles_->read_ahead();
+  }
+}
+
+OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShare::Run& run, Range part,
+                                               const Staging& staging) const {
+  Tile tile{.master = run.master.rows(part.begin, part.count),
+            .moments = {},
+            .gradient = staging.gradient.rows(0, part.count),
+            .weight = staging.weight.rows(0, part.count),
+            .gradient_scale = nullptr,
+            .decays = run.decays};
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    tile.moments[i] = moments_[i].rows(run.state.begin + part.begin, part.count);
+  }
+  return tile;
+}
+
+void OffloadedUpdate::update(const ParameterShare::Run& run, const float* gradient_scale,
+                             const Update& work, device::StreamRef stream) {
+  produced_.record(stream);
+  produced_.wait(to_host_);
+  if (gradient_scale != nullptr) {
+    device::copy(gradient_scale_.data(), gradient_scale, sizeof(float), to_host_);
+  }
+  for_each_part(run, [&](Range part) {
+    Staging& staging = next_staging();
+    Tile tile = tile_of(run, part, staging);
+    tile.gradient_scale = gradient_scale != nullptr ? gradient_scale_.as<float>() : nullptr;
+    staging.updated.wait(to_host_);  // the tile before has used this gradient
+    const TensorView gradient = run.gradient.rows(part.begin, part.count);
+    device::copy(staging.gradient.data(), gradient.data(), gradient.bytes(), to_host_);
+    staging.arrived.record(to_host_);
+    staging.arrived.wait(host_);
+    staging.sent.wait(host_);  // the tile before has given this weight away
+    device::run_on_host([this, tile, work] { run_tile(tile, work); }, host_);
+    staging.updated.record(host_);
+    send_weight(run, part, staging);
+  });
+  produced_.record(to_device_);
+  produced_.wait(stream);
+}
+
+/// A step whose gradients overflowed leaves the state as it is, and the weight what it was.
+void OffloadedUpdate::update_or_keep(const Tile& tile, const Update& work) {
+  if (tile.gradient_scale == nullptr || std::isfinite(*tile.gradient_scale)) {
+    work(tile);
+  } else {
+    kernels::cast(tile.master, tile.weight, {}, kernels::Place::host);
+  }
+}
+
+/// In place, or in the tile that the disk has brought.
+void OffloadedUpdate::run_tile(Tile tile, const Update& work) {
+  if (!tiles_) {
+    update_or_keep(tile, work);
+    return;
+  }
+  const std::int64_t elements = tile.master.elements();
+  std::byte* memory = tiles_->next();
+  const auto streamed = [&](TensorView& state) {
+    state = TensorView(memory, DType::f32, Shape{elements});
+    memory += static_cast<std::size_t>(whole_pages(elements)) * sizeof(float);
+  };
+  streamed(tile.master);
+  for (std::size_t i = 0; i < moments_.size(); ++i) {
+    streamed(tile.moments[i]);
+  }
+  update_or_keep(tile, work);
+  tiles_->write_back();
+}
+
+void OffloadedUpdate::send_weight(const ParameterShare::Run& run, Range part, Staging& staging) {
+  staging.updated.wait(to_device_);
+  const TensorView weight = run.weight.rows(part.begin, part.count);
+  device::copy(weight.data(), staging.weight.data(), weight.bytes(), to_device_);
+  staging.sent.record(to_device_);
+}
+
+void OffloadedUpdate::weights_from_masters(device::StreamRef stream) {
+  for (const ParameterShare::Run& run : share_->runs()) {
+    for_each_part(run, [&](Range part) {
+      Staging& staging = next_staging();
+      const Tile tile = tile_of(run, part, staging);
+      staging.sent.wait(host_);
+      device::run_on_host(
+          [this, tile] {
+            kernels::cast(tile.master, tile.weight, {}, kernels::Place::host);
+            tier_->release(tile.master.data(), tile.master.bytes());
+          },
+          host_);
+      staging.updated.record(host_);
+      send_weight(run, part, staging);
+    });
+  }
+  produced_.record(to_device_);
+  produced_.wait(stream);
+}
+
+void OffloadedUpdate::settle() {
+  host_.ref().synchronize();
+  if (tiles_) {
+    tiles_->settle();
+  }
+}
+
+}  // namespace fourfold::train
