@@ -33,11 +33,14 @@ Evaluation Evaluator::run(const ForwardPass& model, device::StreamRef stream, co
   std::int64_t targets = 0;
   for (std::int64_t round = 0; round < plan_.rounds(); ++round) {
     const data::SampleRange samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
-    if (samples.count == 0) {
+    const bool has_some = samples.count > 0;
+    const std::int64_t filled =
+        buffer_.fill(*dataset_, has_some ? samples : data::SampleRange{0, 1}, 0, stream);
+    model.run(buffer_.batch(), stream);
+    if (!has_some) {
       continue;
     }
-    targets += buffer_.fill(*dataset_, samples, 0, stream);
-    model.run(buffer_.batch(), stream);
+    targets += filled;
     if (model.head != nullptr) {
       kernels::sum(model.head->loss(0), loss_sum_, true, stream);
     }

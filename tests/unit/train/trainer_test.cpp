@@ -140,6 +140,21 @@ TEST_CASE("a checkpoint of any ZeRO stage has the bits of none, and goes on at a
   }
 }
 
+TEST_CASE("ranks without samples left evaluate along, for the weights they share", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  // 26 samples among eight ranks; blocks take turns with their buffers.
+  const std::vector<std::string> options{"model.layers=4"};
+  const RunTrace one = tiny.train(1, 5, "one", options);
+  for (const int ranks : {4, 8}) {
+    CAPTURE(ranks);
+    std::vector<std::string> sharded = options;
+    sharded.emplace_back("mesh.zero=3");
+    const RunTrace several = tiny.train(ranks, 5, "several" + std::to_string(ranks), sharded);
+    REQUIRE(several.evaluations.size() == 1);
+    check_losses(several.evaluations, one.evaluations, 1e-6);
+  }
+}
+
 TEST_CASE("updates that need not wait for the norm have the same bits", "[trainer]") {
   const TinyRun tiny("llama");
   const std::vector<std::string> options{"mesh.pp=2", "mesh.zero=3", "mesh.dp_bucket_mb=0.001"};

@@ -42,7 +42,9 @@ class Evaluator {
   using Visit = std::function<void(data::SampleRange samples)>;
 
   /// Collective over the mesh; the same answer on all ranks. Uses the stages' slot 0, which
-  /// must wait for no backward pass. Blocks the host.
+  /// must wait for no backward pass. Blocks the host. All ranks make as many forward passes, in
+  /// which weights may be gathered among them: one that has no samples left runs the first of all
+  /// and counts nothing.
   Evaluation run(const ForwardPass& model, device::StreamRef stream, const Visit& visit = {});
 
   /// Samples that run() goes through, all ranks together.
