@@ -89,7 +89,7 @@ class Bench {
         parameters_(model::parameter_table(config_), whole_boxes(config_), DType::f32, arena_,
                     parameter_memory(zero, config_)),
         layout_(make_layout(parameters_, zero.shard_ranks)),
-        share_(make_share(parameters_, layout_, world.rank(), zero, arena_)),
+        share_(make_share(parameters_, layout_, world.rank(), zero, arena_, arena_)),
         seams_({config_, stages_, parameters_, share_, layout_}, mesh_, {}, {}, zero, compression,
                arena_) {}
 
@@ -371,7 +371,7 @@ TEST_CASE("int8 sends at most 0.27 of the bytes of f32, and each reduction what 
       const model::Parameters shared(model::parameter_table(config), whole_boxes(config),
                                      DType::f32, arena, parameter_memory(zero, config));
       const ShardLayout layout = make_layout(shared, shard_ranks);
-      const ParameterShare share = make_share(shared, layout, world.rank(), zero, arena);
+      const ParameterShare share = make_share(shared, layout, world.rank(), zero, arena, arena);
       const auto sent_by = [&](Compression kind) {
         test::CountingCommunicator counting(world);
         ErrorFeedback errors(shared, make_layout(shared, world.size()), false, arena);

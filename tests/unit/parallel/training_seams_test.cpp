@@ -54,7 +54,7 @@ class Bench {
                     parameter_memory(zero, config)),
         layout_(model::parameter_table(config), whole_boxes(config), parameters_.layout(),
                 zero.shard_ranks),
-        share_(make_share(parameters_, layout_, world.rank(), zero, arena_)),
+        share_(make_share(parameters_, layout_, world.rank(), zero, arena_, arena_)),
         seams_({config_, stages_, parameters_, share_, layout_}, mesh_, {}, {}, zero, {}, arena_) {}
 
   /// Adds a micro-batch's gradients as a stage does.
@@ -182,7 +182,10 @@ std::vector<ZeroOptions> options_for(int ranks) {
       for (const bool in_turn : {false, true}) {
         for (int shard_ranks = 1; shard_ranks <= ranks; ++shard_ranks) {
           if (ranks % shard_ranks == 0 && (shard_ranks > 1 || !in_turn)) {
-            all.push_back({shard_ranks, each_micro_batch, in_turn, bucket_bytes});
+            all.push_back({.shard_ranks = shard_ranks,
+                           .reduce_each_micro_batch = each_micro_batch,
+                           .gather_in_turn = in_turn,
+                           .bucket_bytes = bucket_bytes});
           }
         }
       }
