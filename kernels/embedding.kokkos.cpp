@@ -41,6 +41,29 @@ struct Embedding {
   }
 };
 
+template <class T>
+struct EmbeddingAdd {
+  const std::int32_t* token_T;
+  const T* weight_VD;
+  std::int64_t first_row;
+  std::int64_t rows;
+  T* y_TD;
+  std::int64_t features;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t t) const {
+    const std::int64_t row = token_T[t] - first_row;
+    if (row < 0 || row >= rows) {
+      return;
+    }
+    const T* token = weight_VD + row * features;
+    T* y = y_TD + t * features;
+#pragma omp simd
+    for (std::int64_t d = 0; d < features; ++d) {
+      store(y[d], to_float(y[d]) + to_float(token[d]));
+    }
+  }
+};
+
 /// Adds one slice of features of every row of dy to the rows of the gradients, in order of t.
 /// Slices share nothing, so any number of threads gives the same bits.
 template <class T>
@@ -96,6 +119,17 @@ void embedding(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t 
         Embedding<T>{token_T.as<std::int32_t>(), weight_VD.as<T>(), first_row, weight_VD.dim(0),
                      positions ? position_weight_PD.as<T>() : nullptr,
                      positions ? position_T.as<std::int32_t>() : nullptr, y_TD.as<T>(), features});
+  });
+}
+
+void embedding_add(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t first_row,
+                   TensorView y_TD, device::StreamRef stream) {
+  const std::int64_t features = weight_VD.dim(1);
+  FOURFOLD_EXPECT(y_TD.elements() == token_T.elements() * features);
+  with_storage(y_TD.dtype(), [&]<class T>(T) {
+    for_each("embedding_add", token_T.elements(), stream,
+             EmbeddingAdd<T>{token_T.as<std::int32_t>(), weight_VD.as<T>(), first_row,
+                             weight_VD.dim(0), y_TD.as<T>(), features});
   });
 }
 

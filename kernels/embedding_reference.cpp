@@ -27,6 +27,19 @@ void embedding(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t 
   }
 }
 
+void embedding_add(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t first_row,
+                   TensorView y_TD, device::StreamRef /*stream*/) {
+  const std::int64_t features = weight_VD.dim(1);
+  for (std::int64_t t = 0; t < token_T.elements(); ++t) {
+    const std::int64_t row = token_T.as<std::int32_t>()[t] - first_row;
+    for (std::int64_t d = 0; 0 <= row && row < weight_VD.dim(0) && d < features; ++d) {
+      const double sum =
+          read_element(y_TD, t * features + d) + read_element(weight_VD, row * features + d);
+      write_element(y_TD, t * features + d, sum);
+    }
+  }
+}
+
 void embedding_backward(ConstTensorView token_T, ConstTensorView dy_TD, std::int64_t first_row,
                         TensorView dweight_VD, ConstTensorView position_T,
                         TensorView dposition_weight_PD, device::StreamRef /*stream*/) {

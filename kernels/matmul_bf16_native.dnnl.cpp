@@ -12,10 +12,9 @@
 namespace fourfold::kernels {
 namespace {
 
-using FormatTag = dnnl::memory::format_tag;
-
 /// All that a primitive is made for.
-using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, bool, DType, Write, bool>;
+using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t, bool, std::int64_t, bool,
+                       std::int64_t, DType, Write, bool>;
 
 struct Primitive {
   dnnl::matmul::primitive_desc description;
@@ -33,16 +32,18 @@ struct Primitives {
 /// A training step has a dozen shapes; only generation, whose sequences grow, comes near this.
 constexpr std::size_t most_primitives = 512;
 
-dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, DType dtype, bool transposed) {
+/// @param row  elements from one stored row to the next
+dnnl::memory::desc matrix(std::int64_t rows, std::int64_t columns, DType dtype, bool transposed,
+                          std::int64_t row) {
   return {{rows, columns},
           dtype == DType::bf16 ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32,
-          transposed ? FormatTag::ba : FormatTag::ab};
+          transposed ? dnnl::memory::dims{1, row} : dnnl::memory::dims{row, 1}};
 }
 
 dnnl::matmul::primitive_desc describe(const Product& p, const dnnl::engine& engine) {
-  const auto a = matrix(p.m, p.k, DType::bf16, p.a_transposed);
-  const auto b = matrix(p.k, p.n, DType::bf16, p.b_transposed);
-  const auto c = matrix(p.m, p.n, p.c_dtype, false);
+  const auto a = matrix(p.m, p.k, DType::bf16, p.a_transposed, p.a_row);
+  const auto b = matrix(p.k, p.n, DType::bf16, p.b_transposed, p.b_transposed ? p.k : p.n);
+  const auto c = matrix(p.m, p.n, p.c_dtype, false, p.c_row);
   dnnl::primitive_attr attributes;
   if (p.write == Write::accumulate) {
     dnnl::post_ops operations;
@@ -52,12 +53,12 @@ dnnl::matmul::primitive_desc describe(const Product& p, const dnnl::engine& engi
   if (p.bias_N == nullptr) {
     return {dnnl::matmul::desc(a, b, c), attributes, engine};
   }
-  return {dnnl::matmul::desc(a, b, matrix(1, p.n, DType::bf16, false), c), attributes, engine};
+  return {dnnl::matmul::desc(a, b, matrix(1, p.n, DType::bf16, false, p.n), c), attributes, engine};
 }
 
 const Primitive& primitive_for(const Product& p, Primitives& primitives) {
-  const Key key{
-      p.m, p.n, p.k, p.a_transposed, p.b_transposed, p.c_dtype, p.write, p.bias_N != nullptr};
+  const Key key{p.m,     p.n,       p.k,     p.a_transposed,     p.a_row, p.b_transposed,
+                p.c_row, p.c_dtype, p.write, p.bias_N != nullptr};
   auto found = primitives.by_key.find(key);
   if (found == primitives.by_key.end()) {
     if (primitives.by_key.size() >= most_primitives) {
@@ -78,7 +79,7 @@ dnnl::memory borrow(const dnnl::memory::desc& description, const dnnl::engine& e
 }  // namespace
 
 void bf16_product_native(const Product& p) {
-  FOURFOLD_EXPECT(p.c_row == p.n);
+  FOURFOLD_EXPECT(p.c_row >= p.n && p.a_row >= (p.a_transposed ? p.m : p.k));
   thread_local Primitives primitives;
   const Primitive& primitive = primitive_for(p, primitives);
   const dnnl::engine& engine = primitives.engine;

@@ -93,8 +93,8 @@ void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch, float* 
   for (std::int64_t k0 = 0; k0 < p.k; k0 += step) {
     const std::int64_t depth = std::min(step, p.k - k0);
     const float* a_block = p.a_transposed
-                               ? scratch.a.load(a, p.m, k0, depth, tile.first_row, tile.rows)
-                               : scratch.a.load(a, p.k, tile.first_row, tile.rows, k0, depth);
+                               ? scratch.a.load(a, p.a_row, k0, depth, tile.first_row, tile.rows)
+                               : scratch.a.load(a, p.a_row, tile.first_row, tile.rows, k0, depth);
     const float* b_block = p.b_transposed
                                ? scratch.b.load(b, p.k, tile.first_column, tile.columns, k0, depth)
                                : scratch.b.load(b, p.n, k0, depth, tile.first_column, tile.columns);
@@ -103,6 +103,7 @@ void multiply_tile(const Product& p, const Tile& tile, Scratch& scratch, float* 
                  .k = depth,
                  .a = a_block,
                  .a_transposed = p.a_transposed,
+                 .a_row = p.a_transposed ? tile.rows : depth,
                  .b = b_block,
                  .b_transposed = p.b_transposed,
                  .c = sum,
@@ -119,7 +120,7 @@ void write_tile(const Product& p, const Tile& tile, const float* sum) {
 #pragma omp parallel for schedule(static)
   for (std::int64_t r = 0; r < tile.rows; ++r) {
     const float* source = sum + r * tile.columns;
-    T* target = static_cast<T*>(p.c) + (tile.first_row + r) * p.n + tile.first_column;
+    T* target = static_cast<T*>(p.c) + (tile.first_row + r) * p.c_row + tile.first_column;
     if (accumulate) {
       for (std::int64_t c = 0; c < tile.columns; ++c) {
         store(target[c], to_float(target[c]) + source[c]);
@@ -145,8 +146,8 @@ void multiply(const Product& p, Scratch& scratch) {
     for (std::int64_t row = 0; row < p.m; row += rows) {
       const Tile tile{row, std::min(rows, p.m - row), column, std::min(columns, p.n - column)};
       if (p.c_dtype == DType::f32) {
-        multiply_tile<T>(p, tile, scratch, static_cast<float*>(p.c) + row * p.n + column, p.n,
-                         p.write);
+        multiply_tile<T>(p, tile, scratch, static_cast<float*>(p.c) + row * p.c_row + column,
+                         p.c_row, p.write);
       } else {
         multiply_tile<T>(p, tile, scratch, scratch.sum.data(), tile.columns, Write::replace);
         write_tile<T>(p, tile, scratch.sum.data());
@@ -159,7 +160,8 @@ void multiply(const Product& p, Scratch& scratch) {
 
 void widened_product(DType dtype, const Product& p) {
   FOURFOLD_EXPECT(dtype == DType::bf16 || dtype == DType::f16);
-  FOURFOLD_EXPECT(p.c_row == p.n && (p.c_dtype == DType::f32 || p.c_dtype == dtype));
+  FOURFOLD_EXPECT(p.c_row >= p.n && (p.c_dtype == DType::f32 || p.c_dtype == dtype));
+  FOURFOLD_EXPECT(p.a_row >= (p.a_transposed ? p.m : p.k));
   FOURFOLD_EXPECT(p.bias_N == nullptr || p.c_dtype == dtype);
   thread_local Scratch scratch;
   scratch.a.forget();

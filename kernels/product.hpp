@@ -19,11 +19,11 @@ struct Product {
   std::int64_t k = 0;
   const void* a = nullptr;
   bool a_transposed = false;  ///< stored [k, m]
+  std::int64_t a_row = 0;     ///< elements from one stored row of a to the next
   const void* b = nullptr;
   bool b_transposed = false;  ///< stored [n, k]
   void* c = nullptr;
-  /// elements from one row of c to the next; only f32_product takes other than n
-  std::int64_t c_row = 0;
+  std::int64_t c_row = 0;  ///< elements from one row of c to the next
   DType c_dtype = DType::f32;
   Write write = Write::replace;
   const void* bias_N = nullptr;  ///< dtype of a, added to each row; only with Write::replace

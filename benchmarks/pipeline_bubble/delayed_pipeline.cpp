@@ -35,12 +35,12 @@ model::ModelConfig tiny_model(int ranks) {
 class DelayedSeams : public model::Seams {
  public:
   DelayedSeams(const Delays& delays, std::int64_t layers) : delays_(delays), layers_(layers) {}
-  void weights_needed(int unit, device::StreamRef /*stream*/) override {
-    sleep(unit, delays_.pass_s);
+  void weights_needed(model::Part part, device::StreamRef /*stream*/) override {
+    sleep(part.unit, delays_.pass_s);
   }
-  void gradients_ready(int unit, model::Gradients /*state*/,
+  void gradients_ready(model::Part part, model::Gradients /*state*/,
                        device::StreamRef /*stream*/) override {
-    sleep(unit, delays_.weights_s);
+    sleep(part.unit, delays_.weights_s);
   }
 
  private:

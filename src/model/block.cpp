@@ -20,11 +20,11 @@ std::string prefix(int layer, const char* part) {
   return fmt::format("layers.{}.{}", layer, part);
 }
 
-Linear first_mlp_product(const Parameters& parameters, Family family, int layer) {
+Linear first_mlp_product(const Parameters& parameters, Family family, int layer, Seams& seams) {
   if (family == Family::llama) {
-    return {parameters, {prefix(layer, "mlp.gate_proj"), prefix(layer, "mlp.up_proj")}};
+    return {parameters, {prefix(layer, "mlp.gate_proj"), prefix(layer, "mlp.up_proj")}, seams};
   }
-  return {parameters, {prefix(layer, "mlp.up_proj")}};
+  return {parameters, {prefix(layer, "mlp.up_proj")}, seams};
 }
 
 }  // namespace
@@ -49,12 +49,14 @@ Block::Block(const StageShape& shape, int layer, const Parameters& parameters, S
       sizes_(shape.sizes),
       head_dim_(shape.config.head_dim),
       attn_norm_(shape.config, parameters, prefix(layer, "attn_norm")),
-      qkv_(parameters, {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
-                        prefix(layer, "attn.v_proj")}),
-      out_(parameters, {prefix(layer, "attn.o_proj")}),
+      qkv_(parameters,
+           {prefix(layer, "attn.q_proj"), prefix(layer, "attn.k_proj"),
+            prefix(layer, "attn.v_proj")},
+           seams),
+      out_(parameters, {prefix(layer, "attn.o_proj")}, seams),
       mlp_norm_(shape.config, parameters, prefix(layer, "mlp_norm")),
-      up_(first_mlp_product(parameters, shape.config.family, layer)),
-      down_(parameters, {prefix(layer, "mlp.down_proj")}),
+      up_(first_mlp_product(parameters, shape.config.family, layer, seams)),
+      down_(parameters, {prefix(layer, "mlp.down_proj")}, seams),
       seams_(seams) {
   FOURFOLD_EXPECT(qkv_.out_features() == shape.qkv_features());
   FOURFOLD_EXPECT(up_.out_features() == shape.up_features());
@@ -173,7 +175,7 @@ TensorView Block::norm_gradient(const Linear& product, ConstTensorView dy, const
                                 const Scratch& scratch, device::StreamRef stream) const {
   const TensorView summed = scratch.summed_RD.rows(0, pass.residual.count);
   const TensorView partial = partial_of(summed, pass, scratch);
-  product.backward_input(dy, partial, stream);
+  product.backward_input(dy, partial, scratch.sums, stream);
   seams_.reduce_rows(partial, summed, stream);
   return summed;
 }
@@ -198,7 +200,7 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
   const TensorView ddown_RD =
       branch_gradient(dresidual_RD, gradients.down_RD, mlp_dropout_site(layer_), pass, stream);
   const ConstTensorView ddown = seams_.gather_rows(ddown_RD, pass.rows, stream);
-  down_.backward_input(ddown, gradients.activated_NF, stream);
+  down_.backward_input(ddown, gradients.activated_NF, scratch.sums, stream);
   if (when == WeightGradients::now) {
     down_.backward_weight(kept.activated_NF, ddown, stream);
   }
@@ -226,7 +228,7 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
       branch_gradient(dresidual_RD, gradients.out_RD, attention_dropout_site(layer_), pass, stream);
   const ConstTensorView dout = seams_.gather_rows(dout_RD, pass.rows, stream);
   const TensorView dattended = scratch.partial(pass.rows, kept.attended_NA.dim(1));
-  out_.backward_input(dout, dattended, stream);
+  out_.backward_input(dout, dattended, scratch.sums, stream);
   if (when == WeightGradients::now) {
     out_.backward_weight(kept.attended_NA, dout, stream);
   }

@@ -18,17 +18,43 @@ Embedding::Embedding(const StageShape& shape, const Parameters& parameters, Seam
       layers_(shape.config.layers),
       seams_(seams) {
   FOURFOLD_EXPECT((position_ != nullptr) == (shape.config.family == Family::gpt2));
+  token_tiles_ = tiles_of(parameters, token_->flat, shape.config.hidden);
+  if (position_ != nullptr) {
+    position_tiles_ = tiles_of(parameters, position_->flat, shape.config.hidden);
+  }
 }
 
-void Embedding::forward(const Pass& pass, const Scratch& scratch, TensorView y_RD,
-                        device::StreamRef stream) const {
-  const TensorView partial = partial_of(y_RD, pass, scratch);
+void Embedding::look_up(const Pass& pass, TensorView partial_ND, device::StreamRef stream) const {
   ConstTensorView positions;
   if (position_ != nullptr && seams_.adds_once()) {
     positions = position_->weight;
   }
   kernels::embedding(pass.token_N, token_->weight, token_->box.offset[0], positions,
-                     pass.position_N, partial, stream);
+                     pass.position_N, partial_ND, stream);
+}
+
+void Embedding::look_up_in_tiles(const Pass& pass, TensorView partial_ND,
+                                 device::StreamRef stream) const {
+  device::zero(partial_ND.data(), partial_ND.bytes(), stream);
+  for_each_tile(token_tiles_, Order::forward, seams_, stream, [&](const Tile& tile) {
+    kernels::embedding_add(pass.token_N, tile.weight_OI, token_->box.offset[0] + tile.rows.begin,
+                           partial_ND, stream);
+  });
+  if (seams_.adds_once()) {
+    for_each_tile(position_tiles_, Order::forward, seams_, stream, [&](const Tile& tile) {
+      kernels::embedding_add(pass.position_N, tile.weight_OI, tile.rows.begin, partial_ND, stream);
+    });
+  }
+}
+
+void Embedding::forward(const Pass& pass, const Scratch& scratch, TensorView y_RD,
+                        device::StreamRef stream) const {
+  const TensorView partial = partial_of(y_RD, pass, scratch);
+  if (token_tiles_.empty()) {
+    look_up(pass, partial, stream);
+  } else {
+    look_up_in_tiles(pass, partial, stream);
+  }
   seams_.reduce_rows(partial, y_RD, stream);
   if (pass.drops()) {
     pass.drop_and_add(embedding_dropout_site(layers_), y_RD, {}, y_RD, stream);
@@ -43,14 +69,26 @@ void Embedding::backward_input(const Pass& pass, TensorView dy_RD, device::Strea
 
 void Embedding::backward_weight(const Pass& pass, ConstTensorView dy_RD,
                                 device::StreamRef stream) const {
-  kernels::embedding_backward(pass.token_N, seams_.gather_rows(dy_RD, pass.rows, stream),
-                              token_->box.offset[0], token_->gradient, pass.position_N,
-                              position_ != nullptr ? position_->gradient : TensorView{}, stream);
+  const ConstTensorView dy_ND = seams_.gather_rows(dy_RD, pass.rows, stream);
+  if (token_tiles_.empty()) {
+    kernels::embedding_backward(pass.token_N, dy_ND, token_->box.offset[0], token_->gradient,
+                                pass.position_N,
+                                position_ != nullptr ? position_->gradient : TensorView{}, stream);
+    return;
+  }
+  for_each_tile_gradient(position_tiles_, seams_, stream, [&](const Tile& tile) {
+    kernels::embedding_backward(pass.position_N, dy_ND, tile.rows.begin, tile.gradient_OI, {}, {},
+                                stream);
+  });
+  for_each_tile_gradient(token_tiles_, seams_, stream, [&](const Tile& tile) {
+    kernels::embedding_backward(pass.token_N, dy_ND, token_->box.offset[0] + tile.rows.begin,
+                                tile.gradient_OI, {}, {}, stream);
+  });
 }
 
 Head::Head(const StageShape& shape, const Parameters& parameters, Seams& seams)
     : norm_(shape.config, parameters, "final_norm"),
-      product_(parameters, {shape.config.tie_embeddings ? "embedding.token" : "lm_head"}),
+      product_(parameters, {shape.config.tie_embeddings ? "embedding.token" : "lm_head"}, seams),
       part_{shape.sizes.vocab_rows.begin, shape.config.vocab},
       seams_(seams) {
   FOURFOLD_EXPECT(product_.out_features() == shape.sizes.vocab_rows.count);
@@ -95,7 +133,7 @@ void Head::backward_norm(const Pass& pass, ConstTensorView residual_RD, const He
 void Head::backward_input(const Pass& pass, ConstTensorView residual_RD,
                           const HeadActivations& kept, const Scratch& scratch,
                           TensorView dresidual_RD, device::StreamRef stream) const {
-  product_.backward_input(kept.logits_CV, norm_gradient(pass, scratch), stream);
+  product_.backward_input(kept.logits_CV, norm_gradient(pass, scratch), scratch.sums, stream);
   backward_norm(pass, residual_RD, kept, scratch, dresidual_RD, stream);
 }
 
@@ -140,7 +178,7 @@ void Head::backward_in_chunks(const Pass& pass, ConstTensorView residual_RD,
   for_each_chunk(pass, kept, stream, [&](const Chunk& chunk) {
     chunk_loss(chunk, pass, kept, pass.gradient_scale, stream);
     product_.backward_input(chunk.logits_CV, dnorm_ND.rows(chunk.rows.begin, chunk.rows.count),
-                            stream);
+                            scratch.sums, stream);
     product_.backward_weight(chunk.norm_CD, chunk.logits_CV, stream);
   });
   backward_norm(pass, residual_RD, kept, scratch, dresidual_RD, stream);

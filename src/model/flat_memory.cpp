@@ -37,16 +37,51 @@ class Writer {
       }
     }
   }
-  void end_segment(int unit, bool decays) {
+  void end_segment(int unit, bool decays, int tile = Part::whole) {
     layout_.elements = aligned(layout_.elements);
-    const std::int64_t begin = layout_.segments.empty() ? 0 : layout_.segments.back().flat.end();
-    if (layout_.elements > begin) {
-      layout_.segments.push_back({unit, {begin, layout_.elements - begin}, decays});
+    end_segment_at(layout_.elements, unit, decays, tile);
+  }
+
+  /// The matrices of a unit, each product's in at most so many tiles.
+  void add_in_tiles(std::size_t first, std::size_t last, int tiles) {
+    int next_tile = 0;
+    for (std::size_t i = first; i < last;) {
+      if (!table_[i].decays) {
+        ++i;
+        continue;
+      }
+      const std::int64_t start = aligned(layout_.elements);
+      layout_.elements = start;
+      const std::int64_t row = boxes_[i].extent[1];
+      const int unit = table_[i].unit;
+      std::int64_t rows = 0;
+      do {
+        rows += table_[i].decays ? place(i) : 0;
+        ++i;
+      } while (i < last && (table_[i].follows || !table_[i].decays));
+      const auto count = static_cast<int>(std::min<std::int64_t>(tiles, row == 0 ? 0 : rows));
+      for (int tile = 0; tile + 1 < count; ++tile) {
+        end_segment_at(start + even_part(rows, count, tile).end() * row, unit, true, next_tile++);
+      }
+      end_segment(unit, true, next_tile++);
     }
   }
   FlatLayout take() { return std::move(layout_); }
 
  private:
+  void end_segment_at(std::int64_t end, int unit, bool decays, int tile) {
+    const std::int64_t begin = layout_.segments.empty() ? 0 : layout_.segments.back().flat.end();
+    if (end > begin) {
+      layout_.segments.push_back({unit, {begin, end - begin}, decays, tile});
+    }
+  }
+  /// Right behind what is there. @return its rows
+  std::int64_t place(std::size_t i) {
+    layout_.ranges[i] = {layout_.elements, boxes_[i].elements()};
+    layout_.elements = layout_.ranges[i].end();
+    return boxes_[i].extent[0];
+  }
+
   std::span<const ParameterSpec> table_;
   std::span<const Box> boxes_;
   FlatLayout layout_;
@@ -77,12 +112,17 @@ Range FlatLayout::matrices(int unit) const noexcept {
   return all;
 }
 
-FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box> boxes) {
-  FOURFOLD_EXPECT(table.size() == boxes.size());
+FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box> boxes,
+                       int tiles) {
+  FOURFOLD_EXPECT(table.size() == boxes.size() && tiles >= 1);
   Writer writer(table, boxes);
   for_each_unit(table, [&](std::size_t first, std::size_t last) {
-    writer.add(first, last, true);
-    writer.end_segment(table[first].unit, true);
+    if (tiles > 1) {
+      writer.add_in_tiles(first, last, tiles);
+    } else {
+      writer.add(first, last, true);
+      writer.end_segment(table[first].unit, true);
+    }
   });
   for_each_unit(table,
                 [&](std::size_t first, std::size_t last) { writer.add(first, last, false); });
@@ -94,48 +134,64 @@ FlatMemory::FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units bl
                        device::MemoryUse use, DType dtype, device::Arena& arena) {
   if (matrices == MatrixMemory::whole) {
     const TensorView all = arena.take(use, dtype, Shape{layout.elements});
-    parts_.push_back({{0, layout.elements}, all, Segment::every_unit, own_memory});
+    pieces_.push_back({{0, layout.elements}, all, Segment::every_unit, own_memory});
     return;
   }
-  std::array<std::int64_t, buffers> sizes{};
-  const auto buffer_for = [&](int unit) {
-    return blocks.contains(unit) ? (unit - blocks.begin) % 2 : buffers - 1;
-  };
+  int block_turns = 0;
+  int end_turns = 0;
   for (const Segment& segment : layout.segments) {
-    const int unit = segment.unit;
-    const bool begun = !parts_.empty() && parts_.back().unit == unit;
-    if (unit == Segment::every_unit) {
-      parts_.push_back(
-          {segment.flat, arena.take(use, dtype, Shape{segment.flat.count}), unit, own_memory});
-    } else if (!begun) {
-      const Range flat = layout.matrices(unit);
-      parts_.push_back({flat, {}, unit, buffer_for(unit)});
-      std::int64_t& size = sizes[static_cast<std::size_t>(buffer_for(unit))];
-      size = std::max(size, flat.count);
+    const bool is_block = blocks.contains(segment.unit);
+    if (segment.unit == Segment::every_unit) {
+      pieces_.push_back({segment.flat, arena.take(use, dtype, Shape{segment.flat.count}),
+                         segment.part(), own_memory});
+    } else if (segment.tile != Part::whole) {
+      add(segment, is_block ? block_turns++ % 2 : 2 + end_turns++ % 2);
+    } else {
+      add(segment, is_block ? (segment.unit - blocks.begin) % 2 : 2);
+    }
+  }
+  std::array<std::int64_t, buffers> sizes{};
+  for (const Piece& piece : pieces_) {
+    if (piece.buffer != own_memory) {
+      std::int64_t& size = sizes[static_cast<std::size_t>(piece.buffer)];
+      size = std::max(size, piece.flat.count);
     }
   }
   std::array<TensorView, buffers> memory;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     memory[i] = arena.take(device::MemoryUse::communication, dtype, Shape{sizes[i]});
   }
-  for (Part& part : parts_) {
-    if (part.buffer != own_memory) {
-      part.memory = memory[static_cast<std::size_t>(part.buffer)].rows(0, part.flat.count);
+  for (Piece& piece : pieces_) {
+    if (piece.buffer != own_memory) {
+      piece.memory = memory[static_cast<std::size_t>(piece.buffer)].rows(0, piece.flat.count);
     }
   }
 }
 
-TensorView FlatMemory::at(Range flat) const {
-  const auto part = std::ranges::find_if(parts_, [&](const Part& each) {
-    return each.flat.begin <= flat.begin && flat.end() <= each.flat.end();
-  });
-  FOURFOLD_EXPECT(part != parts_.end());
-  return part->memory.rows(flat.begin - part->flat.begin, flat.count);
+void FlatMemory::add(const Segment& segment, int buffer) {
+  if (!pieces_.empty() && pieces_.back().part == segment.part()) {
+    pieces_.back().flat.count = segment.flat.end() - pieces_.back().flat.begin;
+  } else {
+    pieces_.push_back({segment.flat, {}, segment.part(), buffer});
+  }
 }
 
-int FlatMemory::buffer_of(int unit) const noexcept {
-  const auto part = std::ranges::find(parts_, unit, &Part::unit);
-  return part == parts_.end() ? own_memory : part->buffer;
+const FlatMemory::Piece* FlatMemory::find(Range flat) const noexcept {
+  const auto piece = std::ranges::find_if(pieces_, [&](const Piece& each) {
+    return each.flat.begin <= flat.begin && flat.end() <= each.flat.end();
+  });
+  return piece == pieces_.end() ? nullptr : &*piece;
+}
+
+TensorView FlatMemory::at(Range flat) const {
+  const Piece* const piece = find(flat);
+  FOURFOLD_EXPECT(piece != nullptr);
+  return piece->memory.rows(flat.begin - piece->flat.begin, flat.count);
+}
+
+int FlatMemory::buffer_of(Part part) const noexcept {
+  const auto piece = std::ranges::find(pieces_, part, &Piece::part);
+  return piece == pieces_.end() ? own_memory : piece->buffer;
 }
 
 }  // namespace fourfold::model

@@ -3,23 +3,27 @@
 #include "layers.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/matmul.hpp>
 #include <fourfold/kernels/norm.hpp>
 
 namespace fourfold::model {
 
-Linear::Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes)
+Linear::Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes,
+               Seams& seams)
     : weight_(&parameters.at(*prefixes.begin() + ".weight")),
-      bias_(parameters.find(*prefixes.begin() + ".bias")) {
+      bias_(parameters.find(*prefixes.begin() + ".bias")),
+      seams_(&seams) {
+  const std::int64_t in_features = weight_->box.extent[1];
   for (const std::string& prefix : prefixes) {
     const Parameter& part = parameters.at(prefix + ".weight");
-    const std::int64_t in_features = weight_->box.extent[1];
     FOURFOLD_EXPECT(part.box.extent[1] == in_features);
     FOURFOLD_EXPECT(part.flat.begin == weight_->flat.begin + out_features_ * in_features);
     FOURFOLD_EXPECT(bias_ == nullptr || parameters.at(prefix + ".bias").flat.begin ==
                                             bias_->flat.begin + out_features_);
     out_features_ += part.box.extent[0];
   }
+  tiles_ = tiles_of(parameters, {weight_->flat.begin, out_features_ * in_features}, in_features);
 }
 
 ConstTensorView Linear::weight() const {
@@ -27,29 +31,67 @@ ConstTensorView Linear::weight() const {
           Shape{out_features_, weight_->box.extent[1]}};
 }
 
-void Linear::forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
-                     device::StreamRef stream) const {
-  ConstTensorView bias;
-  if (bias_ != nullptr && with_bias) {
-    bias = {bias_->weight.data(), bias_->weight.dtype(), Shape{out_features_}};
+ConstTensorView Linear::bias(Range rows) const {
+  if (bias_ == nullptr) {
+    return {};
   }
-  kernels::linear(x_NI, weight(), bias, y_NO, stream);
+  const ConstTensorView all(bias_->weight.data(), bias_->weight.dtype(), Shape{out_features_});
+  return all.rows(rows.begin, rows.count);
 }
 
-void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI,
+TensorView Linear::bias_gradient(Range rows) const {
+  if (bias_ == nullptr) {
+    return {};
+  }
+  const TensorView all(bias_->gradient.data(), DType::f32, Shape{out_features_});
+  return all.rows(rows.begin, rows.count);
+}
+
+void Linear::forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
+                     device::StreamRef stream) const {
+  const auto bias_of = [&](Range rows) { return with_bias ? bias(rows) : ConstTensorView(); };
+  if (tiles_.empty()) {
+    kernels::linear(x_NI, weight(), bias_of({0, out_features_}), y_NO, stream);
+    return;
+  }
+  for_each_tile(tiles_, Order::forward, *seams_, stream, [&](const Tile& tile) {
+    kernels::linear_tile(x_NI, tile.weight_OI, bias_of(tile.rows), y_NO, tile.rows.begin, stream);
+  });
+}
+
+void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView sums,
                             device::StreamRef stream) const {
-  kernels::linear_backward_input(dy_NO, weight(), dx_NI, kernels::Write::replace, stream);
+  using kernels::Write;
+  if (tiles_.empty()) {
+    kernels::linear_backward_input(dy_NO, weight(), dx_NI, Write::replace, stream);
+    return;
+  }
+  const bool narrow = dx_NI.dtype() != DType::f32;
+  const TensorView sum_NI = narrow ? sums.rows(0, dx_NI.elements()).reshape(dx_NI.shape()) : dx_NI;
+  Write write = Write::replace;
+  for_each_tile(tiles_, Order::backward, *seams_, stream, [&](const Tile& tile) {
+    kernels::linear_tile_backward_input(dy_NO, tile.rows.begin, tile.weight_OI, sum_NI, write,
+                                        stream);
+    write = Write::accumulate;
+  });
+  if (narrow) {
+    kernels::cast(sum_NI, dx_NI, stream);
+  }
 }
 
 void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
                              device::StreamRef stream) const {
-  const TensorView dweight(weight_->gradient.data(), DType::f32,
-                           Shape{out_features_, weight_->box.extent[1]});
-  TensorView dbias;
-  if (bias_ != nullptr) {
-    dbias = {bias_->gradient.data(), DType::f32, Shape{out_features_}};
+  if (tiles_.empty()) {
+    const TensorView dweight(weight_->gradient.data(), DType::f32,
+                             Shape{out_features_, weight_->box.extent[1]});
+    kernels::linear_backward_weight(x_NI, dy_NO, dweight, bias_gradient({0, out_features_}),
+                                    stream);
+    return;
   }
-  kernels::linear_backward_weight(x_NI, dy_NO, dweight, dbias, stream);
+  for_each_tile_gradient(tiles_, *seams_, stream, [&](const Tile& tile) {
+    kernels::linear_tile_backward_weight(x_NI, dy_NO, tile.rows.begin, tile.gradient_OI,
+                                         bias_gradient(tile.rows), stream);
+  });
 }
 
 Norm::Norm(const ModelConfig& config, const Parameters& parameters, const std::string& prefix)

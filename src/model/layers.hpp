@@ -1,10 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The two kinds of layers that own parameters inside a unit. They look their weights up at each
-/// use, because a seam may have put them elsewhere since. Legend: N rows, I input features, O
+/// The two kinds of layers that own parameters inside a unit. Legend: N rows, I input features, O
 /// output features, R rows of the residual stream, D hidden.
 #pragma once
+
+#include "tiles.hpp"
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
@@ -14,15 +15,18 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
+#include <vector>
 
 namespace fourfold::model {
 
 /// y = x w^T + b, where w is one parameter or several that lie one behind the other and are read as
-/// one matrix (q, k and v; gate and up).
+/// one matrix (q, k and v; gate and up). In tiles, each pass asks the seams for one after the
+/// other; else the weights are in place for the whole pass, and whoever calls has asked for them.
 class Linear {
  public:
   /// @param prefixes  "layers.0.attn.q_proj", ...: names without ".weight", in memory order
-  Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes);
+  /// @param seams     borrowed
+  Linear(const Parameters& parameters, std::initializer_list<std::string> prefixes, Seams& seams);
 
   std::int64_t out_features() const noexcept { return out_features_; }
   int unit() const noexcept { return weight_->spec.unit; }
@@ -31,16 +35,23 @@ class Linear {
   void forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
                device::StreamRef stream) const;
   /// dx = dy w
-  void backward_input(ConstTensorView dy_NO, TensorView dx_NI, device::StreamRef stream) const;
+  /// @param sums  f32, at least as many as dx has, for tiles: they add up in f32 whatever dx is
+  void backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView sums,
+                      device::StreamRef stream) const;
   /// dw += dy^T x, db += column sums of dy
   void backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO, device::StreamRef stream) const;
 
  private:
   ConstTensorView weight() const;
+  /// Those of output features `rows`; absent without a bias.
+  ConstTensorView bias(Range rows) const;
+  TensorView bias_gradient(Range rows) const;
 
   const Parameter* weight_;          // the first of them
   const Parameter* bias_ = nullptr;  // likewise
   std::int64_t out_features_ = 0;
+  std::vector<Tile> tiles_;
+  Seams* seams_;
 };
 
 /// What a norm keeps for its backward pass: f32 per row. rms_norm has no mean.

@@ -26,7 +26,7 @@ std::vector<Box> whole_boxes(const std::vector<ParameterSpec>& table) {
 Parameters::Parameters(std::vector<ParameterSpec> table, std::span<const Box> boxes, DType compute,
                        device::Arena& arena, const ParameterMemory& memory)
     : compute_(compute),
-      layout_(flat_layout(table, boxes)),
+      layout_(flat_layout(table, boxes, memory.tiles)),
       weights_(layout_, memory.weights, memory.blocks, device::MemoryUse::weights, compute, arena) {
   FOURFOLD_EXPECT(compute == DType::f32 || compute == DType::bf16 || compute == DType::f16);
   if (memory.masters) {
@@ -44,8 +44,11 @@ Parameters::Parameters(std::vector<ParameterSpec> table, std::span<const Box> bo
     const Shape& shape = boxes[i].extent;
     const TensorView master =
         masters_ ? masters_.rows(range.begin, range.count).reshape(shape) : TensorView();
-    parameters_.push_back({std::move(table[i]), boxes[i], weights_.at(range).reshape(shape), master,
-                           gradients_.at(range).reshape(shape), range});
+    const auto view_in = [&](const FlatMemory& part) {
+      return part.holds(range) ? part.at(range).reshape(shape) : TensorView();
+    };
+    parameters_.push_back(
+        {std::move(table[i]), boxes[i], view_in(weights_), master, view_in(gradients_), range});
   }
 }
 

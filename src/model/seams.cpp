@@ -52,14 +52,14 @@ void Seams::cross_entropy(VocabularyPart part, TensorView logits_TV, ConstTensor
   }
 }
 
-void Seams::weights_needed(int /*unit*/, device::StreamRef /*stream*/) {}
+void Seams::weights_needed(Part /*part*/, device::StreamRef /*stream*/) {}
 
-void Seams::weights_done(int /*unit*/, device::StreamRef /*stream*/) {}
+void Seams::weights_done(Part /*part*/, device::StreamRef /*stream*/) {}
 
-void Seams::weights_ahead(int /*unit*/) {}
+void Seams::weights_ahead(Part /*part*/) {}
 
-void Seams::gradients_needed(int /*unit*/, device::StreamRef /*stream*/) {}
+void Seams::gradients_needed(Part /*part*/, device::StreamRef /*stream*/) {}
 
-void Seams::gradients_ready(int /*unit*/, Gradients /*state*/, device::StreamRef /*stream*/) {}
+void Seams::gradients_ready(Part /*part*/, Gradients /*state*/, device::StreamRef /*stream*/) {}
 
 }  // namespace fourfold::model

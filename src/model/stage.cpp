@@ -26,6 +26,11 @@ LocalSizes local_sizes(const ModelConfig& config, const Parameters& parameters) 
   return model::local_sizes(config, table, boxes);
 }
 
+bool in_tiles(const Parameters& parameters) {
+  return std::ranges::any_of(parameters.layout().segments,
+                             [](const Segment& segment) { return segment.tile != Part::whole; });
+}
+
 }  // namespace
 
 struct Stage::Impl {
@@ -109,6 +114,7 @@ Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& p
   FOURFOLD_EXPECT(options.sequences > 0 && options.tokens > 0 && options.slots > 0);
   FOURFOLD_EXPECT(options.tokens <= config.context && options.recompute.group_blocks > 0);
   FOURFOLD_EXPECT(options.head_chunks > 0);
+  FOURFOLD_EXPECT(options.tiles == in_tiles(parameters));
   memory = lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
     return arena.take(use, dtype, extent);
   });

@@ -206,7 +206,18 @@ class Planner {
     if (shape_.trains()) {
       result.delta_NH = take_(MemoryUse::workspace, DType::f32, Shape{rows, shape_.sizes.heads});
     }
+    if (shape_.trains() && shape_.options.tiles && shape_.compute != DType::f32) {
+      result.sums = take_(MemoryUse::workspace, DType::f32, Shape{largest_input_gradient()});
+    }
     return result;
+  }
+
+  /// Elements of what a product of this stage gives its input.
+  std::int64_t largest_input_gradient() const {
+    const std::int64_t of_head = shape_.has_head() ? shape_.chunk_rows() * shape_.config.hidden : 0;
+    const std::int64_t widest =
+        std::max({shape_.config.hidden, shape_.attended_features(), shape_.sizes.ffn});
+    return std::max(of_head, blocks() > 0 ? shape_.rows() * widest : 0);
   }
 
   const StageShape& shape_;

@@ -102,6 +102,7 @@ struct Scratch {
   TensorView partial_ND;  ///< at least N * max(D, A) elements
   TensorView summed_RD;   ///< the same memory as partial when R = N
   TensorView delta_NH;    ///< f32
+  TensorView sums;        ///< f32, of input gradients in 16 bits that tiles add up to; or absent
 
   TensorView partial(std::int64_t rows, std::int64_t features) const;
 };

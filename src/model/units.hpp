@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace fourfold::model {
 
@@ -39,8 +40,14 @@ class Embedding {
   void backward_weight(const Pass& pass, ConstTensorView dy_RD, device::StreamRef stream) const;
 
  private:
+  /// The sum of both kinds of rows that this rank has to add.
+  void look_up(const Pass& pass, TensorView partial_ND, device::StreamRef stream) const;
+  void look_up_in_tiles(const Pass& pass, TensorView partial_ND, device::StreamRef stream) const;
+
   const Parameter* token_;
   const Parameter* position_;  // nullptr for llama
+  std::vector<Tile> token_tiles_;
+  std::vector<Tile> position_tiles_;
   std::int64_t layers_;
   Seams& seams_;
 };

@@ -16,7 +16,14 @@ namespace fourfold::parallel {
 namespace {
 
 using CopiesOf = std::function<Copies(const model::Parameter&)>;
-using Matrices = std::vector<const model::Parameter*>;
+
+/// What a segment has of a matrix: all of it, or a tile.
+struct MatrixPart {
+  const model::Parameter* matrix;
+  Range flat;
+  bool ends_it() const { return flat.end() == matrix->flat.end(); }
+};
+using MatrixParts = std::vector<MatrixPart>;
 
 class CompressedReduction : public GradientReduction {
  public:
@@ -24,8 +31,8 @@ class CompressedReduction : public GradientReduction {
                       const CopiesOf& copies_of, ErrorFeedback& errors, device::Arena& arena);
 
   void begin_step(device::StreamRef stream) override { plan_.parameters->zero_gradients(stream); }
-  void needed(int /*unit*/, device::StreamRef /*stream*/) override {}
-  void ready(int unit, model::Gradients state, device::StreamRef stream) override;
+  void needed(model::Part /*part*/, device::StreamRef /*stream*/) override {}
+  void ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
   void settle(bool applied) override;
@@ -40,8 +47,10 @@ class CompressedReduction : public GradientReduction {
   };
   void add_matrices(std::size_t segment, std::size_t ready_after, const CopiesOf& copies_of,
                     device::Arena& arena);
-  void add_compressed(std::size_t segment, std::span<const model::Parameter* const> matrices,
+  void add_compressed(std::size_t segment, std::span<const MatrixPart> parts,
                       std::size_t ready_after, device::Arena& arena);
+  void add_low_rank(std::size_t segment, std::span<const MatrixPart> parts, std::size_t ready_after,
+                    device::Arena& arena);
   void add_coded(std::size_t segment, Range flat, std::size_t ready_after);
   void add_plain(std::size_t segment, Range flat, std::size_t ready_after);
   enum class Way : std::uint8_t { plain, compressed, compressed_copies };
@@ -65,16 +74,15 @@ class CompressedReduction : public GradientReduction {
 };
 
 /// Of a segment, as they lie; what nobody holds here is left out.
-Matrices matrices_in(const model::Parameters& parameters, const model::Segment& segment) {
-  Matrices matrices;
+MatrixParts matrices_in(const model::Parameters& parameters, const model::Segment& segment) {
+  MatrixParts parts;
   for (const model::Parameter& parameter : parameters) {
-    if (parameter.flat.count > 0 && segment.flat.begin <= parameter.flat.begin &&
-        parameter.flat.end() <= segment.flat.end()) {
-      matrices.push_back(&parameter);
+    if (const Range flat = intersection(parameter.flat, segment.flat); flat.count > 0) {
+      parts.push_back({&parameter, flat});
     }
   }
-  std::ranges::sort(matrices, {}, [](const model::Parameter* each) { return each->flat.begin; });
-  return matrices;
+  std::ranges::sort(parts, {}, [](const MatrixPart& part) { return part.flat.begin; });
+  return parts;
 }
 
 CompressedReduction::CompressedReduction(const ReductionPlan& plan,
@@ -112,35 +120,51 @@ CompressedReduction::Way CompressedReduction::way_of(const model::Parameter& mat
 /// Runs of neighbours that travel alike.
 void CompressedReduction::add_matrices(std::size_t segment, std::size_t ready_after,
                                        const CopiesOf& copies_of, device::Arena& arena) {
-  const Matrices matrices =
+  const MatrixParts parts =
       matrices_in(*plan_.parameters, plan_.parameters->layout().segments[segment]);
-  for (std::size_t begin = 0; begin < matrices.size();) {
-    const auto way = [&](std::size_t i) { return way_of(*matrices[i], copies_of(*matrices[i])); };
+  for (std::size_t begin = 0; begin < parts.size();) {
+    const auto way = [&](std::size_t i) {
+      const model::Parameter& matrix = *parts[i].matrix;
+      return way_of(matrix, copies_of(matrix));
+    };
     std::size_t end = begin + 1;
-    while (end < matrices.size() && way(end) == way(begin)) {
+    while (end < parts.size() && way(end) == way(begin)) {
       ++end;
     }
-    const std::span<const model::Parameter* const> run(&matrices[begin], end - begin);
+    const std::span<const MatrixPart> run(&parts[begin], end - begin);
     if (way(begin) != Way::plain) {
       add_compressed(segment, run, ready_after, arena);
     } else {
-      const std::int64_t first = run.front()->flat.begin;
-      add_plain(segment, {first, run.back()->flat.end() - first}, ready_after);
+      const std::int64_t first = run.front().flat.begin;
+      add_plain(segment, {first, run.back().flat.end() - first}, ready_after);
     }
     begin = end;
   }
 }
 
-void CompressedReduction::add_compressed(std::size_t segment,
-                                         std::span<const model::Parameter* const> matrices,
+void CompressedReduction::add_compressed(std::size_t segment, std::span<const MatrixPart> parts,
                                          std::size_t ready_after, device::Arena& arena) {
   if (options_.kind == Compression::low_rank) {
-    buckets_.push_back({std::make_unique<LowRankSum>(plan_, options_, matrices, *errors_, arena),
-                        segment, ready_after});
+    add_low_rank(segment, parts, ready_after, arena);
     return;
   }
-  const std::int64_t first = matrices.front()->flat.begin;
-  add_coded(segment, {first, matrices.back()->flat.end() - first}, ready_after);
+  const std::int64_t first = parts.front().flat.begin;
+  add_coded(segment, {first, parts.back().flat.end() - first}, ready_after);
+}
+
+/// Whole matrices: one in tiles comes with its last segment, which is waited for before its others.
+void CompressedReduction::add_low_rank(std::size_t segment, std::span<const MatrixPart> parts,
+                                       std::size_t ready_after, device::Arena& arena) {
+  std::vector<const model::Parameter*> matrices;
+  for (const MatrixPart& part : parts) {
+    if (part.ends_it()) {
+      matrices.push_back(part.matrix);
+    }
+  }
+  if (!matrices.empty()) {
+    buckets_.push_back({std::make_unique<LowRankSum>(plan_, options_, matrices, *errors_, arena),
+                        segment, ready_after});
+  }
 }
 
 template <class Make>
@@ -190,9 +214,10 @@ void CompressedReduction::share_wire_memory(device::Arena& arena) {
   }
 }
 
-void CompressedReduction::ready(int unit, model::Gradients state, device::StreamRef stream) {
+void CompressedReduction::ready(model::Part part, model::Gradients state,
+                                device::StreamRef stream) {
   if (state == model::Gradients::complete) {
-    order_.add(unit);
+    order_.add(part.unit);
     start(order_.complete(), stream);
   }
 }

@@ -13,6 +13,7 @@ namespace fourfold::parallel {
 namespace {
 
 using model::FlatMemory;
+using model::Part;
 using model::Segment;
 
 class MicroBatchReduction : public GradientReduction {
@@ -20,30 +21,30 @@ class MicroBatchReduction : public GradientReduction {
   MicroBatchReduction(const ReductionPlan& plan, device::Arena& arena);
 
   void begin_step(device::StreamRef stream) override;
-  void needed(int unit, device::StreamRef stream) override;
-  void ready(int unit, model::Gradients state, device::StreamRef stream) override;
+  void needed(Part part, device::StreamRef stream) override;
+  void ready(Part part, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
 
  private:
-  /// One of a unit's segments on its way to the share.
+  /// One of a part's segments on its way to the share.
   struct Leaving {
     std::size_t segment;
     comm::Work work;
     TensorView sum;  ///< this rank's part of it; absent when the share has nothing of the segment
   };
-  /// A buffer that units take turns with.
+  /// A buffer that parts take turns with.
   struct Buffer {
-    int unit = Segment::every_unit;  ///< that has it
-    bool written = false;            ///< since its gradients were last given away
+    Part part = Segment::every_unit;  ///< that has it
+    bool written = false;             ///< since its gradients were last given away
     std::vector<Leaving> leaving;
     TensorView arriving;  ///< parts of the sums, one segment behind the other
   };
-  Buffer& buffer_of(int unit) {
-    return buffers_[static_cast<std::size_t>(plan_.parameters->gradient_memory().buffer_of(unit))];
+  Buffer& buffer_of(Part part) {
+    return buffers_[static_cast<std::size_t>(plan_.parameters->gradient_memory().buffer_of(part))];
   }
-  bool has_matrices(int unit) const {
-    return plan_.parameters->gradient_memory().buffer_of(unit) != FlatMemory::own_memory;
+  bool has_matrices(Part part) const {
+    return plan_.parameters->gradient_memory().buffer_of(part) != FlatMemory::own_memory;
   }
   bool sharded() const noexcept { return plan_.layout->ranks() > 1; }
   std::int64_t share_of(std::size_t segment) const;
@@ -67,14 +68,14 @@ MicroBatchReduction::MicroBatchReduction(const ReductionPlan& plan, device::Aren
   replica_sums_.resize(segments.size());
   std::array<std::int64_t, FlatMemory::buffers> largest{};
   for (const Segment& segment : segments) {
-    if (!has_matrices(segment.unit)) {
+    if (!has_matrices(segment.part())) {
       continue;
     }
     std::int64_t together = 0;
     for (std::size_t i = 0; i < segments.size(); ++i) {
-      together += segments[i].unit == segment.unit ? share_of(i) : 0;
+      together += segments[i].part() == segment.part() ? share_of(i) : 0;
     }
-    const int buffer = plan_.parameters->gradient_memory().buffer_of(segment.unit);
+    const int buffer = plan_.parameters->gradient_memory().buffer_of(segment.part());
     std::int64_t& size = largest[static_cast<std::size_t>(buffer)];
     size = std::max(size, together);
   }
@@ -102,23 +103,23 @@ void MicroBatchReduction::begin_step(device::StreamRef stream) {
   }
 }
 
-void MicroBatchReduction::needed(int unit, device::StreamRef stream) {
-  if (!has_matrices(unit)) {
+void MicroBatchReduction::needed(Part part, device::StreamRef stream) {
+  if (!has_matrices(part)) {
     return;
   }
-  Buffer& buffer = buffer_of(unit);
-  if (buffer.unit != unit && buffer.written) {  // a tied embedding's, which the head left behind
+  Buffer& buffer = buffer_of(part);
+  if (buffer.part != part && buffer.written) {  // a tied embedding's, which the head left behind
     give_away(buffer, stream);
   }
   complete(buffer, stream);
-  buffer.unit = unit;
+  buffer.part = part;
   buffer.written = true;
 }
 
-void MicroBatchReduction::ready(int unit, model::Gradients state, device::StreamRef stream) {
-  if (has_matrices(unit)) {
-    Buffer& buffer = buffer_of(unit);
-    const bool added = buffer.unit == unit && buffer.written;
+void MicroBatchReduction::ready(Part part, model::Gradients state, device::StreamRef stream) {
+  if (has_matrices(part)) {
+    Buffer& buffer = buffer_of(part);
+    const bool added = buffer.part == part && buffer.written;
     FOURFOLD_EXPECT(added || state == model::Gradients::complete);
     if (added) {
       give_away(buffer, stream);
@@ -137,7 +138,7 @@ void MicroBatchReduction::give_away(Buffer& buffer, device::StreamRef stream) {
   produced_.wait(communication_);
   std::int64_t arrived = 0;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].unit != buffer.unit) {
+    if (segments[i].part() != buffer.part) {
       continue;
     }
     const TensorView all = plan_.parameters->gradient_memory().at(segments[i].flat);

@@ -16,8 +16,8 @@ class StepReduction : public GradientReduction {
   explicit StepReduction(const ReductionPlan& plan);
 
   void begin_step(device::StreamRef stream) override { plan_.parameters->zero_gradients(stream); }
-  void needed(int /*unit*/, device::StreamRef /*stream*/) override {}
-  void ready(int unit, model::Gradients state, device::StreamRef stream) override;
+  void needed(model::Part /*part*/, device::StreamRef /*stream*/) override {}
+  void ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
   void finish(device::StreamRef stream) override;
   void wait(std::size_t segment, device::StreamRef stream) override;
   std::int64_t sent_bytes() const override;
@@ -84,9 +84,9 @@ void StepReduction::append(std::size_t segment, Range range, std::size_t ready_a
   }
 }
 
-void StepReduction::ready(int unit, model::Gradients state, device::StreamRef stream) {
+void StepReduction::ready(model::Part part, model::Gradients state, device::StreamRef stream) {
   if (state == model::Gradients::complete) {
-    order_.add(unit);
+    order_.add(part.unit);
     start(order_.complete(), stream);
   }
 }

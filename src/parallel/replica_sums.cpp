@@ -31,16 +31,43 @@ ReplicaSums::ReplicaSums(const model::ModelConfig& config, comm::Communicator& t
       }
       holders = sharers_.get();
     }
-    addends_.push_back({parameter.spec.unit, parameter.spec.decays, holders, parameter.gradient});
+    if (parameter.spec.decays) {
+      add_matrix(parameters, parameter.flat, *holders);
+    } else {
+      addends_.push_back({parameter.spec.unit, false, holders, parameter.gradient});
+    }
   }
 }
 
-void ReplicaSums::sum(int unit, bool matrices, device::StreamRef stream) {
+void ReplicaSums::add_matrix(const model::Parameters& parameters, Range flat,
+                             comm::Communicator& holders) {
+  for (const model::Segment& segment : parameters.layout().segments) {
+    const Range part = intersection(segment.flat, flat);
+    if (part.count > 0) {
+      addends_.push_back({segment.part(), true, &holders, parameters.gradient_memory().at(part)});
+    }
+  }
+}
+
+template <class Belongs>
+void ReplicaSums::sum(device::StreamRef stream, const Belongs& belongs) {
   for (const Addend& addend : addends_) {
-    if (addend.unit == unit && addend.matrix == matrices) {
+    if (belongs(addend)) {
       addend.holders->all_reduce(addend.gradient, comm::ReduceOp::sum, stream).wait(stream);
     }
   }
+}
+
+void ReplicaSums::sum_matrices(model::Part part, device::StreamRef stream) {
+  sum(stream, [&](const Addend& addend) { return addend.matrix && addend.part == part; });
+}
+
+void ReplicaSums::sum_matrices_of_unit(int unit, device::StreamRef stream) {
+  sum(stream, [&](const Addend& addend) { return addend.matrix && addend.part.unit == unit; });
+}
+
+void ReplicaSums::sum_vectors(int unit, device::StreamRef stream) {
+  sum(stream, [&](const Addend& addend) { return !addend.matrix && addend.part == unit; });
 }
 
 std::vector<Range> counted_once(const model::ModelConfig& config,

@@ -49,15 +49,6 @@ std::unique_ptr<comm::Communicator> tie_of(const StageLayout& stages, comm::Comm
   return pp.subgroup(members, "pp.tied");
 }
 
-std::size_t segment_of(const model::Parameters& parameters, Range flat) {
-  const std::vector<model::Segment>& segments = parameters.layout().segments;
-  const auto found = std::ranges::find_if(segments, [&](const model::Segment& segment) {
-    return segment.flat.begin <= flat.begin && flat.end() <= segment.flat.end();
-  });
-  FOURFOLD_EXPECT(found != segments.end());
-  return static_cast<std::size_t>(found - segments.begin());
-}
-
 std::unique_ptr<ErrorFeedback> errors_of(const TrainingSeams::State& state,
                                          const comm::Communicator& plane,
                                          const CompressionOptions& compression,
@@ -119,39 +110,46 @@ TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
       reduction_(make_reduction(state, zero, compression, arena)),
       gathering_(*group_, state.parameters, state.share, state.layout),
       tie_(tie_of(state.stages, mesh.axis(comm::Axis::pp), state.parameters)) {
-  if (tie_->size() > 1) {
+  const std::vector<model::Segment>& segments = state.parameters.layout().segments;
+  tied_gradients_.resize(segments.size());
+  for (std::size_t i = 0; tie_->size() > 1 && i < segments.size(); ++i) {
     const Range flat = state.parameters.at(model::token_embedding_name).flat;
-    tied_segment_ = segment_of(state.parameters, flat);
-    const ParameterShare::Run* const run = state.share.find(tied_segment_);
-    tied_gradient_ = run == nullptr ? TensorView() : run->gradient;
+    if (intersection(segments[i].flat, flat).count > 0) {
+      tied_segments_.push_back(i);
+      const ParameterShare::Run* const run = state.share.find(i);
+      tied_gradients_[i] = run == nullptr ? TensorView() : run->gradient;
+    }
   }
 }
 
-void TrainingSeams::weights_needed(int unit, device::StreamRef stream) {
-  gathering_.needed(unit, stream);
+void TrainingSeams::weights_needed(model::Part part, device::StreamRef stream) {
+  gathering_.needed(part, stream);
 }
 
-void TrainingSeams::weights_done(int unit, device::StreamRef stream) {
-  gathering_.done(unit, stream);
+void TrainingSeams::weights_done(model::Part part, device::StreamRef stream) {
+  gathering_.done(part, stream);
 }
 
-void TrainingSeams::weights_ahead(int unit) {
-  gathering_.ahead(unit);
+void TrainingSeams::weights_ahead(model::Part part) {
+  gathering_.ahead(part);
 }
 
-void TrainingSeams::gradients_needed(int unit, device::StreamRef stream) {
-  reduction_->needed(unit, stream);
+void TrainingSeams::gradients_needed(model::Part part, device::StreamRef stream) {
+  reduction_->needed(part, stream);
 }
 
-void TrainingSeams::gradients_ready(int unit, model::Gradients state, device::StreamRef stream) {
+void TrainingSeams::gradients_ready(model::Part part, model::Gradients state,
+                                    device::StreamRef stream) {
   const bool complete = state == model::Gradients::complete;
-  if (complete || each_micro_batch_) {
-    replica_sums_.sum_matrices(unit, stream);
+  if (each_micro_batch_) {
+    replica_sums_.sum_matrices(part, stream);
+  } else if (complete) {
+    replica_sums_.sum_matrices_of_unit(part.unit, stream);
   }
   if (complete) {
-    replica_sums_.sum_vectors(unit, stream);
+    replica_sums_.sum_vectors(part.unit, stream);
   }
-  reduction_->ready(unit, state, stream);
+  reduction_->ready(part, state, stream);
 }
 
 void TrainingSeams::begin_step(device::StreamRef stream, double loss_scale) {
@@ -168,8 +166,8 @@ void TrainingSeams::finish_gradients(device::StreamRef stream) {
 void TrainingSeams::wait_gradients(std::size_t segment, device::StreamRef stream) {
   reduction_->wait(segment, stream);
   // Last, so that both copies are the same bits on every rank of the data plane.
-  if (tied_gradient_ && segment == tied_segment_) {
-    tie_->all_reduce(tied_gradient_, comm::ReduceOp::sum, stream).wait(stream);
+  if (const TensorView& gradient = tied_gradients_[segment]) {
+    tie_->all_reduce(gradient, comm::ReduceOp::sum, stream).wait(stream);
   }
 }
 
@@ -182,8 +180,9 @@ void TrainingSeams::fold_errors(device::StreamRef stream) {
     return;
   }
   errors_->fold(mesh_->data_plane(), stream);
-  if (tie_->size() > 1) {  // both stages cut it alike; the first one answers for it
-    const TensorView tied = errors_->share(tied_segment_, mesh_->data_plane().rank());
+  for (const std::size_t segment : tied_segments_) {
+    // Both stages cut it alike; the first one answers for it.
+    const TensorView tied = errors_->share(segment, mesh_->data_plane().rank());
     tie_->all_reduce(tied, comm::ReduceOp::sum, stream).wait(stream);
     if (tie_->rank() > 0) {
       device::zero(tied.data(), tied.bytes(), stream);

@@ -6,6 +6,7 @@
 namespace fourfold::parallel {
 
 using model::FlatMemory;
+using model::Part;
 using model::Segment;
 
 WeightGathering::WeightGathering(comm::Communicator& group, const model::Parameters& parameters,
@@ -18,14 +19,14 @@ WeightGathering::WeightGathering(comm::Communicator& group, const model::Paramet
   FOURFOLD_EXPECT(layout.ranks() == 1 || layout.ranks() == group.size());
 }
 
-WeightGathering::Buffer* WeightGathering::buffer_of(int unit) {
-  const int buffer = parameters_->weight_memory().buffer_of(unit);
+WeightGathering::Buffer* WeightGathering::buffer_of(Part part) {
+  const int buffer = parameters_->weight_memory().buffer_of(part);
   return buffer == FlatMemory::own_memory ? nullptr : &buffers_[static_cast<std::size_t>(buffer)];
 }
 
 bool WeightGathering::is_in_turn(std::size_t segment) const {
-  const int unit = parameters_->layout().segments[segment].unit;
-  return parameters_->weight_memory().buffer_of(unit) != FlatMemory::own_memory;
+  const Part part = parameters_->layout().segments[segment].part();
+  return parameters_->weight_memory().buffer_of(part) != FlatMemory::own_memory;
 }
 
 comm::Work WeightGathering::gather(std::size_t segment) {
@@ -46,40 +47,41 @@ void WeightGathering::updated(std::size_t segment, device::StreamRef stream) {
     works_[segment] = gather(segment);
     return;
   }
-  Buffer* const buffer = buffer_of(parameters_->layout().segments[segment].unit);
+  const Part part = parameters_->layout().segments[segment].part();
+  Buffer* const buffer = buffer_of(part);
   FOURFOLD_EXPECT(buffer->in_use == 0);
-  if (buffer->unit == parameters_->layout().segments[segment].unit) {
-    buffer->unit = Segment::every_unit;
+  if (buffer->part == part) {
+    buffer->part = Segment::every_unit;
   }
 }
 
-void WeightGathering::begin(Buffer& buffer, int unit) {
+void WeightGathering::begin(Buffer& buffer, Part part) {
   const std::vector<Segment>& segments = parameters_->layout().segments;
   buffer.gathers.clear();
   buffer.last_read.wait(communication_);
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].unit == unit) {
+    if (segments[i].part() == part) {
       buffer.gathers.push_back(gather(i));
     }
   }
-  buffer.unit = unit;
+  buffer.part = part;
 }
 
-void WeightGathering::needed(int unit, device::StreamRef stream) {
+void WeightGathering::needed(Part part, device::StreamRef stream) {
   const std::vector<Segment>& segments = parameters_->layout().segments;
   for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].unit == unit || segments[i].unit == Segment::every_unit) {
+    if (segments[i].unit == part.unit || segments[i].unit == Segment::every_unit) {
       works_[i].wait(stream);
       works_[i] = comm::Work{};
     }
   }
-  Buffer* const buffer = buffer_of(unit);
+  Buffer* const buffer = buffer_of(part);
   if (buffer == nullptr) {
     return;
   }
-  if (buffer->unit != unit) {
+  if (buffer->part != part) {
     FOURFOLD_EXPECT(buffer->in_use == 0);
-    begin(*buffer, unit);
+    begin(*buffer, part);
   }
   for (comm::Work& work : buffer->gathers) {
     work.wait(stream);
@@ -88,18 +90,18 @@ void WeightGathering::needed(int unit, device::StreamRef stream) {
   ++buffer->in_use;
 }
 
-void WeightGathering::done(int unit, device::StreamRef stream) {
-  if (Buffer* const buffer = buffer_of(unit)) {
+void WeightGathering::done(Part part, device::StreamRef stream) {
+  if (Buffer* const buffer = buffer_of(part)) {
     FOURFOLD_EXPECT(buffer->in_use > 0);
     --buffer->in_use;
     buffer->last_read.record(stream);
   }
 }
 
-void WeightGathering::ahead(int unit) {
-  Buffer* const buffer = buffer_of(unit);
-  if (buffer != nullptr && buffer->unit != unit && buffer->in_use == 0) {
-    begin(*buffer, unit);
+void WeightGathering::ahead(Part part) {
+  Buffer* const buffer = buffer_of(part);
+  if (buffer != nullptr && buffer->part != part && buffer->in_use == 0) {
+    begin(*buffer, part);
   }
 }
 

@@ -22,7 +22,8 @@ model::ParameterMemory parameter_memory(const ZeroOptions& zero, const model::Mo
   return {.weights = in_turn_if(zero.gather_in_turn),
           .gradients = in_turn_if(zero.reduce_each_micro_batch),
           .masters = is_whole(zero),
-          .blocks = {1, model::all_units(config).end - 1}};
+          .blocks = {1, model::all_units(config).end - 1},
+          .tiles = zero.tiles};
 }
 
 ShardLayout make_layout(const model::Parameters& parameters, int ranks) {

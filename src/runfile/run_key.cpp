@@ -119,6 +119,20 @@ std::vector<RunKey> mesh_keys() {
        .relevance = {"mesh.zero = 3",
                      [](const RunConfig& config) { return config.mesh.zero == 3; }}},
       {.table = table,
+       .name = "tile_linear",
+       .field = member(&MeshConfig::tile_linear),
+       .meaning = "Tiles of rows in which zero = 3 gathers each matrix, uses it and reduces its "
+                  "gradient, one after the other, so that the largest layer need not be in memory "
+                  "whole. A matrix with fewer rows has as many tiles. docs/memory.md has bytes and "
+                  "times.",
+       .minimum = 1,
+       .maximum = 1024,
+       .relevance = {"mesh.zero = 3 and mesh.zero3_keep = \"micro_batch\"",
+                     [](const RunConfig& config) {
+                       return config.mesh.zero == 3 &&
+                              config.mesh.zero3_keep == ZeroKeep::micro_batch;
+                     }}},
+      {.table = table,
        .name = "dp_reduce",
        .field = named_field<GradientReduce>(
            {GradientReduce::automatic, GradientReduce::step, GradientReduce::micro_batch},

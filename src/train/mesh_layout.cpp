@@ -200,10 +200,12 @@ parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm:
                                     ? wanted.zero >= 2 && plane > 1
                                     : wanted.dp_reduce == runfile::GradientReduce::micro_batch;
   const int ranks = wanted.zero == 0 ? 1 : group;
+  const bool in_turn =
+      wanted.zero == 3 && ranks > 1 && wanted.zero3_keep == runfile::ZeroKeep::micro_batch;
   return {.shard_ranks = ranks,
           .reduce_each_micro_batch = each_micro_batch,
-          .gather_in_turn =
-              wanted.zero == 3 && ranks > 1 && wanted.zero3_keep == runfile::ZeroKeep::micro_batch,
+          .gather_in_turn = in_turn,
+          .tiles = in_turn ? wanted.tile_linear : 1,
           .offloads_state = config.offload.optimizer != runfile::StateTier::none,
           .bucket_bytes =
               std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6))};

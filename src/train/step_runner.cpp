@@ -34,6 +34,13 @@ model::Parameters my_parameters(const runfile::RunConfig& config,
           config.train.precision, arena, parallel::parameter_memory(zero, config.model)};
 }
 
+model::StageOptions stage_options(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+                                  const parallel::ZeroOptions& zero) {
+  model::StageOptions options = train::stage_options(config, mesh.cp);
+  options.tiles = zero.tiles > 1;
+  return options;
+}
+
 /// Of all elements whose gradients this rank counts, those that it counts: each logical element is
 /// counted once over the mesh. What is whole on every rank is cut as ZeRO would, so that the norm
 /// has the same bits.
@@ -61,13 +68,17 @@ std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
   return gradients;
 }
 
-/// The order in which gradients are complete: matrices from the last unit down, then the vectors,
-/// which are the last segment.
+/// The order in which gradients are complete: matrices from the last unit down, then the vectors.
+/// Both holders of a tied embedding come to its tiles in one order, whatever else they hold.
 std::vector<std::size_t> update_order(const model::Parameters& parameters) {
-  const std::size_t segments = parameters.layout().segments.size();
+  const std::vector<model::Segment>& segments = parameters.layout().segments;
   std::vector<std::size_t> order;
-  for (std::size_t turn = segments; turn-- > 0;) {
-    order.push_back((turn + segments - 1) % segments);
+  for (const bool vectors : {false, true}) {
+    for (std::size_t i = segments.size(); i-- > 0;) {
+      if ((segments[i].unit == model::Segment::every_unit) == vectors) {
+        order.push_back(i);
+      }
+    }
   }
   return order;
 }
@@ -97,7 +108,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
-                stage_options(config, mesh.shape().cp)),
+                stage_options(config, mesh.shape(), zero_)),
       optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),

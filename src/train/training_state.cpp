@@ -27,11 +27,11 @@ constexpr const char* skipped_steps_name = "skipped_steps";
 class Holders {
  public:
   Holders(const model::ModelConfig& config, const parallel::StageLayout& stages,
-          const comm::MeshShape& mesh, int shard_ranks)
-      : config_(config), stages_(stages), mesh_(mesh), shard_ranks_(shard_ranks) {
-    for (int pp = 0; shard_ranks > 1 && pp < mesh.pp; ++pp) {
+          const comm::MeshShape& mesh, const parallel::ZeroOptions& zero)
+      : config_(config), stages_(stages), mesh_(mesh), shard_ranks_(zero.shard_ranks) {
+    for (int pp = 0; shard_ranks_ > 1 && pp < mesh.pp; ++pp) {
       for (int tp = 0; tp < mesh.tp; ++tp) {
-        add_shares(pp, tp);
+        add_shares(pp, tp, zero.tiles);
       }
     }
   }
@@ -72,10 +72,10 @@ class Holders {
   int rank_at(int pp, int tp) const {
     return static_cast<int>(comm::rank_of(mesh_, {.pp = pp, .dp = 0, .cp = 0, .tp = tp}));
   }
-  void add_shares(int pp, int tp) {
+  void add_shares(int pp, int tp, int tiles) {
     const auto table = model::parameter_table(config_, stages_.chunks_of(pp));
     const std::vector<Box> boxes = parallel::tensor_boxes(config_, table, mesh_.tp, tp);
-    const parallel::ShardLayout layout(table, boxes, model::flat_layout(table, boxes),
+    const parallel::ShardLayout layout(table, boxes, model::flat_layout(table, boxes, tiles),
                                        shard_ranks_);
     for (std::size_t i = 0; i < table.size(); ++i) {
       if (boxes[i].empty()) {
@@ -106,9 +106,9 @@ io::TensorState state_named(std::string_view name) {
 
 TrainingState::TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
                              const parallel::ParameterShare& share, const Optimizer& optimizer,
-                             const comm::Mesh& mesh, int shard_ranks,
+                             const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
                              const std::optional<ErrorPieces>& errors) {
-  const Holders holders(config, stages, mesh.shape(), shard_ranks);
+  const Holders holders(config, stages, mesh.shape(), zero);
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     const std::vector<io::HeldBox> boxes = holders.of(spec);
     add(spec, io::TensorState::master, boxes);
@@ -121,7 +121,7 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
     const model::ParameterSpec& spec = piece.parameter->spec;
     const bool first =
         parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
-    const Saves saves = shard_ranks == 1 || first ? Saves::yes : Saves::no;
+    const Saves saves = zero.shard_ranks == 1 || first ? Saves::yes : Saves::no;
     hold(spec, piece.box, io::TensorState::master, piece.master, saves);
     for (const Moment& moment : optimizer.moments()) {
       hold(spec, piece.box, state_named(moment.name),
@@ -129,15 +129,16 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
     }
   }
   if (errors) {
-    add_errors(config, stages, *errors, mesh);
+    add_errors(config, stages, *errors, mesh, zero.tiles);
   }
 }
 
 /// They are shared out among the whole data plane, with ZeRO and without.
 void TrainingState::add_errors(const model::ModelConfig& config,
                                const parallel::StageLayout& stages, const ErrorPieces& errors,
-                               const comm::Mesh& mesh) {
-  const Holders holders(config, stages, mesh.shape(), mesh.data_plane().size());
+                               const comm::Mesh& mesh, int tiles) {
+  const Holders holders(config, stages, mesh.shape(),
+                        {.shard_ranks = mesh.data_plane().size(), .tiles = tiles});
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     if (spec.decays) {
       add(spec, io::TensorState::error_feedback, holders.of(spec, Holders::Stages::first));

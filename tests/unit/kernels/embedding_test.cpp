@@ -49,6 +49,32 @@ TEST_CASE("embedding equals its reference", "[embedding]") {
   }
 }
 
+TEST_CASE("a table looked up in tiles, then positions, has the bits of one look-up",
+          "[embedding]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  for (const std::int64_t tokens : odd_rows) {
+    for (const std::int64_t features : odd_features) {
+      CAPTURE(name(dtype), tokens, features);
+      const device::Tensor token = random_indices(tokens, 80, 1);  // rows 20 .. 59 are at hand
+      const device::Tensor position = random_indices(tokens, 31, 2);
+      const device::Tensor weight = random_tensor(dtype, {40, features}, 3);
+      const device::Tensor position_weight = random_tensor(dtype, {31, features}, 4);
+      device::Tensor whole(dtype, {tokens, features});
+      embedding(token, weight, 20, position_weight, position, whole, {});
+      for (const bool fast : {true, false}) {
+        const auto add = fast ? embedding_add : reference::embedding_add;
+        device::Tensor tiled = random_tensor(dtype, {tokens, features}, 5);
+        embedding(token, weight.view().rows(0, 17), 20, {}, {}, tiled, {});
+        add(token, weight.view().rows(17, 1), 37, tiled, {});
+        add(token, weight.view().rows(18, 22), 38, tiled, {});
+        add(position, position_weight.view().rows(0, 30), 0, tiled, {});
+        add(position, position_weight.view().rows(30, 1), 30, tiled, {});
+        CHECK(same_bits(tiled, whole));
+      }
+    }
+  }
+}
+
 TEST_CASE("embedding_backward sums each row in the order of t, bit for bit", "[embedding]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const bool positions = GENERATE(true, false);

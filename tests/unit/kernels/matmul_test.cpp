@@ -108,6 +108,45 @@ TEST_CASE("products agree with the reference over odd sizes", "[matmul]") {
   CHECK(test::difference(dbias, dbias_expected) <= tolerance(DType::f32));
 }
 
+TEST_CASE("tiles of output features agree with the reference, and leave the others", "[matmul]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::int64_t tokens = GENERATE(1, 17, 65);
+  const auto [inputs, outputs] = GENERATE(std::pair{5, 3}, std::pair{64, 33}, std::pair{130, 257});
+  const std::int64_t all = outputs + 29;
+  const std::int64_t first = GENERATE(0, 7, 29);
+  CAPTURE(name(dtype), tokens, inputs, outputs, first);
+  const Tensor x = test::random_tensor(dtype, {tokens, inputs}, 1);
+  const Tensor w = test::random_tensor(dtype, {outputs, inputs}, 2);
+  const Tensor bias = test::random_tensor(dtype, {outputs}, 3);
+  const Tensor dy = test::random_tensor(dtype, {tokens, all}, 4);
+
+  const Tensor y = test::random_tensor(dtype, {tokens, all}, 5);
+  const Tensor y_expected = test::copy_of(y);
+  kernels::linear_tile(x, w, bias, y, first, stream);
+  kernels::reference::linear_tile(x, w, bias, y_expected, first, stream);
+  CHECK(test::difference(y, y_expected) <= tolerance(dtype));
+
+  // f32 sums, whatever the operands: what several tiles add up to.
+  for (const DType sum : {dtype, DType::f32}) {
+    for (const Write write : {Write::replace, Write::accumulate}) {
+      const Tensor dx = test::random_tensor(sum, {tokens, inputs}, 6);
+      const Tensor dx_expected = test::copy_of(dx);
+      kernels::linear_tile_backward_input(dy, first, w, dx, write, stream);
+      kernels::reference::linear_tile_backward_input(dy, first, w, dx_expected, write, stream);
+      CHECK(test::difference(dx, dx_expected) <= tolerance(sum));
+    }
+  }
+  const Tensor dw = test::random_tensor(DType::f32, {outputs, inputs}, 7);
+  const Tensor dw_expected = test::copy_of(dw);
+  const Tensor dbias = test::random_tensor(DType::f32, {outputs}, 8);
+  const Tensor dbias_expected = test::copy_of(dbias);
+  kernels::linear_tile_backward_weight(x, dy, first, dw, dbias, stream);
+  kernels::reference::linear_tile_backward_weight(x, dy, first, dw_expected, dbias_expected,
+                                                  stream);
+  CHECK(test::difference(dw, dw_expected) <= tolerance(DType::f32));
+  CHECK(test::difference(dbias, dbias_expected) <= tolerance(DType::f32));
+}
+
 TEST_CASE("no tokens: nothing is touched", "[matmul]") {
   const Tensor x(DType::f32, {0, 5});
   const Tensor w = test::random_tensor(DType::f32, {3, 5}, 1);
@@ -135,19 +174,22 @@ TEST_CASE("the same products give the same bits", "[matmul]") {
 
 namespace {
 
-/// A product of 16-bit operands through `body` against the f32 product of the same numbers.
+/// A product of 16-bit operands through `body` against the f32 product of the same numbers. Rows of
+/// a and c are `gap` elements longer than what takes part; those of c must stay.
 void compare_with_f32(const std::function<void(const kernels::Product&)>& body, DType dtype,
                       const Size& size, bool a_transposed, bool b_transposed, DType c_dtype,
-                      Write write) {
+                      Write write, std::int64_t gap = 0) {
   const auto [m, k, n] = size;
-  const Tensor a = test::random_tensor(dtype, {m, k}, 1);
+  const std::int64_t a_row = (a_transposed ? m : k) + gap;
+  const Shape a_shape{a_transposed ? k : m, a_row};
+  const Tensor a = test::random_tensor(dtype, a_shape, 1);
   const Tensor b = test::random_tensor(dtype, {k, n}, 2);
   const Tensor bias = test::random_tensor(dtype, {n}, 3);
-  const Tensor c = test::random_tensor(c_dtype, {m, n}, 4);
-  Tensor a_f32(DType::f32, {m, k});
+  const Tensor c = test::random_tensor(c_dtype, {m, n + gap}, 4);
+  Tensor a_f32(DType::f32, a_shape);
   Tensor b_f32(DType::f32, {k, n});
   Tensor bias_f32(DType::f32, {n});
-  Tensor c_expected(DType::f32, {m, n});
+  Tensor c_expected(DType::f32, {m, n + gap});
   for (const auto& [wide, narrow] : {std::pair(&a_f32, &a), std::pair(&b_f32, &b),
                                      std::pair(&bias_f32, &bias), std::pair(&c_expected, &c)}) {
     for (std::int64_t i = 0; i < wide->shape().elements(); ++i) {
@@ -159,10 +201,11 @@ void compare_with_f32(const std::function<void(const kernels::Product&)>& body, 
                            .k = k,
                            .a = a.view().data(),
                            .a_transposed = a_transposed,
+                           .a_row = a_row,
                            .b = b.view().data(),
                            .b_transposed = b_transposed,
                            .c = c.view().data(),
-                           .c_row = n,
+                           .c_row = n + gap,
                            .c_dtype = c_dtype,
                            .write = write,
                            .bias_N = write == Write::replace ? bias.view().data() : nullptr};
@@ -174,7 +217,7 @@ void compare_with_f32(const std::function<void(const kernels::Product&)>& body, 
   product.bias_N = write == Write::replace ? bias_f32.view().data() : nullptr;
   kernels::f32_product(product);
   CAPTURE(name(dtype), m, k, n, a_transposed, b_transposed, name(c_dtype));
-  CAPTURE(static_cast<int>(write));
+  CAPTURE(static_cast<int>(write), gap);
   CHECK(test::difference(c, c_expected) <=
         (c_dtype == DType::f32 ? 1e-5 : test::last_place(dtype)));
 }
@@ -189,9 +232,12 @@ TEST_CASE("widened products agree with f32 across block borders", "[matmul]") {
   const Size size = GENERATE(Size{7, 5, 9}, Size{1025, 40, 1030}, Size{33, 2050, 1041});
   for (const bool a_transposed : {false, true}) {
     for (const bool b_transposed : {false, true}) {
-      compare_with_f32(widened, dtype, size, a_transposed, b_transposed, dtype, Write::replace);
-      compare_with_f32(widened, dtype, size, a_transposed, b_transposed, DType::f32,
-                       Write::accumulate);
+      for (const std::int64_t gap : {0, 3}) {
+        compare_with_f32(widened, dtype, size, a_transposed, b_transposed, dtype, Write::replace,
+                         gap);
+        compare_with_f32(widened, dtype, size, a_transposed, b_transposed, DType::f32,
+                         Write::accumulate, gap);
+      }
     }
   }
 }
@@ -205,8 +251,10 @@ TEST_CASE("native bf16 products agree with f32", "[matmul]") {
     for (const bool b_transposed : {false, true}) {
       for (const Write write : {Write::replace, Write::accumulate}) {
         for (const DType c_dtype : {DType::bf16, DType::f32}) {
-          compare_with_f32(kernels::bf16_product_native, DType::bf16, size, a_transposed,
-                           b_transposed, c_dtype, write);
+          for (const std::int64_t gap : {0, 3}) {
+            compare_with_f32(kernels::bf16_product_native, DType::bf16, size, a_transposed,
+                             b_transposed, c_dtype, write, gap);
+          }
         }
       }
     }

@@ -36,6 +36,7 @@ using fourfold::model::Gradients;
 using fourfold::model::ModelConfig;
 using fourfold::model::Parameter;
 using fourfold::model::ParameterSpec;
+using fourfold::model::Part;
 using fourfold::model::Seams;
 using fourfold::model_test::Model;
 using fourfold::model_test::options_for;
@@ -56,17 +57,17 @@ class Recorder : public Seams {
   std::vector<int> ahead;
   std::vector<int> written;
 
-  void weights_ahead(int unit) override { ahead.push_back(unit); }
-  void gradients_needed(int unit, StreamRef /*stream*/) override { written.push_back(unit); }
-  void weights_needed(int unit, StreamRef /*stream*/) override {
-    calls.push_back("need " + std::to_string(unit));
+  void weights_ahead(Part part) override { ahead.push_back(part.unit); }
+  void gradients_needed(Part part, StreamRef /*stream*/) override { written.push_back(part.unit); }
+  void weights_needed(Part part, StreamRef /*stream*/) override {
+    calls.push_back("need " + std::to_string(part.unit));
   }
-  void weights_done(int unit, StreamRef /*stream*/) override {
-    calls.push_back("done " + std::to_string(unit));
+  void weights_done(Part part, StreamRef /*stream*/) override {
+    calls.push_back("done " + std::to_string(part.unit));
   }
-  void gradients_ready(int unit, Gradients state, StreamRef /*stream*/) override {
+  void gradients_ready(Part part, Gradients state, StreamRef /*stream*/) override {
     calls.push_back((state == Gradients::complete ? "complete " : "partial ") +
-                    std::to_string(unit));
+                    std::to_string(part.unit));
   }
 };
 

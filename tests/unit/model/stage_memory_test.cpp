@@ -192,6 +192,28 @@ TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[
   CHECK(activations({0, 13}, 8) == activations({0, 13}, 1));  // another stage has the head
 }
 
+TEST_CASE("in tiles and 16 bits the widest input gradient is summed in f32", "[stage_memory]") {
+  const ModelConfig config = model::preset("llama-3-8b");
+  const auto workspace = [&](Units units, DType compute, bool tiles, int head_chunks) {
+    StageOptions options = options_for(4, 1024);
+    options.tiles = tiles;
+    options.head_chunks = head_chunks;
+    return static_cast<std::int64_t>(
+        model::stage_bytes(config, units, whole_sizes(config), compute, options,
+                           4096)[static_cast<std::size_t>(MemoryUse::workspace)]);
+  };
+  const auto more = [&](Units units, DType compute, int head_chunks) {
+    return workspace(units, compute, true, head_chunks) -
+           workspace(units, compute, false, head_chunks);
+  };
+  const int head = model::all_units(config).end - 1;
+  CHECK(more({0, 3}, DType::bf16, 1) == 4096L * 14336 * 4);
+  CHECK(more({0, 3}, DType::f32, 1) == 0);
+  CHECK(more({0, 1}, DType::bf16, 1) == 0);
+  CHECK(more({head, head + 1}, DType::f16, 1) == 4096L * 4096 * 4);
+  CHECK(more({head, head + 1}, DType::f16, 8) == 512L * 4096 * 4);
+}
+
 TEST_CASE("sizes are read off the boxes", "[stage_memory]") {
   const ModelConfig config = small(Family::llama, 0, false);
   const auto table = model::parameter_table(config);

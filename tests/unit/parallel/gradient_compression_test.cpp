@@ -188,8 +188,8 @@ struct Case {
   ZeroOptions zero;
   CompressionOptions compression;
   std::string str() const {
-    return fmt::format("shared by {}, buckets of {}, kind {}", zero.shard_ranks, zero.bucket_bytes,
-                       static_cast<int>(compression.kind));
+    return fmt::format("shared by {}, buckets of {}, {} tiles, kind {}", zero.shard_ranks,
+                       zero.bucket_bytes, zero.tiles, static_cast<int>(compression.kind));
   }
 };
 
@@ -205,9 +205,16 @@ std::vector<Case> cases_for(int ranks) {
         CompressionOptions{.kind = Compression::low_rank, .rank = 2, .seed = 5}}) {
     for (const std::int64_t bucket_bytes : {2052, 1 << 24}) {
       for (int shard_ranks = 1; shard_ranks <= ranks; ++shard_ranks) {
-        if (ranks % shard_ranks == 0) {
-          cases.push_back(
-              {{.shard_ranks = shard_ranks, .bucket_bytes = bucket_bytes}, compression});
+        if (ranks % shard_ranks != 0) {
+          continue;
+        }
+        cases.push_back({{.shard_ranks = shard_ranks, .bucket_bytes = bucket_bytes}, compression});
+        if (shard_ranks > 1) {
+          cases.push_back({{.shard_ranks = shard_ranks,
+                            .gather_in_turn = true,
+                            .tiles = 3,
+                            .bucket_bytes = bucket_bytes},
+                           compression});
         }
       }
     }

@@ -37,9 +37,9 @@ struct Held {
 };
 
 Held held(const model::ModelConfig& config, std::vector<model::ParameterSpec> table, int tp,
-          int rank) {
+          int rank, int tiles = 1) {
   std::vector<Box> boxes = tensor_boxes(config, table, tp, rank);
-  model::FlatLayout layout = model::flat_layout(table, boxes);
+  model::FlatLayout layout = model::flat_layout(table, boxes, tiles);
   return {std::move(table), std::move(boxes), std::move(layout)};
 }
 
@@ -48,9 +48,10 @@ TEST_CASE("shares cover every element once, in whole rows, and differ by little"
   const auto family = GENERATE(model::Family::gpt2, model::Family::llama);
   const int tp = GENERATE(1, 2);
   const int ranks = GENERATE(1, 2, 3, 8, 64, 1000);
-  CAPTURE(ranks, tp);
+  const int tiles = GENERATE(1, 3, 50);
+  CAPTURE(ranks, tp, tiles);
   const model::ModelConfig config = odd_model(family, GENERATE(true, false));
-  const Held mine = held(config, model::parameter_table(config), tp, tp - 1);
+  const Held mine = held(config, model::parameter_table(config), tp, tp - 1, tiles);
   const ShardLayout shards(mine.table, mine.boxes, mine.layout, ranks);
 
   std::int64_t largest_row = 0;
@@ -100,9 +101,10 @@ TEST_CASE("both holders of a tied embedding cut it alike", "[shard_layout]") {
   const model::ModelConfig config = odd_model(model::Family::gpt2, true);
   const model::Units first{0, 2};
   const model::Units last{2, 5};
+  const int tiles = GENERATE(1, 3);
   for (const int ranks : {2, 5, 8}) {
-    const Held front = held(config, model::parameter_table(config, first), 2, 1);
-    const Held back = held(config, model::parameter_table(config, last), 2, 1);
+    const Held front = held(config, model::parameter_table(config, first), 2, 1, tiles);
+    const Held back = held(config, model::parameter_table(config, last), 2, 1, tiles);
     const ShardLayout a(front.table, front.boxes, front.layout, ranks);
     const ShardLayout b(back.table, back.boxes, back.layout, ranks);
     const auto embedding_of = [](const Held& held, const ShardLayout& layout, int rank) {

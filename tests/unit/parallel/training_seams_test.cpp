@@ -63,10 +63,15 @@ class Bench {
     for (int unit = head; unit >= 0; --unit) {
       if (unit == head && config_.tie_embeddings) {
         seams_.gradients_needed(0, {});
-        add_to(parameters_.at(model::token_embedding_name), rank, micro_batch);
+        add_matrices(0, parameters_.at(model::token_embedding_name).flat, rank, micro_batch);
       }
       seams_.gradients_needed(unit, {});
-      add(unit, rank, micro_batch);
+      add_matrices(unit, {0, parameters_.layout().elements}, rank, micro_batch);
+      for (const model::Parameter& parameter : parameters_) {
+        if (parameter.spec.unit == unit && !parameter.spec.decays) {
+          add_to(parameter.gradient, parameter.flat, rank, micro_batch);
+        }
+      }
       seams_.gradients_ready(unit, state, {});
     }
   }
@@ -122,10 +127,18 @@ class Bench {
     std::int64_t wrong = 0;
     seams_.weights_needed(unit, {});
     seams_.weights_ahead(unit + 1);
-    for (const model::Parameter& parameter : parameters_) {
-      for (std::int64_t i = 0; parameter.spec.unit == unit && i < parameter.flat.count; ++i) {
-        wrong += parameter.weight.as<float>()[i] !=
-                 static_cast<float>(parameter.flat.begin + i + 100'000 * version);
+    for (const model::Segment& segment : parameters_.layout().segments) {
+      const bool is_tile = segment.tile != model::Part::whole;
+      if (segment.unit != unit && segment.unit != model::Segment::every_unit) {
+        continue;
+      }
+      if (is_tile) {
+        seams_.weights_needed(segment.part(), {});
+        seams_.weights_ahead({unit, segment.tile + 1});
+      }
+      wrong += wrong_weights_of(segment.flat, unit, version);
+      if (is_tile) {
+        seams_.weights_done(segment.part(), {});
       }
     }
     seams_.weights_done(unit, {});
@@ -151,17 +164,45 @@ class Bench {
     const std::int64_t row = flat.count / piece.parameter->box.extent[0];
     return flat.begin + (piece.box.offset[0] - piece.parameter->box.offset[0]) * row;
   }
-  void add_to(const model::Parameter& parameter, int rank, int micro_batch) const {
-    for (std::int64_t i = 0; i < parameter.flat.count; ++i) {
-      parameter.gradient.as<float>()[i] += addend(rank, micro_batch, parameter.flat.begin + i);
+  static void add_to(const TensorView& gradient, Range flat, int rank, int micro_batch) {
+    for (std::int64_t i = 0; i < flat.count; ++i) {
+      gradient.as<float>()[i] += addend(rank, micro_batch, flat.begin + i);
     }
   }
-  void add(int unit, int rank, int micro_batch) {
-    for (const model::Parameter& parameter : parameters_) {
-      if (parameter.spec.unit == unit) {
-        add_to(parameter, rank, micro_batch);
+  /// To the parameters' elements of `range` in the matrices of a unit, or tile by tile.
+  void add_matrices(int unit, Range range, int rank, int micro_batch) {
+    for (const model::Segment& segment : parameters_.layout().segments) {
+      const Range wanted = intersection(segment.flat, range);
+      if (segment.unit != unit || wanted.count == 0) {
+        continue;
+      }
+      const bool is_tile = segment.tile != model::Part::whole;
+      if (is_tile) {
+        seams_.gradients_needed(segment.part(), {});
+      }
+      for (const model::Parameter& parameter : parameters_) {
+        if (const Range part = intersection(wanted, parameter.flat); part.count > 0) {
+          add_to(parameters_.gradient_memory().at(part), part, rank, micro_batch);
+        }
+      }
+      if (is_tile) {
+        seams_.gradients_ready(segment.part(), model::Gradients::partial, {});
       }
     }
+  }
+  std::int64_t wrong_weights_of(Range range, int unit, int version) const {
+    std::int64_t wrong = 0;
+    for (const model::Parameter& parameter : parameters_) {
+      const Range part = intersection(range, parameter.flat);
+      if (parameter.spec.unit != unit || part.count == 0) {
+        continue;
+      }
+      const TensorView weights = parameters_.weight_memory().at(part);
+      for (std::int64_t i = 0; i < part.count; ++i) {
+        wrong += weights.as<float>()[i] != static_cast<float>(part.begin + i + 100'000 * version);
+      }
+    }
+    return wrong;
   }
 
   model::ModelConfig config_;
@@ -181,11 +222,17 @@ std::vector<ZeroOptions> options_for(int ranks) {
     for (const bool each_micro_batch : {false, true}) {
       for (const bool in_turn : {false, true}) {
         for (int shard_ranks = 1; shard_ranks <= ranks; ++shard_ranks) {
-          if (ranks % shard_ranks == 0 && (shard_ranks > 1 || !in_turn)) {
-            all.push_back({.shard_ranks = shard_ranks,
-                           .reduce_each_micro_batch = each_micro_batch,
-                           .gather_in_turn = in_turn,
-                           .bucket_bytes = bucket_bytes});
+          if (ranks % shard_ranks != 0 || (shard_ranks == 1 && in_turn)) {
+            continue;
+          }
+          for (const int tiles : {1, 3}) {
+            if (tiles == 1 || in_turn) {
+              all.push_back({.shard_ranks = shard_ranks,
+                             .reduce_each_micro_batch = each_micro_batch,
+                             .gather_in_turn = in_turn,
+                             .tiles = tiles,
+                             .bucket_bytes = bucket_bytes});
+            }
           }
         }
       }
@@ -195,8 +242,9 @@ std::vector<ZeroOptions> options_for(int ranks) {
 }
 
 std::string text_of(const ZeroOptions& zero) {
-  return fmt::format("shared by {}, each micro-batch {}, in turn {}, buckets {}", zero.shard_ranks,
-                     zero.reduce_each_micro_batch, zero.gather_in_turn, zero.bucket_bytes);
+  return fmt::format("shared by {}, each micro-batch {}, in turn {}, tiles {}, buckets {}",
+                     zero.shard_ranks, zero.reduce_each_micro_batch, zero.gather_in_turn,
+                     zero.tiles, zero.bucket_bytes);
 }
 
 TEST_CASE("gradients of all ranks and micro-batches reach the share, however it is cut",

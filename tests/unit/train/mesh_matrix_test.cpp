@@ -261,6 +261,86 @@ TEST_CASE("ZeRO changes no bit of a head in chunks", "[matrix]") {
   }
 }
 
+TEST_CASE("matrices in tiles compute what whole ones do, on every axis", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const std::string tied = GENERATE("true", "false");
+  const TinyRun tiny(family);
+  const std::string tie = "model.tie_embeddings=" + tied;
+  const train::MeshTrace one = trace(tiny, family, {}, {tie});
+  const std::vector<std::pair<comm::MeshShape, Options>> cases{
+      {{.dp = 2}, {}},
+      {{.cp = 4}, {"mesh.dp_reduce=step"}},
+      {{.dp = 4}, {"mesh.zero_group=2"}},
+      {{.dp = 2, .tp = 4}, {}},  // llama: ranks share key/value heads
+      {{.dp = 2, .tp = 4}, {"mesh.sequence_parallel=false", "mesh.dp_reduce=step"}},
+      {{.dp = 2, .cp = 2, .tp = 2}, {"train.recompute=full", "train.head_chunks=3"}},
+      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=1f1b", "train.recompute=every:3"}},
+      {{.pp = 2, .dp = 2}, {"mesh.schedule=gpipe", "train.recompute=selective"}},
+      {{.pp = 2, .cp = 2, .tp = 2}, {"mesh.schedule=interleaved", "mesh.chunks=4"}},
+      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v", "train.head_chunks=3"}},
+      {{.pp = 4, .dp = 2}, {"mesh.schedule=zb-h1", "mesh.stage_layers=[0,3,4,1]"}},
+      {{.dp = 2}, {"mesh.schedule=zb-v", "mesh.chunks=2", "train.micro_batch=2"}},
+  };
+  for (const auto& [mesh, options] : cases) {
+    for (const std::string tiles : {"2", "3"}) {
+      CAPTURE(family, tied, mesh.str(), options, tiles);
+      Options all = options;
+      all.insert(all.end(), {tie, "mesh.zero=3", "mesh.tile_linear=" + tiles});
+      check_against(one, trace(tiny, family, mesh, all));
+    }
+  }
+}
+
+TEST_CASE("a matrix has at most as many tiles as rows", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const Options small{"model.layers=2", "train.global_batch=2"};
+  Options tiled = small;  // 32 rows and 64
+  tiled.insert(tiled.end(), {"mesh.zero=3", "mesh.tile_linear=40"});
+  check_against(trace(tiny, family, {}, small), trace(tiny, family, {.dp = 2}, tiled));
+}
+
+TEST_CASE("compressed gradients of matrices in tiles train as those of whole ones", "[matrix]") {
+  const std::string codec = GENERATE("bf16", "int8", "\"lowrank:2\"");
+  const TinyRun tiny("llama");
+  for (const std::string tied : {"true", "false"}) {
+    CAPTURE(codec, tied);
+    const auto with = [&](const std::string& tiles) {
+      return trace(tiny, "llama", {.pp = 2, .dp = 2, .tp = 2},
+                   {"mesh.zero=3", "mesh.dp_reduce=step", "mesh.dp_compress=" + codec,
+                    "model.tie_embeddings=" + tied, "mesh.tile_linear=" + tiles});
+    };
+    const train::MeshTrace whole = with("1");
+    const train::MeshTrace tiled = with("3");
+    const train::MeshComparison result = train::compare(whole, tiled, {});
+    CAPTURE(result.loss_error);
+    CHECK(result.ranks_agree);
+    CHECK(result.loss_error <= 1e-3);  // blocks that share a scale are others
+  }
+}
+
+TEST_CASE("an optimizer in host memory updates tiles to the bits of one on the device",
+          "[matrix]") {
+  const TinyRun tiny("gpt2");
+  const auto with = [&](const std::string& tier) {
+    return trace(
+        tiny, "gpt2", {.pp = 2, .dp = 2},
+        {"mesh.zero=3", "mesh.tile_linear=3", "train.precision=bf16", "offload.optimizer=" + tier});
+  };
+  check_same_bits(with("none"), with("cpu"));
+}
+
+TEST_CASE("without weights in turn mesh.tile_linear changes no bit", "[matrix]") {
+  const TinyRun tiny("llama");
+  for (const Options& options :
+       {Options{"mesh.zero=2"}, Options{"mesh.zero=3", "mesh.zero3_keep=step"}}) {
+    Options tiled = options;
+    tiled.emplace_back("mesh.tile_linear=3");
+    check_same_bits(trace(tiny, "llama", {.dp = 2}, options),
+                    trace(tiny, "llama", {.dp = 2}, tiled));
+  }
+}
+
 TEST_CASE("ZeRO in groups that are replicas of each other computes what one rank does",
           "[matrix]") {
   const TinyRun tiny("gpt2");

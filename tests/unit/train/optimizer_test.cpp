@@ -113,7 +113,7 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   const auto world = fourfold::comm::make_dry_run(0, 4);
   const fourfold::comm::Mesh mesh({.dp = 4}, *world);
   const train::TrainingState state(tiny_model(), fourfold::parallel::whole_model(tiny_model()),
-                                   share, optimizer, mesh, 1);
+                                   share, optimizer, mesh, {});
   const std::size_t states = sgd ? 2 : 3;
   CHECK(state.layouts().size() == parameters.all().size() * states);
   CHECK(state.pieces().size() == state.layouts().size());

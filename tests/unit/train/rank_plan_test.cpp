@@ -50,7 +50,11 @@ std::vector<MemoryBytes> memory_of_run(const runfile::EffectiveConfig& effective
 }
 
 const std::vector<std::vector<std::string>> more_options{
-    {}, {"mesh.dp_compress=\"int8\""}, {"mesh.dp_compress=\"lowrank:2\"", "mesh.zero=1"}};
+    {},
+    {"mesh.dp_compress=\"int8\""},
+    {"mesh.dp_compress=\"lowrank:2\"", "mesh.zero=1"},
+    {"train.head_chunks=3", "mesh.zero=3"},
+    {"train.head_chunks=16", "mesh.zero=3", "mesh.tile_linear=3"}};
 
 TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]") {
   const std::string family = GENERATE("gpt2", "llama");
@@ -130,6 +134,29 @@ TEST_CASE("a planned head in chunks has the logits of one chunk", "[rank_plan]")
   constexpr auto activations = static_cast<std::size_t>(device::MemoryUse::activations);
   // 16 rows of the 27 columns that tp leaves of 53, of each slot; then 6 of them.
   CHECK(whole[activations] - cut[activations] == (16U * static_cast<unsigned>(slots) - 6) * 27 * 4);
+}
+
+TEST_CASE("in tiles the buffers of ZeRO-3 have the size of tiles", "[rank_plan]") {
+  const auto buffers_of = [](int tiles) {
+    const TinyRun tiny("gpt2");
+    runfile::RunConfig config = tiny.config(1, "planned", {"train.precision=bf16"}).config;
+    config.model = model::preset("gpt2-124m");
+    config.train.micro_batch = 1;
+    config.mesh.zero = 3;
+    config.mesh.tile_linear = tiles;
+    const comm::MeshShape mesh{.dp = 8};
+    const RankPlan plan = plan_rank(config, lay_out(config, mesh, ""), mesh, 3);
+    return static_cast<double>(
+        plan.memory_bytes[static_cast<std::size_t>(device::MemoryUse::communication)]);
+  };
+  // bf16 weights, f32 gradients, and f32 of a share of each buffer on its way. Whole: two blocks of
+  // 12 h^2 and the embedding with positions. In four tiles: two of h^2 and two of the embedding.
+  constexpr double h = 768;
+  constexpr double per_element = 2 + 4 + 4.0 / 8;
+  const double whole = per_element * (2 * 12 * h * h + (50257 + 1024) * h);
+  const double tiled = per_element * (2 * h * h + 2 * 50257.0 / 4 * h);
+  CHECK(std::abs(buffers_of(1) - whole) < 0.01 * whole);
+  CHECK(std::abs(buffers_of(4) - tiled) < 0.01 * tiled);
 }
 
 TEST_CASE("planned ranks hold every element of the model, each once per replica", "[rank_plan]") {

@@ -155,6 +155,35 @@ TEST_CASE("ranks without samples left evaluate along, for the weights they share
   }
 }
 
+TEST_CASE("a checkpoint of a run in tiles goes on without, and the other way round", "[trainer]") {
+  const std::string precision = GENERATE("f32", "bf16");
+  const TinyRun tiny("llama");
+  const auto train_with = [&](const std::string& name, int steps, int zero, int tiles) {
+    return tiny
+        .train(8, steps, name,
+               {"train.precision=\"" + precision + "\"", "mesh.pp=2", "mesh.tp=2",
+                "mesh.dp_reduce=\"step\"", "mesh.zero=" + std::to_string(zero),
+                "mesh.tile_linear=" + std::to_string(tiles)})
+        .losses;
+  };
+  const std::vector<double> plain = train_with("plain", 8, 0, 1);
+  const double tolerance = precision == "f32" ? 1e-5 : 1e-2;
+  train_with("tiled", 4, 3, 3);
+  const std::filesystem::path saved = tiny.checkpoints("tiled");
+  std::string expected;
+  for (const int zero : {0, 1, 3}) {  // whole again: from the same bits to the same bits
+    const std::string name = "from_tiles" + std::to_string(zero);
+    std::filesystem::create_directories(tiny.checkpoints(name).parent_path());
+    std::filesystem::copy(saved, tiny.checkpoints(name), std::filesystem::copy_options::recursive);
+    check_losses(train_with(name, 8, zero, 1), {plain.begin() + 4, plain.end()}, tolerance);
+    expected = expected.empty() ? identity_of(tiny, name) : expected;
+    CHECK(identity_of(tiny, name) == expected);
+  }
+  check_losses(train_with("tiled", 8, 3, 7), {plain.begin() + 4, plain.end()}, tolerance);
+  train_with("untiled", 4, 3, 1);
+  check_losses(train_with("untiled", 8, 3, 2), {plain.begin() + 4, plain.end()}, tolerance);
+}
+
 TEST_CASE("updates that need not wait for the norm have the same bits", "[trainer]") {
   const TinyRun tiny("llama");
   const std::vector<std::string> options{"mesh.pp=2", "mesh.zero=3", "mesh.dp_bucket_mb=0.001"};

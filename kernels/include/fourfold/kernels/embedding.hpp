@@ -19,6 +19,11 @@ void embedding(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t 
                ConstTensorView position_weight_PD, ConstTensorView position_T, TensorView y_TD,
                device::StreamRef stream);
 
+/// y_t += weight[token_t - first_row], for the tokens whose rows are at hand: the tiles of a table
+/// one after the other, in rows that began as zeros, give the bits of embedding() with the whole.
+void embedding_add(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t first_row,
+                   TensorView y_TD, device::StreamRef stream);
+
 /// dweight[token_t - first_row] += dy_t; dposition_weight[position_t] += dy_t. Both f32.
 /// Deterministic: each row is summed in the order of t, for any number of threads.
 /// @param dposition_weight_PD absent for models without learned positions

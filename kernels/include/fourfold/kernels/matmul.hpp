@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Matrix products of linear layers, through the vendor's library (oneDNN on the CPU, cuBLASLt on
-/// NVIDIA). Legend: T tokens (all leading dims flattened), I input features, O output features.
-/// Row-major, dense.
+/// NVIDIA). Legend: T tokens (all leading dims flattened), I input features, O output features, Y
+/// output features of all tiles. Row-major, dense.
 ///
 /// Activations and weights are f32, bf16 or f16 (all of one call alike); every product accumulates
 /// in f32. Stream-ordered; nothing allocates after the first call of a shape; the same call gives
@@ -21,7 +21,7 @@ namespace fourfold::kernels {
 void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, TensorView y_TO,
             device::StreamRef stream);
 
-/// dx = dy w, or dx += dy w.
+/// dx = dy w, or dx += dy w. @param dx_TI  of the dtype of dy, or f32
 void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorView dx_TI,
                            Write write, device::StreamRef stream);
 
@@ -30,5 +30,15 @@ void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorVi
 /// @param dbias_O  f32, or absent
 void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorView dw_OI,
                             TensorView dbias_O, device::StreamRef stream);
+
+/// The same for O of the Y features of an output, the columns [first, first + O) of y or dy, as a
+/// product in tiles takes them. Other columns are neither read nor written; bias and dbias are
+/// those of the tile.
+void linear_tile(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O,
+                 TensorView y_TY, std::int64_t first, device::StreamRef stream);
+void linear_tile_backward_input(ConstTensorView dy_TY, std::int64_t first, ConstTensorView w_OI,
+                                TensorView dx_TI, Write write, device::StreamRef stream);
+void linear_tile_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TY, std::int64_t first,
+                                 TensorView dw_OI, TensorView dbias_O, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

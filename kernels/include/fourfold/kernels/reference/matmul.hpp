@@ -15,5 +15,11 @@ void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorVi
                            Write write, device::StreamRef stream);
 void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorView dw_OI,
                             TensorView dbias_O, device::StreamRef stream);
+void linear_tile(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O,
+                 TensorView y_TY, std::int64_t first, device::StreamRef stream);
+void linear_tile_backward_input(ConstTensorView dy_TY, std::int64_t first, ConstTensorView w_OI,
+                                TensorView dx_TI, Write write, device::StreamRef stream);
+void linear_tile_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TY, std::int64_t first,
+                                 TensorView dw_OI, TensorView dbias_O, device::StreamRef stream);
 
 }  // namespace fourfold::kernels::reference

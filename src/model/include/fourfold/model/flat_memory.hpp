@@ -17,17 +17,24 @@ namespace fourfold::model {
 
 /// A run of flat elements that the optimizer treats alike and that ranks share out as one: one
 /// unit's matrices (the token embedding by itself, so that both holders of a tied one cut it
-/// alike), or the vectors (norms and biases, which do not decay) of all units together.
+/// alike), one tile of them, or the vectors (norms and biases, which do not decay) of all units
+/// together.
 struct Segment {
   static constexpr int every_unit = -1;
   int unit = every_unit;
   Range flat;
   bool decays = false;
+  int tile = Part::whole;
+  Part part() const noexcept { return {unit, tile}; }
 };
 
 /// The numbers of elements: first the matrices, unit by unit in table order, then the vectors, unit
 /// by unit in table order. Each parameter starts at a multiple of 16 elements unless it `follows`.
-/// Gaps belong to nobody. A pure function of table and boxes.
+/// Gaps belong to nobody. A pure function of table, boxes and tiles.
+///
+/// In tiles, each matrix that a product reads (a parameter with those that follow it) is a number
+/// of segments: tiles of whole rows, as even as can be, no more of them than rows. They are counted
+/// through the unit.
 struct FlatLayout {
   std::vector<Range> ranges;      ///< of each parameter, by table index
   std::vector<Segment> segments;  ///< cover [0, elements) in order; empty ones are left out
@@ -38,21 +45,23 @@ struct FlatLayout {
 };
 /// @param table  in the order of units
 /// @param boxes  the part held here of each; one per spec
-FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box> boxes);
+/// @param tiles  of each matrix; 1: units are not in tiles
+FlatLayout flat_layout(std::span<const ParameterSpec> table, std::span<const Box> boxes,
+                       int tiles = 1);
 
 /// What there is memory for. Vectors are always whole: they are small.
 enum class MatrixMemory : std::uint8_t {
   whole,  ///< every unit's
-  /// blocks share two buffers, one after the other; the units at both ends share one. Counted as
-  /// communication
+  /// blocks share two buffers, one after the other; the units at both ends share one. In tiles, the
+  /// tiles of blocks share two, and those of both ends two others. Counted as communication
   in_turn,
 };
 
 /// Memory for one kind of numbers (weights, gradients), addressed by flat elements.
 class FlatMemory {
  public:
-  /// Which buffer a unit has in turn with others.
-  static constexpr int buffers = 3;
+  /// Which buffer a part has in turn with others.
+  static constexpr int buffers = 4;
   static constexpr int own_memory = -1;
 
   FlatMemory() = default;
@@ -60,19 +69,24 @@ class FlatMemory {
   FlatMemory(const FlatLayout& layout, MatrixMemory matrices, Units blocks, device::MemoryUse use,
              DType dtype, device::Arena& arena);
 
-  /// Rank 1. @pre `flat` lies in the matrices of one unit, or in the vectors; anywhere if whole
+  /// Whether `flat` lies in one part, or in the vectors; anything does if whole.
+  bool holds(Range flat) const noexcept { return find(flat) != nullptr; }
+  /// Rank 1. @pre holds(flat)
   TensorView at(Range flat) const;
   /// own_memory, or 0 ..< buffers.
-  int buffer_of(int unit) const noexcept;
+  int buffer_of(Part part) const noexcept;
 
  private:
-  struct Part {
+  struct Piece {
     Range flat;
     TensorView memory;
-    int unit;
+    Part part;
     int buffer;
   };
-  std::vector<Part> parts_;
+  const Piece* find(Range flat) const noexcept;
+  void add(const Segment& segment, int buffer);
+
+  std::vector<Piece> pieces_;
 };
 
 }  // namespace fourfold::model

@@ -58,6 +58,18 @@ struct Units {
   bool contains(int unit) const noexcept { return begin <= unit && unit < end; }
   friend bool operator==(const Units&, const Units&) = default;
 };
+
+/// Matrices that are gathered, used and reduced at once: all of a unit, or one tile of them where
+/// the flat memory has tiles (FlatLayout).
+struct Part {
+  static constexpr int whole = -1;
+  int unit;
+  int tile;  ///< counted within the unit, or `whole`
+  // NOLINTNEXTLINE(google-explicit-constructor): a unit is a part
+  constexpr Part(int unit_in, int tile_in = whole) noexcept : unit(unit_in), tile(tile_in) {}
+  friend bool operator==(const Part&, const Part&) = default;
+};
+
 /// All units of a model: [0, layers + 2).
 Units all_units(const ModelConfig& config);
 

@@ -18,6 +18,8 @@
 namespace fourfold::model {
 
 /// One parameter and the part of it that is held here. All views have box.extent as their shape.
+/// A matrix in tiles that take turns in memory has no view of the whole: there is FlatMemory::at
+/// for the part of it in each segment.
 struct Parameter {
   ParameterSpec spec;
   Box box;              ///< which part of the logical tensor
@@ -33,6 +35,7 @@ struct ParameterMemory {
   MatrixMemory gradients = MatrixMemory::whole;
   bool masters = true;  ///< false: somebody else has them
   Units blocks = {};    ///< the units that are blocks; needed for in_turn
+  int tiles = 1;        ///< of each matrix (FlatLayout)
 };
 
 /// The weights, gradients and master weights of one rank.

@@ -13,6 +13,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/attention.hpp>
+#include <fourfold/model/parameter_table.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -89,27 +90,32 @@ class Seams {
                              device::StreamRef stream);
 
   // -- weights and gradients: ZeRO, data parallelism ----------------------------------------------
+  //
+  // All are called for whole units. Where the parameters are in tiles (FlatLayout), that means only
+  // the vectors of the unit, and between these calls come those for its tiles, one after the other.
 
-  /// Called before the weights of `unit` are read, forward and backward; after it they must be in
-  /// Parameter::weight as far as `stream` can tell. Calls nest: with tied embeddings the head's
-  /// unit also asks for unit 0. Segment::every_unit asks for the vectors alone, which come with
-  /// every other unit too.
-  virtual void weights_needed(int unit, device::StreamRef stream);
-  /// Called after the last read of that pass over `unit`.
-  virtual void weights_done(int unit, device::StreamRef stream);
-  /// Says that weights_needed(unit) will come next, while another unit is computed: an
+  /// Called before the weights of `part` are read, forward and backward; after it they must be
+  /// where Parameters has them as far as `stream` can tell. Calls nest: with tied embeddings the
+  /// head's unit also asks for unit 0. Segment::every_unit asks for the vectors alone, which come
+  /// with every other part too.
+  virtual void weights_needed(Part part, device::StreamRef stream);
+  /// Called after the last read of that pass over `part`.
+  virtual void weights_done(Part part, device::StreamRef stream);
+  /// Says that weights_needed(part) will come next, while another part is computed: an
   /// implementation may begin to bring them now.
-  virtual void weights_ahead(int unit);
+  virtual void weights_ahead(Part part);
 
-  /// Called before anything is added to the gradients of the matrices of `unit`; those of vectors
+  /// Called before anything is added to the gradients of the matrices of `part`; those of vectors
   /// may be added to at any time of a step.
-  virtual void gradients_needed(int unit, device::StreamRef stream);
+  virtual void gradients_needed(Part part, device::StreamRef stream);
 
-  /// Called when a micro-batch has added all it adds to the gradients of `unit`, within a stage
+  /// Called when a micro-batch has added all it adds to the gradients of a unit, within a stage
   /// from its last unit down. With tied embeddings the head's share of embedding.token.weight is
   /// part of unit 0 (where this rank has unit 0). A head in chunks adds its gradients in the first
   /// half of a split backward pass (partial), and the last second half adds nothing (complete).
-  virtual void gradients_ready(int unit, Gradients state, device::StreamRef stream);
+  /// For a tile it is called after each addition, always with `partial`: its unit's call, which
+  /// comes last, says whether it is complete.
+  virtual void gradients_ready(Part part, Gradients state, device::StreamRef stream);
 };
 
 }  // namespace fourfold::model

@@ -50,6 +50,9 @@ struct StageOptions {
   /// Above 1: logits and loss are made for 1 / head_chunks of the rows at a time, in memory that
   /// all slots share, and in training not before the backward pass
   int head_chunks = 1;
+  /// Whether the parameters are in tiles (FlatLayout): 16-bit training then adds input gradients up
+  /// in f32
+  bool tiles = false;
   std::uint64_t seed = 0;  ///< of the run, for dropout
 };
 

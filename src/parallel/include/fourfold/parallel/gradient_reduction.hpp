@@ -50,11 +50,9 @@ class GradientReduction {
 
   /// Before the first micro-batch of a step: gradients are zero.
   virtual void begin_step(device::StreamRef stream) = 0;
-  /// Before anything is added to the gradients of a unit's matrices.
-  virtual void needed(int unit, device::StreamRef stream) = 0;
-  /// A micro-batch has added all it adds to the unit's gradients. `complete` may also come by
-  /// itself, behind the last `partial`.
-  virtual void ready(int unit, model::Gradients state, device::StreamRef stream) = 0;
+  /// As Seams::gradients_needed and gradients_ready.
+  virtual void needed(model::Part part, device::StreamRef stream) = 0;
+  virtual void ready(model::Part part, model::Gradients state, device::StreamRef stream) = 0;
   /// All units are complete: starts what is left, the vectors among it.
   virtual void finish(device::StreamRef stream) = 0;
   /// Orders `stream` behind the sums of a segment. @pre finish() came before
@@ -75,7 +73,7 @@ class GradientReduction {
 /// sharded, large ones are cut.
 std::unique_ptr<GradientReduction> reduce_each_step(const ReductionPlan& plan);
 
-/// Once per micro-batch: what a unit adds goes to the share at once, so that blocks have two
+/// Once per micro-batch: what a part adds goes to the share at once, so that blocks have two
 /// buffers in turn for their gradients rather than memory each. Vectors are summed once per step.
 /// @pre matrices of gradients are in_turn; the share has gradients of its own
 std::unique_ptr<GradientReduction> reduce_each_micro_batch(const ReductionPlan& plan,

@@ -21,19 +21,22 @@ class ReplicaSums {
   ReplicaSums(const model::ModelConfig& config, comm::Communicator& tp,
               const model::Parameters& parameters, bool sequence_parallel);
 
-  /// Sums what `unit` has of matrices, or of vectors, ordered on `stream`. Collective over the
-  /// holders.
-  void sum_matrices(int unit, device::StreamRef stream) { sum(unit, true, stream); }
-  void sum_vectors(int unit, device::StreamRef stream) { sum(unit, false, stream); }
+  /// Sums what a part has of matrices, a unit in all its parts, or a unit of vectors, ordered on
+  /// `stream`. Collective over the holders.
+  void sum_matrices(model::Part part, device::StreamRef stream);
+  void sum_matrices_of_unit(int unit, device::StreamRef stream);
+  void sum_vectors(int unit, device::StreamRef stream);
 
  private:
-  void sum(int unit, bool matrices, device::StreamRef stream);
   struct Addend {
-    int unit;
+    model::Part part;  ///< of vectors: their unit
     bool matrix;
     comm::Communicator* holders;
     TensorView gradient;
   };
+  template <class Belongs>
+  void sum(device::StreamRef stream, const Belongs& belongs);
+  void add_matrix(const model::Parameters& parameters, Range flat, comm::Communicator& holders);
 
   std::unique_ptr<comm::Communicator> sharers_;  ///< of a key/value head; null when it is all of tp
   std::vector<Addend> addends_;

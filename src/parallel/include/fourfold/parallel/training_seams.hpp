@@ -43,13 +43,13 @@ class TrainingSeams : public MeshSeams {
                 const ContextParallelOptions& context, const ZeroOptions& zero,
                 const CompressionOptions& compression, device::Arena& arena);
 
-  void weights_needed(int unit, device::StreamRef stream) override;
-  void weights_done(int unit, device::StreamRef stream) override;
-  void weights_ahead(int unit) override;
-  void gradients_needed(int unit, device::StreamRef stream) override;
+  void weights_needed(model::Part part, device::StreamRef stream) override;
+  void weights_done(model::Part part, device::StreamRef stream) override;
+  void weights_ahead(model::Part part) override;
+  void gradients_needed(model::Part part, device::StreamRef stream) override;
   /// Collective over the data plane. Units may become complete in another order than
   /// StageLayout::finishing_units; where they are summed once per step it is in that order.
-  void gradients_ready(int unit, model::Gradients state, device::StreamRef stream) override;
+  void gradients_ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
 
   /// Before the first micro-batch of a step.
   /// @param loss_scale  what its gradients will be too large by
@@ -92,8 +92,8 @@ class TrainingSeams : public MeshSeams {
   std::unique_ptr<GradientReduction> reduction_;
   WeightGathering gathering_;
   std::unique_ptr<comm::Communicator> tie_;  ///< the two ranks that hold a tied embedding
-  std::size_t tied_segment_ = 0;
-  TensorView tied_gradient_;  ///< of a second copy, or that has one
+  std::vector<std::size_t> tied_segments_;   ///< of an embedding that is a second copy, or has one
+  std::vector<TensorView> tied_gradients_;   ///< by segment: of those, this rank's share
 };
 
 }  // namespace fourfold::parallel

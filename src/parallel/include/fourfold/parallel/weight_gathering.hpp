@@ -17,7 +17,7 @@ namespace fourfold::parallel {
 /// Brings together the weights of which each rank of a group has updated its share.
 ///
 /// Where the memory of matrices is whole, a segment is gathered as soon as it is updated, beside
-/// what comes then, and stays. Where it is in_turn (ZeRO-3), a unit is gathered into its buffer
+/// what comes then, and stays. Where it is in_turn (ZeRO-3), a part is gathered into its buffer
 /// before it is needed, and stays until another takes the buffer. Vectors are always whole. The
 /// gathers run on a stream of their own. Collective: all ranks make the same calls in the same
 /// order.
@@ -31,24 +31,24 @@ class WeightGathering {
   /// The share's weights of a segment are new, as far as `stream` can tell.
   void updated(std::size_t segment, device::StreamRef stream);
 
-  /// As Seams: orders `stream` behind the gather of the unit's weights, and of the vectors.
-  void needed(int unit, device::StreamRef stream);
-  void done(int unit, device::StreamRef stream);
-  /// The unit will be needed next. Begins its gather, if its buffer is free.
-  void ahead(int unit);
+  /// As Seams: orders `stream` behind the gather of the part's weights, and of the vectors.
+  void needed(model::Part part, device::StreamRef stream);
+  void done(model::Part part, device::StreamRef stream);
+  /// The part will be needed next. Begins its gather, if its buffer is free.
+  void ahead(model::Part part);
 
  private:
-  /// A buffer that units take turns with.
+  /// A buffer that parts take turns with.
   struct Buffer {
-    int unit = model::Segment::every_unit;  ///< whose weights it has, or every_unit: nobody's
-    int in_use = 0;                         ///< needed() without done()
+    model::Part part = model::Segment::every_unit;  ///< whose weights it has; every_unit: nobody's
+    int in_use = 0;                                 ///< needed() without done()
     device::Event last_read;
     std::vector<comm::Work> gathers;
   };
-  Buffer* buffer_of(int unit);
+  Buffer* buffer_of(model::Part part);
   bool is_in_turn(std::size_t segment) const;
   comm::Work gather(std::size_t segment);
-  void begin(Buffer& buffer, int unit);
+  void begin(Buffer& buffer, model::Part part);
 
   comm::Communicator* group_;
   const model::Parameters* parameters_;

@@ -21,6 +21,8 @@ struct ZeroOptions {
   bool reduce_each_micro_batch = false;
   /// Weights of matrices are gathered when they are needed, and none but the share's stay
   bool gather_in_turn = false;
+  /// Of each matrix, that are gathered and reduced by themselves; above 1 only with gather_in_turn
+  int tiles = 1;
   /// Masters, and the optimizer's state, are not in device memory
   bool offloads_state = false;
   std::int64_t bucket_bytes = 25'000'000;  ///< of a gradient collective, about; at least 4

@@ -57,6 +57,7 @@ struct MeshConfig {
   int zero = 0;        ///< ZeRO stage: what the data plane shares out
   int zero_group = 0;  ///< ranks that share it out; 0: auto, all of the data plane
   ZeroKeep zero3_keep = ZeroKeep::micro_batch;
+  int tile_linear = 1;  ///< tiles of a matrix that ZeRO-3 gathers one after the other
   GradientReduce dp_reduce = GradientReduce::automatic;
   GradientCompression dp_compress = {};
   bool sequence_parallel = true;  ///< on the tp axis

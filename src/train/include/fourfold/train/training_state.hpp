@@ -8,6 +8,7 @@
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/parallel/zero.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/step_runner.hpp>
@@ -37,12 +38,11 @@ class TrainingState {
   /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
   /// parallelism cuts it, shared out among the data plane as ZeRO does; layouts() are of the whole
   /// model.
-  /// @param share        of this rank
-  /// @param shard_ranks  parallel::ZeroOptions::shard_ranks
-  /// @param errors       StepRunner::error_pieces(). A checkpoint may be without them
+  /// @param share   of this rank
+  /// @param errors  StepRunner::error_pieces(). A checkpoint may be without them
   TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
                 const parallel::ParameterShare& share, const Optimizer& optimizer,
-                const comm::Mesh& mesh, int shard_ranks,
+                const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
                 const std::optional<ErrorPieces>& errors = std::nullopt);
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
@@ -53,7 +53,7 @@ class TrainingState {
 
  private:
   void add_errors(const model::ModelConfig& config, const parallel::StageLayout& stages,
-                  const ErrorPieces& errors, const comm::Mesh& mesh);
+                  const ErrorPieces& errors, const comm::Mesh& mesh, int tiles);
   void add(const model::ParameterSpec& spec, io::TensorState state, std::vector<io::HeldBox> boxes);
   enum class Saves : std::uint8_t { no, yes };
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
