@@ -16,8 +16,8 @@
 namespace fourfold::io {
 namespace {
 
-constexpr std::array<std::string_view, 6> state_names = {
-    "weight", "master", "exp_avg", "exp_avg_sq", "momentum", "error_feedback"};
+constexpr std::array<std::string_view, 7> state_names = {
+    "weight", "master", "exp_avg", "exp_avg_sq", "momentum", "error_feedback", "outer_momentum"};
 
 [[noreturn]] void bad_layout(const TensorLayout& layout, const std::string& why) {
   throw UserError(ExitCode::internal,

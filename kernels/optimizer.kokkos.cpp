@@ -8,6 +8,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <cmath>
+#include <limits>
 #include <type_traits>
 
 namespace fourfold::kernels {
@@ -98,6 +99,36 @@ struct Sgd {
   }
 };
 
+struct OuterNesterov {
+  float* outer;
+  float* velocity;
+  float* master;
+  float lr;
+  float momentum;
+
+  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
+#pragma omp simd
+    for (std::int64_t i = begin; i < end; ++i) {
+      const float delta = outer[i] - master[i];
+      const float v = momentum * velocity[i] + delta;
+      const float updated = outer[i] - lr * (delta + momentum * v);
+      velocity[i] = v;
+      outer[i] = updated;
+      master[i] = updated;
+    }
+  }
+};
+
+struct VoidScale {
+  const float* norm;
+  float* scale;
+  KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
+    if (!std::isfinite(*norm)) {
+      *scale = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+};
+
 }  // namespace
 
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
@@ -149,6 +180,19 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
                                    step.gradient_scale, step.lr, 0.0F, step.weight_decay});
     }
   });
+}
+
+void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
+                    device::StreamRef stream) {
+  FOURFOLD_EXPECT(outer.elements() == master.elements());
+  FOURFOLD_EXPECT(velocity.elements() == master.elements());
+  for_each_block("outer_nesterov", master.elements(), step.place, stream,
+                 OuterNesterov{outer.as<float>(), velocity.as<float>(), master.as<float>(), step.lr,
+                               step.momentum});
+}
+
+void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream) {
+  for_each("void_scale", 1, stream, VoidScale{norm.as<float>(), scale.as<float>()});
 }
 
 }  // namespace fourfold::kernels

@@ -100,4 +100,24 @@ void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale
   *scale.as<float>() = static_cast<float>(factor / static_cast<double>(loss_scale));
 }
 
+void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
+                    device::StreamRef /*stream*/) {
+  const double lr = step.lr;
+  const double momentum = step.momentum;
+  for (std::int64_t i = 0; i < master.elements(); ++i) {
+    const double before = outer.as<float>()[i];
+    const double delta = before - static_cast<double>(master.as<float>()[i]);
+    const double v = momentum * static_cast<double>(velocity.as<float>()[i]) + delta;
+    velocity.as<float>()[i] = static_cast<float>(v);
+    outer.as<float>()[i] = static_cast<float>(before - lr * (delta + momentum * v));
+    master.as<float>()[i] = outer.as<float>()[i];
+  }
+}
+
+void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef /*stream*/) {
+  if (!std::isfinite(*norm.as<float>())) {
+    *scale.as<float>() = std::nanf("");
+  }
+}
+
 }  // namespace fourfold::kernels::reference

@@ -100,8 +100,13 @@ void require_few_ranks(const comm::MeshShape& mesh) {
   }
 }
 
-/// What it leaves out of a step is far above rounding.
-void require_no_compression(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+/// What changes a step by more than rounding, on purpose.
+void require_the_same_steps(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+  if (train::trains_locally(config, mesh)) {
+    throw UserError(ExitCode::config,
+                    "mesh.dp_mode = \"local\" is no mesh to compare (its replicas make other steps "
+                    "than one rank does) leave it out: --set mesh.dp_mode=sync");
+  }
   if (config.mesh.dp_compress != runfile::GradientCompression{} && mesh.dp * mesh.cp > 1) {
     throw UserError(ExitCode::config,
                     fmt::format("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "
@@ -164,7 +169,7 @@ MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
     }
     const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
     require_few_ranks(shape);
-    require_no_compression(effective.config, shape);
+    require_the_same_steps(effective.config, shape);
     runfile::validate_batch(effective.config, wanted.dp, effective.origins);
     train::lay_out(effective.config, shape, train::schedule_file_text(effective.config));
     return {text, effective.config, shape};

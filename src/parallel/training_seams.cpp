@@ -22,21 +22,28 @@ std::unique_ptr<comm::Communicator> subgroup_of(comm::Communicator& plane, int f
   return plane.subgroup(members, name);
 }
 
-/// All ranks when nothing is sharded.
+int sum_ranks(const comm::Communicator& plane, const ZeroOptions& zero) {
+  const int ranks = zero.sum_ranks == 0 ? plane.size() : zero.sum_ranks;
+  FOURFOLD_EXPECT(plane.size() % ranks == 0 && ranks % zero.shard_ranks == 0);
+  return ranks;
+}
+
+/// All that sum up when nothing is sharded.
 int group_size(const comm::Communicator& plane, const ZeroOptions& zero) {
-  return zero.shard_ranks == 1 ? plane.size() : zero.shard_ranks;
+  return zero.shard_ranks == 1 ? sum_ranks(plane, zero) : zero.shard_ranks;
 }
 
 std::unique_ptr<comm::Communicator> group_of(comm::Communicator& plane, const ZeroOptions& zero) {
   const int size = group_size(plane, zero);
-  FOURFOLD_EXPECT(plane.size() % size == 0);
   return subgroup_of(plane, plane.rank() / size * size, 1, size, "zero");
 }
 
 std::unique_ptr<comm::Communicator> replicas_of(comm::Communicator& plane,
                                                 const ZeroOptions& zero) {
   const int size = group_size(plane, zero);
-  return subgroup_of(plane, plane.rank() % size, size, plane.size() / size, "zero.replicas");
+  const int together = sum_ranks(plane, zero);
+  const int first = plane.rank() / together * together + plane.rank() % size;
+  return subgroup_of(plane, first, size, together / size, "zero.replicas");
 }
 
 /// The ranks of the pp axis that hold the tied embedding, for those that do; others alone.
@@ -80,6 +87,7 @@ std::unique_ptr<GradientReduction> TrainingSeams::make_reduction(
   const ReductionPlan plan = reduction_plan(state, zero);
   if (errors_) {
     FOURFOLD_EXPECT(!each_micro_batch_);
+    FOURFOLD_EXPECT(sum_ranks(mesh_->data_plane(), zero) == mesh_->data_plane().size());
     const int tp = mesh_->shape().tp;
     return reduce_compressed(
         plan, compression,

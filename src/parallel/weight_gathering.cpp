@@ -105,4 +105,17 @@ void WeightGathering::ahead(Part part) {
   }
 }
 
+void WeightGathering::wait(device::StreamRef stream) {
+  for (comm::Work& work : works_) {
+    work.wait(stream);
+    work = comm::Work{};
+  }
+  for (Buffer& buffer : buffers_) {
+    for (comm::Work& work : buffer.gathers) {
+      work.wait(stream);
+    }
+    buffer.gathers.clear();
+  }
+}
+
 }  // namespace fourfold::parallel

@@ -32,6 +32,16 @@ std::string_view name(GradientReduce reduce) noexcept {
   return names[static_cast<std::size_t>(reduce)];
 }
 
+std::string_view name(DataParallelMode mode) noexcept {
+  constexpr std::array<std::string_view, 2> names{"sync", "local"};
+  return names[static_cast<std::size_t>(mode)];
+}
+
+std::string_view name(OuterOptimizerKind kind) noexcept {
+  constexpr std::array<std::string_view, 2> names{"average", "nesterov"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
 std::string_view name(OptimizerKind kind) noexcept {
   constexpr std::array<std::string_view, 3> names{"adamw", "adam", "sgd"};
   return names[static_cast<std::size_t>(kind)];

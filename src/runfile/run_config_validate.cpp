@@ -144,6 +144,16 @@ void validate_compression(const MeshConfig& mesh, const Origins& origins) {
   }
 }
 
+void validate_local(const MeshConfig& mesh, const Origins& origins) {
+  if (mesh.dp_mode == DataParallelMode::local &&
+      mesh.dp_compress.kind != GradientCompression::Kind::none) {
+    refuse(fmt::format("mesh.dp_compress = \"{}\" does not go with mesh.dp_mode = \"local\" (no "
+                       "gradients travel over the dp axis then) set it to \"none\"",
+                       name(mesh.dp_compress)),
+           origins);
+  }
+}
+
 }  // namespace
 
 std::string located(const std::string& message, const Origins& origins) {
@@ -175,6 +185,7 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_loss_scale(config.train, origins);
   validate_recompute(config, origins);
   validate_compression(config.mesh, origins);
+  validate_local(config.mesh, origins);
   validate_head_chunks(config, origins);
   if (config.mesh.dp > 0) {  // else when the ranks are known
     validate_batch(config, config.mesh.dp, origins);

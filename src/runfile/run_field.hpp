@@ -111,6 +111,8 @@ RunField named_field(std::vector<Named> values, Path... path) {
 std::vector<RunKey> model_keys();
 /// Keys of [mesh] that are about traffic between the ranks of its dp axis.
 std::vector<RunKey> traffic_keys();
+/// Keys of [optim] about what local replicas do when they meet.
+std::vector<RunKey> outer_keys();
 /// Keys of [train].
 std::vector<RunKey> train_keys();
 /// Keys of [offload].

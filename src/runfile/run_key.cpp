@@ -399,8 +399,8 @@ std::vector<RunKey> log_keys() {
 
 std::vector<RunKey> all_keys() {
   std::vector<RunKey> keys = model_keys();
-  for (auto& part : {mesh_keys(), traffic_keys(), train_keys(), optim_keys(), offload_keys(),
-                     data_keys(), checkpoint_keys(), log_keys()}) {
+  for (auto& part : {mesh_keys(), traffic_keys(), train_keys(), optim_keys(), outer_keys(),
+                     offload_keys(), data_keys(), checkpoint_keys(), log_keys()}) {
     keys.insert(keys.end(), part.begin(), part.end());
   }
   return keys;

@@ -7,6 +7,16 @@
 namespace fourfold::runfile {
 namespace {
 
+using enum OnResume;
+
+bool is_local(const RunConfig& config) {
+  return config.mesh.dp_mode == DataParallelMode::local;
+}
+
+bool is_nesterov(const RunConfig& config) {
+  return is_local(config) && config.optim.outer == OuterOptimizerKind::nesterov;
+}
+
 RunField compression_field() {
   RunField result;
   result.kind = ValueKind::text;
@@ -33,6 +43,58 @@ std::vector<RunKey> traffic_keys() {
            "quarter of the bytes (bf16; int8, with a scale for every 256), or as products of thin "
            "matrices of R columns (lowrank:R). What is left out is kept and added to the next "
            "gradients. It needs dp_reduce = \"step\". docs/traffic.md has the bytes."},
+      {.table = "mesh",
+       .name = "dp_mode",
+       .field = named_field<DataParallelMode>({DataParallelMode::sync, DataParallelMode::local},
+                                              &RunConfig::mesh, &MeshConfig::dp_mode),
+       .meaning =
+           "sync: the dp ranks make every update together. local: each of them (with its cp, "
+           "tp and pp ranks a replica of its own) trains alone on its share of each global "
+           "batch, and average_every updates later their weights meet (local SGD).",
+       .on_resume = needs_allowance},
+      {.table = "mesh",
+       .name = "average_every",
+       .field = field(&RunConfig::mesh, &MeshConfig::average_every),
+       .unit = "updates",
+       .meaning =
+           "Updates that replicas make by themselves before their weights meet. A checkpoint "
+           "is a meeting too.",
+       .minimum = 1,
+       .relevance = {"mesh.dp_mode = \"local\"", is_local},
+       .on_resume = needs_allowance},
+  };
+}
+
+std::vector<RunKey> outer_keys() {
+  const Relevance nesterov{"mesh.dp_mode = \"local\" and optim.outer = \"nesterov\"", is_nesterov};
+  return {
+      {.table = "optim",
+       .name = "outer",
+       .field = named_field<OuterOptimizerKind>(
+           {OuterOptimizerKind::average, OuterOptimizerKind::nesterov}, &RunConfig::optim,
+           &OptimConfig::outer),
+       .meaning =
+           "What local replicas go on with: the average of their weights, or (nesterov, as in "
+           "DiLoCo) what a step of SGD with Nesterov momentum makes of the difference to the "
+           "last one.",
+       .relevance = {"mesh.dp_mode = \"local\"", is_local},
+       .on_resume = needs_allowance},
+      {.table = "optim",
+       .name = "outer_lr",
+       .field = field(&RunConfig::optim, &OptimConfig::outer_lr),
+       .meaning = "Learning rate of that step.",
+       .minimum = 0,
+       .above_minimum = true,
+       .relevance = nesterov,
+       .on_resume = needs_allowance},
+      {.table = "optim",
+       .name = "outer_momentum",
+       .field = field(&RunConfig::optim, &OptimConfig::outer_momentum),
+       .meaning = "Its momentum.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = nesterov,
+       .on_resume = needs_allowance},
   };
 }
 

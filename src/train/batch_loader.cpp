@@ -108,15 +108,17 @@ StepBatches BatchLoader::load(std::int64_t step, std::int64_t first_sample,
       dataset_->prefetch(sample + plan_.global_batch);
     }
   }
-  return {batches_, global_targets(first_sample)};
+  const std::int64_t mine = plan_.samples_per_rank();
+  return {batches_, targets_of({first_sample, plan_.global_batch}),
+          targets_of({first_sample + dp_rank_ * mine, mine})};
 }
 
-std::int64_t BatchLoader::global_targets(std::int64_t first_sample) const {
+std::int64_t BatchLoader::targets_of(data::SampleRange samples) const {
   const std::int64_t last_position = dataset_->samples() - 1;
   const std::int64_t ragged_targets = dataset_->tokens() - 1 - last_position * dataset_->context();
   std::int64_t targets = 0;
-  for (std::int64_t i = 0; i < plan_.global_batch; ++i) {
-    const bool ragged = dataset_->position(first_sample + i) == last_position;
+  for (std::int64_t sample = samples.begin; sample < samples.end(); ++sample) {
+    const bool ragged = dataset_->position(sample) == last_position;
     targets += ragged ? ragged_targets : dataset_->context();
   }
   return targets;

@@ -98,7 +98,27 @@ parallel::StageLayout lay_out_file(const runfile::RunConfig& config, const comm:
   return {std::move(schedule), std::move(stages), config.model.tie_embeddings};
 }
 
+[[noreturn]] void refuse_group(int group, int plane, const comm::MeshShape& mesh, bool local) {
+  int below = std::min(group, plane);
+  while (plane % below != 0) {
+    --below;
+  }
+  const std::string ranks =
+      local
+          ? fmt::format("mesh.cp = {} (with mesh.dp_mode = \"local\" the {} ranks of each replica",
+                        mesh.cp, plane)
+          : fmt::format("mesh.dp = {} x mesh.cp = {} (these {} ranks", mesh.dp, mesh.cp, plane);
+  throw UserError(ExitCode::config,
+                  fmt::format("mesh.zero_group = {} does not divide {} are dealt to groups of that "
+                              "size) set it to {}, or leave it out",
+                              group, ranks, below));
+}
+
 }  // namespace
+
+bool trains_locally(const runfile::RunConfig& config, const comm::MeshShape& mesh) noexcept {
+  return config.mesh.dp_mode == runfile::DataParallelMode::local && mesh.dp > 1;
+}
 
 comm::Algorithm collectives_of(const runfile::RunConfig& config) noexcept {
   switch (config.mesh.host_collectives) {
@@ -183,18 +203,11 @@ parallel::ContextParallelOptions context_options(const runfile::RunConfig& confi
 
 parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
   const runfile::MeshConfig& wanted = config.mesh;
-  const int plane = mesh.dp * mesh.cp;
+  const bool local = trains_locally(config, mesh);
+  const int plane = local ? mesh.cp : mesh.dp * mesh.cp;
   const int group = wanted.zero_group == 0 ? plane : wanted.zero_group;
   if (wanted.zero > 0 && plane % group != 0) {
-    int below = std::min(group, plane);
-    while (plane % below != 0) {
-      --below;
-    }
-    throw UserError(
-        ExitCode::config,
-        fmt::format("mesh.zero_group = {} does not divide mesh.dp = {} x mesh.cp = {} (these {} "
-                    "ranks are dealt to groups of that size) set it to {}, or leave it out",
-                    group, mesh.dp, mesh.cp, plane, below));
+    refuse_group(group, plane, mesh, local);
   }
   const bool each_micro_batch = wanted.dp_reduce == runfile::GradientReduce::automatic
                                     ? wanted.zero >= 2 && plane > 1
@@ -208,7 +221,8 @@ parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm:
           .tiles = in_turn ? wanted.tile_linear : 1,
           .offloads_state = config.offload.optimizer != runfile::StateTier::none,
           .bucket_bytes =
-              std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6))};
+              std::max<std::int64_t>(4, static_cast<std::int64_t>(wanted.dp_bucket_mb * 1e6)),
+          .sum_ranks = plane};
 }
 
 parallel::CompressionOptions compression_options(const runfile::RunConfig& config) {

@@ -174,6 +174,8 @@ void OffloadedUpdate::send_weight(const ParameterShare::Run& run, Range part, St
 }
 
 void OffloadedUpdate::weights_from_masters(device::StreamRef stream) {
+  produced_.record(stream);
+  produced_.wait(host_);
   for (const ParameterShare::Run& run : share_->runs()) {
     for_each_part(run, [&](Range part) {
       Staging& staging = next_staging();

@@ -49,8 +49,7 @@ std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
                                           const parallel::ParameterShare& share,
                                           const comm::Mesh& mesh,
                                           const parallel::ZeroOptions& zero) {
-  const int plane = mesh.shape().dp * mesh.shape().cp;
-  const int ranks = zero.shard_ranks == 1 ? plane : zero.shard_ranks;
+  const int ranks = zero.shard_ranks == 1 ? zero.sum_ranks : zero.shard_ranks;
   const int index = parallel::data_plane_index(mesh.shape(), mesh.coordinate()) % ranks;
   const parallel::ShardLayout shards = parallel::make_layout(parameters, ranks);
   const std::vector<Range> counted =
@@ -110,6 +109,8 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
                 stage_options(config, mesh.shape(), zero_)),
       optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_),
+      outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp),
+             tier_),
       loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),
       norm_(arena.take(MemoryUse::workspace, DType::f32, {1})),
@@ -123,7 +124,33 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
   note_end(StepPart::pipeline, stream);
   reduce_losses(stream);
   reduce_and_update(step, lr, stream);
+  met_ = false;
+  if (outer_.ends_round(step + 1)) {
+    meet(stream);
+  }
   note_end(StepPart::update, stream);
+}
+
+void StepRunner::meet(device::StreamRef stream) {
+  optimizer_.settle();
+  outer_.meet(stream);
+  optimizer_.update_weights_from_masters(stream);
+  for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {
+    seams_.weights_updated(segment, stream);
+  }
+  met_ = true;
+}
+
+void StepRunner::prepare_save(device::StreamRef stream) {
+  seams_.fold_errors(stream);
+  if (!outer_.in_use()) {
+    return;
+  }
+  if (!met_) {
+    seams_.wait_weights(stream);
+    meet(stream);
+  }
+  outer_.average(optimizer_, stream);
 }
 
 void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
@@ -135,6 +162,7 @@ void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
 
 void StepRunner::update_weights_from_masters(device::StreamRef stream) {
   optimizer_.update_weights_from_masters(stream);
+  outer_.begin(stream);
   for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {
     seams_.weights_updated(segment, stream);
   }
@@ -164,10 +192,9 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
   seams_.begin_step(stream, loss_scale_.scale());
   optimizer_.begin_step();
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
+  const std::int64_t targets = outer_.in_use() ? batches.replica_targets : batches.targets;
   const float scale =
-      batches.targets > 0
-          ? static_cast<float>(loss_scale_.scale() / static_cast<double>(batches.targets))
-          : 0.0F;
+      targets > 0 ? static_cast<float>(loss_scale_.scale() / static_cast<double>(targets)) : 0.0F;
   pipeline_.train(
       batches.micro_batches, scale,
       [&](model::Stage& head, int slot) { kernels::sum(head.loss(slot), loss_sum_, true, stream); },
@@ -193,7 +220,9 @@ void StepRunner::reduce_and_update(std::int64_t step, double lr, device::StreamR
     if (const parallel::ParameterShare::Run* const run = share_.find(segment)) {
       optimizer_.update(*run, update, stream);
     }
-    seams_.weights_updated(segment, stream);
+    if (!outer_.ends_round(step + 1)) {  // else they will change again
+      seams_.weights_updated(segment, stream);
+    }
   }
   if (!norm_decides) {
     note_end(StepPart::reduce, stream);
@@ -214,6 +243,18 @@ void StepRunner::find_norm(device::StreamRef stream) {
   }
   kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_),
                       static_cast<float>(loss_scale_.scale()), norm_, gradient_scale_, stream);
+  if (outer_.in_use()) {
+    agree_on_norm(stream);
+  }
+}
+
+void StepRunner::agree_on_norm(device::StreamRef stream) {
+  norm_reduction_ = mesh_->axis(comm::Axis::dp).all_reduce(norm_, comm::ReduceOp::avg, stream);
+  if (loss_scale_.in_use()) {
+    norm_reduction_.wait(stream);
+    norm_reduction_ = comm::Work{};
+    kernels::void_scale(norm_, gradient_scale_, stream);
+  }
 }
 
 ForwardPass StepRunner::forward_pass() {
@@ -225,6 +266,8 @@ ForwardPass StepRunner::forward_pass() {
 
 StepOutcome StepRunner::outcome(device::StreamRef stream) {
   loss_reduction_.wait(stream);
+  norm_reduction_.wait(stream);
+  norm_reduction_ = comm::Work{};
   double loss_sum = 0;
   float norm = 0;
   device::copy(&loss_sum, loss_sum_.data(), sizeof loss_sum, stream);

@@ -100,7 +100,8 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       loader_(dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
               held_tokens(mesh, config_.model.context), arena_),
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
-             zero_options(config_, mesh.shape()), runner_.error_pieces()),
+             zero_options(config_, mesh.shape()),
+             {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
       store_(config_.checkpoint.dir,
              {.keep_last = static_cast<int>(config_.checkpoint.keep_last),
               .plan = {},
@@ -161,15 +162,7 @@ void Trainer::announce(const TrainerOptions& options) const {
   }
   log::info(fmt::format("memory per rank: {:.1f} MiB ({})",
                         static_cast<double>(arena_.total_bytes()) / 1048576.0, memory));
-  const std::int64_t gradient_bytes = runner_.sent_gradient_bytes();
-  if (gradient_bytes > 0) {
-    log::info(fmt::format("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
-                          static_cast<double>(gradient_bytes) / 1e6,
-                          name(config_.mesh.dp_compress)));
-  } else if (config_.mesh.dp_compress != runfile::GradientCompression{} &&
-             mesh_->data_plane().size() == 1) {
-    log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
-  }
+  announce_traffic();
   if (const StateTier& tier = runner_.tier(); tier.is_offloaded()) {
     log::info(fmt::format(
         "offloaded per rank: {:.1f} MiB in host memory{}",
@@ -188,9 +181,35 @@ void Trainer::announce(const TrainerOptions& options) const {
     run.precision = name(config_.train.precision);
     run.parameters = parameters;
     run.tokens_per_step = config_.train.global_batch * config_.model.context;
-    run.data_plane_bytes = gradient_bytes;
+    run.data_plane_bytes = data_plane_bytes();
     run.deadline_unix_s = options.deadline_unix_s.value_or(0);
     metrics_->start(run);
+  }
+}
+
+std::int64_t Trainer::data_plane_bytes() const {
+  const OuterOptimizer& outer = runner_.outer_optimizer();
+  const std::int64_t weights = outer.in_use() ? outer.sent_bytes() / config_.mesh.average_every : 0;
+  return runner_.sent_gradient_bytes() + weights;
+}
+
+void Trainer::announce_traffic() const {
+  const runfile::MeshConfig& wanted = config_.mesh;
+  if (const std::int64_t bytes = runner_.sent_gradient_bytes(); bytes > 0) {
+    log::info(fmt::format("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
+                          static_cast<double>(bytes) / 1e6, name(wanted.dp_compress)));
+  } else if (wanted.dp_compress != runfile::GradientCompression{} &&
+             mesh_->data_plane().size() == 1) {
+    log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
+  }
+  if (const OuterOptimizer& outer = runner_.outer_optimizer(); outer.in_use()) {
+    log::info(
+        fmt::format("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
+                    "every {} steps, optim.outer = \"{}\"",
+                    mesh_->shape().dp, static_cast<double>(outer.sent_bytes()) / 1e6,
+                    wanted.average_every, name(config_.optim.outer)));
+  } else if (wanted.dp_mode == runfile::DataParallelMode::local) {
+    log::info("mesh.dp_mode = \"local\" has no effect: mesh.dp is 1");
   }
 }
 

@@ -107,13 +107,15 @@ io::TensorState state_named(std::string_view name) {
 TrainingState::TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
                              const parallel::ParameterShare& share, const Optimizer& optimizer,
                              const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
-                             const std::optional<ErrorPieces>& errors) {
+                             const OptionalState& more) {
   const Holders holders(config, stages, mesh.shape(), zero);
   for (const model::ParameterSpec& spec : model::parameter_table(config)) {
     const std::vector<io::HeldBox> boxes = holders.of(spec);
     add(spec, io::TensorState::master, boxes);
-    for (const Moment& moment : optimizer.moments()) {
-      add(spec, state_named(moment.name), boxes);
+    for (const std::span<const Moment> moments : {optimizer.moments(), more.outer}) {
+      for (const Moment& moment : moments) {
+        add(spec, state_named(moment.name), boxes);
+      }
     }
   }
   const int tp = mesh.coordinate().tp;
@@ -123,13 +125,18 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
         parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
     const Saves saves = zero.shard_ranks == 1 || first ? Saves::yes : Saves::no;
     hold(spec, piece.box, io::TensorState::master, piece.master, saves);
-    for (const Moment& moment : optimizer.moments()) {
-      hold(spec, piece.box, state_named(moment.name),
-           moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent), saves);
-    }
+    const auto hold_moments = [&](std::span<const Moment> moments, bool or_zeros) {
+      for (const Moment& moment : moments) {
+        hold(spec, piece.box, state_named(moment.name),
+             moment.flat.rows(piece.state.begin, piece.state.count).reshape(piece.box.extent),
+             saves, or_zeros);
+      }
+    };
+    hold_moments(optimizer.moments(), false);
+    hold_moments(more.outer, true);
   }
-  if (errors) {
-    add_errors(config, stages, *errors, mesh, zero.tiles);
+  if (more.errors) {
+    add_errors(config, stages, *more.errors, mesh, zero.tiles);
   }
 }
 
@@ -150,8 +157,7 @@ void TrainingState::add_errors(const model::ModelConfig& config,
     const bool first =
         parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
     hold(spec, piece.box, io::TensorState::error_feedback, piece.error,
-         first ? Saves::yes : Saves::no);
-    wanted_.back().or_zeros = true;
+         first ? Saves::yes : Saves::no, true);
   }
 }
 
@@ -168,13 +174,13 @@ void TrainingState::add(const model::ParameterSpec& spec, io::TensorState state,
 }
 
 void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
-                         TensorView view, Saves saves) {
+                         TensorView view, Saves saves, bool or_zeros) {
   FOURFOLD_EXPECT(view.dtype() == DType::f32);
   const io::TensorId id{spec.name, state};
   if (saves == Saves::yes) {
     pieces_.push_back({id, box, view});
   }
-  wanted_.push_back({id, spec.shape, box, view});
+  wanted_.push_back({id, spec.shape, box, view, or_zeros});
 }
 
 io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,

@@ -96,6 +96,9 @@ expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan
 expect_exit 78 verify --set mesh.dp_compress=int8 --mesh dp=1 --mesh dp=2
 expect_stderr 'mesh.dp_compress = "int8" is no mesh to compare'
 expect_exit 0 verify --set mesh.dp_compress=int8 --mesh dp=1 --mesh tp=2
+expect_exit 78 verify --mesh dp=1 --mesh dp=2,dp_mode=local
+expect_stderr 'mesh.dp_mode = "local" is no mesh to compare'
+expect_exit 0 verify --set mesh.dp_mode=local --mesh dp=1 --mesh tp=2
 # The reference itself rounds: that is no bug of fourfold.
 rounds=(--set optim.name=adam --set model.family=gpt2 --set model.kv_heads=6)
 expect_exit 64 verify "${rounds[@]}" --mesh dp=1 --mesh dp=2 --weight-tolerance 1e-12

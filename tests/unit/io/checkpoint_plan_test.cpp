@@ -211,7 +211,7 @@ TEST_CASE("layouts that are not whole are refused by name") {
 TEST_CASE("names of states go both ways") {
   for (const TensorState state :
        {TensorState::weight, TensorState::master, TensorState::exp_avg, TensorState::exp_avg_sq,
-        TensorState::momentum, TensorState::error_feedback}) {
+        TensorState::momentum, TensorState::error_feedback, TensorState::outer_momentum}) {
     CHECK(tensor_state_from_name(name(state)) == state);
   }
   CHECK_FALSE(tensor_state_from_name("gradient"));

@@ -155,7 +155,9 @@ TEST_CASE("updates give the same bits for any cut of the range, in either place"
   SgdStep sgd_step{.lr = 1e-3F, .momentum = 0.9F};
   adam(step, whole.master, whole.exp_avg, whole.exp_avg_sq, whole.gradient, whole_weight, {});
   sgd(sgd_step, whole.master, whole.exp_avg, whole.gradient, whole_weight, {});
-  step.place = sgd_step.place = GENERATE(Place::device, Place::host);
+  OuterStep outer_step{};
+  outer_nesterov(outer_step, whole.exp_avg_sq, whole.exp_avg, whole.master, {});
+  step.place = sgd_step.place = outer_step.place = GENERATE(Place::device, Place::host);
   const std::int64_t cuts[] = {count, 4099, 4096, 777, 1, 0};
   for (int i = 1; i < 6; ++i) {
     const auto part = [&](const device::Tensor& tensor) {
@@ -164,11 +166,13 @@ TEST_CASE("updates give the same bits for any cut of the range, in either place"
     adam(step, part(cut.master), part(cut.exp_avg), part(cut.exp_avg_sq), part(cut.gradient),
          part(cut_weight), {});
     sgd(sgd_step, part(cut.master), part(cut.exp_avg), part(cut.gradient), part(cut_weight), {});
+    outer_nesterov(outer_step, part(cut.exp_avg_sq), part(cut.exp_avg), part(cut.master), {});
   }
   CHECK(same_bits(whole.master, cut.master));
   CHECK(same_bits(whole.exp_avg, cut.exp_avg));
   CHECK(same_bits(whole.exp_avg_sq, cut.exp_avg_sq));
   CHECK(same_bits(whole_weight, cut_weight));
+  cast(whole.master, whole_weight, {});
   cast(cut.master, cut_weight, {}, step.place);
   CHECK(same_bits(whole_weight, cut_weight));
 }
@@ -279,4 +283,53 @@ TEST_CASE("an overflow leaves every bit of weights, masters and moments", "[opti
   CHECK(same_bits(now.exp_avg, before.exp_avg));
   CHECK(same_bits(now.exp_avg_sq, before.exp_avg_sq));
   CHECK(same_bits(weight, weight_before));
+}
+
+// What torch.optim.SGD(nesterov=True) documents, with outer - mean as the gradient, in double.
+TEST_CASE("three outer steps follow the published recurrence", "[optimizer]") {
+  const auto body = GENERATE(outer_nesterov, reference::outer_nesterov);
+  const Place place = GENERATE(Place::device, Place::host);
+  const device::Tensor outer = random_tensor(DType::f32, {count}, 1);
+  const device::Tensor velocity(DType::f32, {count});
+  std::vector<double> p = values(outer);
+  std::vector<double> v(count, 0.0);
+  for (int round = 0; round < 3; ++round) {
+    const device::Tensor mean =
+        random_tensor(DType::f32, {count}, static_cast<std::uint64_t>(50 + round));
+    const std::vector<double> mean_before = values(mean);
+    body({.lr = 0.7F, .momentum = 0.9F, .place = place}, outer, velocity, mean, {});
+    for (std::size_t i = 0; i < p.size(); ++i) {
+      const double delta = p[i] - mean_before[i];
+      v[i] = 0.9 * v[i] + delta;
+      p[i] -= 0.7 * (delta + 0.9 * v[i]);
+    }
+    CHECK(same_bits(mean, outer));
+  }
+  CHECK(worst_error(outer, p) <= 2e-6);
+  CHECK(worst_error(velocity, v) <= 2e-6);
+}
+
+TEST_CASE("an outer step of rate 1 without momentum takes the mean", "[optimizer]") {
+  const auto body = GENERATE(outer_nesterov, reference::outer_nesterov);
+  const device::Tensor outer = random_tensor(DType::f32, {count}, 1);
+  const device::Tensor velocity(DType::f32, {count});
+  const device::Tensor mean = random_tensor(DType::f32, {count}, 2);
+  const std::vector<double> expected = values(mean);
+  body({.lr = 1, .momentum = 0}, outer, velocity, mean, {});
+  CHECK(worst_error(outer, expected) <= 3e-7);
+}
+
+TEST_CASE("a scale is void where the norm is not finite", "[optimizer]") {
+  const auto body = GENERATE(void_scale, reference::void_scale);
+  const device::Tensor norm(DType::f32, {1});
+  const device::Tensor scale(DType::f32, {1});
+  for (const float bad : {NAN, INFINITY, -INFINITY}) {
+    *norm.as<float>() = 3;
+    *scale.as<float>() = 0.25F;
+    body(norm, scale, {});
+    CHECK(*scale.as<float>() == 0.25F);
+    *norm.as<float>() = bad;
+    body(norm, scale, {});
+    CHECK(std::isnan(*scale.as<float>()));
+  }
 }

@@ -329,3 +329,16 @@ TEST_CASE("compression takes words and ranks, and refuses what keeps no whole gr
   CHECK(refusal(data_table, {"mesh.dp_compress=int8", "mesh.zero=3", "mesh.dp_reduce=step"}) ==
         "accepted");
 }
+
+TEST_CASE("local replicas send no gradients that could be compressed", "[run_config]") {
+  CHECK_THAT(refusal(data_table, {"mesh.dp_mode=local", "mesh.dp_compress=int8"}),
+             ContainsSubstring("no gradients travel over the dp axis"));
+  const EffectiveConfig idle =
+      parse(data_table, {"mesh.average_every=5", "optim.outer=nesterov", "optim.outer_lr=0.5"});
+  CHECK(idle.warnings.size() == 3);
+  const EffectiveConfig used = parse(data_table, {"mesh.dp_mode=local", "mesh.average_every=5",
+                                                  "optim.outer=nesterov", "optim.outer_lr=0.5"});
+  CHECK(used.warnings.empty());
+  CHECK(used.config.mesh.average_every == 5);
+  CHECK(used.config.optim.outer == OuterOptimizerKind::nesterov);
+}

@@ -185,7 +185,7 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
                             train::held_tokens(mesh, config.model.context), arena);
   const train::TrainingState state(
       config.model, runner.layout(), runner.share(), runner.optimizer(), mesh,
-      train::zero_options(config, mesh.shape()), runner.error_pieces());
+      train::zero_options(config, mesh.shape()), {.errors = runner.error_pieces()});
   if (passage.from.empty()) {
     runner.initialise(7, stream);
   } else {

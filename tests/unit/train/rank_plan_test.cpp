@@ -54,7 +54,8 @@ const std::vector<std::vector<std::string>> more_options{
     {"mesh.dp_compress=\"int8\""},
     {"mesh.dp_compress=\"lowrank:2\"", "mesh.zero=1"},
     {"train.head_chunks=3", "mesh.zero=3"},
-    {"train.head_chunks=16", "mesh.zero=3", "mesh.tile_linear=3"}};
+    {"train.head_chunks=16", "mesh.zero=3", "mesh.tile_linear=3"},
+    {"mesh.tp=1", "mesh.dp_mode=local", "optim.outer=nesterov", "mesh.zero=1"}};
 
 TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]") {
   const std::string family = GENERATE("gpt2", "llama");
@@ -63,7 +64,7 @@ TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]
     std::vector<std::string> options = four_axes;
     options.insert(options.end(), more.begin(), more.end());
     const runfile::EffectiveConfig effective = tiny.config(1, "planned", options);
-    const comm::MeshShape mesh{.pp = 2, .dp = 1, .cp = 2, .tp = 2};
+    const comm::MeshShape mesh = mesh_of(effective, 8);
     const parallel::StageLayout layout = lay_out(effective.config, mesh, "");
     const std::vector<MemoryBytes> taken = memory_of_run(effective, 8);
     for (int rank = 0; rank < 8; ++rank) {

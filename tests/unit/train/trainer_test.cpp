@@ -208,6 +208,12 @@ TEST_CASE("a group that does not divide the data plane is refused with one that 
       Catch::Matchers::StartsWith("--set: mesh.zero_group = 4 does not divide mesh.dp "
                                   "= 6 x mesh.cp = 1") &&
           Catch::Matchers::ContainsSubstring("set it to 3"));
+  CHECK_THROWS_WITH(
+      tiny.train(8, 1, "replicas",
+                 {"mesh.cp=2", "mesh.zero=1", "mesh.zero_group=4", "mesh.dp_mode=local"}),
+      Catch::Matchers::ContainsSubstring("mesh.zero_group = 4 does not divide mesh.cp = 2 (with "
+                                         "mesh.dp_mode = \"local\"") &&
+          Catch::Matchers::ContainsSubstring("set it to 2"));
 }
 
 TEST_CASE("changing what a run means is refused on resuming, unless allowed by name", "[trainer]") {

@@ -29,6 +29,7 @@ enum class TensorState : std::uint8_t {
   exp_avg_sq,
   momentum,
   error_feedback,
+  outer_momentum,
 };
 std::string_view name(TensorState state) noexcept;  ///< "exp_avg_sq": as in files and messages
 std::optional<TensorState> tensor_state_from_name(std::string_view text) noexcept;

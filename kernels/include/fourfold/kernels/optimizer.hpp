@@ -46,6 +46,19 @@ struct SgdStep {
 void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
          ConstTensorView gradient, TensorView weight, device::StreamRef stream);
 
+struct OuterStep {
+  float lr = 0.7F;
+  float momentum = 0.9F;
+  Place place = Place::device;  ///< as AdamStep's
+};
+/// The outer step of local SGD (DiLoCo, Douillard et al. 2023), as torch.optim.SGD with nesterov:
+/// d = outer - mean; v = momentum * v + d; outer -= lr * (d + momentum * v).
+/// @param outer     the weights that the round began with; becomes those of the next
+/// @param velocity  v
+/// @param master    comes with the mean of what the replicas have made of them; becomes outer
+void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
+                    device::StreamRef stream);
+
 /// Sum of squares of `x` (f32), in f64, written to the device scalar `result` (f64, one element):
 /// replaced, or added to. The order of summation depends on elements() only.
 void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
@@ -59,5 +72,8 @@ void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
 /// @param loss_scale      what the loss was multiplied by; a power of two adds no rounding
 void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
                 TensorView scale, device::StreamRef stream);
+
+/// Makes `scale` NaN where `norm` is not finite. f32 scalars.
+void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

@@ -21,4 +21,9 @@ void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
 void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
                 TensorView scale, device::StreamRef stream);
 
+void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
+                    device::StreamRef stream);
+
+void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream);
+
 }  // namespace fourfold::kernels::reference

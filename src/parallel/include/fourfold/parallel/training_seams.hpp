@@ -63,6 +63,9 @@ class TrainingSeams : public MeshSeams {
   /// The weights of this rank's share of a segment are new: others will want them.
   void weights_updated(std::size_t segment, device::StreamRef stream);
 
+  /// Orders `stream` behind all that still reads weights of this rank's share for others.
+  void wait_weights(device::StreamRef stream) { gathering_.wait(stream); }
+
   /// Ends a step: tells whether it had any effect. @pre its work on the device is done
   void settle(bool applied) { reduction_->settle(applied); }
 

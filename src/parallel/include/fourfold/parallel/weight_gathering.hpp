@@ -34,6 +34,8 @@ class WeightGathering {
   /// As Seams: orders `stream` behind the gather of the part's weights, and of the vectors.
   void needed(model::Part part, device::StreamRef stream);
   void done(model::Part part, device::StreamRef stream);
+  /// Orders `stream` behind all gathers under way.
+  void wait(device::StreamRef stream);
   /// The part will be needed next. Begins its gather, if its buffer is free.
   void ahead(model::Part part);
 

@@ -26,6 +26,8 @@ struct ZeroOptions {
   /// Masters, and the optimizer's state, are not in device memory
   bool offloads_state = false;
   std::int64_t bucket_bytes = 25'000'000;  ///< of a gradient collective, about; at least 4
+  /// Neighbours of the data plane that sum their gradients; shard_ranks divides it. 0: all of it
+  int sum_ranks = 0;
 };
 
 /// What a rank then has memory for beside its share.

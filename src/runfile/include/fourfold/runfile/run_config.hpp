@@ -48,6 +48,13 @@ struct GradientCompression {
 std::string name(GradientCompression compression);  ///< "none", "bf16", "int8", "lowrank:4"
 std::optional<GradientCompression> gradient_compression_named(std::string_view text);
 
+/// What the ranks of the dp axis do together.
+enum class DataParallelMode : std::uint8_t {
+  sync,   ///< every step
+  local,  ///< nothing for many steps, then an average of their weights
+};
+std::string_view name(DataParallelMode mode) noexcept;
+
 /// [mesh]. Feed it to comm::resolve_mesh() once the number of ranks is known.
 struct MeshConfig {
   int dp = 0;  ///< 0: auto, what pp, cp and tp leave of the ranks
@@ -60,9 +67,11 @@ struct MeshConfig {
   int tile_linear = 1;  ///< tiles of a matrix that ZeRO-3 gathers one after the other
   GradientReduce dp_reduce = GradientReduce::automatic;
   GradientCompression dp_compress = {};
-  bool sequence_parallel = true;  ///< on the tp axis
-  std::string schedule = "1f1b";  ///< of the pipeline: a name, or a CSV file
-  int chunks = 0;                 ///< per pipeline rank; 0: auto, what the schedule usually has
+  DataParallelMode dp_mode = DataParallelMode::sync;
+  std::int64_t average_every = 100;  ///< local: steps of a round
+  bool sequence_parallel = true;     ///< on the tp axis
+  std::string schedule = "1f1b";     ///< of the pipeline: a name, or a CSV file
+  int chunks = 0;                    ///< per pipeline rank; 0: auto, what the schedule usually has
   std::vector<std::int64_t> stage_layers = {};  ///< of each chunk along the model; empty: by cost
   ContextMode context_mode = ContextMode::ring;
   double dp_bucket_mb = 25;  ///< gradients are reduced in buckets of this many MB (10^6 bytes)
@@ -97,6 +106,10 @@ struct TrainConfig {
 enum class OptimizerKind : std::uint8_t { adamw, adam, sgd };
 std::string_view name(OptimizerKind kind) noexcept;
 
+/// What local SGD makes of the average of the replicas' weights.
+enum class OuterOptimizerKind : std::uint8_t { average, nesterov };
+std::string_view name(OuterOptimizerKind kind) noexcept;
+
 /// [optim]
 struct OptimConfig {
   OptimizerKind name = OptimizerKind::adamw;
@@ -108,6 +121,9 @@ struct OptimConfig {
   double momentum = 0.9;      ///< sgd
   double weight_decay = 0.1;  ///< on matrices and embeddings; norms and biases do not decay
   double clip_norm = 1.0;     ///< 0: no clipping
+  OuterOptimizerKind outer = OuterOptimizerKind::average;
+  double outer_lr = 0.7;        ///< nesterov
+  double outer_momentum = 0.9;  ///< nesterov
   friend bool operator==(const OptimConfig&, const OptimConfig&) = default;
 };
 

@@ -33,7 +33,8 @@ struct RunStart {
   std::vector<std::string> rank_hosts;
   std::int64_t parameters = 0;       ///< elements of all parameters
   std::int64_t tokens_per_step = 0;  ///< global_batch * context
-  /// that a rank hands to others with the same parameters, per step: gradients; 0: not known
+  /// that a rank hands to others with the same parameters, per step on average: gradients, and
+  /// weights where replicas train by themselves; 0: not known
   std::int64_t data_plane_bytes = 0;
   /// name and version, in the order to be shown
   std::vector<std::pair<std::string, std::string>> libraries;

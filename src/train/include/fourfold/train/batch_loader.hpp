@@ -24,7 +24,8 @@ namespace fourfold::train {
 /// The data of one optimizer step on this rank.
 struct StepBatches {
   std::span<const model::Batch> micro_batches;
-  std::int64_t targets = 0;  ///< valid ones of the whole global batch, all ranks
+  std::int64_t targets = 0;          ///< valid ones of the whole global batch, all ranks
+  std::int64_t replica_targets = 0;  ///< of the part that this position of the dp axis trains on
 };
 
 /// Which tokens of each sample a rank holds: parallel::context_chunks.
@@ -79,7 +80,8 @@ class BatchLoader {
   StepBatches load(std::int64_t step, std::int64_t first_sample, device::StreamRef stream);
 
  private:
-  std::int64_t global_targets(std::int64_t first_sample) const;
+  /// Valid targets of whole samples.
+  std::int64_t targets_of(data::SampleRange samples) const;
 
   const data::TokenDataset* dataset_;
   data::BatchPlan plan_;

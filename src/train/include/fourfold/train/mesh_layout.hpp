@@ -45,7 +45,10 @@ parallel::TensorParallelOptions tensor_options(const runfile::RunConfig& config,
 parallel::ContextParallelOptions context_options(const runfile::RunConfig& config,
                                                  const comm::MeshShape& mesh);
 
-/// What the data plane shares out.
+/// Whether the ranks of the dp axis train by themselves for rounds of steps.
+bool trains_locally(const runfile::RunConfig& config, const comm::MeshShape& mesh) noexcept;
+
+/// What the data plane shares out, of a replica if they train locally.
 /// @throws UserError (config) for a mesh.zero_group that does not divide it, naming those that do
 parallel::ZeroOptions zero_options(const runfile::RunConfig& config, const comm::MeshShape& mesh);
 

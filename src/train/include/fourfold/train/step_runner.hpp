@@ -16,6 +16,7 @@
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/outer_optimizer.hpp>
 #include <fourfold/train/state_tier.hpp>
 #include <fourfold/train/step_recorder.hpp>
 
@@ -30,8 +31,10 @@ using ErrorPieces = std::vector<parallel::ErrorFeedback::Piece>;
 
 /// What one step gave, the same on all ranks.
 struct StepOutcome {
-  double loss = 0;        ///< mean over the valid targets of the global batch, nats
-  double grad_norm = 0;   ///< global L2 norm before clipping, of the gradients of the loss itself
+  double loss = 0;  ///< mean over the valid targets of the global batch, nats
+  /// global L2 norm before clipping, of the gradients of the loss itself; of local replicas the
+  /// mean
+  double grad_norm = 0;
   double loss_scale = 1;  ///< what the loss was multiplied by
   StepFate fate = StepFate::applied;
 };
@@ -51,6 +54,11 @@ struct StepOutcome {
 /// and the sum, reduced over the axes on which its terms differ, has the same bits on all ranks. So
 /// the norm is finite on all ranks or on none, clip_scale() tells the optimizer's kernels without
 /// the host, and outcome() tells the host later.
+///
+/// mesh.dp_mode = "local": the gradients, n and the norm are those of a replica (a position of the
+/// dp axis) alone, and every mesh.average_every steps the replicas meet (outer_optimizer.hpp). A
+/// step that overflows on one of them is skipped by all, so that they have one loss scale: this
+/// takes a message, of one number, before the update.
 class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
@@ -80,8 +88,9 @@ class StepRunner {
 
   /// Brings the state into the form that a checkpoint keeps and a restart begins with: what a rank
   /// knows alone is summed up. A run goes on from it to the same bits as a restart does. To be
-  /// called between steps. Collective over the mesh; may block the host.
-  void prepare_save(device::StreamRef stream) { seams_.fold_errors(stream); }
+  /// called between steps. Replicas that train by themselves meet, and go on with the mean of their
+  /// moments. Collective over the mesh; may block the host.
+  void prepare_save(device::StreamRef stream);
   /// This rank's part of what compression has left out of the gradients, as prepare_save() leaves
   /// it; nothing where nothing is compressed.
   std::optional<ErrorPieces> error_pieces() const { return seams_.error_pieces(); }
@@ -100,6 +109,7 @@ class StepRunner {
   /// Before anybody looks at the masters and moments between steps: offloaded ones come to where
   /// their views show them. Blocks the host.
   void settle_state() { optimizer_.settle(); }
+  const OuterOptimizer& outer_optimizer() const noexcept { return outer_; }
   const parallel::StageLayout& layout() const noexcept { return layout_; }
   /// For an evaluation between steps. Collective over the pp axis.
   ForwardPass forward_pass();
@@ -112,6 +122,10 @@ class StepRunner {
   void reduce_and_update(std::int64_t step, double lr, device::StreamRef stream);
   /// @pre all gradients are reduced
   void find_norm(device::StreamRef stream);
+  /// Takes the mean of the replicas' norms, and makes sure that all or none skip the step.
+  void agree_on_norm(device::StreamRef stream);
+  /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
+  void meet(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
 
   double clip_norm_;
@@ -128,11 +142,14 @@ class StepRunner {
   parallel::TrainingSeams seams_;
   parallel::Pipeline pipeline_;
   Optimizer optimizer_;
+  OuterOptimizer outer_;
+  bool met_ = true;            ///< no step since the replicas met
   TensorView loss_sum_;        ///< f64 scalar
   TensorView sum_of_squares_;  ///< f64 scalar
   TensorView norm_;            ///< f32 scalar
   TensorView gradient_scale_;  ///< f32 scalar
   comm::Work loss_reduction_;
+  comm::Work norm_reduction_;
   StepRecorder* recorder_ = nullptr;
   std::int64_t targets_ = 0;
 };

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,21 +30,26 @@ struct Progress {
   friend bool operator==(const Progress&, const Progress&) = default;
 };
 
+/// What a checkpoint may be without: it begins at zero then.
+struct OptionalState {
+  std::optional<ErrorPieces> errors = {};  ///< StepRunner::error_pieces()
+  std::span<const Moment> outer = {};      ///< OuterOptimizer::moments()
+};
+
 /// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
-/// the optimizer's moments, and for matrices whose gradients travel compressed what that has left
-/// out, under the parameter's logical name. The views borrow the memory of the share, of Optimizer
-/// and of StepRunner.
+/// the moments of the optimizer, and of the outer one if there is one, and for matrices whose
+/// gradients travel compressed what that has left out, under the parameter's logical name. The
+/// views borrow the memory of the share, of the optimizers and of StepRunner.
 class TrainingState {
  public:
   /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
   /// parallelism cuts it, shared out among the data plane as ZeRO does; layouts() are of the whole
   /// model.
-  /// @param share   of this rank
-  /// @param errors  StepRunner::error_pieces(). A checkpoint may be without them
+  /// @param share  of this rank
   TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
                 const parallel::ParameterShare& share, const Optimizer& optimizer,
                 const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
-                const std::optional<ErrorPieces>& errors = std::nullopt);
+                const OptionalState& more = {});
   /// The weights alone, for evaluation and sampling: `ranks` ranks hold all of them.
   TrainingState(const model::Parameters& parameters, int ranks);
 
@@ -57,7 +63,7 @@ class TrainingState {
   void add(const model::ParameterSpec& spec, io::TensorState state, std::vector<io::HeldBox> boxes);
   enum class Saves : std::uint8_t { no, yes };
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
-            TensorView view, Saves saves);
+            TensorView view, Saves saves, bool or_zeros = false);
 
   std::vector<io::TensorLayout> layouts_;
   std::vector<io::Piece> pieces_;

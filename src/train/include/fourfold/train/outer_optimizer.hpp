@@ -1,0 +1,81 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/tensor_view.hpp>
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/device/stream.hpp>
+#include <fourfold/parallel/parameter_share.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/optimizer.hpp>
+#include <fourfold/train/state_tier.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <initializer_list>
+#include <span>
+#include <vector>
+
+namespace fourfold::train {
+
+/// Where replicas meet that train by themselves (local SGD: Stich 2019; with Nesterov momentum
+/// DiLoCo: Douillard et al. 2023). A replica is what one position of the dp axis holds: its shares
+/// lie on the other axes as those of the others do. With w the mean of their weights, f32, and a
+/// the weights that all of them began the round with:
+///   average:   a = w
+///   nesterov:  d = a - w;  v = outer_momentum * v + d;  a -= outer_lr * (d + outer_momentum * v)
+/// and all go on with a. The optimizer's moments stay each replica's own.
+///
+/// All of it happens where masters and moments lie (offload.optimizer), and is sent from there.
+/// State in a file is taken through memory a few pieces at a time, which blocks the host.
+class OuterOptimizer {
+ public:
+  /// Takes what it keeps from `tier`, where the share's masters are. @param share, dp, tier
+  /// borrowed
+  /// @param in_use  whether replicas train by themselves: else it keeps nothing and does nothing
+  OuterOptimizer(const runfile::RunConfig& config, bool in_use,
+                 const parallel::ParameterShare& share, comm::Communicator& dp, StateTier& tier);
+
+  bool in_use() const noexcept { return in_use_; }
+  /// Whether replicas meet after this many completed steps.
+  bool ends_round(std::int64_t completed_steps) const noexcept {
+    return in_use_ && completed_steps % every_ == 0;
+  }
+
+  /// The masters of the share, the same on all replicas, are where a round begins.
+  /// @pre the optimizer is settled, as for meet() and average()
+  void begin(device::StreamRef stream) const;
+  /// The masters of the share become what all replicas go on with, the same bits on each. The
+  /// weights are left to the caller.
+  /// Collective over dp, ordered on `stream`.
+  void meet(device::StreamRef stream) const;
+  /// The optimizer's moments become their mean over the replicas, the same bits on each: a
+  /// checkpoint has one of each. Collective over dp.
+  void average(const Optimizer& inner, device::StreamRef stream) const;
+
+  /// "outer_momentum" or nothing; as Optimizer::moments().
+  std::span<const Moment> moments() const noexcept { return moments_; }
+  /// Bytes that this rank hands to others at a meeting.
+  std::int64_t sent_bytes() const;
+
+ private:
+  /// Calls body for parts of so many elements that are small enough to be in memory at once.
+  void for_each_part(std::int64_t elements, const std::function<void(Range)>& body) const;
+  /// Behind what is done with views: takes them out of memory, if they are windows on a file.
+  void let_go(std::initializer_list<TensorView> views, device::StreamRef stream) const;
+  void step(TensorView outer, TensorView velocity, TensorView master,
+            device::StreamRef stream) const;
+
+  bool in_use_;
+  std::int64_t every_;
+  runfile::OptimConfig config_;
+  const parallel::ParameterShare* share_;
+  comm::Communicator* dp_;
+  StateTier* tier_;
+  std::int64_t most_;  ///< elements of what lies in a file that are in memory at once
+  TensorView outer_;   ///< a: one number per element of the share; with nesterov
+  std::vector<Moment> moments_;
+};
+
+}  // namespace fourfold::train

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/device/buffer.hpp>
+#include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/parallel/zero.hpp>
+#include <fourfold/train/outer_optimizer.hpp>
+
+#include <algorithm>
+
+namespace fourfold::train {
+namespace {
+
+using Run = parallel::ParameterShare::Run;
+
+/// Of what lies in a file: whole pages, three arrays of which take a quarter of the buffer beside
+/// it.
+std::int64_t elements_at_once(double buffer_mb) {
+  constexpr std::int64_t page = parallel::offloaded_alignment_elements;
+  const auto fitting = static_cast<std::int64_t>(buffer_mb * 1e6 / (4 * 3 * sizeof(float)));
+  return std::max(page, fitting / page * page);
+}
+
+}  // namespace
+
+OuterOptimizer::OuterOptimizer(const runfile::RunConfig& config, bool in_use,
+                               const parallel::ParameterShare& share, comm::Communicator& dp,
+                               StateTier& tier)
+    : in_use_(in_use),
+      every_(config.mesh.average_every),
+      config_(config.optim),
+      share_(&share),
+      dp_(&dp),
+      tier_(&tier),
+      most_(elements_at_once(config.offload.buffer_mb)) {
+  if (in_use_ && config_.outer == runfile::OuterOptimizerKind::nesterov) {
+    const auto take = [&] {
+      return tier.state().take(device::MemoryUse::optimizer, DType::f32,
+                               Shape{share.state_elements()});
+    };
+    outer_ = take();
+    moments_.push_back({"outer_momentum", take()});
+  }
+}
+
+void OuterOptimizer::for_each_part(std::int64_t elements,
+                                   const std::function<void(Range)>& body) const {
+  const std::int64_t most = tier_->file() == nullptr ? elements : most_;
+  for (std::int64_t begin = 0; begin < elements; begin += most) {
+    body({begin, std::min(most, elements - begin)});
+  }
+}
+
+void OuterOptimizer::let_go(std::initializer_list<TensorView> views,
+                            device::StreamRef stream) const {
+  if (tier_->file() == nullptr) {
+    return;
+  }
+  stream.synchronize();
+  for (const TensorView& view : views) {
+    tier_->release(view.data(), view.bytes());
+  }
+}
+
+void OuterOptimizer::begin(device::StreamRef stream) const {
+  if (!outer_) {
+    return;
+  }
+  for (const Run& run : share_->runs()) {
+    for_each_part(run.flat.count, [&](Range part) {
+      const TensorView kept = outer_.rows(run.state.begin + part.begin, part.count);
+      const TensorView master = run.master.rows(part.begin, part.count);
+      device::copy(kept.data(), master.data(), kept.bytes(), stream);
+      let_go({kept, master}, stream);
+    });
+  }
+}
+
+void OuterOptimizer::meet(device::StreamRef stream) const {
+  for (const Run& run : share_->runs()) {
+    for_each_part(run.flat.count, [&](Range part) {
+      const TensorView master = run.master.rows(part.begin, part.count);
+      dp_->all_reduce(master, comm::ReduceOp::avg, stream).wait(stream);
+      if (!outer_) {
+        let_go({master}, stream);
+        return;
+      }
+      const std::int64_t begin = run.state.begin + part.begin;
+      const TensorView outer = outer_.rows(begin, part.count);
+      const TensorView velocity = moments_.front().flat.rows(begin, part.count);
+      step(outer, velocity, master, stream);
+      let_go({master, outer, velocity}, stream);
+    });
+  }
+}
+
+void OuterOptimizer::step(TensorView outer, TensorView velocity, TensorView master,
+                          device::StreamRef stream) const {
+  kernels::OuterStep step{.lr = static_cast<float>(config_.outer_lr),
+                          .momentum = static_cast<float>(config_.outer_momentum)};
+  if (!tier_->is_offloaded()) {
+    kernels::outer_nesterov(step, outer, velocity, master, stream);
+    return;
+  }
+  step.place = kernels::Place::host;
+  device::run_on_host([=] { kernels::outer_nesterov(step, outer, velocity, master, {}); }, stream);
+}
+
+void OuterOptimizer::average(const Optimizer& inner, device::StreamRef stream) const {
+  for (const Moment& moment : inner.moments()) {
+    for_each_part(moment.flat.elements(), [&](Range range) {
+      const TensorView part = moment.flat.rows(range.begin, range.count);
+      dp_->all_reduce(part, comm::ReduceOp::avg, stream).wait(stream);
+      let_go({part}, stream);
+    });
+  }
+}
+
+std::int64_t OuterOptimizer::sent_bytes() const {
+  std::int64_t elements = 0;
+  for (const Run& run : share_->runs()) {
+    elements += 2 * (run.flat.count - even_part(run.flat.count, dp_->size(), dp_->rank()).count);
+  }
+  return elements * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace fourfold::train
