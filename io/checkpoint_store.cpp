@@ -63,8 +63,14 @@ std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator&
 std::optional<Checkpoint> CheckpointStore::restore(
     std::span<const WantedBox> wanted, comm::Communicator& communicator,
     const std::function<void(const Checkpoint&)>& examine) const {
-  const std::string any = comm::broadcast_text(communicator, list_steps().empty() ? "" : "some", 0);
-  if (any.empty()) {
+  std::string any;
+  agree(communicator, attempt([&] {
+          // Only rank 0 looks: when another gets to it, the directory may be in the making.
+          if (communicator.rank() == 0) {
+            any = list_steps().empty() ? "" : "some";
+          }
+        }));
+  if (comm::broadcast_text(communicator, any, 0).empty()) {
     return std::nullopt;
   }
   std::int64_t before = std::numeric_limits<std::int64_t>::max();

@@ -247,3 +247,21 @@ TEST_CASE("a folder that cannot be read does not pass for one without checkpoint
   CHECK_THROWS_AS(io::CheckpointStore(folder / "loop").list_steps(), UserError);
   CHECK(io::CheckpointStore(folder / "absent").list_steps().empty());
 }
+
+TEST_CASE("rank 0 alone looks whether there are checkpoints, and all ranks fail with it") {
+  const ScratchFolder folder;
+  fs::create_symlink("loop", folder / "loop");
+  std::mutex mutex;
+  const auto errors_by = [&](const fs::path& seen_by_0, const fs::path& seen_by_others) {
+    return errors_of(3, [&](comm::Communicator& world) {
+      const io::CheckpointStore store(world.rank() == 0 ? seen_by_0 : seen_by_others);
+      const auto found = store.restore({}, world);
+      const std::scoped_lock lock(mutex);
+      CHECK_FALSE(found.has_value());
+    });
+  };
+  CHECK(errors_by(folder / "absent", folder / "loop") == std::vector<std::string>(3));
+  for (const std::string& error : errors_by(folder / "loop", folder / "absent")) {
+    CHECK_THAT(error, ContainsSubstring("user 78 rank 0") && ContainsSubstring("cannot be read"));
+  }
+}
