@@ -13,6 +13,7 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <exception>
 
@@ -50,6 +51,17 @@ int count_ranks_on_host() {
   return ranks;
 }
 
+/// UCX, under MPI, prints the stack of a crash from a handler that frees memory: a crash inside
+/// malloc becomes a hang by that, which nobody ends before the job's time. The library installs it
+/// when it is loaded.
+void crash_at_once() {
+#ifndef __SANITIZE_ADDRESS__  // which reports a crash itself
+  for (const int number : {SIGSEGV, SIGILL, SIGFPE}) {
+    std::signal(number, SIG_DFL);
+  }
+#endif
+}
+
 }  // namespace
 
 struct MpiRuntime::Impl {
@@ -65,6 +77,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   setenv("MPIR_CVAR_SUPPRESS_ABORT_MESSAGE", "1", 0);
   int provided = MPI_THREAD_SINGLE;
   check_mpi(MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided));
+  crash_at_once();
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN));
   check_mpi(MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN));
   int rank = 0;

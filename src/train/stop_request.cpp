@@ -5,10 +5,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -18,6 +20,23 @@ namespace {
 constexpr std::array<int, 3> watched_signals{SIGTERM, SIGINT, SIGUSR2};
 volatile std::sig_atomic_t signal_received = 0;
 std::array<struct sigaction, watched_signals.size()> previous_actions;
+sigset_t previous_mask;
+
+sigset_t watched_set() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int number : watched_signals) {
+    sigaddset(&set, number);
+  }
+  return set;
+}
+
+/// Takes one of the watched signals that waits, or 0.
+int take_pending() noexcept {
+  const sigset_t watched = watched_set();
+  constexpr timespec at_once{};
+  return std::max(0, sigtimedwait(&watched, nullptr, &at_once));
+}
 
 extern "C" void remember_signal(int number) {
   signal_received = number;
@@ -46,6 +65,8 @@ bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept {
 
 StopSignals::StopSignals() {
   signal_received = 0;
+  const sigset_t watched = watched_set();
+  pthread_sigmask(SIG_BLOCK, &watched, &previous_mask);
   struct sigaction action {};
   action.sa_handler = remember_signal;
   action.sa_flags = SA_RESTART;  // MPI and file calls go on; the flag is looked at between steps
@@ -55,12 +76,19 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  while (take_pending() != 0) {  // what comes too late is as good as never
+  }
+  pthread_sigmask(SIG_SETMASK, &previous_mask, nullptr);
   for (std::size_t i = 0; i < watched_signals.size(); ++i) {
     sigaction(watched_signals[i], &previous_actions[i], nullptr);
   }
+  signal_received = 0;
 }
 
 int StopSignals::received() noexcept {
+  if (const int number = take_pending(); number != 0) {
+    signal_received = number;
+  }
   return signal_received;
 }
 

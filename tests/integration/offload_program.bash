@@ -75,7 +75,7 @@ expect_stderr 'disk/(scratch space of '
 "$fourfold" train run.toml --set log.dir=failing --set offload.optimizer=nvme:disk --set train.steps=1000000 \
   --set checkpoint.every_steps=500000 --set log.every_steps=100 >"$output" 2>"$errors" </dev/null &
 trainer=$!
-for _ in $(seq 200); do
+for _ in $(seq 1200); do
   grep -q 'step 200' "$errors" && break
   sleep 0.05
 done
@@ -84,7 +84,10 @@ folder = f"/proc/{sys.argv[1]}/fd"
 scratch = [fd for fd in os.listdir(folder) if "fourfold-scratch" in os.readlink(f"{folder}/{fd}")]
 os.truncate(f"{folder}/{scratch[0]}", 0)' "$trainer"
 code=0
+(sleep 60 && kill -KILL "$trainer") 2>/dev/null &
+watchdog=$!
 wait "$trainer" || code=$?
+kill "$watchdog"
 expect test "$code" -eq 85
 expect_stderr 'the disk has failed, and the last checkpoint is good'
 expect grep -q '"code": *85' failing/exit.json

@@ -30,6 +30,13 @@ timeout 30 "$mpiexec" -n 3 "$program" vanish >"$output" 2>"$errors" </dev/null |
 expect test $code -ne 0 -a $code -ne 124
 expect_no_stdout 'came to the end'
 
+# A rank that crashes does so at once, without a handler of the transport's that may hang.
+code=0
+timeout 30 "$mpiexec" -n 3 "$program" crash >"$output" 2>"$errors" </dev/null || code=$?
+expect test $code -ne 0 -a $code -ne 124
+expect_no_stdout 'Caught signal'
+expect test "$(grep -c 'Caught signal' "$errors")" -eq 0
+
 if [[ $contracts == ON ]]; then
   expect_exit 70 "$mpiexec" -n 3 "$program" disagree
   expect_stderr 'all_reduce(sum, f32 x 5)'

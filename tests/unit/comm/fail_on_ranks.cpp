@@ -33,9 +33,12 @@ ExitCode body(int argc, char** argv) {
     std::vector<float> values(300000);
     world.all_reduce({values.data(), {std::ssize(values)}}, comm::ReduceOp::sum, {}).wait({});
   }
-  const bool goes_on = how == "last" || how == "vanish";
+  const bool goes_on = how == "last" || how == "vanish" || how == "crash";
   for (int round = 0; round < (goes_on ? 1000000 : 1); ++round) {
     world.barrier();
+    if (how == "crash" && round == 100 && world.rank() == world.size() - 1) {
+      std::raise(SIGSEGV);
+    }
     if (how == "vanish" && round == 100 && world.rank() == world.size() - 1) {
       std::raise(SIGKILL);
     }

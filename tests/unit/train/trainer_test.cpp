@@ -14,6 +14,8 @@
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <unistd.h>
+
 #include <cmath>
 #include <csignal>
 #include <filesystem>
@@ -240,7 +242,7 @@ TEST_CASE("a signal during set-up stops a run before its first step", "[trainer]
   const TinyRun tiny("gpt2");
   {
     const train::StopSignals signals;
-    REQUIRE(std::raise(SIGTERM) == 0);
+    REQUIRE(::kill(::getpid(), SIGTERM) == 0);
     const RunTrace stopped = tiny.train(2, 8, "early");
     CHECK(stopped.result.code == ExitCode::stopped_saved);
     CHECK(stopped.result.reason == train::StopReason::signal);
