@@ -20,11 +20,11 @@ std::string_view name(StopReason reason) noexcept;
 std::filesystem::path stop_file(const std::filesystem::path& run_directory);
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept;
 
-/// Holds SIGTERM, SIGINT and SIGUSR2 back, so that they interrupt nothing: the run asks between steps
-/// whether one waits. Not every library's kernels survive a handler that runs in the middle of them
-/// (oneDNN 2.6 with AVX-512 writes below the stack pointer). One per process, made by main before
-/// there are other threads, which then hold them back too; what a thread made earlier catches is
-/// noted by a handler. Both end when it is destroyed.
+/// Holds SIGTERM, SIGINT and SIGUSR2 back, so that they interrupt nothing: the run asks between
+/// steps whether one waits. Not every library's kernels survive a handler that runs in the middle
+/// of them (oneDNN 2.6 with AVX-512 writes below the stack pointer). One per process, made by main
+/// before there are other threads, which then hold them back too; what a thread made earlier
+/// catches is noted by a handler. Both end when it is destroyed.
 class StopSignals {
  public:
   StopSignals();
