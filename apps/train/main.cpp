@@ -9,6 +9,7 @@
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
+#include <fourfold/device/process_memory.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
@@ -87,6 +88,7 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
 
 ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
+  fourfold::device::keep_heap_small();
   const train::StopSignals signals;  // first: a signal during the start is one too
   const comm::MpiRuntime mpi(&argc, &argv);
   const runfile::EffectiveConfig effective =

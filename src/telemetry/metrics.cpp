@@ -89,6 +89,19 @@ void MetricsLog::checkpoint(const CheckpointRecord& record) {
   pass_on([&](MetricSink& sink) { sink.checkpoint(record, now_s); });
 }
 
+std::int64_t MemoryRecord::all_planned_bytes() const {
+  std::uint64_t sum = 0;  // a damaged file may say anything
+  for (const auto& [use, bytes] : planned_bytes) {
+    sum += static_cast<std::uint64_t>(bytes);
+  }
+  return static_cast<std::int64_t>(sum);
+}
+
+void MetricsLog::memory(const MemoryRecord& record) {
+  const double now_s = clock_();
+  pass_on([&](MetricSink& sink) { sink.memory(record, now_s); });
+}
+
 void MetricsLog::end(const RunEnd& record) {
   flush();
   const double now_s = clock_();

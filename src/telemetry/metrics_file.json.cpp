@@ -116,6 +116,18 @@ void MetricsFile::checkpoint(const CheckpointRecord& record, double unix_time_s)
   append(line(json));
 }
 
+void MetricsFile::memory(const MemoryRecord& record, double unix_time_s) {
+  Json json = event("memory", unix_time_s);
+  json["step"] = record.step;
+  json["rank"] = record.rank;
+  json["planned_bytes"] = Json::object();
+  for (const auto& [use, bytes] : record.planned_bytes) {
+    json["planned_bytes"][use] = bytes;
+  }
+  json["taken_bytes"] = record.taken_bytes;
+  append(line(json));
+}
+
 void MetricsFile::end(const RunEnd& record, double unix_time_s) {
   Json json = event("end", unix_time_s);
   json["step"] = record.step;

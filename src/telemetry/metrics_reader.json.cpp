@@ -15,7 +15,7 @@
 namespace fourfold::telemetry {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 /// A line as a person may have damaged it: every look-up has an answer.
 class Line {
@@ -52,6 +52,17 @@ class Line {
       if (element.is_array() && element.size() == 2 && element[0].is_string() &&
           element[1].is_string()) {
         result.emplace_back(element[0], element[1]);
+      }
+    }
+    return result;
+  }
+
+  std::vector<std::pair<std::string, std::int64_t>> integers(const char* key) const {
+    std::vector<std::pair<std::string, std::int64_t>> result;
+    const Json* value = find(key);
+    if (value != nullptr && value->is_object()) {
+      for (const auto& [name, element] : value->items()) {
+        result.emplace_back(name, element.is_number_integer() ? element.get<std::int64_t>() : 0);
       }
     }
     return result;
@@ -130,6 +141,10 @@ bool add_line(std::string_view text, RunHistory& history) {
   } else if (event == "checkpoint") {
     history.checkpoints.push_back(
         {{step, line.text("path"), line.integer("bytes"), line.number("save_s")}, time_s});
+  } else if (event == "memory") {
+    history.memory = {{step, static_cast<int>(line.integer("rank")), line.integers("planned_bytes"),
+                       line.integer("taken_bytes")},
+                      time_s};
   } else if (event == "end") {
     history.end = {{step, static_cast<int>(line.integer("code")), line.text("reason")}, time_s};
   }

@@ -211,6 +211,18 @@ std::string checkpoints_table(const RunHistory& history) {
   return table({"saved", "path", "step", "size", "time"}, rows, 2);
 }
 
+std::string memory_table(const MemoryRecord& memory) {
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [use, bytes] : memory.planned_bytes) {
+    if (bytes > 0) {
+      rows.push_back({use, bytes_text(bytes)});
+    }
+  }
+  rows.push_back({"planned, together", bytes_text(memory.all_planned_bytes())});
+  rows.push_back({"taken, at most", bytes_text(memory.taken_bytes)});
+  return table({fmt::format("memory of rank {}", memory.rank), "bytes"}, rows, 1);
+}
+
 std::string folded(const char* title, const std::string& body) {
   return fmt::format("<details><summary>{}</summary>\n{}</details>\n", title, body);
 }
@@ -292,6 +304,9 @@ std::string report_details(const ReportedRun& run) {
   if (!history.starts.empty()) {
     html += section("Starts", starts_table(history));
     html += section("Nodes of the last start", hosts_table(history.starts.back().record));
+  }
+  if (history.memory) {
+    html += section("Memory", memory_table(history.memory->record));
   }
   if (!history.checkpoints.empty()) {
     html += folded("Checkpoints", checkpoints_table(history));

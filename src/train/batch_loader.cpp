@@ -19,19 +19,24 @@ HeldTokens held_tokens(const comm::Mesh& mesh, std::int64_t context) {
 
 MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t context,
                                    const HeldTokens& held, device::Arena& arena)
-    : held_(held),
-      tokens_(held[0].count + held[1].count),
-      whole_token_(tokens_ == context ? 0 : static_cast<std::size_t>(context)),
-      whole_target_(whole_token_.size()),
-      host_token_(static_cast<std::size_t>(sequences * tokens_)),
-      host_target_(host_token_.size()),
-      host_sample_(host_token_.size()) {
+    : held_(held), tokens_(held[0].count + held[1].count) {
   using device::MemoryUse;
   const Shape rows{sequences * tokens_};
   token_ = arena.take(MemoryUse::workspace, DType::i32, rows);
   target_ = arena.take(MemoryUse::workspace, DType::i32, rows);
   position_ = arena.take(MemoryUse::workspace, DType::i32, rows);
   sample_ = arena.take(MemoryUse::workspace, DType::i64, rows);
+  if (arena.has_memory()) {
+    make_host_images(context);
+  }
+}
+
+void MicroBatchBuffer::make_host_images(std::int64_t context) {
+  whole_token_.resize(tokens_ == context ? 0 : static_cast<std::size_t>(context));
+  whole_target_.resize(whole_token_.size());
+  host_token_.resize(static_cast<std::size_t>(token_.elements()));
+  host_target_.resize(host_token_.size());
+  host_sample_.resize(host_token_.size());
   std::vector<std::int32_t> positions(host_token_.size());
   for (std::size_t row = 0; row < positions.size(); ++row) {
     const std::int64_t i = static_cast<std::int64_t>(row) % tokens_;

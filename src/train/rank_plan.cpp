@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/comm/dry_run.hpp>
 #include <fourfold/parallel/context_cut.hpp>
+#include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/step_runner.hpp>
+#include <fourfold/train/training_data.hpp>
 
 namespace fourfold::train {
 namespace {
@@ -31,6 +33,19 @@ std::vector<PlannedTensor> tensors_of(const model::Parameters& parameters) {
   return tensors;
 }
 
+/// As the run's loader and its evaluator will.
+void take_batches(const runfile::RunConfig& config, const comm::Mesh& mesh, device::Arena& arena) {
+  const data::BatchPlan batches = batch_plan(config, mesh.shape());
+  const std::int64_t evaluating = config.data.validation.empty() ? 0 : 1;
+  for (std::int64_t i = 0; i < batches.accumulation_steps() + evaluating; ++i) {
+    const MicroBatchBuffer buffer(batches.micro_batch, config.model.context,
+                                  held_tokens(mesh, config.model.context), arena);
+  }
+  if (evaluating > 0) {
+    arena.take(device::MemoryUse::workspace, DType::f64, {1});
+  }
+}
+
 }  // namespace
 
 RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout& layout,
@@ -39,6 +54,7 @@ RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout
   comm::Mesh my_mesh(mesh, *world);
   device::Arena arena(device::Arena::Backing::counted);
   const StepRunner runner(config, layout, my_mesh, arena);
+  take_batches(config, my_mesh, arena);
   const comm::MeshCoordinate place = my_mesh.coordinate();
   RankPlan plan{.coordinate = place,
                 .lines = {},

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "memory_report.hpp"
 #include "resume.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -121,6 +122,8 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   }
   arena_.seal();
   resume_or_initialise(options);
+  memory_watch_.look();
+  device::return_freed_memory();
   announce(options);
 }
 
@@ -154,23 +157,16 @@ void Trainer::announce(const TrainerOptions& options) const {
       "epoch",
       name(config_.model.family), static_cast<double>(parameters) / 1e6,
       name(config_.train.precision), mesh_->shape().str(), dataset_.samples(), dataset_.context()));
-  std::string memory;
-  for (std::size_t use = 0; use < device::memory_use_count; ++use) {
-    const auto kind = static_cast<device::MemoryUse>(use);
-    memory += fmt::format("{}{} {:.1f}", use == 0 ? "" : ", ", device::name(kind),
-                          static_cast<double>(arena_.bytes(kind)) / 1048576.0);
-  }
-  log::info(fmt::format("memory per rank: {:.1f} MiB ({})",
-                        static_cast<double>(arena_.total_bytes()) / 1048576.0, memory));
+  log::info(fmt::format("memory per rank: {} MiB ({})", mib_text(arena_.total_bytes()),
+                        memory_by_use_text(arena_)));
   announce_traffic();
   if (const StateTier& tier = runner_.tier(); tier.is_offloaded()) {
-    log::info(fmt::format(
-        "offloaded per rank: {:.1f} MiB in host memory{}",
-        static_cast<double>(tier.host_bytes()) / 1048576.0,
-        tier.tier() == runfile::StateTier::nvme
-            ? fmt::format(", {:.1f} MiB in {}", static_cast<double>(tier.file_bytes()) / 1048576.0,
-                          config_.offload.nvme_directory)
-            : ""));
+    log::info(fmt::format("offloaded per rank: {} MiB in host memory{}",
+                          mib_text(tier.host_bytes()),
+                          tier.tier() == runfile::StateTier::nvme
+                              ? fmt::format(", {} MiB in {}", mib_text(tier.file_bytes()),
+                                            config_.offload.nvme_directory)
+                              : ""));
   }
   if (metrics_ != nullptr) {
     telemetry::RunStart run = options.facts;
@@ -234,6 +230,7 @@ RunResult Trainer::run() {
   while (progress_.step < config_.train.steps && reason == StopReason::none) {
     const MadeStep step = one_step();
     step_s_ = step.step_s;
+    memory_watch_.look();
     check_finite(step.outcome);
     result.loss = step.outcome.loss;
     record(step);
@@ -251,12 +248,25 @@ RunResult Trainer::run() {
   if (progress_.step != last_saved_step_ && progress_.step > 0) {
     save();
   }
+  report_memory();
   const bool finished = progress_.step >= config_.train.steps;
   result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
   result.reason = finished ? StopReason::none : reason;
   result.progress = progress_;
   result.checkpoint = last_checkpoint_;
   return result;
+}
+
+void Trainer::report_memory() {
+  telemetry::MemoryRecord record = memory_record(arena_, runner_.tier(), memory_watch_, *mesh_);
+  if (record.taken_bytes == 0) {
+    return;
+  }
+  record.step = progress_.step;
+  log::info(memory_text(record));
+  if (metrics_ != nullptr) {
+    metrics_->memory(record);
+  }
 }
 
 Trainer::MadeStep Trainer::one_step() {
@@ -350,6 +360,8 @@ void Trainer::save() {
                    .tensors = state_.layouts(),
                    .pieces = state_.pieces()},
                   mesh_->world());
+  memory_watch_.look();
+  device::return_freed_memory();
   save_s_ = watch.seconds();
   last_checkpoint_ = report.path;
   last_saved_step_ = progress_.step;

@@ -90,10 +90,11 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
   CHECK(lines_of(file).size() == 2);  // visible to others at once
   log.evaluation({1, 4.25, 640, 0.5});
   log.checkpoint({1, "ckpt/step-1", 12345, 0.125});
+  log.memory({1, 2, {{"weights", 300}, {"gradients", 20}}, 345});
   log.end({1, 0, "finished"});
 
   const auto lines = lines_of(file);
-  REQUIRE(lines.size() == 5);
+  REQUIRE(lines.size() == 6);
   CHECK(lines[0]["event"] == "start");
   CHECK(lines[0]["from_step"] == 0);
   CHECK(lines[0]["rank_hosts"] == json{"a", "b"});
@@ -107,8 +108,10 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
         json::parse(
             R"({"event":"checkpoint","time":1003.0,"step":1,"path":"ckpt/step-1","bytes":12345,
                                     "save_s":0.125})"));
-  CHECK(lines[4] ==
-        json::parse(R"({"event":"end","time":1004.0,"step":1,"code":0,"reason":"finished"})"));
+  CHECK(lines[4] == json::parse(R"({"event":"memory","time":1004.0,"step":1,"rank":2,
+                                    "planned_bytes":{"weights":300,"gradients":20},"taken_bytes":345})"));
+  CHECK(lines[5] ==
+        json::parse(R"({"event":"end","time":1005.0,"step":1,"code":0,"reason":"finished"})"));
   // The order of keys is part of what "stable" means for people who cut columns out.
   CHECK(read_bytes(file).find("{\"event\":\"step\",\"time\":1001.0,\"step\":1,\"loss\":4.5") !=
         std::string::npos);
@@ -150,6 +153,7 @@ TEST_CASE("records read back as they were, numbers that are not finite as NaN", 
     sink.step(step_at(1, 1.0 / 3.0), 2);
     sink.step(step_at(2, std::numeric_limits<double>::quiet_NaN()), 3);
     sink.step(step_at(3, std::numeric_limits<double>::infinity()), 4);
+    sink.memory({3, 1, {{"weights", 5000000000}, {"gradients", 7}}, 5000000001}, 5);
     sink.end({3, 65, "the loss is \"nan\""}, 5);
   }
   const RunHistory history = read_metrics(file);
@@ -158,6 +162,11 @@ TEST_CASE("records read back as they were, numbers that are not finite as NaN", 
   CHECK(history.starts[0].record.rank_hosts == std::vector<std::string>{"a", "b"});
   CHECK(history.starts[0].record.libraries.at(0).second == "4.0.2");
   CHECK(history.starts[0].record.data_plane_bytes == 6320000);
+  REQUIRE(history.memory.has_value());
+  CHECK(history.memory->record.rank == 1);
+  CHECK(history.memory->record.planned_bytes.at(0).first == "weights");  // not by alphabet
+  CHECK(history.memory->record.all_planned_bytes() == 5000000007);
+  CHECK(history.memory->record.taken_bytes == 5000000001);
   REQUIRE(history.steps.size() == 3);
   CHECK(history.steps[0].record.loss == 1.0 / 3.0);  // every bit
   CHECK(history.steps[0].record.tokens == 64);
@@ -217,7 +226,12 @@ TEST_CASE("damaged metrics never do more than miss", "[metrics]") {
       "\n\n[1,2]\nnull\n{\"event\":5}\n{\"event\":\"later\"}\n{\"event\":\"step\",\"step\":\"x\","
       "\"loss\":[]}\n"
       "{\"event\":\"start\",\"rank_hosts\":{\"a\":1},\"libraries\":[[1],[\"a\",\"b\"],3]}"
-      "\n\x80\xff\n");
+      "\n{\"event\":\"memory\",\"planned_bytes\":{\"a\":9223372036854775807,\"b\":"
+      "9223372036854775807,"
+      "\"c\":\"x\"},\"taken_bytes\":null}\n\x80\xff\n");
+  REQUIRE(history.memory.has_value());
+  CHECK(history.memory->record.all_planned_bytes() == -2);
+  CHECK(history.memory->record.taken_bytes == 0);
   CHECK(history.damaged_lines == 4);
   CHECK(history.steps.empty());  // the start at step 0 came after it
   CHECK(history.starts.at(0).record.rank_hosts.empty());

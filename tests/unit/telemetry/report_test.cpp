@@ -146,6 +146,7 @@ TEST_CASE("restarts, nodes, checkpoints and the end are told", "[report]") {
   run.history.evaluations.push_back({{10, 0.75, 100, 1}, 1.7e9});
   run.history.evaluations.push_back({{5, 0.5, 100, 1}, 1.7e9});
   run.history.checkpoints.push_back({{10, "ckpt/step-10", 1000, 0.5}, 1.7e9});
+  run.history.memory = {{10, 3, {{"weights", 3000000}, {"offloaded", 0}}, 3100000}, 1.7e9};
   run.history.end = {{10, 75, "stopped by signal"}, 1.7e9};
   run.history.damaged_lines = 2;
   const std::string html = page(run);
@@ -157,6 +158,7 @@ TEST_CASE("restarts, nodes, checkpoints and the end are told", "[report]") {
   CHECK_THAT(html, ContainsSubstring("<b>0.7213</b>"));  // 0.5 / ln 2
   CHECK_THAT(html,
              ContainsSubstring("ended with code 75") && ContainsSubstring("stopped by signal"));
+  CHECK_THAT(html, ContainsSubstring("memory of rank 3") && !ContainsSubstring("offloaded"));
   CHECK_THAT(html, ContainsSubstring("ckpt/step-10") && ContainsSubstring("MPICH") &&
                        ContainsSubstring("2 damaged lines"));
 }

@@ -5,7 +5,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
-#include <fourfold/train/step_runner.hpp>
+#include <fourfold/train/trainer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -33,17 +33,16 @@ const std::vector<std::string> four_axes{"mesh.pp=2",
                                          "train.micro_batch=2",
                                          "train.precision=bf16"};
 
-/// What the ranks of a real run took, one after the other.
+/// What the ranks of a real run took, batches and evaluation included, one after the other.
 std::vector<MemoryBytes> memory_of_run(const runfile::EffectiveConfig& effective, int ranks) {
   std::vector<MemoryBytes> taken(static_cast<std::size_t>(ranks));
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const runfile::MeshConfig& wanted = effective.config.mesh;
     comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, ranks), world);
-    device::Arena arena;
-    const StepRunner runner(effective.config, mesh, arena);
+    const Trainer trainer(effective, mesh, {}, nullptr);
     for (std::size_t use = 0; use < device::memory_use_count; ++use) {
       taken[static_cast<std::size_t>(world.rank())][use] =
-          arena.bytes(static_cast<device::MemoryUse>(use));
+          trainer.memory().bytes(static_cast<device::MemoryUse>(use));
     }
   });
   return taken;

@@ -75,6 +75,15 @@ struct CheckpointRecord {
   double save_s = 0;  ///< time for which training stood still
 };
 
+/// What one rank was to take of memory and what it took: the rank that took most of all.
+struct MemoryRecord {
+  std::int64_t step = 0;
+  int rank = 0;
+  std::vector<std::pair<std::string, std::int64_t>> planned_bytes = {};  ///< by use: "weights", ...
+  std::int64_t taken_bytes = 0;  ///< the most since before its tensors were made
+  std::int64_t all_planned_bytes() const;
+};
+
 /// The last word: same code and reason as exit.json.
 struct RunEnd {
   std::int64_t step = 0;
@@ -91,6 +100,7 @@ class MetricSink {
   virtual void step(const StepRecord& /*record*/, double /*unix_time_s*/) {}
   virtual void evaluation(const EvalRecord& /*record*/, double /*unix_time_s*/) {}
   virtual void checkpoint(const CheckpointRecord& /*record*/, double /*unix_time_s*/) {}
+  virtual void memory(const MemoryRecord& /*record*/, double /*unix_time_s*/) {}
   virtual void end(const RunEnd& /*record*/, double /*unix_time_s*/) {}
 };
 
@@ -113,6 +123,7 @@ class MetricsLog {
   void step(const StepRecord& record);
   void evaluation(const EvalRecord& record);
   void checkpoint(const CheckpointRecord& record);
+  void memory(const MemoryRecord& record);
   void end(const RunEnd& record);
 
   /// Passes on the step that was made last, if it has not been yet; end() does it too.

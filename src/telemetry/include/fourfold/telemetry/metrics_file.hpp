@@ -17,7 +17,7 @@
 namespace fourfold::telemetry {
 
 /// Appends each record to metrics.jsonl:
-/// {"event":"start"|"resume"|"step"|"eval"|"checkpoint"|"end","time":...,...}.
+/// {"event":"start"|"resume"|"step"|"eval"|"checkpoint"|"memory"|"end","time":...,...}.
 class MetricsFile : public MetricSink {
  public:
   /// Touches nothing yet: the first record opens the file for appending, so that a start that is
@@ -29,6 +29,7 @@ class MetricsFile : public MetricSink {
   void step(const StepRecord& record, double unix_time_s) override;
   void evaluation(const EvalRecord& record, double unix_time_s) override;
   void checkpoint(const CheckpointRecord& record, double unix_time_s) override;
+  void memory(const MemoryRecord& record, double unix_time_s) override;
   void end(const RunEnd& record, double unix_time_s) override;
 
  private:
@@ -52,6 +53,7 @@ struct RunHistory {
   std::vector<Timed<StepRecord>> steps;
   std::vector<Timed<EvalRecord>> evaluations;
   std::vector<Timed<CheckpointRecord>> checkpoints;
+  std::optional<Timed<MemoryRecord>> memory;  ///< of the last start that came to its end
   std::optional<Timed<RunEnd>> end;  ///< absent while the run goes on, or when it was killed
   std::int64_t damaged_lines = 0;    ///< lines that could not be read, which a crash leaves behind
 };

@@ -50,6 +50,7 @@ class MicroBatchBuffer {
   const model::Batch& batch() const noexcept { return batch_; }
 
  private:
+  void make_host_images(std::int64_t context);
   std::int64_t read_sample(const data::TokenDataset& dataset, std::int64_t sample,
                            std::span<std::int32_t> token, std::span<std::int32_t> target);
 

@@ -6,6 +6,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/device/process_memory.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -66,6 +67,8 @@ class Trainer {
   /// What this rank updates and saves.
   const parallel::ParameterShare& share() const noexcept { return runner_.share(); }
   const Optimizer& optimizer() const noexcept { return runner_.optimizer(); }
+  /// All tensors of this rank, sealed.
+  const device::Arena& memory() const noexcept { return arena_; }
 
  private:
   void resume_or_initialise(const TrainerOptions& options);
@@ -82,6 +85,8 @@ class Trainer {
   };
   MadeStep one_step();
   void record(const MadeStep& step);
+  /// Says what memory was planned and what was taken. Collective.
+  void report_memory();
   void check_finite(const StepOutcome& outcome) const;
   void evaluate();
   void save();
@@ -92,6 +97,7 @@ class Trainer {
   comm::Mesh* mesh_;
   telemetry::MetricsLog* metrics_;
   device::Stream stream_;
+  device::MemoryWatch memory_watch_;
   device::Arena arena_;
   data::TokenDataset dataset_;
   std::unique_ptr<data::TokenDataset> validation_;

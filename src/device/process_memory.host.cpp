@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/device/process_memory.hpp>
+
+#include <cstdlib>
+
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+
+namespace fourfold::device {
+namespace {
+
+std::size_t bytes_in_use() {
+  std::ifstream status("/proc/self/status");
+  std::size_t kib = 0;
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("RssAnon:") || line.starts_with("RssShmem:")) {
+      kib += std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 10);
+    }
+  }
+  return kib * 1024;
+}
+
+}  // namespace
+
+MemoryWatch::MemoryWatch() : before_bytes_(bytes_in_use()) {}
+
+void MemoryWatch::look() {
+  const std::size_t now = bytes_in_use();
+  peak_bytes_ = std::max(peak_bytes_, now - std::min(now, before_bytes_));
+}
+
+void keep_heap_small() noexcept {
+#ifdef __GLIBC__
+  // Above the scratch of most products, which is asked for with each of them.
+  constexpr int mmap_from_bytes = 4 << 20;
+  mallopt(M_MMAP_THRESHOLD, mmap_from_bytes);
+  mallopt(M_TRIM_THRESHOLD, 2 * mmap_from_bytes);
+#endif
+}
+
+void return_freed_memory() noexcept {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+}  // namespace fourfold::device

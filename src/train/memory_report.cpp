@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "memory_report.hpp"
+
+#include <fourfold/comm/communicator.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace fourfold::train {
+namespace {
+
+/// Which rank has the largest value; the first of several.
+int rank_of_largest(std::int64_t value, comm::Communicator& world) {
+  const std::int64_t largest = comm::all_reduce_scalar(world, value, comm::ReduceOp::max);
+  const std::int64_t nobody = std::numeric_limits<std::int64_t>::min();
+  const std::int64_t candidate = value == largest ? -std::int64_t{world.rank()} : nobody;
+  return static_cast<int>(-comm::all_reduce_scalar(world, candidate, comm::ReduceOp::max));
+}
+
+}  // namespace
+
+std::string mib_text(std::size_t bytes) {
+  return fmt::format("{:.1f}", static_cast<double>(bytes) / 1048576.0);
+}
+
+std::string memory_by_use_text(const device::Arena& arena) {
+  std::string text;
+  for (std::size_t i = 0; i < device::memory_use_count; ++i) {
+    const auto use = static_cast<device::MemoryUse>(i);
+    text +=
+        fmt::format("{}{} {}", i == 0 ? "" : ", ", device::name(use), mib_text(arena.bytes(use)));
+  }
+  return text;
+}
+
+telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
+                                      const device::MemoryWatch& watch, comm::Mesh& mesh) {
+  comm::Communicator& world = mesh.world();
+  const auto mine = static_cast<std::int64_t>(watch.peak_bytes());
+  const int rank = rank_of_largest(mine, world);
+  const auto of_that_rank = [&](std::size_t bytes) {
+    return comm::all_reduce_scalar(
+        world, world.rank() == rank ? static_cast<std::int64_t>(bytes) : 0, comm::ReduceOp::sum);
+  };
+  telemetry::MemoryRecord record{.rank = rank};
+  for (std::size_t i = 0; i < device::memory_use_count; ++i) {
+    const auto use = static_cast<device::MemoryUse>(i);
+    record.planned_bytes.emplace_back(device::name(use), of_that_rank(arena.bytes(use)));
+  }
+  record.planned_bytes.emplace_back("offloaded", of_that_rank(tier.host_bytes()));
+  record.taken_bytes = of_that_rank(watch.peak_bytes());
+  return record;
+}
+
+std::string memory_text(const telemetry::MemoryRecord& record) {
+  const std::int64_t planned = record.all_planned_bytes();
+  const std::string taken = mib_text(static_cast<std::size_t>(record.taken_bytes));
+  return fmt::format(
+      "memory of rank {}: {} MiB planned, at most {} MiB taken ({:+.1f} %)", record.rank,
+      mib_text(static_cast<std::size_t>(planned)), taken,
+      100.0 * (static_cast<double>(record.taken_bytes) / static_cast<double>(planned) - 1));
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What a rank was to take of memory, and what it took.
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/device/arena.hpp>
+#include <fourfold/device/process_memory.hpp>
+#include <fourfold/telemetry/metrics.hpp>
+#include <fourfold/train/state_tier.hpp>
+
+#include <cstddef>
+#include <string>
+
+namespace fourfold::train {
+
+/// "1234.5", in MiB.
+std::string mib_text(std::size_t bytes);
+
+/// "weights 1.0, gradients 2.0, ...", in MiB.
+std::string memory_by_use_text(const device::Arena& arena);
+
+/// Of the rank that took most of all. Collective; each rank is a process of its own.
+telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
+                                      const device::MemoryWatch& watch, comm::Mesh& mesh);
+
+/// "memory of rank 3: 755.3 MiB planned, at most 757.1 MiB taken (+0.2 %)"
+std::string memory_text(const telemetry::MemoryRecord& record);
+
+}  // namespace fourfold::train
