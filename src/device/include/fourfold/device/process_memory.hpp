@@ -6,9 +6,9 @@
 
 namespace fourfold::device {
 
-/// How much memory this process takes beyond what it had at some moment, as the system counts it: on
-/// a host build pages of its own and shared ones (RssAnon and RssShmem of /proc/self/status), not
-/// files that are mapped, whose pages the system takes back as it likes.
+/// How much memory this process takes beyond what it had at some moment, as the system counts it:
+/// on a host build pages of its own and shared ones (RssAnon and RssShmem of /proc/self/status),
+/// not files that are mapped, whose pages the system takes back as it likes.
 class MemoryWatch {
  public:
   /// Counts from here on.
@@ -24,14 +24,14 @@ class MemoryWatch {
   std::size_t peak_bytes_ = 0;
 };
 
-/// Makes the allocator give large blocks back when they are freed, for the life of the process. Left
-/// alone, glibc takes everything up to the size of the largest block ever freed from one heap, where
-/// the kernels' scratch and what lies between hold each other's room. To call before the first
-/// thread.
+/// Makes the allocator give large blocks back when they are freed, for the life of the process.
+/// Left alone, glibc takes everything up to the size of the largest block ever freed from one heap,
+/// where the kernels' scratch and what lies between hold each other's room. To call before the
+/// first thread.
 void keep_heap_small() noexcept;
 
-/// Gives memory that was freed back to the system, as after set-up, whose buffers will not be wanted
-/// again. Takes milliseconds.
+/// Gives memory that was freed back to the system, as after set-up, whose buffers will not be
+/// wanted again. Takes milliseconds.
 void return_freed_memory() noexcept;
 
 }  // namespace fourfold::device
