@@ -5,11 +5,36 @@
 
 #include <cstdint>
 #include <numeric>
+#include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::parallel {
 
 namespace {
+
+/// A line per span: its kind and its name.
+std::string lines_of(std::span<const TimelineSpan> spans) {
+  std::string text;
+  for (const TimelineSpan& span : spans) {
+    text += span.kind == SpanKind::step ? 's' : 'c';
+    text += span.name + "\n";
+  }
+  return text;
+}
+
+/// The spans of a rank, without times yet.
+std::vector<TimelineSpan> spans_from(const std::string& lines, int rank) {
+  std::vector<TimelineSpan> spans;
+  std::istringstream text(lines);
+  for (std::string line; std::getline(text, line);) {
+    spans.push_back({.rank = rank,
+                     .name = line.substr(1),
+                     .kind = line[0] == 's' ? SpanKind::step : SpanKind::communication});
+  }
+  return spans;
+}
 
 /// Pairs of begin and end of all actions and spans of all ranks, rank after rank.
 std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const RankTimings& mine,
@@ -36,9 +61,13 @@ Timeline gather_timeline(const Schedule& schedule, const RankTimings& mine,
                          comm::Communicator& pp) {
   const auto rank = static_cast<std::size_t>(pp.rank());
   FOURFOLD_EXPECT(mine.actions_s.size() == 2 * schedule.ranks[rank].size());
+  const std::vector<std::string> lines = comm::all_gather_text(pp, lines_of(mine.spans));
+  std::vector<std::vector<TimelineSpan>> spans;
   std::vector<std::int64_t> counts;
-  for (const std::vector<Action>& actions : schedule.ranks) {
-    counts.push_back(2 * (std::ssize(actions) + std::ssize(mine.spans)));
+  for (int from = 0; from < schedule.stages; ++from) {
+    const auto place = static_cast<std::size_t>(from);
+    spans.push_back(spans_from(lines[place], from));
+    counts.push_back(2 * (std::ssize(schedule.ranks[place]) + std::ssize(spans.back())));
   }
   const std::vector<double> all = gather_pairs(counts, mine, pp);
   Timeline timeline = empty_timeline(schedule);
@@ -49,9 +78,10 @@ Timeline gather_timeline(const Schedule& schedule, const RankTimings& mine,
       const double begin_s = take();
       timeline.events.push_back({from, action, begin_s, take()});
     }
-    for (const TimelineSpan& span : mine.spans) {
-      const double begin_s = take();
-      timeline.spans.push_back({from, span.name, begin_s, take()});
+    for (TimelineSpan& span : spans[static_cast<std::size_t>(from)]) {
+      span.begin_s = take();
+      span.end_s = take();
+      timeline.spans.push_back(std::move(span));
     }
   }
   return timeline;

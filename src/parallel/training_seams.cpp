@@ -109,8 +109,8 @@ TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
                              const CompressionOptions& compression, device::Arena& arena)
     : MeshSeams(mesh, tensor, context, arena),
       mesh_(&mesh),
-      group_(group_of(mesh.data_plane(), zero)),
-      replicas_(replicas_of(mesh.data_plane(), zero)),
+      group_(std::make_unique<RecordedCommunicator>(group_of(mesh.data_plane(), zero))),
+      replicas_(std::make_unique<RecordedCommunicator>(replicas_of(mesh.data_plane(), zero))),
       replica_sums_(state.config, mesh.axis(comm::Axis::tp), state.parameters,
                     tensor.sequence_parallel),
       each_micro_batch_(zero.reduce_each_micro_batch),
@@ -128,6 +128,11 @@ TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
       tied_gradients_[i] = run == nullptr ? TensorView() : run->gradient;
     }
   }
+}
+
+void TrainingSeams::record_into(CollectiveRecorder* recorder) noexcept {
+  group_->record_into(recorder);
+  replicas_->record_into(recorder);
 }
 
 void TrainingSeams::weights_needed(model::Part part, device::StreamRef stream) {

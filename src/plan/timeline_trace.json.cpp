@@ -32,7 +32,11 @@ class Process {
       add_row(rank, 2 * rank + 1, fmt::format("rank {}", rank));
     }
     for (const parallel::TimelineSpan& span : timeline_.spans) {
-      add_span(span);
+      if (span.kind == parallel::SpanKind::communication) {
+        add_collective(span);
+      } else {
+        add_span(span);
+      }
     }
     for (const TimelineEvent& event : timeline_.events) {
       if (is_compute(event.action.kind)) {
@@ -109,6 +113,19 @@ class Process {
     const std::int64_t id = next_id_++;
     for (const char* phase : {"b", "e"}) {
       ordered_json json = described(phase, event, *phase == 'b' ? event.begin_s : event.end_s);
+      json["id"] = id;
+      events_.push_back(std::move(json));
+    }
+  }
+
+  /// Beside what the rank does: a track of its own in the rank's.
+  void add_collective(const parallel::TimelineSpan& span) {
+    const std::int64_t id = next_id_++;
+    for (const char* phase : {"b", "e"}) {
+      ordered_json json = head(phase, span.rank);
+      json["name"] = span.name;
+      json["cat"] = "communication";
+      json["ts"] = (*phase == 'b' ? span.begin_s : span.end_s) * us_per_s;
       json["id"] = id;
       events_.push_back(std::move(json));
     }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/train/step_recorder.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <string>
 
 namespace fourfold::train {
@@ -19,6 +21,7 @@ std::vector<parallel::TimelineSpan> StepRecorder::spans(int rank,
     spans.push_back({rank, std::string(name(static_cast<StepPart>(part))),
                      clock.time_s(marks_[part]), clock.time_s(marks_[part + 1])});
   }
+  std::ranges::move(collectives_.spans(rank, clock), std::back_inserter(spans));
   return spans;
 }
 

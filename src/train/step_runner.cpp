@@ -171,6 +171,7 @@ void StepRunner::update_weights_from_masters(device::StreamRef stream) {
 void StepRunner::record_into(StepRecorder* recorder) {
   recorder_ = recorder;
   pipeline_.record_into(recorder == nullptr ? nullptr : &recorder->actions());
+  seams_.record_into(recorder == nullptr ? nullptr : &recorder->collectives());
 }
 
 void StepRunner::note_end(StepPart part, device::StreamRef stream) {

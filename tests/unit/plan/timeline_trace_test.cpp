@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::plan {
@@ -107,6 +108,23 @@ TEST_CASE("arrows of hundreds of timelines keep to themselves", "[timeline_trace
   }
   CHECK(begins.size() == 300 * 12);
   CHECK(begins.begin()->first > 0);
+}
+
+TEST_CASE("collectives lie beside what their rank does", "[timeline_trace]") {
+  parallel::Timeline measured = planned(0);
+  measured.spans = {{1, "all_gather", 2, 5, parallel::SpanKind::communication},
+                    {1, "all_gather", 3, 4, parallel::SpanKind::communication}};
+  std::map<std::int64_t, std::pair<double, double>> by_id;
+  for (const nlohmann::json& event : events_of({measured})) {
+    if (event.at("name") == "all_gather") {
+      CHECK(event.at("tid") == 1);
+      CHECK(event.at("cat") == "communication");
+      auto& times = by_id[event.at("id").get<std::int64_t>()];
+      (event.at("ph") == "b" ? times.first : times.second) = event.at("ts").get<double>();
+    }
+  }
+  REQUIRE(by_id.size() == 2);
+  CHECK(by_id.begin()->second == std::pair(2e6, 5e6));
 }
 
 TEST_CASE("spans have a row of their own above the rank's", "[timeline_trace]") {

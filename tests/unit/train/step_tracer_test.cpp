@@ -8,12 +8,14 @@
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::train {
@@ -51,6 +53,29 @@ std::set<std::string> processes_of(const std::filesystem::path& log_dir) {
     names.insert(process);
   }
   return names;
+}
+
+/// Begins and ends of collectives of the first traced step, in microseconds, by operation.
+std::map<std::string, std::vector<std::pair<double, double>>> collectives_of(
+    const std::filesystem::path& log_dir) {
+  const nlohmann::json events =
+      nlohmann::json::parse(content(log_dir / "trace.json")).at("traceEvents");
+  std::map<std::int64_t, double> begins;
+  std::map<std::string, std::vector<std::pair<double, double>>> collectives;
+  for (const nlohmann::json& event : events) {
+    if (event.value("cat", "") != "communication" || event.at("pid") != 1) {
+      continue;
+    }
+    const auto id = event.at("id").get<std::int64_t>();
+    const auto time_us = event.at("ts").get<double>();
+    if (event.at("ph") == "b") {
+      begins[id] = time_us;
+    } else {
+      const std::string name = event.at("name");
+      collectives[name.substr(0, name.find(' '))].emplace_back(begins.at(id), time_us);
+    }
+  }
+  return collectives;
 }
 
 const std::vector<std::string> two_stages{"mesh.pp=2", "train.micro_batch=2", "log.trace=true"};
@@ -101,6 +126,32 @@ TEST_CASE("a trace that cannot be written does not end the run", "[step_tracer]"
   const test::RunTrace traced = tiny.train(2, 4, "blocked", two_stages);
   CHECK(traced.result.progress.step == 4);
   CHECK(traced.losses.size() == 4);
+}
+
+TEST_CASE("a trace shows gathers of weights and sums of gradients beside the passes",
+          "[step_tracer]") {
+  const TinyRun tiny("gpt2");
+  const auto traced = [&](const std::string& name, const std::vector<std::string>& more) {
+    std::vector<std::string> overrides = two_stages;
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    tiny.train(4, 4, name, overrides);
+    return collectives_of(tiny.checkpoints(name).parent_path());
+  };
+  const auto whole = traced("whole", {"mesh.dp_bucket_mb=0.01"});
+  CHECK(whole.size() == 1);
+  CHECK(whole.at("all_reduce").size() > 4);  // buckets, on two ranks
+
+  const auto shared = traced("shared", {"mesh.zero=3", "model.layers=8"});
+  // Two stages, two micro-batches: four blocks are gathered for each forward pass, and most for
+  // each backward one.
+  CHECK(shared.at("all_gather").size() >= 2 * 2 * (4 + 2));
+  CHECK(shared.at("reduce_scatter").size() >= 2 * 2 * 4);
+  for (const auto& [operation, spans] : shared) {
+    for (const auto& [begin_us, end_us] : spans) {
+      CAPTURE(operation);
+      CHECK(begin_us <= end_us);
+    }
+  }
 }
 
 }  // namespace

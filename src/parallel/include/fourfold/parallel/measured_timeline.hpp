@@ -13,7 +13,7 @@ namespace fourfold::parallel {
 /// What one rank measured of a step, in seconds of its own clock.
 struct RankTimings {
   std::span<const double> actions_s;    ///< begin and end of each action of its list, in pairs
-  std::span<const TimelineSpan> spans;  ///< the same names in the same order on all ranks
+  std::span<const TimelineSpan> spans;  ///< any, of this rank; names of one line
   double clock_offset_s = 0;            ///< its clock minus rank 0's (comm::clock_offset_s)
 };
 

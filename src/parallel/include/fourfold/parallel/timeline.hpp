@@ -4,6 +4,7 @@
 
 #include <fourfold/parallel/schedule.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,12 +20,17 @@ struct TimelineEvent {
   friend bool operator==(const TimelineEvent&, const TimelineEvent&) = default;
 };
 
-/// Something else that a rank did meanwhile: a part of the step around the pipeline.
+/// step: a part of the step around the pipeline, one after the other. communication: a collective,
+/// beside whatever else goes on.
+enum class SpanKind : std::uint8_t { step, communication };
+
+/// Something else that a rank did meanwhile.
 struct TimelineSpan {
   int rank = 0;
   std::string name;  ///< "load batch"
   double begin_s = 0;
   double end_s = 0;
+  SpanKind kind = SpanKind::step;
 };
 
 /// When a step did, or would do, what: the same shape whether it was simulated or measured, so that

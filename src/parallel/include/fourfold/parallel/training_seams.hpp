@@ -6,6 +6,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/error_feedback.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
@@ -51,6 +52,10 @@ class TrainingSeams : public MeshSeams {
   /// StageLayout::finishing_units; where they are summed once per step it is in that order.
   void gradients_ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
 
+  /// Notes gathers of weights and sums of gradients from here on. @param recorder  borrowed; or
+  /// nullptr
+  void record_into(CollectiveRecorder* recorder) noexcept;
+
   /// Before the first micro-batch of a step.
   /// @param loss_scale  what its gradients will be too large by
   void begin_step(device::StreamRef stream, double loss_scale = 1);
@@ -87,8 +92,8 @@ class TrainingSeams : public MeshSeams {
                                                     device::Arena& arena);
 
   comm::Mesh* mesh_;
-  std::unique_ptr<comm::Communicator> group_;
-  std::unique_ptr<comm::Communicator> replicas_;
+  std::unique_ptr<RecordedCommunicator> group_;
+  std::unique_ptr<RecordedCommunicator> replicas_;
   ReplicaSums replica_sums_;
   bool each_micro_batch_;
   std::unique_ptr<ErrorFeedback> errors_;  ///< with compression, where there are ranks to send to

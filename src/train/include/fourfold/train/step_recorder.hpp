@@ -4,6 +4,7 @@
 
 #include <fourfold/device/timed_event.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/timeline.hpp>
 
 #include <array>
@@ -20,24 +21,31 @@ enum class StepPart : std::uint8_t { load, pipeline, reduce, update };
 inline constexpr std::size_t step_part_count = 4;
 std::string_view name(StepPart part) noexcept;
 
-/// When the parts of one rank's step and the actions of its pipeline began and ended.
+/// When the parts of one rank's step, the actions of its pipeline and the collectives of its
+/// weights and gradients began and ended.
 class StepRecorder {
  public:
   /// @param actions  of this rank's list in the schedule
   explicit StepRecorder(std::size_t actions) : actions_(actions) {}
 
-  void begin(device::StreamRef stream) { marks_.front().record(stream); }
+  void begin(device::StreamRef stream) {
+    collectives_.begin_step();
+    marks_.front().record(stream);
+  }
   void end(StepPart part, device::StreamRef stream) {
     marks_[static_cast<std::size_t>(part) + 1].record(stream);
   }
   parallel::ActionRecorder& actions() noexcept { return actions_; }
   const parallel::ActionRecorder& actions() const noexcept { return actions_; }
+  parallel::CollectiveRecorder& collectives() noexcept { return collectives_; }
 
-  /// The parts, of rank `rank`. @pre all were recorded since `clock` was made, and are done
+  /// The parts and the collectives, of rank `rank`. @pre all were recorded since `clock` was made,
+  /// and are done
   std::vector<parallel::TimelineSpan> spans(int rank, const device::StreamClock& clock) const;
 
  private:
   parallel::ActionRecorder actions_;
+  parallel::CollectiveRecorder collectives_;
   std::array<device::TimedEvent, step_part_count + 1> marks_;
 };
 

@@ -101,6 +101,7 @@ class Trainer {
   device::Arena arena_;
   data::TokenDataset dataset_;
   std::unique_ptr<data::TokenDataset> validation_;
+  std::optional<StepTracer> tracer_;  ///< with log.trace; before what notes its collectives there
   StepRunner runner_;
   BatchLoader loader_;
   std::unique_ptr<Evaluator> evaluator_;
@@ -109,7 +110,6 @@ class Trainer {
   StopRequest stop_request_;
   double save_bytes_;  ///< of one save, by this rank
   Progress progress_;
-  std::optional<StepTracer> tracer_;  ///< with log.trace
   std::filesystem::path last_checkpoint_;
   std::int64_t last_saved_step_ = -1;
   double step_s_ = 0;  ///< wall time of the last step

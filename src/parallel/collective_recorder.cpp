@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/parallel/collective_recorder.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace fourfold::parallel {
+namespace {
+
+class RecordedOperation : public comm::Work::Operation {
+ public:
+  RecordedOperation(comm::Work work, CollectiveRecorder& recorder, std::size_t number,
+                    device::StreamRef stream)
+      : work_(std::move(work)), recorder_(&recorder), number_(number), stream_(stream) {}
+
+  void wait(device::StreamRef stream) override {
+    work_.wait(stream);
+    recorder_->end(number_, stream_);
+  }
+  bool test() override {
+    const bool done = work_.test();
+    if (done) {
+      recorder_->end(number_, stream_);
+    }
+    return done;
+  }
+
+ private:
+  comm::Work work_;
+  CollectiveRecorder* recorder_;
+  std::size_t number_;
+  device::StreamRef stream_;  ///< it was posted on
+};
+
+}  // namespace
+
+void CollectiveRecorder::begin_step() {
+  first_ += count_;
+  count_ = 0;
+}
+
+std::size_t CollectiveRecorder::begin(std::string name, std::int64_t bytes,
+                                      device::StreamRef stream) {
+  if (count_ == collectives_.size()) {
+    collectives_.emplace_back();
+  }
+  Collective& collective = collectives_[count_];
+  collective.name = std::move(name);
+  collective.bytes = bytes;
+  collective.ended = false;
+  collective.begin.record(stream);
+  return first_ + count_++;
+}
+
+void CollectiveRecorder::end(std::size_t number, device::StreamRef stream) {
+  if (number < first_) {
+    return;  // of an earlier step, which has been read
+  }
+  Collective& collective = collectives_[number - first_];
+  if (!collective.ended) {
+    collective.end.record(stream);
+    collective.ended = true;
+  }
+}
+
+std::vector<TimelineSpan> CollectiveRecorder::spans(int rank,
+                                                    const device::StreamClock& clock) const {
+  std::vector<TimelineSpan> spans;
+  for (std::size_t i = 0; i < count_; ++i) {
+    const Collective& collective = collectives_[i];
+    if (collective.ended) {
+      spans.push_back({.rank = rank,
+                       .name = fmt::format("{}, {:.2f} MB", collective.name,
+                                           static_cast<double>(collective.bytes) / 1e6),
+                       .begin_s = clock.time_s(collective.begin),
+                       .end_s = clock.time_s(collective.end),
+                       .kind = SpanKind::communication});
+    }
+  }
+  return spans;
+}
+
+RecordedCommunicator::RecordedCommunicator(std::unique_ptr<comm::Communicator> through)
+    : through_(std::move(through)) {}
+
+template <class Post>
+comm::Work RecordedCommunicator::recorded(const char* what, std::int64_t bytes,
+                                          device::StreamRef stream, const Post& post) {
+  if (recorder_ == nullptr) {
+    return post();
+  }
+  const std::size_t number = recorder_->begin(fmt::format("{} {}", what, name()), bytes, stream);
+  return comm::Work(std::make_unique<RecordedOperation>(post(), *recorder_, number, stream));
+}
+
+comm::Work RecordedCommunicator::all_reduce(TensorView data, comm::ReduceOp op,
+                                            device::StreamRef stream) {
+  return recorded("all_reduce", data.bytes(), stream,
+                  [&] { return through_->all_reduce(data, op, stream); });
+}
+
+comm::Work RecordedCommunicator::all_gather(ConstTensorView send, TensorView recv,
+                                            std::span<const std::int64_t> counts,
+                                            device::StreamRef stream) {
+  return recorded("all_gather", recv.bytes(), stream,
+                  [&] { return through_->all_gather(send, recv, counts, stream); });
+}
+
+comm::Work RecordedCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
+                                                std::span<const std::int64_t> counts,
+                                                comm::ReduceOp op, device::StreamRef stream) {
+  return recorded("reduce_scatter", send.bytes(), stream,
+                  [&] { return through_->reduce_scatter(send, recv, counts, op, stream); });
+}
+
+comm::Work RecordedCommunicator::broadcast(TensorView data, int root, device::StreamRef stream) {
+  return through_->broadcast(data, root, stream);
+}
+
+comm::Work RecordedCommunicator::all_to_all(ConstTensorView send,
+                                            std::span<const std::int64_t> send_counts,
+                                            TensorView recv,
+                                            std::span<const std::int64_t> recv_counts,
+                                            device::StreamRef stream) {
+  return recorded("all_to_all", send.bytes(), stream, [&] {
+    return through_->all_to_all(send, send_counts, recv, recv_counts, stream);
+  });
+}
+
+comm::Work RecordedCommunicator::send(ConstTensorView data, int peer, int tag,
+                                      device::StreamRef stream) {
+  return through_->send(data, peer, tag, stream);
+}
+
+comm::Work RecordedCommunicator::recv(TensorView data, int peer, int tag,
+                                      device::StreamRef stream) {
+  return through_->recv(data, peer, tag, stream);
+}
+
+}  // namespace fourfold::parallel

@@ -1,0 +1,89 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/device/timed_event.hpp>
+#include <fourfold/parallel/timeline.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// When collectives of one rank were under way: each from when it is posted until it is known to be
+/// complete, which on a host transport is when somebody looks after it.
+class CollectiveRecorder {
+ public:
+  /// Forgets what was recorded.
+  void begin_step();
+  /// @return a number for end()
+  std::size_t begin(std::string name, std::int64_t bytes, device::StreamRef stream);
+  /// The first call for a number counts.
+  void end(std::size_t number, device::StreamRef stream);
+
+  /// Those that are complete, in the order they were posted. @pre recorded since `clock` was made
+  std::vector<TimelineSpan> spans(int rank, const device::StreamClock& clock) const;
+
+ private:
+  struct Collective {
+    std::string name;
+    std::int64_t bytes = 0;
+    device::TimedEvent begin;
+    device::TimedEvent end;
+    bool ended = false;
+  };
+  std::deque<Collective> collectives_;  ///< those of earlier steps are used again
+  std::size_t first_ = 0;               ///< number of this step's first
+  std::size_t count_ = 0;
+};
+
+/// Passes every call on to a communicator, and notes all_reduce, all_gather, reduce_scatter and
+/// all_to_all while there is a recorder. Groups that are split from it are not recorded.
+class RecordedCommunicator : public comm::Communicator {
+ public:
+  explicit RecordedCommunicator(std::unique_ptr<comm::Communicator> through);
+
+  /// @param recorder  borrowed until the next call; nullptr: no more
+  void record_into(CollectiveRecorder* recorder) noexcept { recorder_ = recorder; }
+
+  int rank() const noexcept override { return through_->rank(); }
+  int size() const noexcept override { return through_->size(); }
+  const std::string& name() const noexcept override { return through_->name(); }
+  void use(comm::Algorithm algorithm) override { through_->use(algorithm); }
+  comm::Algorithm algorithm() const noexcept override { return through_->algorithm(); }
+  comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream) override;
+  comm::Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
+                        device::StreamRef stream) override;
+  comm::Work reduce_scatter(ConstTensorView send, TensorView recv,
+                            std::span<const std::int64_t> counts, comm::ReduceOp op,
+                            device::StreamRef stream) override;
+  comm::Work broadcast(TensorView data, int root, device::StreamRef stream) override;
+  comm::Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
+                        TensorView recv, std::span<const std::int64_t> recv_counts,
+                        device::StreamRef stream) override;
+  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream) override;
+  comm::Work recv(TensorView data, int peer, int tag, device::StreamRef stream) override;
+  void barrier() override { through_->barrier(); }
+  std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override {
+    return through_->split(color, key, name);
+  }
+  std::unique_ptr<Communicator> subgroup(std::span<const int> members,
+                                         const std::string& name) override {
+    return through_->subgroup(members, name);
+  }
+
+ private:
+  template <class Post>
+  comm::Work recorded(const char* what, std::int64_t bytes, device::StreamRef stream,
+                      const Post& post);
+
+  std::unique_ptr<comm::Communicator> through_;
+  CollectiveRecorder* recorder_ = nullptr;
+};
+
+}  // namespace fourfold::parallel
