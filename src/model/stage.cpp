@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "activation_traffic.hpp"
 #include "stage_memory.hpp"
 #include "units.hpp"
 
@@ -35,7 +36,7 @@ bool in_tiles(const Parameters& parameters) {
 
 struct Stage::Impl {
   Impl(const ModelConfig& config_in, Units units, const Parameters& parameters, Seams& seams_in,
-       device::Arena& arena, const StageOptions& options);
+       device::Arena& arena, const StageOptions& options, device::Arena* host);
 
   void fill_rotary_table() const;
   SlotMemory& slot(int index) {
@@ -70,7 +71,8 @@ struct Stage::Impl {
   /// Into residual `i` + 1, or no further than the activations. @pre the weights are in place
   void forward_block(int index, std::size_t i, TensorView output_RD, device::StreamRef stream);
   void backward_block(int index, std::size_t i, WeightGradients when, device::StreamRef stream);
-  void forward_to_output(int index, device::StreamRef stream);
+  /// @param keep  a backward pass will come
+  void forward_to_output(int index, bool keep, device::StreamRef stream);
   void forward(int index, const Batch& batch, bool drops, std::optional<float> gradient_scale,
                device::StreamRef stream);
   void forward_head(int index, std::optional<float> gradient_scale, device::StreamRef stream);
@@ -92,6 +94,7 @@ struct Stage::Impl {
   StageShape shape;
   Seams& seams;
   StageMemory memory;
+  ActivationTraffic traffic;
   std::optional<Embedding> embedding;
   std::vector<Block> blocks;
   std::optional<Head> head;
@@ -99,7 +102,8 @@ struct Stage::Impl {
 };
 
 Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& parameters,
-                  Seams& seams_in, device::Arena& arena, const StageOptions& options)
+                  Seams& seams_in, device::Arena& arena, const StageOptions& options,
+                  device::Arena* host)
     : config(config_in),
       shape{config,
             units,
@@ -115,9 +119,16 @@ Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& p
   FOURFOLD_EXPECT(options.tokens <= config.context && options.recompute.group_blocks > 0);
   FOURFOLD_EXPECT(options.head_chunks > 0);
   FOURFOLD_EXPECT(options.tiles == in_tiles(parameters));
-  memory = lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
-    return arena.take(use, dtype, extent);
-  });
+  FOURFOLD_EXPECT(host != nullptr || !options.activations_on_host);
+  const auto take_from = [](device::Arena* from) {
+    return [from](device::MemoryUse use, DType dtype, Shape extent) {
+      return from->take(use, dtype, extent);
+    };
+  };
+  memory = lay_out(shape, take_from(&arena), take_from(host));
+  if (shape.keeps_on_host()) {
+    traffic = ActivationTraffic(shape, memory);
+  }
   if (arena.has_memory()) {
     fill_rotary_table();
   }
@@ -182,7 +193,7 @@ void Stage::Impl::forward_block(int index, std::size_t i, TensorView output_RD,
                     output_RD, stream);
 }
 
-void Stage::Impl::forward_to_output(int index, device::StreamRef stream) {
+void Stage::Impl::forward_to_output(int index, bool keep, device::StreamRef stream) {
   if (embedding) {
     with_weights(0, stream, [&] {
       ahead_forward(0);
@@ -192,7 +203,9 @@ void Stage::Impl::forward_to_output(int index, device::StreamRef stream) {
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     with_weights(block_unit(i), stream, [&] {
       ahead_forward(i + 1);
+      traffic.before_forward(i, stream);
       forward_block(index, i, residual(index, i + 1), stream);
+      traffic.after_forward(index, i, pass(index), keep, stream);
     });
   }
 }
@@ -220,9 +233,11 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
   const BlockActivations kept = mine.blocks[i].cut(now);
   const Recompute& recompute = shape.options.recompute;
   const bool again = recompute.runs_group_again(i, blocks.size());
+  traffic.before_backward(index, i, now, stream);
   for (std::size_t j = recompute.group_begin(i); again && j < i; ++j) {
     with_weights(block_unit(j), stream, [&] {
       seams.weights_ahead(block_unit(j + 1));
+      traffic.before_again(j, stream);
       forward_block(index, j, residual(index, j + 1), stream);
     });
   }
@@ -239,13 +254,14 @@ void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
     blocks[i].backward(now, kept, mine.gradients[i].cut(now), memory.scratch, memory.rotary_PH,
                        mine.dresidual_RD.rows(0, now.residual.count), when, stream);
   });
+  traffic.after_backward(index, i, now, when, stream);
 }
 
 void Stage::Impl::forward(int index, const Batch& batch, bool drops,
                           std::optional<float> gradient_scale, device::StreamRef stream) {
   const Pass now = begin(index, batch, drops, stream);
   passes[static_cast<std::size_t>(index)] = now;
-  forward_to_output(index, stream);
+  forward_to_output(index, gradient_scale.has_value(), stream);
   if (shape.has_head_in_chunks()) {
     forward_head_in_chunks(index, gradient_scale, stream);
   } else if (head) {
@@ -315,6 +331,9 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
   const Pass& now = pass(index);
   FOURFOLD_EXPECT(now.rows > 0);  // a forward pass came before
   const TensorView dresidual = mine.dresidual_RD.rows(0, now.residual.count);
+  if (!blocks.empty()) {
+    traffic.ahead_backward(index, blocks.size() - 1, now);
+  }
   if (shape.has_head_in_chunks()) {
     backward_head_in_chunks(index, state, stream);
   } else if (head) {
@@ -338,10 +357,16 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
   const SlotMemory& mine = slot(index);
   const Pass& now = pass(index);
   const auto first_gathered_by = [&](std::size_t blocks_left) -> ConstTensorView {
+    if (blocks_left > 0 && traffic.moves()) {
+      return {};  // it may still be on its way from the host
+    }
     return blocks_left > 0 ? mine.gradients[blocks_left - 1].cut(now).down_RD
            : embedding     ? mine.dresidual_RD.rows(0, now.residual.count)
                            : TensorView();
   };
+  if (!blocks.empty()) {
+    traffic.ahead_weight(index, blocks.size() - 1, now);
+  }
   if (head && !shape.has_head_in_chunks()) {
     head_weight(index, state, first_gathered_by(blocks.size()), stream);
   } else if (head && state == Gradients::complete) {  // its gradients came with those of inputs
@@ -349,8 +374,10 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
     seams.gradients_needed(block_unit(i), stream);
+    traffic.before_weight(index, i, now, stream);
     blocks[i].backward_weight(mine.blocks[i].cut(now), mine.gradients[i].cut(now),
                               first_gathered_by(i), stream);
+    traffic.after_weight(i, stream);
     seams.gradients_ready(block_unit(i), state, stream);
   }
   if (embedding) {
@@ -373,8 +400,8 @@ void Stage::Impl::embedding_weight(int index, Gradients state, device::StreamRef
 }
 
 Stage::Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
-             device::Arena& arena, const StageOptions& options)
-    : impl_(std::make_unique<Impl>(config, units, parameters, seams, arena, options)) {}
+             device::Arena& arena, const StageOptions& options, device::Arena* host)
+    : impl_(std::make_unique<Impl>(config, units, parameters, seams, arena, options, host)) {}
 Stage::~Stage() = default;
 Stage::Stage(Stage&&) noexcept = default;
 Stage& Stage::operator=(Stage&&) noexcept = default;
@@ -408,7 +435,7 @@ TensorView Stage::predict(const Batch& batch, std::int64_t row, device::StreamRe
   Pass& now = impl_->passes.front();
   now = impl_->begin(0, batch, false, stream);
   FOURFOLD_EXPECT(0 <= row && row < now.rows && now.residual.count == now.rows);
-  impl_->forward_to_output(0, stream);
+  impl_->forward_to_output(0, false, stream);
   Pass last = now;
   last.sequences = last.tokens = last.rows = 1;
   last.residual = {0, 1};

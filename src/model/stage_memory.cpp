@@ -5,8 +5,11 @@
 #include <fourfold/base/contract.hpp>
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace fourfold::model {
 namespace {
@@ -24,7 +27,8 @@ NormStatistics first_rows(const NormStatistics& statistics, std::int64_t count) 
 /// Takes the pieces of one stage.
 class Planner {
  public:
-  Planner(const StageShape& shape, const Take& take) : shape_(shape), take_(take) {}
+  Planner(const StageShape& shape, const Take& take, const Take& take_on_host)
+      : shape_(shape), take_(take), take_on_host_(take_on_host) {}
 
   StageMemory write() {
     StageMemory memory;
@@ -44,6 +48,11 @@ class Planner {
     if (kept_gradients && shape_.config.family == Family::llama && blocks() > 0) {
       shared_activated_ = workspace(shape_.rows() * shape_.sizes.ffn);
     }
+    if (shape_.keeps_on_host()) {
+      make_turns();
+      memory.block_turns = turns_.size();
+      memory.input_turns = input_turns_.size();
+    }
     for (int slot = 0; slot < shape_.options.slots; ++slot) {
       memory.slots.push_back(inputs());
       SlotMemory& current = memory.slots.back();
@@ -52,9 +61,14 @@ class Planner {
         current.dresidual_RD = hidden();
       }
       for (std::size_t i = 0; i < blocks(); ++i) {
-        current.blocks.push_back(with_activations(shared_[i % shared_.size()], shape_.kept()));
+        current.blocks.push_back(with_kept(shared_[i % shared_.size()], i));
         current.blocks.back().input_RD = current.residual_RD[i];
-        current.gradients.push_back(kept_gradients ? gradients() : shared_gradients);
+        current.gradients.push_back(!kept_gradients          ? shared_gradients
+                                    : shape_.keeps_on_host() ? gradient_turn(i)
+                                                             : gradients());
+      }
+      if (shape_.keeps_on_host()) {
+        current.host = on_host(current);
       }
       if (shape_.has_head()) {
         current.head = head();
@@ -121,10 +135,76 @@ class Planner {
       if (!shape_.trains()) {
         result.push_back(i < 2 ? hidden() : result[i - 2]);
       } else {
-        result.push_back(in_group == 0 || i == blocks() ? hidden() : shared_[in_group].input_RD);
+        result.push_back(input_is_in_turn(i)              ? input_turn(i)
+                         : in_group == 0 || i == blocks() ? hidden()
+                                                          : shared_[in_group].input_RD);
       }
     }
     return result;
+  }
+
+  bool input_is_in_turn(std::size_t i) const {
+    return shape_.keeps_on_host() && 0 < i && i < blocks() &&
+           shape_.recompute().group_begin(i) == i;
+  }
+  TensorView input_turn(std::size_t i) const {
+    return input_turns_[(i / shape_.recompute().group_blocks - 1) % input_turns_.size()];
+  }
+  const ProductGradients& gradient_turn(std::size_t i) const {
+    return gradient_turns_[i % gradient_turns_.size()];
+  }
+
+  /// While one block is computed, another's activations are on their way. All blocks of a group
+  /// are made again at once.
+  void make_turns() {
+    const std::size_t group = shape_.recompute().group_blocks;
+    const std::size_t groups = (blocks() + group - 1) / group;
+    for (std::size_t i = 0; i < std::min(group + 1, blocks()); ++i) {
+      turns_.push_back(with_activations({}, shape_.kept()));
+      if (shape_.splits()) {
+        gradient_turns_.push_back(gradients());
+      }
+    }
+    for (std::size_t i = 0; i < std::min<std::size_t>(2, groups - 1); ++i) {
+      input_turns_.push_back(hidden());
+    }
+  }
+
+  /// `shared` and what a slot keeps of block `i`, which is its own or in turn.
+  BlockActivations with_kept(BlockActivations shared, std::size_t i) {
+    if (!shape_.keeps_on_host()) {
+      return with_activations(std::move(shared), shape_.kept());
+    }
+    for_each_piece(shape_.kept(), shared, turns_[i % turns_.size()],
+                   [](TensorView& mine, const TensorView& in_turn) { mine = in_turn; });
+    return shared;
+  }
+
+  /// As much on the host as `slot` has in turn.
+  HostActivations on_host(const SlotMemory& slot) const {
+    const auto take_like = [&](TensorView& mine, const TensorView& in_turn) {
+      if (in_turn.shape().rank() > 0) {  // or absent
+        mine = take_on_host_(MemoryUse::activations, in_turn.dtype(), in_turn.shape());
+      }
+    };
+    HostActivations host;
+    host.residual_RD.resize(blocks());
+    host.blocks.resize(blocks());
+    host.gradients.resize(blocks());
+    for (std::size_t i = 0; i < blocks(); ++i) {
+      if (input_is_in_turn(i)) {
+        take_like(host.residual_RD[i], slot.residual_RD[i]);
+      }
+      for_each_piece(shape_.kept(), host.blocks[i], slot.blocks[i], take_like);
+      if (shape_.splits()) {
+        ProductGradients own = slot.gradients[i];
+        if (shape_.config.family == Family::llama) {
+          own.activated_NF = {};
+        }
+        for_each_gradient(host.gradients[i], own, take_like);
+      }
+    }
+    return host;
   }
 
   /// `result` with memory for the pieces of the given kinds.
@@ -222,8 +302,12 @@ class Planner {
 
   const StageShape& shape_;
   const Take& take_;
+  const Take& take_on_host_;
   std::vector<BlockActivations> shared_;  // of each block of a group
-  TensorView shared_activated_;           // llama, split backward
+  std::vector<BlockActivations> turns_;   // activations on the host: places of what is kept
+  std::vector<ProductGradients> gradient_turns_;
+  std::vector<TensorView> input_turns_;
+  TensorView shared_activated_;  // llama, split backward
   std::optional<TensorView> shared_logits_;
 };
 
@@ -267,8 +351,8 @@ TensorView Scratch::partial(std::int64_t rows, std::int64_t features) const {
   return {partial_ND.data(), partial_ND.dtype(), Shape{rows, features}};
 }
 
-StageMemory lay_out(const StageShape& shape, const Take& take) {
-  return Planner(shape, take).write();
+StageMemory lay_out(const StageShape& shape, const Take& take, const Take& take_on_host) {
+  return Planner(shape, take, take_on_host).write();
 }
 
 LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
@@ -290,19 +374,40 @@ LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec>
   return sizes;
 }
 
-std::array<std::size_t, device::memory_use_count> stage_bytes(const ModelConfig& config,
-                                                              Units units, const LocalSizes& sizes,
-                                                              DType compute,
-                                                              const StageOptions& options,
-                                                              std::int64_t residual_rows) {
-  std::array<std::size_t, device::memory_use_count> bytes{};
-  const StageShape shape{config, units, sizes, compute, options, residual_rows};
-  lay_out(shape, [&](device::MemoryUse use, DType dtype, Shape extent) {
-    const TensorView counted(nullptr, dtype, extent);
-    bytes[static_cast<std::size_t>(use)] += counted.bytes();
-    return counted;
-  });
+namespace {
+
+using UseBytes = std::array<std::size_t, device::memory_use_count>;
+
+struct CountedBytes {
+  UseBytes device{};
+  UseBytes host{};
+};
+
+CountedBytes count_bytes(const StageShape& shape) {
+  CountedBytes bytes;
+  const auto count_into = [](UseBytes& sums) {
+    return [&sums](device::MemoryUse use, DType dtype, Shape extent) {
+      const TensorView counted(nullptr, dtype, extent);
+      sums[static_cast<std::size_t>(use)] += counted.bytes();
+      return counted;
+    };
+  };
+  lay_out(shape, count_into(bytes.device), count_into(bytes.host));
   return bytes;
+}
+
+}  // namespace
+
+UseBytes stage_bytes(const ModelConfig& config, Units units, const LocalSizes& sizes, DType compute,
+                     const StageOptions& options, std::int64_t residual_rows) {
+  return count_bytes({config, units, sizes, compute, options, residual_rows}).device;
+}
+
+std::size_t stage_host_bytes(const ModelConfig& config, Units units, const LocalSizes& sizes,
+                             DType compute, const StageOptions& options,
+                             std::int64_t residual_rows) {
+  const UseBytes bytes = count_bytes({config, units, sizes, compute, options, residual_rows}).host;
+  return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0});
 }
 
 }  // namespace fourfold::model

@@ -36,6 +36,9 @@ struct StageShape {
   Units blocks() const noexcept;  ///< the units of `units` that are blocks
   bool trains() const noexcept { return options.purpose == StageOptions::Purpose::train; }
   bool splits() const noexcept { return options.backward == StageOptions::Backward::split; }
+  bool keeps_on_host() const noexcept {
+    return trains() && options.activations_on_host && blocks().end > blocks().begin;
+  }
   /// Evaluation keeps nothing of a block.
   Recompute recompute() const noexcept { return trains() ? options.recompute : Recompute::full(); }
   KeptActivations kept() const noexcept {
@@ -88,6 +91,39 @@ struct ProductGradients {
   ProductGradients cut(const Pass& pass) const;
 };
 
+/// Calls visit(piece of a, piece of b) for the pieces of these kinds.
+template <class A, class B, class Visit>
+void for_each_piece(const KeptActivations& kinds, A& a, B& b, const Visit& visit) {
+  if (kinds.products) {
+    visit(a.qkv_NQ, b.qkv_NQ);
+    visit(a.middle_RD, b.middle_RD);
+  }
+  if (kinds.up_product) {
+    visit(a.up_NU, b.up_NU);
+  }
+  if (kinds.product_inputs) {
+    visit(a.attn_norm_RD, b.attn_norm_RD);
+    visit(a.attended_NA, b.attended_NA);
+    visit(a.mlp_norm_RD, b.mlp_norm_RD);
+    visit(a.activated_NF, b.activated_NF);
+  }
+  if (kinds.statistics) {
+    visit(a.attn_statistics.mean_R, b.attn_statistics.mean_R);
+    visit(a.attn_statistics.rstd_R, b.attn_statistics.rstd_R);
+    visit(a.lse_NH, b.lse_NH);
+    visit(a.mlp_statistics.mean_R, b.mlp_statistics.mean_R);
+    visit(a.mlp_statistics.rstd_R, b.mlp_statistics.rstd_R);
+  }
+}
+/// Likewise of all gradients.
+template <class A, class B, class Visit>
+void for_each_gradient(A& a, B& b, const Visit& visit) {
+  visit(a.down_RD, b.down_RD);
+  visit(a.activated_NF, b.activated_NF);
+  visit(a.out_RD, b.out_RD);
+  visit(a.qkv_NQ, b.qkv_NQ);
+}
+
 struct HeadActivations {
   TensorView norm_RD;
   NormStatistics statistics;
@@ -107,6 +143,14 @@ struct Scratch {
   TensorView partial(std::int64_t rows, std::int64_t features) const;
 };
 
+/// Where a slot's blocks keep on the host what they have in device memory only in turn.
+struct HostActivations {
+  /// In front of each block; absent where it stays in device memory or is made again.
+  std::vector<TensorView> residual_RD;
+  std::vector<BlockActivations> blocks;
+  std::vector<ProductGradients> gradients;  ///< split backward; without those that are shared
+};
+
 struct SlotMemory {
   TensorView token_N;
   TensorView target_N;
@@ -117,16 +161,22 @@ struct SlotMemory {
   TensorView dresidual_RD;
   std::vector<BlockActivations> blocks;
   std::vector<ProductGradients> gradients;  ///< shared by all unless the backward pass is split
+  HostActivations host;                     ///< empty unless StageShape::keeps_on_host()
   HeadActivations head;
 };
 
 struct StageMemory {
   std::vector<SlotMemory> slots;
+  /// With activations on the host: blocks, and inputs of groups, whose memory all slots take in
+  /// turn. Block i has place i % block_turns, the input of group g > 0 has (g - 1) % input_turns.
+  std::size_t block_turns = 0;
+  std::size_t input_turns = 0;
   Scratch scratch;
   TensorView rotary_PH;  ///< f32, llama
 };
 
 using Take = std::function<TensorView(device::MemoryUse, DType, Shape)>;
-StageMemory lay_out(const StageShape& shape, const Take& take);
+/// @param take_on_host  called only if shape.keeps_on_host()
+StageMemory lay_out(const StageShape& shape, const Take& take, const Take& take_on_host);
 
 }  // namespace fourfold::model

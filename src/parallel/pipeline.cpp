@@ -38,14 +38,14 @@ struct Pipeline::Step {
 
 Pipeline::Pipeline(const model::ModelConfig& config, const StageLayout& layout,
                    comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
-                   device::Arena& arena, model::StageOptions options)
+                   device::Arena& arena, model::StageOptions options, device::Arena* host)
     : schedule_(&layout.schedule), pp_(&pp) {
   FOURFOLD_EXPECT(schedule_->stages == pp.size());
   options.backward = schedule_->splits_backward() ? model::StageOptions::Backward::split
                                                   : model::StageOptions::Backward::fused;
   for (const model::Units& units : layout.chunks_of(pp.rank())) {
     options.slots = schedule_->slots(pp.rank(), static_cast<int>(stages_.size()));
-    stages_.emplace_back(config, units, parameters, seams, arena, options);
+    stages_.emplace_back(config, units, parameters, seams, arena, options, host);
   }
 }
 

@@ -28,6 +28,19 @@ RunField optimizer_field() {
   return result;
 }
 
+RunField activations_field() {
+  RunField result;
+  result.kind = ValueKind::text;
+  result.choices = {"none", "cpu"};
+  result.get = [](const RunConfig& config) {
+    return Value(std::string(config.offload.activations_on_host ? "cpu" : "none"));
+  };
+  result.set = [](RunConfig& config, const Value& value) {
+    config.offload.activations_on_host = std::get<std::string>(value) == "cpu";
+  };
+  return result;
+}
+
 }  // namespace
 
 std::string optimizer_tier_text(const OffloadConfig& offload) {
@@ -66,6 +79,13 @@ std::vector<RunKey> offload_keys() {
                      [](const RunConfig& config) {
                        return config.offload.optimizer != StateTier::none;
                      }}},
+      {.table = table,
+       .name = "activations",
+       .field = activations_field(),
+       .meaning =
+           "Where what train.recompute keeps of blocks lies between their forward and their "
+           "backward passes: none: with the rest; cpu: in the memory of the host, from where it is "
+           "brought one block ahead. The same bits in both cases."},
   };
 }
 

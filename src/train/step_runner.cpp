@@ -38,6 +38,7 @@ model::StageOptions stage_options(const runfile::RunConfig& config, const comm::
                                   const parallel::ZeroOptions& zero) {
   model::StageOptions options = train::stage_options(config, mesh.cp);
   options.tiles = zero.tiles > 1;
+  options.activations_on_host = config.offload.activations_on_host;
   return options;
 }
 
@@ -107,7 +108,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
-                stage_options(config, mesh.shape(), zero_)),
+                stage_options(config, mesh.shape(), zero_), &tier_.host()),
       optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_),
       outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp),
              tier_),

@@ -160,9 +160,10 @@ void Trainer::announce(const TrainerOptions& options) const {
   log::info(fmt::format("memory per rank: {} MiB ({})", mib_text(arena_.total_bytes()),
                         memory_by_use_text(arena_)));
   announce_traffic();
-  if (const StateTier& tier = runner_.tier(); tier.is_offloaded()) {
-    log::info(fmt::format("offloaded per rank: {} MiB in host memory{}",
-                          mib_text(tier.host_bytes()),
+  if (const StateTier& tier = runner_.tier();
+      tier.is_offloaded() || config_.offload.activations_on_host) {
+    log::info(fmt::format("offloaded per rank: {} MiB in host memory (activations {}){}",
+                          mib_text(tier.host_bytes()), mib_text(tier.host_activation_bytes()),
                           tier.tier() == runfile::StateTier::nvme
                               ? fmt::format(", {} MiB in {}", mib_text(tier.file_bytes()),
                                             config_.offload.nvme_directory)

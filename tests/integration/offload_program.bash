@@ -50,6 +50,9 @@ for tier in cpu nvme:disk; do
     <(grep identity "$name/checkpoints/step-000000006/MANIFEST.json")
 done
 expect test -z "$(ls disk)"
+expect_exit 0 ranks 2 train run.toml --set mesh.zero=1 --set log.dir=activations --set offload.activations=cpu
+expect grep -qE 'offloaded per rank: [0-9.]+ MiB in host memory \(activations [0-9.]*[1-9]' "$errors"
+expect test "$(losses plain)" = "$(losses activations)"
 # It goes on with the state elsewhere, and verify holds it against one rank.
 expect_exit 0 "$fourfold" train run.toml --set log.dir=nvme --set train.steps=8
 expect_stderr 'resumed from nvme/checkpoints/step-000000006'
@@ -58,6 +61,10 @@ expect_exit 0 "$fourfold" verify run.toml --set offload.optimizer=nvme:disk --me
 # What is planned is what a run takes.
 expect_exit 0 "$fourfold" plan run.toml --ranks 2 --set offload.optimizer=nvme:/no/such/disk
 expect_stdout 'on disk in /no/such/disk'
+expect_exit 0 "$fourfold" plan run.toml --ranks 2 --set offload.activations=cpu
+expect_stdout 'MiB in host memory'
+expect_exit 78 "$fourfold" plan run.toml --ranks 2 --set offload.activations=nvme:disk
+expect_stderr '"none", "cpu"'
 
 # A disk that is none, or too full, or a word that means nothing.
 expect_exit 78 "$fourfold" train run.toml --set log.dir=bad --set offload.optimizer=nvme:/no/such/disk

@@ -81,8 +81,9 @@ struct Model {
         model::Seams& seams, DType compute = DType::f32)
       : parameters(model::parameter_table(config, units), compute, arena) {
     start();
-    stage = std::make_unique<model::Stage>(config, units, parameters, seams, arena, options);
+    stage = std::make_unique<model::Stage>(config, units, parameters, seams, arena, options, &host);
     arena.seal();
+    host.seal();
   }
 
   void start() {
@@ -111,6 +112,7 @@ struct Model {
   }
 
   device::Arena arena;
+  device::Arena host;
   model::Parameters parameters;
   std::unique_ptr<model::Stage> stage;
 };

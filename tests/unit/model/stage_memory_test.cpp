@@ -55,7 +55,15 @@ std::vector<StageOptions> each_options() {
       result.push_back(options);
       options.head_chunks = 4;
       result.push_back(options);
+      options.activations_on_host = true;
+      result.push_back(options);
     }
+  }
+  for (const auto purpose : {StageOptions::Purpose::train, StageOptions::Purpose::evaluate}) {
+    StageOptions options = options_for(3, 5, 2);
+    options.purpose = purpose;
+    options.activations_on_host = true;
+    result.push_back(options);
   }
   for (const int head_chunks : {2, 15}) {
     StageOptions options = options_for(3, 5, 3);
@@ -96,13 +104,15 @@ TEST_CASE("predicted bytes are those the arena hands out", "[stage_memory]") {
               CHECK(predicted[static_cast<std::size_t>(use)] + bare.bytes(use) ==
                     made.arena.bytes(use));
             }
+            CHECK(model::stage_host_bytes(config, units, whole_sizes(config), compute, options,
+                                          15) == made.host.total_bytes());
             ++cases;
           }
         }
       }
     }
   }
-  CHECK(cases == 40 * 28);
+  CHECK(cases == 40 * 38);
 }
 
 TEST_CASE("a layer keeps the published minimal set of activations", "[stage_memory]") {
@@ -170,6 +180,59 @@ TEST_CASE("policies of recomputation keep what they say", "[stage_memory]") {
   check(llama, all, false, "every:5", {2 * 2 * h, 5 * (all - 2 * h) + 4 * 2 * h});
   check(llama, all, false, "selective", {layers * (7 * h + 4 * f), 6 * h + 2 * f + statistics});
   check(llama, all, true, "full", {layers * (8 * h + 6 * f), 5 * h + statistics});
+}
+
+TEST_CASE("on the host lies what blocks keep, and on the device two blocks' worth of it",
+          "[stage_memory]") {
+  // gpt2 in 16 bits, bytes per token: 32 h + 4 a + 16 of a block, 2 h of them its input; gradients
+  // that wait are 18 h. The first block's input stays on the device.
+  constexpr std::int64_t h = 768;
+  constexpr std::int64_t all = 32 * h + 4 * 12 + 16;
+  constexpr std::int64_t tokens = 4096;
+  constexpr int slots = 3;
+  struct Row {
+    const char* recompute;
+    bool split;
+    std::int64_t layers;
+    std::int64_t host;    // of a slot
+    std::int64_t device;  // in turn
+  };
+  for (const Row& row : std::vector<Row>{
+           {"none", false, 10, 10 * all - 2 * h, 2 * all},
+           {"none", false, 3, 3 * all - 2 * h, 2 * all},
+           {"none", false, 2, 2 * all - 2 * h, 2 * all - 2 * h},
+           {"none", false, 1, all - 2 * h, all - 2 * h},
+           {"selective", false, 10, 10 * 18 * h - 2 * h, 2 * 18 * h},
+           {"full", false, 10, 9 * 2 * h, 2 * 2 * h},
+           {"every:3", false, 10, 3 * 2 * h, 2 * 2 * h},
+           {"every:5", false, 10, 2 * h, 2 * h},
+           {"every:64", false, 10, 0, 0},
+           {"none", true, 10, 10 * (all + 18 * h) - 2 * h, 2 * (all + 18 * h)},
+           {"full", true, 10, 10 * (16 + 18) * h - 2 * h, 2 * (16 + 18) * h},
+           {"every:3", true, 10, 10 * (14 + 18) * h + 3 * 2 * h, 4 * (14 + 18) * h + 2 * 2 * h}}) {
+    CAPTURE(row.recompute, row.split, row.layers);
+    ModelConfig config = model::preset("gpt2-124m");
+    config.layers = row.layers;
+    StageOptions options = options_for(4, 1024, slots);
+    options.recompute = *model::recompute_named(row.recompute);
+    options.backward = row.split ? StageOptions::Backward::split : StageOptions::Backward::fused;
+    const auto on_device = [&] {
+      return static_cast<std::int64_t>(
+          model::stage_bytes(config, model::all_units(config), whole_sizes(config), DType::bf16,
+                             options, tokens)[static_cast<std::size_t>(MemoryUse::activations)]);
+    };
+    const auto on_host = [&] {
+      return static_cast<std::int64_t>(model::stage_host_bytes(
+          config, model::all_units(config), whole_sizes(config), DType::bf16, options, tokens));
+    };
+    const std::int64_t without = on_device();
+    CHECK(on_host() == 0);
+    options.activations_on_host = true;
+    CHECK(on_host() == slots * tokens * row.host);
+    CHECK(on_device() == without - on_host() + tokens * row.device);
+    options.purpose = StageOptions::Purpose::evaluate;
+    CHECK(on_host() == 0);
+  }
 }
 
 TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[stage_memory]") {

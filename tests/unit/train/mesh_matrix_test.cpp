@@ -330,6 +330,30 @@ TEST_CASE("an optimizer in host memory updates tiles to the bits of one on the d
   check_same_bits(with("none"), with("cpu"));
 }
 
+TEST_CASE("activations in host memory change no bit, on every axis", "[matrix]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const std::vector<std::pair<comm::MeshShape, Options>> cases{
+      {{}, {"train.recompute=every:3"}},
+      {{.pp = 2}, {"mesh.schedule=naive", "mesh.stage_layers=[7,1]"}},
+      {{.pp = 2}, {"mesh.schedule=gpipe", "mesh.stage_layers=[0,8]", "train.head_chunks=3"}},
+      {{.pp = 2, .tp = 2}, {"mesh.schedule=1f1b", "train.precision=bf16"}},
+      {{.pp = 2, .cp = 2, .tp = 2}, {"mesh.schedule=interleaved", "train.recompute=selective"}},
+      {{.pp = 2, .dp = 2, .tp = 2}, {"mesh.schedule=zb-h1", "mesh.zero=3", "mesh.tile_linear=3"}},
+      {{.pp = 2, .tp = 2}, {"mesh.schedule=zb-h1", "train.recompute=every:3"}},
+      {{.pp = 2, .dp = 2, .cp = 2}, {"mesh.schedule=zb-v", "mesh.zero=3", "train.head_chunks=3"}},
+      {{.pp = 2, .cp = 2}, {"mesh.schedule=zb-v", "train.recompute=full", "train.precision=f16"}},
+      {{.cp = 2, .tp = 2}, {"mesh.zero=3", "mesh.context_mode=ulysses", "train.recompute=full"}},
+      {{.tp = 4}, {"mesh.sequence_parallel=false", "mesh.schedule=zb-v", "mesh.chunks=2"}},
+  };
+  for (const auto& [mesh, options] : cases) {
+    CAPTURE(family, mesh.str(), options);
+    Options moved = options;
+    moved.emplace_back("offload.activations=cpu");
+    check_same_bits(trace(tiny, family, mesh, options), trace(tiny, family, mesh, moved));
+  }
+}
+
 TEST_CASE("without weights in turn mesh.tile_linear changes no bit", "[matrix]") {
   const TinyRun tiny("llama");
   for (const Options& options :

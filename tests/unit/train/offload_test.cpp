@@ -100,6 +100,20 @@ TEST_CASE("a run goes on with its state elsewhere, to the same bits", "[offload]
   CHECK(moved.losses.back() == whole.losses.back());
 }
 
+TEST_CASE("activations may move to the host and back on a restart", "[offload]") {
+  const std::string family = GENERATE("gpt2", "llama");
+  const TinyRun tiny(family);
+  const Options plain{"checkpoint.every_steps=2", "train.precision=f16", "model.dropout=0.1",
+                      "train.loss_scale_initial=1073741824"};  // overflows first
+  const RunTrace whole = tiny.train(1, 12, "whole", plain);
+  check_same_bits(whole, tiny.train(1, 12, "on_host", with(plain, {"offload.activations=cpu"})));
+  tiny.train(1, 4, "moved", plain);
+  tiny.train(1, 8, "moved", with(plain, {"offload.activations=cpu", "offload.optimizer=cpu"}));
+  const RunTrace moved = tiny.train(1, 12, "moved", plain);
+  CHECK(moved.weights == whole.weights);
+  CHECK(moved.losses.back() == whole.losses.back());
+}
+
 TEST_CASE("a plan tells what is elsewhere without touching a disk", "[offload]") {
   const TinyRun tiny("gpt2");
   const auto planned = [&](const std::string& tier) {

@@ -33,17 +33,24 @@ const std::vector<std::string> four_axes{"mesh.pp=2",
                                          "train.micro_batch=2",
                                          "train.precision=bf16"};
 
+/// Of a rank, in its arena and on its host.
+struct Taken {
+  MemoryBytes memory{};
+  std::size_t host = 0;
+};
+
 /// What the ranks of a real run took, batches and evaluation included, one after the other.
-std::vector<MemoryBytes> memory_of_run(const runfile::EffectiveConfig& effective, int ranks) {
-  std::vector<MemoryBytes> taken(static_cast<std::size_t>(ranks));
+std::vector<Taken> memory_of_run(const runfile::EffectiveConfig& effective, int ranks) {
+  std::vector<Taken> taken(static_cast<std::size_t>(ranks));
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const runfile::MeshConfig& wanted = effective.config.mesh;
     comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, ranks), world);
     const Trainer trainer(effective, mesh, {}, nullptr);
+    Taken& mine = taken[static_cast<std::size_t>(world.rank())];
     for (std::size_t use = 0; use < device::memory_use_count; ++use) {
-      taken[static_cast<std::size_t>(world.rank())][use] =
-          trainer.memory().bytes(static_cast<device::MemoryUse>(use));
+      mine.memory[use] = trainer.memory().bytes(static_cast<device::MemoryUse>(use));
     }
+    mine.host = trainer.tier().host_bytes();
   });
   return taken;
 }
@@ -53,6 +60,9 @@ const std::vector<std::vector<std::string>> more_options{
     {"mesh.dp_compress=\"int8\""},
     {"mesh.dp_compress=\"lowrank:2\"", "mesh.zero=1"},
     {"train.head_chunks=3", "mesh.zero=3"},
+    {"offload.activations=cpu"},
+    {"offload.activations=cpu", "mesh.stage_layers=[2,2,2,2]", "model.layers=8",
+     "train.recompute=full", "offload.optimizer=cpu"},
     {"train.head_chunks=16", "mesh.zero=3", "mesh.tile_linear=3"},
     {"mesh.tp=1", "mesh.dp_mode=local", "optim.outer=nesterov", "mesh.zero=1"}};
 
@@ -65,11 +75,12 @@ TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]
     const runfile::EffectiveConfig effective = tiny.config(1, "planned", options);
     const comm::MeshShape mesh = mesh_of(effective, 8);
     const parallel::StageLayout layout = lay_out(effective.config, mesh, "");
-    const std::vector<MemoryBytes> taken = memory_of_run(effective, 8);
+    const std::vector<Taken> taken = memory_of_run(effective, 8);
     for (int rank = 0; rank < 8; ++rank) {
       CAPTURE(family, more, rank);
-      CHECK(plan_rank(effective.config, layout, mesh, rank).memory_bytes ==
-            taken[static_cast<std::size_t>(rank)]);
+      const RankPlan plan = plan_rank(effective.config, layout, mesh, rank);
+      CHECK(plan.memory_bytes == taken[static_cast<std::size_t>(rank)].memory);
+      CHECK(plan.host_bytes == taken[static_cast<std::size_t>(rank)].host);
     }
   }
 }
@@ -134,6 +145,36 @@ TEST_CASE("a planned head in chunks has the logits of one chunk", "[rank_plan]")
   constexpr auto activations = static_cast<std::size_t>(device::MemoryUse::activations);
   // 16 rows of the 27 columns that tp leaves of 53, of each slot; then 6 of them.
   CHECK(whole[activations] - cut[activations] == (16U * static_cast<unsigned>(slots) - 6) * 27 * 4);
+}
+
+TEST_CASE("with activations on the host a planned rank has no more of them for more layers",
+          "[rank_plan]") {
+  const auto planned = [](const std::string& activations, std::int64_t layers) {
+    const TinyRun tiny("llama");
+    runfile::RunConfig config =
+        tiny.config(1, "planned",
+                    {"mesh.pp=2", "mesh.schedule=1f1b", "mesh.stage_layers=[1,1]",
+                     "offload.activations=" + activations})
+            .config;
+    config.model = model::preset("llama-3-8b");
+    config.model.layers = layers;
+    config.model = config.model.resolved();
+    config.mesh.stage_layers = {layers / 2, layers / 2};
+    config.train.precision = DType::bf16;
+    config.train.micro_batch = 1;
+    const comm::MeshShape mesh{.pp = 2};
+    return plan_rank(config, lay_out(config, mesh, ""), mesh, 0);
+  };
+  constexpr auto activations = static_cast<std::size_t>(device::MemoryUse::activations);
+  const RankPlan small = planned("cpu", 8);
+  const RankPlan large = planned("cpu", 64);
+  CHECK(small.memory_bytes[activations] == large.memory_bytes[activations]);
+  // Two micro-batches in flight, of 28 more blocks: docs/activations.md.
+  constexpr std::size_t block = 2 * (4 * 4096 + 2 * 4096 + 2 * 1024 + 3 * 14336) + 4 * (32 + 2);
+  CHECK(large.host_bytes - small.host_bytes == std::size_t{2} * 8192 * 28 * block);
+  // Two blocks' worth stays, and all inputs of the first one.
+  CHECK(planned("none", 64).memory_bytes[activations] - large.memory_bytes[activations] ==
+        large.host_bytes - std::size_t{2} * 8192 * block);
 }
 
 TEST_CASE("in tiles the buffers of ZeRO-3 have the size of tiles", "[rank_plan]") {

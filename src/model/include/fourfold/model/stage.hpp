@@ -53,6 +53,9 @@ struct StageOptions {
   /// Whether the parameters are in tiles (FlatLayout): 16-bit training then adds input gradients up
   /// in f32
   bool tiles = false;
+  /// train: what slots keep of blocks lies in host memory between the passes, and is moved beside
+  /// the computation; the same bits
+  bool activations_on_host = false;
   std::uint64_t seed = 0;  ///< of the run, for dropout
 };
 
@@ -76,12 +79,22 @@ std::array<std::size_t, device::memory_use_count> stage_bytes(const ModelConfig&
                                                               DType compute,
                                                               const StageOptions& options,
                                                               std::int64_t residual_rows);
+/// Likewise, the bytes it takes from its host arena: 0 unless options.activations_on_host.
+std::size_t stage_host_bytes(const ModelConfig& config, Units units, const LocalSizes& sizes,
+                             DType compute, const StageOptions& options,
+                             std::int64_t residual_rows);
 
 /// Runs a range of units forward and backward. Everything is enqueued on the given stream; nothing
 /// allocates after construction; the same calls give the same bits.
 ///
 /// Per slot: forward_train, then backward (or backward_input, later backward_weight), then the slot
 /// is free for the next micro-batch. Slots are independent.
+///
+/// With options.activations_on_host the memory of blocks is in turn: two blocks' worth of what is
+/// kept (every:K: of K + 1 blocks), and two inputs. It is written back behind the forward pass of
+/// the next block, and brought one block ahead of the backward pass, on a stream of the stage's
+/// own. All calls then have to be given the same stream. The first block's input, the last one's
+/// output and its gradient, and what the head keeps, stay: messages and the head go on from there.
 class Stage {
  public:
   /// @param config      resolved
@@ -89,8 +102,9 @@ class Stage {
   /// @param parameters  those of `units` (parameter_table(config, units)); borrowed
   /// @param seams       borrowed
   /// @param arena       owns the memory; must outlive this
+  /// @param host        likewise in host memory; needed with options.activations_on_host
   Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
-        device::Arena& arena, const StageOptions& options);
+        device::Arena& arena, const StageOptions& options, device::Arena* host = nullptr);
   ~Stage();
   Stage(Stage&&) noexcept;
   Stage& operator=(Stage&&) noexcept;

@@ -34,9 +34,10 @@ class Pipeline {
   /// @param parameters  of this rank's chunks; borrowed
   /// @param seams       borrowed
   /// @param options     of each stage, but slots and backward, which the schedule decides
+  /// @param host        as Stage has it
   Pipeline(const model::ModelConfig& config, const StageLayout& layout, comm::Communicator& pp,
            const model::Parameters& parameters, model::Seams& seams, device::Arena& arena,
-           model::StageOptions options);
+           model::StageOptions options, device::Arena* host = nullptr);
 
   /// One step: forward and backward of all micro-batches. Enqueued on `stream`; collective over pp
   /// @param batches  schedule.micro_batches of them; the same sizes on all ranks of the axis

@@ -143,6 +143,7 @@ struct OffloadConfig {
   StateTier optimizer = StateTier::none;
   std::string nvme_directory = {};  ///< for nvme
   double buffer_mb = 100;           ///< memory through which offloaded state passes (10^6 bytes)
+  bool activations_on_host = false;
   friend bool operator==(const OffloadConfig&, const OffloadConfig&) = default;
 };
 /// "none", "cpu", "nvme:PATH"

@@ -39,7 +39,7 @@ struct RankPlan {
   std::array<Range, 2> tokens;         ///< of each sequence: parallel::context_chunks
   std::vector<PlannedTensor> tensors;  ///< in the order of the model
   MemoryBytes memory_bytes{};          ///< but for the kernels' scratch
-  std::size_t host_bytes = 0;          ///< offloaded state in host memory, and its buffers
+  std::size_t host_bytes = 0;          ///< offloaded state and activations in host memory, buffers
   std::size_t file_bytes = 0;          ///< offloaded state on disk
 };
 

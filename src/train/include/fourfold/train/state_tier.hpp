@@ -23,12 +23,17 @@ class StateTier {
   runfile::StateTier tier() const noexcept { return tier_; }
   /// Where the state is taken from.
   device::Arena& state() noexcept;
-  /// Host memory that an offloaded update needs beside it.
+  /// Host memory that an offloaded update needs beside it; offloaded activations take theirs here
+  /// too (offload.activations).
   device::Arena& host() noexcept { return host_; }
   /// For nvme, unless the device's arena only counts; else nullptr.
   const io::ScratchFile* file() const noexcept { return file_.get(); }
 
   std::size_t host_bytes() const noexcept { return host_.total_bytes(); }
+  /// Of them, activations.
+  std::size_t host_activation_bytes() const noexcept {
+    return host_.bytes(device::MemoryUse::activations);
+  }
   std::size_t file_bytes() const noexcept { return in_file_.total_bytes(); }
 
   /// Lets go of memory that was read or written at its address, where it is a window on the file.

@@ -67,8 +67,10 @@ class Trainer {
   /// What this rank updates and saves.
   const parallel::ParameterShare& share() const noexcept { return runner_.share(); }
   const Optimizer& optimizer() const noexcept { return runner_.optimizer(); }
-  /// All tensors of this rank, sealed.
+  /// All tensors of this rank in device memory, sealed.
   const device::Arena& memory() const noexcept { return arena_; }
+  /// What is elsewhere.
+  const StateTier& tier() const noexcept { return runner_.tier(); }
 
  private:
   void resume_or_initialise(const TrainerOptions& options);
