@@ -3,9 +3,11 @@
 #include "file.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
 #include <fourfold/io/atomic_file.hpp>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <utility>
@@ -15,10 +17,24 @@ namespace {
 
 constexpr std::size_t buffer_bytes = 1 << 20;
 
+/// What is no file must not be replaced by one: for root that would be the end of /dev/null.
+void require_replaceable(const std::filesystem::path& path) {
+  struct stat found {};
+  // Through a link too, such as /dev/stdout. A folder is an error of rename().
+  if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) {
+    throw UserError(
+        ExitCode::cannot_write,
+        fmt::format("{}: cannot be written (it is a device, a pipe or a socket, and a file would "
+                    "take its place) name a file",
+                    path.string()));
+  }
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path)
     : path_(std::move(path)), temporary_(fmt::format("{}.tmp-{}", path_.string(), ::getpid())) {
+  require_replaceable(path_);
   ::unlink(temporary_.c_str());  // of a process of the same number that died
   file_ = std::make_unique<OutputFile>(OutputFile::create(temporary_, path_));
   buffer_.reserve(buffer_bytes);

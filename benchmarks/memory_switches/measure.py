@@ -19,10 +19,10 @@ USES = ("weights", "gradients", "optimizer", "activations", "communication", "wo
 
 MODEL = """[model]
 family = "gpt2"
-layers = 6
+layers = 12
 hidden = 384
 heads = 6
-vocab = 16384
+vocab = 8192
 context = 512
 [train]
 global_batch = 8
@@ -41,9 +41,11 @@ every_steps = 0
 
 # Groups: ranks, what all of a group have in common, and what each adds. The first of a group is the one to compare with.
 GROUPS = [
-    (2, [], [[], ["train.head_chunks=2"], ["train.head_chunks=8"], ["train.head_chunks=64"]]),
-    (2, ["mesh.zero=3"], [[], ["mesh.tile_linear=2"], ["mesh.tile_linear=4"], ["mesh.tile_linear=8"]]),
-    (2, ["mesh.zero=3", "train.precision=bf16"], [[], ["mesh.tile_linear=4"]]),
+    (2, ["mesh.dp=2"], [
+        [], ["train.precision=bf16"], ["train.recompute=selective"], ["train.recompute=every:2"], ["train.recompute=full"],
+        ["train.head_chunks=8"], ["mesh.zero=1"], ["mesh.zero=2"], ["mesh.zero=3"], ["mesh.zero=3", "mesh.tile_linear=4"],
+        ["offload.optimizer=cpu"], ["offload.optimizer=nvme:."], ["mesh.dp_compress=int8"], ["mesh.dp_mode=local"],
+        ["mesh.zero=3", "mesh.tile_linear=4", "train.recompute=full", "train.head_chunks=8", "offload.optimizer=nvme:."]]),
 ]
 
 
@@ -73,7 +75,12 @@ class Runs:
         report = self.run(self.fourfold, "plan", str(self.run_file), "--ranks", str(ranks), "--rank", "0", *self.sets(keys))
         (line,) = [each for each in report.splitlines() if each.startswith("  memory")]
         unit = {"MiB": 1.0, "GiB": 1024.0, "KiB": 1 / 1024}[line.split()[-1]]
-        return {use: unit * float(re.search(rf"{use} ([0-9.]+)", line).group(1)) for use in USES}
+        mib = {use: unit * float(re.search(rf"{use} ([0-9.]+)", line).group(1)) for use in USES}
+        elsewhere = re.search(r"^offloaded, each rank at most: ([0-9.]+) (\w+) in host memory(?:, ([0-9.]+) (\w+) on disk)?", report, re.M)
+        units = {"MiB": 1.0, "GiB": 1024.0, None: 0.0}
+        mib["host"] = float(elsewhere.group(1)) * units[elsewhere.group(2)] if elsewhere else 0.0
+        mib["disk"] = float(elsewhere.group(3) or 0) * units[elsewhere.group(4)] if elsewhere else 0.0
+        return mib
 
     def step_s(self, ranks, keys, name):
         """The shortest and the median step but the first, in seconds."""
@@ -97,12 +104,13 @@ def measure(runs, options, number, group):
 
 
 def markdown(rows):
-    lines = ["| | activations | workspace | communication | holds | a step takes |", "|---|---|---|---|---|---|"]
+    lines = ["| | weights | gradients | optimizer | activations | other | on the device | in host memory | on disk | a step takes |",
+             "|---|---|---|---|---|---|---|---|---|---|"]
     for row in rows:
-        keys = ", ".join(f"`{key}`" for key in row["common"] + row["keys"]) or "neither"
+        keys = ", ".join(f"`{key}`" for key in row["keys"]) or "none of them"
         mib = row["mib"]
-        lines.append(f"| {keys} | {mib['activations']:.1f} | {mib['workspace']:.1f} | {mib['communication']:.1f} | "
-                     f"{sum(mib.values()):.1f} | {row['times']:.2f} |")
+        parts = [mib[use] for use in USES[:4]] + [mib["communication"] + mib["workspace"], sum(mib[use] for use in USES), mib["host"], mib["disk"]]
+        lines.append(f"| {keys} | " + " | ".join(f"{part:.0f}" for part in parts) + f" | {row['times']:.2f} |")
     return "\n".join(lines) + "\n"
 
 
@@ -110,12 +118,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/host-release"))
     parser.add_argument("--mpiexec", default="mpiexec")
+    parser.add_argument("--scratch", help="folder on the disk that offloaded state should go to")
     parser.add_argument("--steps", type=int, default=6, help="of one run; the first does not count")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each variant, in turn")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
     parser.add_argument("--markdown", type=pathlib.Path, help="where to write the table")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
         runs = Runs(options, pathlib.Path(folder))
         rows = [row for number, group in enumerate(GROUPS) for row in measure(runs, options, number, group)]
     print(markdown(rows), end="")

@@ -84,6 +84,7 @@ std::vector<RunKey> outer_keys() {
        .field = field(&RunConfig::optim, &OptimConfig::outer_lr),
        .meaning = "Learning rate of that step.",
        .minimum = 0,
+       .maximum = 100,
        .above_minimum = true,
        .relevance = nesterov,
        .on_resume = needs_allowance},

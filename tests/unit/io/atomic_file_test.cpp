@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <file_size_limit.hpp>
 #include <scratch_folder.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -71,6 +72,28 @@ TEST_CASE("a place that cannot be written is named, with the right exit code", "
   AtomicFile file(scratch.path() / "taken");
   file.write("text");
   CHECK_THROWS_AS(file.publish(), fourfold::UserError);
+}
+
+TEST_CASE("a pipe or a device, or a link to one, is not replaced", "[atomic_file]") {
+  const ScratchFolder scratch;
+  const auto pipe = scratch.path() / "pipe";
+  const auto link = scratch.path() / "link";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  fs::create_symlink("/dev/null", link);
+  for (const auto& path : {pipe, link}) {
+    try {
+      AtomicFile file(path);
+      file.write("text");
+      file.publish();
+      FAIL("it was replaced");
+    } catch (const fourfold::UserError& error) {
+      CHECK(error.code() == fourfold::ExitCode::cannot_write);
+      CHECK(std::string(error.what()).find(path.string()) != std::string::npos);
+    }
+  }
+  CHECK(fs::is_fifo(pipe));
+  CHECK(fs::is_symlink(link));
+  CHECK(entries(scratch.path()) == 2);
 }
 
 TEST_CASE("a disk that fills up is named by the file's own name, and nothing is left",

@@ -19,6 +19,7 @@ class OutputFile;
 /// removed. One thread per object; every failure throws UserError (cannot_write) naming the path.
 class AtomicFile {
  public:
+  /// @throws UserError (cannot_write) where `path` is a device, a pipe or a socket
   explicit AtomicFile(std::filesystem::path path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
