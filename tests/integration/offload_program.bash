@@ -91,7 +91,7 @@ folder = f"/proc/{sys.argv[1]}/fd"
 scratch = [fd for fd in os.listdir(folder) if "fourfold-scratch" in os.readlink(f"{folder}/{fd}")]
 os.truncate(f"{folder}/{scratch[0]}", 0)' "$trainer"
 code=0
-(sleep 60 && kill -KILL "$trainer") 2>/dev/null &
+(sleep 60 && kill -KILL "$trainer") >/dev/null 2>&1 &
 watchdog=$!
 wait "$trainer" || code=$?
 kill "$watchdog"
