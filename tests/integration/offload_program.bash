@@ -86,10 +86,18 @@ for _ in $(seq 1200); do
   grep -q 'step 200' "$errors" && break
   sleep 0.05
 done
-expect python3 -c 'import os, sys
-folder = f"/proc/{sys.argv[1]}/fd"
-scratch = [fd for fd in os.listdir(folder) if "fourfold-scratch" in os.readlink(f"{folder}/{fd}")]
-os.truncate(f"{folder}/{scratch[0]}", 0)' "$trainer"
+# Emptied again and again until the program has ended: once is not enough, because a write under way may give the file
+# its length back.
+expect timeout --signal=KILL 60 python3 -c 'import os, sys, time
+process = f"/proc/{sys.argv[1]}"
+held = [os.open(f"{process}/fd/{fd}", os.O_RDWR) for fd in os.listdir(f"{process}/fd")
+        if "fourfold-scratch" in os.readlink(f"{process}/fd/{fd}")]
+try:
+    while "State:\tZ" not in open(f"{process}/status").read():
+        os.truncate(held[0], 0)
+        time.sleep(0.005)
+except (FileNotFoundError, ProcessLookupError):
+    pass  # it has ended, and been waited for' "$trainer"
 code=0
 (sleep 60 && kill -KILL "$trainer") >/dev/null 2>&1 &
 watchdog=$!
