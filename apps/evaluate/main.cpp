@@ -142,6 +142,14 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
       print_for_people(report);
     }
   }
+  if (!std::isfinite(evaluation.loss)) {
+    throw fourfold::UserError(
+        ExitCode::data_corrupt,
+        fmt::format(
+            "the loss of {} is not finite (its weights are lost, or overflow its precision) "
+            "take an older checkpoint",
+            checkpoint.path().string()));
+  }
   return ExitCode::finished;
 }
 

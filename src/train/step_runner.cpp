@@ -154,6 +154,31 @@ void StepRunner::prepare_save(device::StreamRef stream) {
   outer_.average(optimizer_, stream);
 }
 
+bool StepRunner::masters_are_finite(device::StreamRef stream) {
+  if (!tier_.is_offloaded()) {
+    device::zero(sum_of_squares_.data(), sum_of_squares_.bytes(), stream);
+    for (const parallel::ParameterShare::Run& run : share_.runs()) {
+      kernels::sum_of_squares(run.master, sum_of_squares_, true, stream);
+    }
+    double sum = 0;  // the squares of f32 cannot overflow it
+    device::copy(&sum, sum_of_squares_.data(), sizeof sum, stream);
+    stream.synchronize();
+    return std::isfinite(sum);
+  }
+  constexpr std::int64_t elements_at_once = std::int64_t{1} << 20;
+  bool finite = true;
+  for (const parallel::ParameterShare::Run& run : share_.runs()) {
+    for (std::int64_t begin = 0; begin < run.flat.count; begin += elements_at_once) {
+      const std::int64_t count = std::min(elements_at_once, run.flat.count - begin);
+      const TensorView part = run.master.rows(begin, count);
+      finite = finite && std::all_of(part.as<float>(), part.as<float>() + count,
+                                     [](float value) { return std::isfinite(value); });
+      tier_.release(part.data(), part.bytes());
+    }
+  }
+  return finite;
+}
+
 void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
   share_.initialise(seed, stream, [&](const TensorView& values) {
     tier_.release(values.data(), values.bytes());

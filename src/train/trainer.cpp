@@ -337,6 +337,19 @@ void Trainer::check_finite(const StepOutcome& outcome) const {
           outcome.loss, outcome.grad_norm, progress_.step, last));
 }
 
+void Trainer::check_masters() {
+  const std::int64_t lost = runner_.masters_are_finite(stream_) ? 0 : 1;
+  if (comm::all_reduce_scalar(mesh_->world(), lost, comm::ReduceOp::max) == 0) {
+    return;
+  }
+  throw UserError(
+      ExitCode::data_corrupt,
+      fmt::format(
+          "weights are not finite after step {} (its update was too large, and nothing of it "
+          "is saved) lower the learning rate and resume from {}",
+          progress_.step, last_checkpoint_.empty() ? "the start" : last_checkpoint_.string()));
+}
+
 void Trainer::evaluate() {
   const Stopwatch watch;
   const Evaluation evaluation = evaluator_->run(runner_.forward_pass(), stream_);
@@ -353,6 +366,7 @@ void Trainer::save() {
   runner_.prepare_save(stream_);
   stream_.ref().synchronize();
   runner_.settle_state();
+  check_masters();
   const io::SaveReport report =
       store_.save({.step = progress_.step,
                    .mesh = mesh_->shape(),

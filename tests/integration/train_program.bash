@@ -80,6 +80,13 @@ assert abs(sum(losses) / len(losses) - float(sys.argv[1])) < 1e-6' "$one"
 expect_exit 73 ranks 2 evaluate --checkpoint run/checkpoints --data tokens_val --logits no/such/folder/logits.h5
 expect_stderr 'no/such/folder/logits.h5'
 
+# Weights of the size of 1e30 can be saved; their loss is no number, and that is no success.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=huge --set train.steps=1 --set optim.lr=1e30 \
+  --set optim.warmup_steps=0 --set train.eval_every_steps=0
+expect_exit 65 "$fourfold" evaluate --checkpoint huge/checkpoints --data tokens_val
+expect_stderr 'is not finite'
+expect_stderr 'take an older checkpoint'
+
 # The same prompt and seed give the same text; it begins with the prompt.
 expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt 'verse 1' --tokens 20 --seed 3
 expect_stdout 'verse 1'

@@ -237,6 +237,32 @@ TEST_CASE("a loss that is not a number ends the run and is not saved", "[trainer
   }
 }
 
+TEST_CASE("weights that the last update lost are not saved", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  const std::string tier = GENERATE("none", "cpu");
+  CAPTURE(tier);
+  const std::string offload = "offload.optimizer=" + tier;
+  tiny.train(2, 4, "good", {offload});
+  // The loss and the gradient of the step itself are those of good weights.
+  const auto last_step = [&](const std::string& name) {
+    tiny.train(2, name == "good" ? 5 : 1, name,
+               {offload, "optim.lr=1e39", "checkpoint.keep_last=1"}, {"optim.lr"});
+  };
+  for (const std::string name : {"good", "lost"}) {
+    try {
+      last_step(name);
+      FAIL("nothing was thrown");
+    } catch (const fourfold::UserError& error) {
+      CHECK(error.code() == ExitCode::data_corrupt);
+      CHECK(std::string(error.what()).find("weights are not finite after step") == 0);
+    }
+  }
+  CHECK(std::filesystem::is_empty(tiny.checkpoints("lost")));
+  const RunTrace again = tiny.train(2, 8, "good", {offload});
+  CHECK(again.losses.size() == 4);  // from step 4
+  CHECK(again.weights == tiny.train(2, 8, "whole", {offload}).weights);
+}
+
 TEST_CASE("a signal during set-up stops a run before its first step", "[trainer]") {
   const TinyRun tiny("gpt2");
   {

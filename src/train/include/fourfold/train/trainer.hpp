@@ -90,6 +90,9 @@ class Trainer {
   /// Says what memory was planned and what was taken. Collective.
   void report_memory();
   void check_finite(const StepOutcome& outcome) const;
+  /// A loss tells of weights that were lost only one step later. Collective.
+  /// @pre settle_state() came before
+  void check_masters();
   void evaluate();
   void save();
   double needed_s() const;
