@@ -6,10 +6,7 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
-fourfold=$1/bin/fourfold
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
-cd "$work" || exit 1
+begin "$1"
 small=(--max-bytes 64K --factor 32 --seconds 0.01 --warmup 1)
 
 expect_exit 0 "$fourfold" bench comm --help

@@ -5,11 +5,8 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
-fourfold=$1/bin/fourfold
 golden=$SOURCE_DIR/tests/golden
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
-cd "$work" || exit 1
+begin "$1"
 
 expect_exit 0 "$fourfold" data --help
 expect_stdout prepare

@@ -9,6 +9,18 @@ output=$(mktemp)
 errors=$(mktemp)
 trap 'rm -f "$output" "$errors"' EXIT
 
+# begin BUILD_DIR: from here on the script is in an empty folder, "$work", that goes when it ends; "$fourfold" is the
+# program to test.
+begin() {
+  fourfold=$1/bin/fourfold
+  work=$(mktemp -d)
+  trap 'rm -rf "$work" "$output" "$errors"' EXIT
+  cd "$work" || exit 1
+}
+
+# ranks N VERB...: the program on N ranks.
+ranks() { local n=$1 && shift && "$MPIEXEC" -n "$n" "$fourfold" "$@"; }
+
 # complain WHAT...: notes an expectation that does not hold.
 complain() {
   broken=$((broken + 1))

@@ -6,12 +6,8 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
-fourfold=$1/bin/fourfold
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
-cd "$work" || exit 1
+begin "$1"
 mkdir disk
-ranks() { local n=$1 && shift && "$MPIEXEC" -n "$n" "$fourfold" "$@"; }
 losses() { grep -o '"loss":[0-9.]*' "$1/metrics.jsonl"; }
 
 for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt

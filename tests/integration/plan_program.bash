@@ -6,10 +6,7 @@ set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
 build=$1
-fourfold=$build/bin/fourfold
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
-cd "$work" || exit 1
+begin "$build"
 
 # No MPI: it must start where there is none.
 expect_exit 0 ldd "$build/bin/fourfold-plan"

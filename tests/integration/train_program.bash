@@ -6,11 +6,7 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
-fourfold=$1/bin/fourfold
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
-cd "$work" || exit 1
-ranks() { local n=$1 && shift && "$MPIEXEC" -n "$n" "$fourfold" "$@"; }
+begin "$1"
 
 for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
 expect_exit 0 "$fourfold" data prepare --output tokens --append-eot --validation-fraction 0.1 text.txt

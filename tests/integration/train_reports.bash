@@ -6,10 +6,7 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
-fourfold=$1/bin/fourfold
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
-cd "$work" || exit 1
+begin "$1"
 
 for _ in $(seq 400); do printf 'the quick brown fox jumps over the lazy dog\n'; done >text.txt
 expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt

@@ -6,10 +6,7 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
-fourfold=$1/bin/fourfold
-work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
-cd "$work" || exit 1
+begin "$1"
 
 for i in $(seq 100); do printf 'chapter %d, in which two ranks meet\n' "$i"; done >text.txt
 expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt

@@ -18,6 +18,14 @@
 
 namespace fourfold::model_test {
 
+/// What most tests of stages do it with.
+namespace usual {
+inline const device::StreamRef stream;
+inline constexpr float scale = 0.03F;
+inline constexpr std::int64_t sequences = 2;
+inline constexpr std::int64_t tokens = 7;
+}  // namespace usual
+
 inline model::ModelConfig small(model::Family family, double dropout = 0, bool tied = true) {
   model::ModelConfig config;
   config.family = family;

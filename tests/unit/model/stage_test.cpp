@@ -35,12 +35,9 @@ using fourfold::model_test::small;
 namespace device = fourfold::device;
 namespace model = fourfold::model;
 
-namespace {
+using namespace fourfold::model_test::usual;
 
-const device::StreamRef stream;
-constexpr float scale = 0.03F;
-constexpr std::int64_t sequences = 2;
-constexpr std::int64_t tokens = 7;
+namespace {
 
 struct Variant {
   Family family;
