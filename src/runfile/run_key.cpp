@@ -123,10 +123,10 @@ std::vector<RunKey> mesh_keys() {
        .field = member(&MeshConfig::tile_linear),
        .meaning = "Tiles of rows in which zero = 3 gathers each matrix, uses it and reduces its "
                   "gradient, one after the other, so that the largest layer need not be in memory "
-                  "whole. A matrix with fewer rows has as many tiles. docs/memory.md has bytes and "
-                  "times.",
+                  "whole. A matrix with fewer rows has as many tiles; tiles of few rows share out "
+                  "badly among many ranks. docs/memory.md has bytes and times.",
        .minimum = 1,
-       .maximum = 1024,
+       .maximum = 64,
        .relevance = {"mesh.zero = 3 and mesh.zero3_keep = \"micro_batch\"",
                      [](const RunConfig& config) {
                        return config.mesh.zero == 3 &&
