@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::train {
@@ -102,6 +104,18 @@ std::optional<io::Checkpoint> resume_path(const ResumeRequest& request, comm::Co
   return checkpoint;
 }
 
+/// Kinds of state that only one of checkpoint and run has: "error_feedback".
+std::string kinds_missing(const std::set<io::TensorState>& here,
+                          const std::set<io::TensorState>& there) {
+  std::vector<std::string_view> kinds;
+  for (const io::TensorState state : there) {
+    if (here.count(state) == 0) {
+      kinds.push_back(io::name(state));
+    }
+  }
+  return fmt::format("{}", fmt::join(kinds, ", "));
+}
+
 }  // namespace
 
 std::string token_counts(const data::TokenDataset& dataset) {
@@ -128,6 +142,23 @@ std::optional<io::Checkpoint> resume(const ResumeRequest& request, comm::Communi
                                 request.store.directory().string()));
   }
   return std::nullopt;
+}
+
+void tell_other_state(const io::Checkpoint& checkpoint, std::span<const io::TensorLayout> layouts) {
+  std::set<io::TensorState> saved;
+  std::set<io::TensorState> wanted;
+  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
+    saved.insert(tensor.id.state);
+  }
+  for (const io::TensorLayout& layout : layouts) {
+    wanted.insert(layout.id.state);
+  }
+  if (const std::string kinds = kinds_missing(saved, wanted); !kinds.empty()) {
+    log::info(fmt::format("{} is not in the checkpoint and begins at zero", kinds));
+  }
+  if (const std::string kinds = kinds_missing(wanted, saved); !kinds.empty()) {
+    log::info(fmt::format("{} of the checkpoint is of no use to this run and left behind", kinds));
+  }
 }
 
 }  // namespace fourfold::train

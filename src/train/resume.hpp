@@ -31,6 +31,11 @@ struct ResumeRequest {
 ///   intact is left
 std::optional<io::Checkpoint> resume(const ResumeRequest& request, comm::Communicator& world);
 
+/// Says what of this run's state begins at zero, and what of the checkpoint's is left behind, after
+/// keys about it have changed.
+/// @param layouts  of this run's state
+void tell_other_state(const io::Checkpoint& checkpoint, std::span<const io::TensorLayout> layouts);
+
 /// Tokens of each training file in order, "1000,250".
 std::string token_counts(const data::TokenDataset& dataset);
 

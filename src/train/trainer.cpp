@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "announcement.hpp"
+#include "divergence.hpp"
 #include "memory_report.hpp"
 #include "resume.hpp"
 
@@ -11,11 +13,8 @@
 #include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <chrono>
-#include <cmath>
-#include <set>
 
 namespace fourfold::train {
 namespace {
@@ -46,36 +45,6 @@ double save_bytes_per_rank(const TrainingState& state, int ranks) {
              static_cast<double>(size_in_bytes(layout.dtype));
   }
   return bytes / ranks;
-}
-
-/// Kinds of state that only one of checkpoint and run has: "error_feedback".
-std::string kinds_missing(const std::set<io::TensorState>& here,
-                          const std::set<io::TensorState>& there) {
-  std::vector<std::string_view> kinds;
-  for (const io::TensorState state : there) {
-    if (here.count(state) == 0) {
-      kinds.push_back(io::name(state));
-    }
-  }
-  return fmt::format("{}", fmt::join(kinds, ", "));
-}
-
-/// Says what begins at zero, and what is left behind, after keys about it have changed.
-void tell_other_state(const io::Checkpoint& checkpoint, const TrainingState& state) {
-  std::set<io::TensorState> saved;
-  std::set<io::TensorState> wanted;
-  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
-    saved.insert(tensor.id.state);
-  }
-  for (const io::TensorLayout& layout : state.layouts()) {
-    wanted.insert(layout.id.state);
-  }
-  if (const std::string kinds = kinds_missing(saved, wanted); !kinds.empty()) {
-    log::info(fmt::format("{} is not in the checkpoint and begins at zero", kinds));
-  }
-  if (const std::string kinds = kinds_missing(wanted, saved); !kinds.empty()) {
-    log::info(fmt::format("{} of the checkpoint is of no use to this run and left behind", kinds));
-  }
 }
 
 /// What does not fit the mesh is told with its place in the run file.
@@ -124,7 +93,15 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   resume_or_initialise(options);
   memory_watch_.look();
   device::return_freed_memory();
-  announce(options);
+  const RunFacts facts{config_, mesh, dataset_, runner_, arena_};
+  announce(facts);
+  if (metrics_ != nullptr) {
+    telemetry::RunStart start = run_start(facts, options.facts);
+    start.first_step = progress_.step;
+    start.checkpoint = last_checkpoint_.string();
+    start.deadline_unix_s = options.deadline_unix_s.value_or(0);
+    metrics_->start(start);
+  }
 }
 
 void Trainer::resume_or_initialise(const TrainerOptions& options) {
@@ -147,67 +124,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
                         checkpoint->path().string(), progress_.step, checkpoint->mesh().str(),
                         mesh_->shape().str()));
-  tell_other_state(*checkpoint, state_);
-}
-
-void Trainer::announce(const TrainerOptions& options) const {
-  const std::int64_t parameters = model::parameter_count(config_.model);
-  log::info(fmt::format(
-      "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
-      "epoch",
-      name(config_.model.family), static_cast<double>(parameters) / 1e6,
-      name(config_.train.precision), mesh_->shape().str(), dataset_.samples(), dataset_.context()));
-  log::info(fmt::format("memory per rank: {} MiB ({})", mib_text(arena_.total_bytes()),
-                        memory_by_use_text(arena_)));
-  announce_traffic();
-  if (const StateTier& tier = runner_.tier();
-      tier.is_offloaded() || config_.offload.activations_on_host) {
-    log::info(fmt::format("offloaded per rank: {} MiB in host memory (activations {}){}",
-                          mib_text(tier.host_bytes()), mib_text(tier.host_activation_bytes()),
-                          tier.tier() == runfile::StateTier::nvme
-                              ? fmt::format(", {} MiB in {}", mib_text(tier.file_bytes()),
-                                            config_.offload.nvme_directory)
-                              : ""));
-  }
-  if (metrics_ != nullptr) {
-    telemetry::RunStart run = options.facts;
-    run.first_step = progress_.step;
-    run.steps = config_.train.steps;
-    run.checkpoint = last_checkpoint_.string();
-    run.mesh = mesh_->shape().str();
-    run.precision = name(config_.train.precision);
-    run.parameters = parameters;
-    run.tokens_per_step = config_.train.global_batch * config_.model.context;
-    run.data_plane_bytes = data_plane_bytes();
-    run.deadline_unix_s = options.deadline_unix_s.value_or(0);
-    metrics_->start(run);
-  }
-}
-
-std::int64_t Trainer::data_plane_bytes() const {
-  const OuterOptimizer& outer = runner_.outer_optimizer();
-  const std::int64_t weights = outer.in_use() ? outer.sent_bytes() / config_.mesh.average_every : 0;
-  return runner_.sent_gradient_bytes() + weights;
-}
-
-void Trainer::announce_traffic() const {
-  const runfile::MeshConfig& wanted = config_.mesh;
-  if (const std::int64_t bytes = runner_.sent_gradient_bytes(); bytes > 0) {
-    log::info(fmt::format("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
-                          static_cast<double>(bytes) / 1e6, name(wanted.dp_compress)));
-  } else if (wanted.dp_compress != runfile::GradientCompression{} &&
-             mesh_->data_plane().size() == 1) {
-    log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
-  }
-  if (const OuterOptimizer& outer = runner_.outer_optimizer(); outer.in_use()) {
-    log::info(
-        fmt::format("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
-                    "every {} steps, optim.outer = \"{}\"",
-                    mesh_->shape().dp, static_cast<double>(outer.sent_bytes()) / 1e6,
-                    wanted.average_every, name(config_.optim.outer)));
-  } else if (wanted.dp_mode == runfile::DataParallelMode::local) {
-    log::info("mesh.dp_mode = \"local\" has no effect: mesh.dp is 1");
-  }
+  tell_other_state(*checkpoint, state_.layouts());
 }
 
 void Trainer::rehearse() {
@@ -309,45 +226,16 @@ void Trainer::record(const MadeStep& step) {
 }
 
 void Trainer::check_finite(const StepOutcome& outcome) const {
-  if (std::isfinite(outcome.loss) && outcome.fate != StepFate::lost) {
-    return;
+  if (const auto error = divergence(outcome, config_.train, progress_.step, last_checkpoint_)) {
+    throw *error;
   }
-  const std::string last = last_checkpoint_.empty() ? "the start" : last_checkpoint_.string();
-  if (std::isfinite(outcome.loss) && runner_.loss_scale().in_use()) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        fmt::format("gradients overflow f16 at step {} though the loss is multiplied by {} only "
-                    "({}; nothing of this step is saved) {}, or train with train.precision = "
-                    "\"bf16\", and resume from {}",
-                    progress_.step, outcome.loss_scale,
-                    config_.train.loss_scale == 0 ? "train.loss_scale_min, the lowest allowed"
-                                                  : "train.loss_scale, which is fixed",
-                    config_.train.loss_scale == 0
-                        ? "lower train.loss_scale_min if it is above 1, lower optim.lr or lengthen "
-                          "optim.warmup_steps"
-                        : "lower it, or set it to \"auto\"",
-                    last));
-  }
-  throw UserError(
-      ExitCode::data_corrupt,
-      fmt::format(
-          "loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
-          "is saved) lower optim.lr or lengthen optim.warmup_steps and resume from {}; if the "
-          "weights were lost before it was saved, from the step before",
-          outcome.loss, outcome.grad_norm, progress_.step, last));
 }
 
 void Trainer::check_masters() {
   const std::int64_t lost = runner_.masters_are_finite(stream_) ? 0 : 1;
-  if (comm::all_reduce_scalar(mesh_->world(), lost, comm::ReduceOp::max) == 0) {
-    return;
+  if (comm::all_reduce_scalar(mesh_->world(), lost, comm::ReduceOp::max) > 0) {
+    throw lost_weights(progress_.step, last_checkpoint_);
   }
-  throw UserError(
-      ExitCode::data_corrupt,
-      fmt::format(
-          "weights are not finite after step {} (its update was too large, and nothing of it "
-          "is saved) lower the learning rate and resume from {}",
-          progress_.step, last_checkpoint_.empty() ? "the start" : last_checkpoint_.string()));
 }
 
 void Trainer::evaluate() {

@@ -74,10 +74,6 @@ class Trainer {
 
  private:
   void resume_or_initialise(const TrainerOptions& options);
-  void announce(const TrainerOptions& options) const;
-  void announce_traffic() const;
-  /// Sent by this rank per step, on average; 0 where it is not known.
-  std::int64_t data_plane_bytes() const;
   /// A step that was made, and what it took.
   struct MadeStep {
     StepOutcome outcome;

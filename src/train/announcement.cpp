@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "announcement.hpp"
+
+#include "memory_report.hpp"
+
+#include <fourfold/base/log.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+namespace fourfold::train {
+namespace {
+
+double in_mb(std::int64_t bytes) {
+  return static_cast<double>(bytes) / 1e6;
+}
+
+void announce_memory(const RunFacts& facts) {
+  log::info(fmt::format("memory per rank: {} MiB ({})", mib_text(facts.memory.total_bytes()),
+                        memory_by_use_text(facts.memory)));
+  const StateTier& tier = facts.runner.tier();
+  if (!tier.is_offloaded() && !facts.config.offload.activations_on_host) {
+    return;
+  }
+  log::info(fmt::format("offloaded per rank: {} MiB in host memory (activations {}){}",
+                        mib_text(tier.host_bytes()), mib_text(tier.host_activation_bytes()),
+                        tier.tier() == runfile::StateTier::nvme
+                            ? fmt::format(", {} MiB in {}", mib_text(tier.file_bytes()),
+                                          facts.config.offload.nvme_directory)
+                            : ""));
+}
+
+void announce_traffic(const RunFacts& facts) {
+  const runfile::MeshConfig& wanted = facts.config.mesh;
+  if (const std::int64_t bytes = facts.runner.sent_gradient_bytes(); bytes > 0) {
+    log::info(fmt::format("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
+                          in_mb(bytes), name(wanted.dp_compress)));
+  } else if (wanted.dp_compress != runfile::GradientCompression{} &&
+             facts.mesh.data_plane().size() == 1) {
+    log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
+  }
+  if (const OuterOptimizer& outer = facts.runner.outer_optimizer(); outer.in_use()) {
+    log::info(
+        fmt::format("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
+                    "every {} steps, optim.outer = \"{}\"",
+                    facts.mesh.shape().dp, in_mb(outer.sent_bytes()), wanted.average_every,
+                    name(facts.config.optim.outer)));
+  } else if (wanted.dp_mode == runfile::DataParallelMode::local) {
+    log::info("mesh.dp_mode = \"local\" has no effect: mesh.dp is 1");
+  }
+}
+
+/// Sent by this rank per step, on average; 0 where it is not known.
+std::int64_t data_plane_bytes(const RunFacts& facts) {
+  const OuterOptimizer& outer = facts.runner.outer_optimizer();
+  const std::int64_t weights =
+      outer.in_use() ? outer.sent_bytes() / facts.config.mesh.average_every : 0;
+  return facts.runner.sent_gradient_bytes() + weights;
+}
+
+}  // namespace
+
+void announce(const RunFacts& facts) {
+  log::info(fmt::format(
+      "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
+      "epoch",
+      name(facts.config.model.family), in_mb(model::parameter_count(facts.config.model)),
+      name(facts.config.train.precision), facts.mesh.shape().str(), facts.dataset.samples(),
+      facts.dataset.context()));
+  announce_memory(facts);
+  announce_traffic(facts);
+}
+
+telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known) {
+  const runfile::RunConfig& config = facts.config;
+  known.steps = config.train.steps;
+  known.mesh = facts.mesh.shape().str();
+  known.precision = name(config.train.precision);
+  known.parameters = model::parameter_count(config.model);
+  known.tokens_per_step = config.train.global_batch * config.model.context;
+  known.data_plane_bytes = data_plane_bytes(facts);
+  return known;
+}
+
+}  // namespace fourfold::train
