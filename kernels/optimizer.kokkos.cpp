@@ -17,17 +17,25 @@ namespace {
 /// In place of a weight's element type: master itself is what the products read.
 struct NoWeight {};
 
-/// Calls body(pointer) with the weight's storage type, or with a pointer that nothing is stored to.
+/// Calls body(pointer, keeps) with the weight's storage type, or with a pointer that nothing is
+/// stored to; and whether master and moments are stored.
 template <class Body>
-void with_weight(TensorView weight, const Body& body) {
-  if (weight) {
-    with_storage(weight.dtype(), [&]<class W>(W) { body(weight.as<W>()); });
-  } else {
-    body(static_cast<NoWeight*>(nullptr));
+void with_weight(TensorView weight, bool tries, const Body& body) {
+  FOURFOLD_EXPECT(weight || !tries);
+  if (!weight) {
+    body(static_cast<NoWeight*>(nullptr), std::true_type{});
+    return;
   }
+  with_storage(weight.dtype(), [&]<class W>(W) {
+    if (tries) {
+      body(weight.as<W>(), std::false_type{});
+    } else {
+      body(weight.as<W>(), std::true_type{});
+    }
+  });
 }
 
-template <class W>
+template <class W, bool keeps>
 struct Adam {
   float* master;
   float* exp_avg;
@@ -57,9 +65,11 @@ struct Adam {
       const float v = beta2 * exp_avg_sq[i] + one_minus_beta2 * g * g;
       const float root = std::sqrt(v) * v_hat_root_over_v_root + epsilon;
       const float updated = p - step_size * (m / root);
-      exp_avg[i] = m;
-      exp_avg_sq[i] = v;
-      master[i] = updated;
+      if constexpr (keeps) {
+        exp_avg[i] = m;
+        exp_avg_sq[i] = v;
+        master[i] = updated;
+      }
       if constexpr (!std::is_same_v<W, NoWeight>) {
         store(weight[i], updated);
       }
@@ -67,7 +77,7 @@ struct Adam {
   }
 };
 
-template <class W, bool with_momentum>
+template <class W, bool with_momentum, bool keeps>
 struct Sgd {
   float* master;
   float* momentum_buffer;  ///< nullptr without momentum
@@ -88,10 +98,14 @@ struct Sgd {
       float step = gradient[i] * scale + weight_decay * master[i];
       if constexpr (with_momentum) {
         step += momentum * momentum_buffer[i];
-        momentum_buffer[i] = step;
       }
       const float updated = master[i] - lr * step;
-      master[i] = updated;
+      if constexpr (keeps) {
+        master[i] = updated;
+      }
+      if constexpr (keeps && with_momentum) {
+        momentum_buffer[i] = step;
+      }
       if constexpr (!std::is_same_v<W, NoWeight>) {
         store(weight[i], updated);
       }
@@ -142,23 +156,23 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
   const double decay = step.weight_decay;
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
-  with_weight(weight, [&]<class W>(W* copy) {
+  with_weight(weight, step.tries, [&]<class W, bool keeps>(W* copy, std::bool_constant<keeps>) {
     for_each_block(
         "adam", master.elements(), step.place, stream,
-        Adam<W>{.master = master.as<float>(),
-                .exp_avg = exp_avg.as<float>(),
-                .exp_avg_sq = exp_avg_sq.as<float>(),
-                .gradient = gradient.as<float>(),
-                .weight = copy,
-                .gradient_scale = step.gradient_scale,
-                .keep = step.decoupled ? static_cast<float>(1.0 - lr * decay) : 1.0F,
-                .coupled_decay = step.decoupled ? 0.0F : step.weight_decay,
-                .one_minus_beta1 = static_cast<float>(1.0 - step.beta1),
-                .beta2 = static_cast<float>(step.beta2),
-                .one_minus_beta2 = static_cast<float>(1.0 - step.beta2),
-                .step_size = static_cast<float>(lr / correction1),
-                .v_hat_root_over_v_root = static_cast<float>(1.0 / std::sqrt(correction2)),
-                .epsilon = step.epsilon});
+        Adam<W, keeps>{.master = master.as<float>(),
+                       .exp_avg = exp_avg.as<float>(),
+                       .exp_avg_sq = exp_avg_sq.as<float>(),
+                       .gradient = gradient.as<float>(),
+                       .weight = copy,
+                       .gradient_scale = step.gradient_scale,
+                       .keep = step.decoupled ? static_cast<float>(1.0 - lr * decay) : 1.0F,
+                       .coupled_decay = step.decoupled ? 0.0F : step.weight_decay,
+                       .one_minus_beta1 = static_cast<float>(1.0 - step.beta1),
+                       .beta2 = static_cast<float>(step.beta2),
+                       .one_minus_beta2 = static_cast<float>(1.0 - step.beta2),
+                       .step_size = static_cast<float>(lr / correction1),
+                       .v_hat_root_over_v_root = static_cast<float>(1.0 / std::sqrt(correction2)),
+                       .epsilon = step.epsilon});
   });
 }
 
@@ -168,16 +182,16 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
   FOURFOLD_EXPECT(momentum_buffer ? momentum_buffer.elements() == master.elements()
                                   : step.momentum == 0);
   FOURFOLD_EXPECT(!weight || weight.elements() == master.elements());
-  with_weight(weight, [&]<class W>(W* copy) {
+  with_weight(weight, step.tries, [&]<class W, bool keeps>(W* copy, std::bool_constant<keeps>) {
     if (momentum_buffer) {
-      for_each_block(
-          "sgd", master.elements(), step.place, stream,
-          Sgd<W, true>{master.as<float>(), momentum_buffer.as<float>(), gradient.as<float>(), copy,
-                       step.gradient_scale, step.lr, step.momentum, step.weight_decay});
+      for_each_block("sgd", master.elements(), step.place, stream,
+                     Sgd<W, true, keeps>{master.as<float>(), momentum_buffer.as<float>(),
+                                         gradient.as<float>(), copy, step.gradient_scale, step.lr,
+                                         step.momentum, step.weight_decay});
     } else {
       for_each_block("sgd", master.elements(), step.place, stream,
-                     Sgd<W, false>{master.as<float>(), nullptr, gradient.as<float>(), copy,
-                                   step.gradient_scale, step.lr, 0.0F, step.weight_decay});
+                     Sgd<W, false, keeps>{master.as<float>(), nullptr, gradient.as<float>(), copy,
+                                          step.gradient_scale, step.lr, 0.0F, step.weight_decay});
     }
   });
 }

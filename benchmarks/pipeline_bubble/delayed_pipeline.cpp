@@ -6,11 +6,14 @@
 #include <fourfold/model/seams.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
+#include <fourfold/parallel/schedule_ahead.hpp>
 #include <fourfold/parallel/split_layers.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -66,35 +69,96 @@ std::vector<model::Batch> same_batches(int count, const std::vector<std::int32_t
                        .sample_N = ConstTensorView(sample_N.data(), DType::i64, {tokens})}};
 }
 
+/// One rank of the pipeline, set up.
+class DelayedPipeline {
+ public:
+  DelayedPipeline(const parallel::Schedule& schedule, const Delays& delays,
+                  comm::Communicator& world)
+      : config_(tiny_model(world.size())),
+        layout_{
+            schedule,
+            parallel::split_layers(
+                config_, {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
+            false},
+        parameters_(model::parameter_table(config_, layout_.chunks_of(world.rank())), DType::f32,
+                    arena_),
+        seams_(delays, config_.layers),
+        pipeline_(config_, layout_, world, parameters_, seams_, arena_,
+                  {.sequences = 1, .tokens = tokens}),
+        batches_(same_batches(schedule.micro_batches, number_N_, sample_N_)) {}
+
+  void record_into(parallel::ActionRecorder& recorder) { pipeline_.record_into(&recorder); }
+  void train() { pipeline_.train(batches_, 1.0F, nobody_, {}); }
+  void go_ahead() { pipeline_.go_ahead(batches_, 1.0F, nobody_, {}); }
+  void take_back() { pipeline_.take_back({}); }
+
+ private:
+  const std::function<void(model::Stage&, int)> nobody_ = [](model::Stage&, int) {};
+  model::ModelConfig config_;
+  parallel::StageLayout layout_;
+  device::Arena arena_;
+  model::Parameters parameters_;
+  DelayedSeams seams_;
+  parallel::Pipeline pipeline_;
+  std::vector<std::int32_t> number_N_ = std::vector<std::int32_t>(tokens, 1);
+  std::vector<std::int64_t> sample_N_ = std::vector<std::int64_t>(tokens, 0);
+  std::vector<model::Batch> batches_;
+};
+
+double now_s() {
+  using std::chrono::duration;
+  return duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 }  // namespace
 
 parallel::Timeline measure_delayed(const parallel::Schedule& schedule, const Delays& delays,
                                    comm::Communicator& world) {
-  const model::ModelConfig config = tiny_model(world.size());
-  const parallel::StageLayout layout{
-      schedule,
-      parallel::split_layers(
-          config, {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
-      false};
-  device::Arena arena;
-  const model::Parameters parameters(model::parameter_table(config, layout.chunks_of(world.rank())),
-                                     DType::f32, arena);
-  DelayedSeams seams(delays, config.layers);
-  parallel::Pipeline pipeline(config, layout, world, parameters, seams, arena,
-                              {.sequences = 1, .tokens = tokens});
+  DelayedPipeline pipeline(schedule, delays, world);
   parallel::ActionRecorder recorder(schedule.ranks[static_cast<std::size_t>(world.rank())].size());
-  pipeline.record_into(&recorder);
-  const std::vector<std::int32_t> number_N(tokens, 1);
-  const std::vector<std::int64_t> sample_N(tokens, 0);
-  const std::vector<model::Batch> batches =
-      same_batches(schedule.micro_batches, number_N, sample_N);
+  pipeline.record_into(recorder);
   const device::StreamClock clock({});
   for (int step = 0; step < steps; ++step) {
     world.barrier();
-    pipeline.train(batches, 1.0F, [](model::Stage&, int) {}, {});
+    pipeline.train();
   }
   return gather_timeline(
       schedule, {.actions_s = recorder.times_s(clock), .spans = {}, .clock_offset_s = 0}, world);
+}
+
+StepTimes measure_steps(const parallel::Schedule& schedule, const Delays& delays, int count,
+                        comm::Communicator& world) {
+  const parallel::Schedule reordered = parallel::forwards_first(schedule);
+  DelayedPipeline waiting(schedule, delays, world);
+  DelayedPipeline ahead(reordered, delays, world);
+  std::vector<int> members(static_cast<std::size_t>(world.size()));
+  std::iota(members.begin(), members.end(), 0);
+  const auto stages = world.subgroup(members, "ahead");
+  const auto sum = [&](double& number) {
+    return stages->all_reduce(TensorView(&number, {1}), comm::ReduceOp::sum, {});
+  };
+  StepTimes times;
+  double number = 0;
+  double begin_s = 0;
+  for (int step = -1; step < count; ++step) {  // the first one sets up
+    begin_s = step == 0 ? now_s() : begin_s;
+    waiting.train();
+    sum(number).wait({});
+  }
+  times.waiting_s = (now_s() - begin_s) / count;
+  ahead.train();
+  ahead.go_ahead();
+  world.barrier();
+  begin_s = now_s();
+  for (int step = 0; step < count; ++step) {
+    ahead.train();
+    comm::Work work = sum(number);
+    ahead.go_ahead();
+    work.wait({});
+  }
+  times.ahead_s = (now_s() - begin_s) / count;
+  ahead.take_back();
+  return times;
 }
 
 }  // namespace fourfold::benchmarks

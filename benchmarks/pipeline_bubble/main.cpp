@@ -23,12 +23,14 @@
 namespace {
 
 using namespace fourfold;
+using benchmarks::Delays;
 
 struct Options {
   int stages = 4;
   int micro_batches = 8;
   double layer_ms = 4;
   double slowdown = 1.5;
+  int steps_in_a_row = 0;
 };
 
 std::string row(const parallel::Schedule& schedule, const parallel::Timeline& measured) {
@@ -42,7 +44,44 @@ std::string row(const parallel::Schedule& schedule, const parallel::Timeline& me
                      100 * plan.bubble_s() / plan.makespan_s(), 100 * difference);
 }
 
+Delays delays_of(const Options& options, int rank) {
+  const double factor = rank == 1 ? options.slowdown : 1;
+  const double pass_s = factor * options.layer_ms / 1e3;
+  return {.pass_s = pass_s, .weights_s = pass_s};
+}
+
+parallel::Schedule schedule_of(const std::string& name, const Options& options,
+                               const comm::Communicator& world) {
+  return parallel::make_schedule(
+      {.name = name, .stages = world.size(), .micro_batches = options.micro_batches});
+}
+
+/// What it is worth not to wait for all stages behind each step.
+void measure_rows(const Options& options, comm::Communicator& world) {
+  const bool first = world.rank() == 0;
+  if (first) {
+    fmt::print(
+        "{} stages, {} micro-batches, layers of {:g} ms, those of rank 1 of {:g} ms\n"
+        "schedule      step that waits, ms   that goes ahead, ms   ratio\n",
+        world.size(), options.micro_batches, options.layer_ms, options.layer_ms * options.slowdown);
+  }
+  for (const std::string& name : parallel::schedule_names()) {
+    const benchmarks::StepTimes times =
+        benchmarks::measure_steps(schedule_of(name, options, world),
+                                  delays_of(options, world.rank()), options.steps_in_a_row, world);
+    if (first) {
+      fmt::print("{:<12}  {:>19.1f}   {:>19.1f}   {:>5.3f}\n", name, 1e3 * times.waiting_s,
+                 1e3 * times.ahead_s, times.ahead_s / times.waiting_s);
+      std::fflush(stdout);
+    }
+  }
+}
+
 void measure(const Options& options, comm::Communicator& world) {
+  if (options.steps_in_a_row > 0) {
+    measure_rows(options, world);
+    return;
+  }
   const bool first = world.rank() == 0;
   if (first) {
     fmt::print(
@@ -50,13 +89,10 @@ void measure(const Options& options, comm::Communicator& world) {
         "schedule        step, ms      bubble, measured       simulated         difference\n",
         world.size(), options.micro_batches, options.layer_ms, options.layer_ms * options.slowdown);
   }
-  const double factor = world.rank() == 1 ? options.slowdown : 1;
-  const double pass_s = factor * options.layer_ms / 1e3;
   for (const std::string& name : parallel::schedule_names()) {
-    const parallel::Schedule schedule = parallel::make_schedule(
-        {.name = name, .stages = world.size(), .micro_batches = options.micro_batches});
+    const parallel::Schedule schedule = schedule_of(name, options, world);
     const parallel::Timeline measured =
-        benchmarks::measure_delayed(schedule, {.pass_s = pass_s, .weights_s = pass_s}, world);
+        benchmarks::measure_delayed(schedule, delays_of(options, world.rank()), world);
     if (first) {
       fmt::print("{}", row(schedule, measured));
       std::fflush(stdout);
@@ -91,6 +127,9 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   command.add_option("--slowdown", options.slowdown, "of the layers of rank 1")
       ->capture_default_str();
+  command.add_option("--steps-in-a-row", options.steps_in_a_row,
+                     "measure instead how long so many steps take when each waits for all ranks, "
+                     "and when they go ahead meanwhile");
   return program::run("pipeline_bubble", [&] {
     if (const auto end = program::parse(command, argc, argv)) {
       return *end;

@@ -114,21 +114,42 @@ void Pipeline::note_complete(int transfer) {
 void Pipeline::train(std::span<const model::Batch> batches, float gradient_scale,
                      const std::function<void(model::Stage& head, int slot)>& after_loss,
                      device::StreamRef stream) {
-  FOURFOLD_EXPECT(std::ssize(batches) == schedule_->micro_batches);
-  const Step step{batches, gradient_scale, after_loss, stream};
+  take_until(actions().size(), {batches, gradient_scale, after_loss, stream});
+  wait_for_all(stream);
+  taken_ = 0;
+}
+
+void Pipeline::go_ahead(std::span<const model::Batch> batches, float gradient_scale,
+                        const std::function<void(model::Stage& head, int slot)>& after_loss,
+                        device::StreamRef stream) {
+  FOURFOLD_EXPECT(taken_ == 0 && !schedule_->ahead.empty());
+  const int count = schedule_->ahead[static_cast<std::size_t>(pp_->rank())];
+  take_until(static_cast<std::size_t>(count), {batches, gradient_scale, after_loss, stream});
+}
+
+void Pipeline::take_back(device::StreamRef stream) {
+  wait_for_all(stream);
+  taken_ = 0;
+}
+
+void Pipeline::take_until(std::size_t end, const Step& step) {
+  FOURFOLD_EXPECT(std::ssize(step.batches) == schedule_->micro_batches);
   if (nodes_.empty()) {
     prepare();
   }
-  if (recorder_ != nullptr) {
+  if (taken_ == 0 && recorder_ != nullptr) {
     recorder_->begin_step();
   }
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    for (const int transfer : nodes_[i].waits) {
-      wait_for(transfer, stream);
+  for (; taken_ < end; ++taken_) {
+    for (const int transfer : nodes_[taken_].waits) {
+      wait_for(transfer, step.stream);
     }
-    take(i, step);
+    take(taken_, step);
     make_progress();
   }
+}
+
+void Pipeline::wait_for_all(device::StreamRef stream) {
   while (!in_flight_.empty()) {
     wait_for(in_flight_.front(), stream);
   }
@@ -216,7 +237,7 @@ void Pipeline::backward(const Action& action, model::Gradients state, const Step
 }
 
 void Pipeline::forward_evaluate(const model::Batch& batch, device::StreamRef stream) {
-  FOURFOLD_EXPECT(in_flight_.empty());
+  FOURFOLD_EXPECT(in_flight_.empty() && taken_ == 0);
   const int rank = pp_->rank();
   comm::Work sent;
   for (int chunk = 0; chunk < schedule_->chunks; ++chunk) {

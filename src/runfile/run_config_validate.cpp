@@ -154,6 +154,17 @@ void validate_local(const MeshConfig& mesh, const Origins& origins) {
   }
 }
 
+void validate_post_validation(const RunConfig& config, const Origins& origins) {
+  if (config.optim.post_validation && config.mesh.pp > 1 &&
+      config.offload.optimizer != StateTier::none) {
+    refuse(
+        "optim.post_validation = true does not go with offload.optimizer (an update is tried "
+        "before it is made, and offloaded state would pass twice) set one of them to false or "
+        "\"none\"",
+        origins);
+  }
+}
+
 }  // namespace
 
 std::string located(const std::string& message, const Origins& origins) {
@@ -186,6 +197,7 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_recompute(config, origins);
   validate_compression(config.mesh, origins);
   validate_local(config.mesh, origins);
+  validate_post_validation(config, origins);
   validate_head_chunks(config, origins);
   if (config.mesh.dp > 0) {  // else when the ranks are known
     validate_batch(config, config.mesh.dp, origins);

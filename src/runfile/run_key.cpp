@@ -291,6 +291,14 @@ std::vector<RunKey> optim_keys() {
        .meaning = "Gradients are scaled down to this global L2 norm; 0: no clipping.",
        .minimum = 0,
        .on_resume = needs_allowance},
+      {.table = table,
+       .name = "post_validation",
+       .field = member(&OptimConfig::post_validation),
+       .meaning = "Stages of a pipeline begin the next step's forward passes before they know the "
+                  "norm of all gradients, on weights as an update without clipping makes them; "
+                  "where the norm says otherwise, update and passes are made again. The bits are "
+                  "the same. docs/parallelism.md tells when it pays.",
+       .relevance = {"mesh.pp > 1", [](const RunConfig& config) { return config.mesh.pp > 1; }}},
   };
   std::ranges::move(rest, std::back_inserter(keys));
   return keys;

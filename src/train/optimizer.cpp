@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "offloaded_update.hpp"
 
+#include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/train/optimizer.hpp>
 
@@ -18,6 +19,7 @@ struct Optimizer::Elements {
   TensorView weight;  ///< absent: the master is what products read
   bool decays = false;
   kernels::Place place = kernels::Place::device;
+  bool tries = false;
 };
 
 std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept {
@@ -49,13 +51,17 @@ void Optimizer::begin_step() {
   }
 }
 
-void Optimizer::update(const ParameterShare::Run& run, const Step& step, device::StreamRef stream) {
+void Optimizer::update(const ParameterShare::Run& run, const Step& step, device::StreamRef stream,
+                       Makes makes) {
+  const bool has_weight = run.weight.data() != run.master.data();
+  FOURFOLD_EXPECT(makes == Makes::all || (has_weight && !offloaded_));
   if (!offloaded_) {
     Elements elements{.master = run.master,
                       .moments = {},
                       .gradient = run.gradient,
-                      .weight = run.weight.data() == run.master.data() ? TensorView() : run.weight,
-                      .decays = run.decays};
+                      .weight = has_weight && makes != Makes::state ? run.weight : TensorView(),
+                      .decays = run.decays,
+                      .tries = makes == Makes::weights};
     for (std::size_t i = 0; i < moments_.size(); ++i) {
       elements.moments[i] = moments_[i].flat.rows(run.state.begin, run.state.count);
     }
@@ -79,7 +85,8 @@ void Optimizer::update(const Elements& elements, const Step& step, device::Strea
                   .momentum = static_cast<float>(config_.momentum),
                   .weight_decay = weight_decay,
                   .gradient_scale = step.gradient_scale,
-                  .place = elements.place},
+                  .place = elements.place,
+                  .tries = elements.tries},
                  elements.master, elements.moments[0], elements.gradient, elements.weight, stream);
     return;
   }
@@ -91,7 +98,8 @@ void Optimizer::update(const Elements& elements, const Step& step, device::Strea
                  .decoupled = config_.name == runfile::OptimizerKind::adamw,
                  .step = step.update,
                  .gradient_scale = step.gradient_scale,
-                 .place = elements.place},
+                 .place = elements.place,
+                 .tries = elements.tries},
                 elements.master, elements.moments[0], elements.moments[1], elements.gradient,
                 elements.weight, stream);
 }

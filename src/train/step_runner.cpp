@@ -1,14 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/step_runner.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
+#include <string>
 #include <utility>
 
 namespace fourfold::train {
@@ -42,32 +44,6 @@ model::StageOptions stage_options(const runfile::RunConfig& config, const comm::
   return options;
 }
 
-/// Of all elements whose gradients this rank counts, those that it counts: each logical element is
-/// counted once over the mesh. What is whole on every rank is cut as ZeRO would, so that the norm
-/// has the same bits.
-std::vector<TensorView> counted_gradients(const runfile::RunConfig& config,
-                                          const model::Parameters& parameters,
-                                          const parallel::ParameterShare& share,
-                                          const comm::Mesh& mesh,
-                                          const parallel::ZeroOptions& zero) {
-  const int ranks = zero.shard_ranks == 1 ? zero.sum_ranks : zero.shard_ranks;
-  const int index = parallel::data_plane_index(mesh.shape(), mesh.coordinate()) % ranks;
-  const parallel::ShardLayout shards = parallel::make_layout(parameters, ranks);
-  const std::vector<Range> counted =
-      parallel::counted_once(config.model, parameters, mesh.shape().tp, mesh.coordinate().tp);
-  std::vector<TensorView> gradients;
-  for (const parallel::ParameterShare::Run& run : share.runs()) {
-    const Range mine = shards.share(run.segment, index);
-    for (const Range& range : counted) {
-      const Range part = intersection(intersection(range, mine), run.flat);
-      if (part.count > 0) {
-        gradients.push_back(run.gradient.rows(part.begin - run.flat.begin, part.count));
-      }
-    }
-  }
-  return gradients;
-}
-
 /// The order in which gradients are complete: matrices from the last unit down, then the vectors.
 /// Both holders of a tied embedding come to its tiles in one order, whatever else they hold.
 std::vector<std::size_t> update_order(const model::Parameters& parameters) {
@@ -83,6 +59,13 @@ std::vector<std::size_t> update_order(const model::Parameters& parameters) {
   return order;
 }
 
+/// A communicator of its own, whose operations need not take turns with the other's.
+std::unique_ptr<comm::Communicator> same_ranks(comm::Communicator& ranks, const std::string& name) {
+  std::vector<int> members(static_cast<std::size_t>(ranks.size()));
+  std::iota(members.begin(), members.end(), 0);
+  return ranks.subgroup(members, name);
+}
+
 }  // namespace
 
 StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena)
@@ -92,6 +75,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, devic
 StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout,
                        comm::Mesh& mesh, device::Arena& arena)
     : clip_norm_(config.optim.clip_norm),
+      goes_ahead_(train::goes_ahead(config, mesh.shape())),
       loss_scale_(config.train),
       mesh_(&mesh),
       layout_(std::move(layout)),
@@ -103,7 +87,8 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       share_(parallel::make_share(parameters_, shards_,
                                   parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
                                   zero_, arena, tier_.state())),
-      counted_(counted_gradients(config, parameters_, share_, mesh, zero_)),
+      norm_(config, parameters_, share_, mesh, zero_, arena),
+      stages_(goes_ahead_ ? same_ranks(mesh.axis(comm::Axis::pp), "pp.ahead") : nullptr),
       seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
@@ -112,21 +97,21 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_),
       outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp),
              tier_),
-      loss_sum_(arena.take(MemoryUse::workspace, DType::f64, {1})),
-      sum_of_squares_(arena.take(MemoryUse::workspace, DType::f64, {1})),
-      norm_(arena.take(MemoryUse::workspace, DType::f32, {1})),
-      gradient_scale_(arena.take(MemoryUse::workspace, DType::f32, {1})) {}
+      loss_sums_({arena.take(MemoryUse::workspace, DType::f64, {1}),
+                  arena.take(MemoryUse::workspace, DType::f64, {1})}) {}
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
-                     device::StreamRef stream) {
-  loss_reduction_ = comm::Work{};
+                     device::StreamRef stream, bool goes_on) {
+  const std::int64_t applied = step - loss_scale_.state().skipped_steps;
+  update_ = {.update = applied + 1, .lr = lr, .gradient_scale = nullptr};
+  ends_round_ = outer_.ends_round(step + 1);
   targets_ = batches.targets;
   accumulate_gradients(batches, stream);
   note_end(StepPart::pipeline, stream);
   reduce_losses(stream);
-  reduce_and_update(step, lr, stream);
+  reduce_and_update(goes_on, stream);
   met_ = false;
-  if (outer_.ends_round(step + 1)) {
+  if (ends_round_) {
     meet(stream);
   }
   note_end(StepPart::update, stream);
@@ -156,14 +141,12 @@ void StepRunner::prepare_save(device::StreamRef stream) {
 
 bool StepRunner::masters_are_finite(device::StreamRef stream) {
   if (!tier_.is_offloaded()) {
-    device::zero(sum_of_squares_.data(), sum_of_squares_.bytes(), stream);
+    std::vector<TensorView> masters;
     for (const parallel::ParameterShare::Run& run : share_.runs()) {
-      kernels::sum_of_squares(run.master, sum_of_squares_, true, stream);
+      masters.push_back(run.master);
     }
-    double sum = 0;  // the squares of f32 cannot overflow it
-    device::copy(&sum, sum_of_squares_.data(), sizeof sum, stream);
-    stream.synchronize();
-    return std::isfinite(sum);
+    // The squares of f32 cannot overflow their sum.
+    return std::isfinite(norm_.sum_of_squares(masters, stream));
   }
   constexpr std::int64_t elements_at_once = std::int64_t{1} << 20;
   bool finite = true;
@@ -207,81 +190,138 @@ void StepRunner::note_end(StepPart part, device::StreamRef stream) {
 }
 
 void StepRunner::reduce_losses(device::StreamRef stream) {
-  loss_reduction_ = mesh_->data_plane().all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
+  loss_reduction_ = mesh_->data_plane().all_reduce(loss_sums_[0], comm::ReduceOp::sum, stream);
   seams_.finish_gradients(stream);
-  if (comm::Communicator& pp = mesh_->axis(comm::Axis::pp); pp.size() > 1) {
+  if (stages().size() > 1) {
     loss_reduction_.wait(stream);
-    loss_reduction_ = pp.all_reduce(loss_sum_, comm::ReduceOp::sum, stream);
+    loss_reduction_ = stages().all_reduce(loss_sums_[0], comm::ReduceOp::sum, stream);
   }
+}
+
+StepRunner::AfterLoss StepRunner::add_losses_to(const TensorView& sum, device::StreamRef stream) {
+  return [sum, stream](model::Stage& head, int slot) {
+    kernels::sum(head.loss(slot), sum, true, stream);
+  };
+}
+
+float StepRunner::gradient_factor(const StepBatches& batches) const {
+  const std::int64_t targets = outer_.in_use() ? batches.replica_targets : batches.targets;
+  return targets > 0 ? static_cast<float>(loss_scale_.scale() / static_cast<double>(targets))
+                     : 0.0F;
 }
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
   seams_.begin_step(stream, loss_scale_.scale());
   optimizer_.begin_step();
-  device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
-  const std::int64_t targets = outer_.in_use() ? batches.replica_targets : batches.targets;
-  const float scale =
-      targets > 0 ? static_cast<float>(loss_scale_.scale() / static_cast<double>(targets)) : 0.0F;
-  pipeline_.train(
-      batches.micro_batches, scale,
-      [&](model::Stage& head, int slot) { kernels::sum(head.loss(slot), loss_sum_, true, stream); },
-      stream);
+  if (ahead_) {
+    std::swap(loss_sums_[0], loss_sums_[1]);
+    ahead_.reset();
+  } else {
+    device::zero(loss_sums_[0].data(), loss_sums_[0].bytes(), stream);
+  }
+  pipeline_.train(batches.micro_batches, gradient_factor(batches),
+                  add_losses_to(loss_sums_[0], stream), stream);
 }
 
-void StepRunner::reduce_and_update(std::int64_t step, double lr, device::StreamRef stream) {
-  const std::int64_t applied = step - loss_scale_.state().skipped_steps;
-  Optimizer::Step update{.update = applied + 1, .lr = lr, .gradient_scale = nullptr};
+void StepRunner::go_ahead(const StepBatches& batches, device::StreamRef stream) {
+  FOURFOLD_EXPECT(goes_ahead_ && !ahead_);
+  ahead_ = batches;
+  device::zero(loss_sums_[1].data(), loss_sums_[1].bytes(), stream);
+  pipeline_.go_ahead(batches.micro_batches, gradient_factor(batches),
+                     add_losses_to(loss_sums_[1], stream), stream);
+}
+
+void StepRunner::take_back(device::StreamRef stream) {
+  pipeline_.take_back(stream);
+  ahead_.reset();
+}
+
+void StepRunner::update_all(Optimizer::Makes makes, bool as_reduced, device::StreamRef stream) {
+  for (const std::size_t segment : order_) {
+    if (as_reduced) {
+      seams_.wait_gradients(segment, stream);
+    }
+    if (const parallel::ParameterShare::Run* const run = share_.find(segment)) {
+      optimizer_.update(*run, update_, stream, makes);
+    }
+    if (makes != Optimizer::Makes::state && !ends_round_) {  // else they will change again
+      seams_.weights_updated(segment, stream);
+    }
+  }
+}
+
+void StepRunner::reduce_and_update(bool goes_on, device::StreamRef stream) {
   const bool norm_decides = clip_norm_ > 0 || loss_scale_.in_use();
-  if (norm_decides) {
+  tried_ = goes_on && norm_decides && !was_clipped_ && !ends_round_;
+  if (norm_decides && !tried_) {
     for (const std::size_t segment : order_) {
       seams_.wait_gradients(segment, stream);
     }
     note_end(StepPart::reduce, stream);
-    find_norm(stream);
-    update.gradient_scale = gradient_scale_.as<float>();
+    norm_.begin(seams_.shard_group(), stages(), stream);
+    norm_.finish(loss_scale_.scale(), stream);
+    update_.gradient_scale = norm_.scale();
+    update_all(Optimizer::Makes::all, false, stream);
+    return;
   }
+  update_.gradient_scale = tried_ ? norm_.unclipped_scale(loss_scale_.scale(), stream) : nullptr;
+  update_all(tried_ ? Optimizer::Makes::weights : Optimizer::Makes::all, true, stream);
+  note_end(StepPart::reduce, stream);
+  norm_.begin(seams_.shard_group(), stages(), stream);
+  if (!goes_on) {
+    norm_.finish(loss_scale_.scale(), stream);
+  }
+  norm_is_due_ = goes_on;
+}
+
+bool StepRunner::validate_update(device::StreamRef stream) {
+  update_.gradient_scale = norm_.scale();
+  update_all(Optimizer::Makes::state, false, stream);
+  if (!was_clipped_) {
+    return true;
+  }
+  seams_.wait_weights(stream);  // others may still be gathering the wrong ones
+  optimizer_.update_weights_from_masters(stream);
   for (const std::size_t segment : order_) {
-    if (!norm_decides) {
-      seams_.wait_gradients(segment, stream);
-    }
-    if (const parallel::ParameterShare::Run* const run = share_.find(segment)) {
-      optimizer_.update(*run, update, stream);
-    }
-    if (!outer_.ends_round(step + 1)) {  // else they will change again
-      seams_.weights_updated(segment, stream);
-    }
+    seams_.weights_updated(segment, stream);
   }
-  if (!norm_decides) {
-    note_end(StepPart::reduce, stream);
-    find_norm(stream);
-  }
+  return false;
 }
 
-void StepRunner::find_norm(device::StreamRef stream) {
-  device::zero(sum_of_squares_.data(), sum_of_squares_.bytes(), stream);
-  for (const TensorView& gradient : counted_) {
-    kernels::sum_of_squares(gradient, sum_of_squares_, true, stream);
+StepOutcome StepRunner::outcome(device::StreamRef stream) {
+  const double scale = loss_scale_.scale();
+  if (norm_is_due_) {
+    norm_.finish(scale, stream);
+    norm_is_due_ = false;
   }
-  for (comm::Communicator* const ranks :
-       {&seams_.shard_group(), &mesh_->axis(comm::Axis::tp), &mesh_->axis(comm::Axis::pp)}) {
-    if (ranks->size() > 1) {
-      ranks->all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream).wait(stream);
+  loss_reduction_.wait(stream);
+  loss_reduction_ = comm::Work{};
+  double loss_sum = 0;
+  device::copy(&loss_sum, loss_sums_[0].data(), sizeof loss_sum, stream);
+  const GradientNorm::Found found = norm_.found(scale, stream);
+  was_clipped_ = found.clips;
+  StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
+                      .grad_norm = static_cast<double>(found.norm),
+                      .loss_scale = scale};
+  outcome.tried = tried_;
+  if (tried_) {
+    if (recorder_ != nullptr) {
+      recorder_->begin_validation(stream);
+    }
+    outcome.redone = !validate_update(stream);
+    if (recorder_ != nullptr) {
+      recorder_->end_validation(stream);
     }
   }
-  kernels::clip_scale(sum_of_squares_, static_cast<float>(clip_norm_),
-                      static_cast<float>(loss_scale_.scale()), norm_, gradient_scale_, stream);
-  if (outer_.in_use()) {
-    agree_on_norm(stream);
+  outcome.fate = loss_scale_.settle(std::isfinite(found.norm));
+  seams_.settle(outcome.fate == StepFate::applied);
+  tried_ = false;
+  if (ahead_ && (outcome.redone || loss_scale_.scale() != scale)) {
+    const StepBatches batches = *ahead_;
+    take_back(stream);
+    go_ahead(batches, stream);
   }
-}
-
-void StepRunner::agree_on_norm(device::StreamRef stream) {
-  norm_reduction_ = mesh_->axis(comm::Axis::dp).all_reduce(norm_, comm::ReduceOp::avg, stream);
-  if (loss_scale_.in_use()) {
-    norm_reduction_.wait(stream);
-    norm_reduction_ = comm::Work{};
-    kernels::void_scale(norm_, gradient_scale_, stream);
-  }
+  return outcome;
 }
 
 ForwardPass StepRunner::forward_pass() {
@@ -289,23 +329,6 @@ ForwardPass StepRunner::forward_pass() {
             pipeline_.forward_evaluate(batch, stream);
           },
           pipeline_.head()};
-}
-
-StepOutcome StepRunner::outcome(device::StreamRef stream) {
-  loss_reduction_.wait(stream);
-  norm_reduction_.wait(stream);
-  norm_reduction_ = comm::Work{};
-  double loss_sum = 0;
-  float norm = 0;
-  device::copy(&loss_sum, loss_sum_.data(), sizeof loss_sum, stream);
-  device::copy(&norm, norm_.data(), sizeof norm, stream);
-  stream.synchronize();
-  StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
-                      .grad_norm = static_cast<double>(norm),
-                      .loss_scale = loss_scale_.scale()};
-  outcome.fate = loss_scale_.settle(std::isfinite(norm));
-  seams_.settle(outcome.fate == StepFate::applied);
-  return outcome;
 }
 
 }  // namespace fourfold::train

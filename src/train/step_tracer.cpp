@@ -45,20 +45,23 @@ StepTracer::StepTracer(const runfile::RunConfig& config, const parallel::Schedul
     end_ = begin_;
     return;
   }
-  recorder_.emplace(schedule.ranks[static_cast<std::size_t>(pp_->rank())].size());
+  for (int i = 0; i < 2; ++i) {
+    recorders_.emplace_back(schedule.ranks[static_cast<std::size_t>(pp_->rank())].size());
+  }
   clock_offset_s_ = comm::clock_offset_s(*pp_, comm::machine_identity(), device::clock_s);
 }
 
 StepRecorder* StepTracer::recorder(std::int64_t step) {
-  return begin_ <= step && step < end_ ? &*recorder_ : nullptr;
+  return begin_ <= step && step < end_ ? &recorders_[static_cast<std::size_t>(step % 2)] : nullptr;
 }
 
 void StepTracer::finish_step(std::int64_t step) {
-  if (recorder(step - 1) == nullptr) {
+  const StepRecorder* const made = recorder(step - 1);
+  if (made == nullptr) {
     return;
   }
-  const std::vector<double> actions_s = recorder_->actions().times_s(clock_);
-  const std::vector<parallel::TimelineSpan> spans = recorder_->spans(pp_->rank(), clock_);
+  const std::vector<double> actions_s = made->actions().times_s(clock_);
+  const std::vector<parallel::TimelineSpan> spans = made->spans(pp_->rank(), clock_);
   parallel::Timeline measured = parallel::gather_timeline(
       *schedule_, {.actions_s = actions_s, .spans = spans, .clock_offset_s = clock_offset_s_},
       *pp_);

@@ -108,9 +108,20 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   return StopReason::none;
 }
 
-StopReason StopRequest::poll(comm::Communicator& world, double needed_s) const {
-  const auto local = static_cast<std::int64_t>(local_reason(world.rank() == 0, needed_s));
-  return static_cast<StopReason>(comm::all_reduce_scalar(world, local, comm::ReduceOp::max));
+StopReason StopRequest::poll(comm::Communicator& world, double needed_s) {
+  begin_poll(world, needed_s);
+  return finish_poll();
+}
+
+void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
+  reason_ = static_cast<std::int64_t>(local_reason(world.rank() == 0, needed_s));
+  reduction_ = world.all_reduce(TensorView(&reason_, {1}), comm::ReduceOp::max, {});
+}
+
+StopReason StopRequest::finish_poll() {
+  reduction_.wait({});
+  reduction_ = comm::Work{};
+  return static_cast<StopReason>(reason_);
 }
 
 double time_needed_s(const TimesSoFar& times) {

@@ -143,6 +143,7 @@ RunResult Trainer::run() {
   if (config_.log.trace) {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
   }
+  const std::int64_t first_step = progress_.step;
   RunResult result;
   StopReason reason = stop_request_.poll(mesh_->world(), needed_s());  // what came during set-up
   while (progress_.step < config_.train.steps && reason == StopReason::none) {
@@ -161,7 +162,15 @@ RunResult Trainer::run() {
     if (due(config_.checkpoint.every_steps)) {
       save();
     }
-    reason = stop_request_.poll(mesh_->world(), needed_s());
+    reason = ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
+  }
+  if (ahead_) {
+    runner_.take_back(stream_);
+    ahead_.reset();
+  }
+  if (tried_updates_ > 0) {
+    log::info(fmt::format("{} of {} updates tried before their norm was known, {} made again",
+                          tried_updates_, progress_.step - first_step, redone_updates_));
   }
   if (progress_.step != last_saved_step_ && progress_.step > 0) {
     save();
@@ -171,6 +180,8 @@ RunResult Trainer::run() {
   result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
   result.reason = finished ? StopReason::none : reason;
   result.progress = progress_;
+  result.tried_updates = tried_updates_;
+  result.redone_updates = redone_updates_;
   result.checkpoint = last_checkpoint_;
   return result;
 }
@@ -187,26 +198,53 @@ void Trainer::report_memory() {
   }
 }
 
-Trainer::MadeStep Trainer::one_step() {
+StepBatches Trainer::load(double& data_s) {
   const Stopwatch watch;
-  StepRecorder* recorder = tracer_ ? tracer_->recorder(progress_.step) : nullptr;
+  StepRecorder* const recorder = tracer_ ? tracer_->recorder(progress_.step) : nullptr;
   runner_.record_into(recorder);
   if (recorder != nullptr) {
     recorder->begin(stream_);
   }
   const StepBatches batches = loader_.load(progress_.step, progress_.consumed_samples, stream_);
-  const double data_s = watch.seconds();
   if (recorder != nullptr) {
     recorder->end(StepPart::load, stream_);
   }
+  data_s += watch.seconds();
+  return batches;
+}
+
+bool Trainer::goes_on() const {
+  const std::int64_t next = progress_.step + 1;
+  const auto is_due = [next](std::int64_t every_steps) {
+    return every_steps > 0 && next % every_steps == 0;
+  };
+  return goes_ahead(config_, mesh_->shape()) && next < config_.train.steps &&
+         !is_due(config_.checkpoint.every_steps) &&
+         !(evaluator_ && is_due(config_.train.eval_every_steps));
+}
+
+Trainer::MadeStep Trainer::one_step() {
+  const Stopwatch watch;
+  MadeStep made;
+  const StepBatches batches = ahead_ ? *ahead_ : load(made.data_s);
+  ahead_.reset();
+  made.targets = batches.targets;
   const double lr = learning_rate(config_.optim.schedule, progress_.step);
-  runner_.run(progress_.step, batches, lr, stream_);
-  const StepOutcome outcome = runner_.outcome(stream_);
+  const bool goes_on = this->goes_on();
+  runner_.run(progress_.step, batches, lr, stream_, goes_on);
   ++progress_.step;
   progress_.consumed_samples += config_.train.global_batch;
   progress_.consumed_tokens += batches.targets;
-  return {
-      .outcome = outcome, .targets = batches.targets, .step_s = watch.seconds(), .data_s = data_s};
+  if (goes_on) {
+    stop_request_.begin_poll(mesh_->world(), needed_s());
+    ahead_ = load(made.data_s);
+    runner_.go_ahead(*ahead_, stream_);
+  }
+  made.outcome = runner_.outcome(stream_);
+  tried_updates_ += made.outcome.tried ? 1 : 0;
+  redone_updates_ += made.outcome.redone ? 1 : 0;
+  made.step_s = watch.seconds();
+  return made;
 }
 
 void Trainer::record(const MadeStep& step) {

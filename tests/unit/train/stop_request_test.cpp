@@ -30,7 +30,7 @@ TEST_CASE("a signal is found when it is asked for, and forgotten afterwards", "[
     REQUIRE(::kill(::getpid(), SIGUSR2) == 0);
     CHECK(train::StopSignals::received() == SIGUSR2);
     CHECK(train::StopSignals::received() == SIGUSR2);
-    const train::StopRequest request("/nonexistent", std::nullopt);
+    train::StopRequest request("/nonexistent", std::nullopt);
     fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
       CHECK(request.poll(world, 0) == StopReason::signal);
     });
@@ -100,7 +100,7 @@ TEST_CASE("products are right and memory whole while signals rain", "[stop_reque
 TEST_CASE("all ranks stop when the deadline of one comes too near", "[stop_request]") {
   std::atomic<int> stopped = 0;
   fourfold::comm::run_ranks(3, [&](fourfold::comm::Communicator& world) {
-    const train::StopRequest request("/nonexistent", 4e9);
+    train::StopRequest request("/nonexistent", 4e9);
     const double needed_s = world.rank() == 2 ? 4e9 : 1;  // one rank has a slow disk
     stopped += request.poll(world, 1) == StopReason::none ? 0 : 100;
     stopped += request.poll(world, needed_s) == StopReason::deadline ? 1 : 0;
@@ -112,7 +112,7 @@ TEST_CASE("a STOP file stops all ranks", "[stop_request]") {
   const fourfold::harness::ScratchFolder folder;
   std::atomic<int> stopped = 0;
   fourfold::comm::run_ranks(2, [&](fourfold::comm::Communicator& world) {
-    const train::StopRequest request(folder.path(), std::nullopt);
+    train::StopRequest request(folder.path(), std::nullopt);
     stopped += request.poll(world, 0) == StopReason::none ? 1 : 0;
     world.barrier();
     if (world.rank() == 0) {

@@ -112,9 +112,10 @@ RunTrace TinyRun::train(int ranks, int steps, const std::string& name,
 }
 
 RunTrace TinyRun::train_to_stop(int ranks, int steps, const std::string& name,
-                                std::int64_t stop_step) const {
+                                std::int64_t stop_step,
+                                const std::vector<std::string>& overrides) const {
   std::filesystem::create_directories(folder_.path() / name);
-  return train(ranks, config(steps, name), {}, [&](std::int64_t step) {
+  return train(ranks, config(steps, name, overrides), {}, [&](std::int64_t step) {
     if (step == stop_step) {
       std::ofstream(folder_.path() / name / "STOP") << "please\n";
     }

@@ -38,8 +38,8 @@ class TinyRun {
                  const std::vector<std::string>& allowed_changes = {}) const;
 
   /// The same, while a person asks for a stop during step `stop_step`.
-  RunTrace train_to_stop(int ranks, int steps, const std::string& name,
-                         std::int64_t stop_step) const;
+  RunTrace train_to_stop(int ranks, int steps, const std::string& name, std::int64_t stop_step,
+                         const std::vector<std::string>& overrides = {}) const;
 
   std::string training_tokens() const { return (folder_ / "train").string(); }
   std::string held_back_tokens() const { return (folder_ / "held_back").string(); }

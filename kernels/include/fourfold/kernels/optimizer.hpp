@@ -28,6 +28,9 @@ struct AdamStep {
   /// makes the update leave every bit as it was
   const float* gradient_scale = nullptr;
   Place place = Place::device;  ///< of the update, and of all it reads and writes
+  /// Stores the weight alone, with the bits that the update would give it: it is only tried.
+  /// @pre there is a weight
+  bool tries = false;
 };
 /// As torch.optim.AdamW: p -= lr * wd * p; m, v updated; p -= lr * m_hat / (sqrt(v_hat) + epsilon).
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
@@ -39,6 +42,7 @@ struct SgdStep {
   float weight_decay = 0;
   const float* gradient_scale = nullptr;  ///< as AdamStep's
   Place place = Place::device;            ///< likewise
+  bool tries = false;                     ///< likewise
 };
 /// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=
 /// lr * buffer.

@@ -47,6 +47,15 @@ class Pipeline {
              const std::function<void(model::Stage& head, int slot)>& after_loss,
              device::StreamRef stream);
 
+  /// Begins a step with the actions that make a whole by themselves (Schedule::ahead): the train()
+  /// that follows goes on from there, with the same batches. Enqueued on `stream`; collective over
+  /// pp. @pre no step is under way
+  void go_ahead(std::span<const model::Batch> batches, float gradient_scale,
+                const std::function<void(model::Stage& head, int slot)>& after_loss,
+                device::StreamRef stream);
+  /// Throws away what go_ahead() has done. Collective over pp.
+  void take_back(device::StreamRef stream);
+
   /// From now on train() writes the times of this rank's actions to `recorder` (borrowed, as many
   /// actions as the list has); nullptr: to nobody.
   void record_into(ActionRecorder* recorder) noexcept { recorder_ = recorder; }
@@ -61,6 +70,8 @@ class Pipeline {
  private:
   struct Step;
   void prepare();
+  void take_until(std::size_t end, const Step& step);
+  void wait_for_all(device::StreamRef stream);
   void take(std::size_t index, const Step& step);
   void post(const Action& action, const Step& step, int transfer);
   void compute(std::size_t index, const Step& step);
@@ -83,6 +94,7 @@ class Pipeline {
   std::vector<std::vector<int>> slots_;    ///< [chunk][micro-batch]
   std::vector<comm::Work> works_;          ///< by transfer; of those this rank takes part in
   std::vector<int> in_flight_;             ///< transfers to look after
+  std::size_t taken_ = 0;                  ///< actions of the step under way
   std::vector<std::size_t> posted_by_;     ///< the action that posted it, by transfer
   ActionRecorder* recorder_ = nullptr;
   device::Stream sending_;

@@ -93,6 +93,9 @@ struct Schedule {
   int chunks = 1;         ///< v: virtual stages per rank
   Placement placement = Placement::loop;
   std::vector<std::vector<Action>> ranks;  ///< [stages]
+  /// [stages] Actions at the beginning of each list that make a whole by themselves
+  /// (schedule_ahead.hpp); empty: none do.
+  std::vector<int> ahead = {};
 
   int virtual_stages() const noexcept { return stages * chunks; }
   /// @pre 0 <= rank < stages, 0 <= chunk < chunks, 0 <= stage < virtual_stages()

@@ -121,6 +121,8 @@ struct OptimConfig {
   double momentum = 0.9;      ///< sgd
   double weight_decay = 0.1;  ///< on matrices and embeddings; norms and biases do not decay
   double clip_norm = 1.0;     ///< 0: no clipping
+  /// The next step begins on weights that the norm of all gradients may still change.
+  bool post_validation = false;
   OuterOptimizerKind outer = OuterOptimizerKind::average;
   double outer_lr = 0.7;        ///< nesterov
   double outer_momentum = 0.9;  ///< nesterov

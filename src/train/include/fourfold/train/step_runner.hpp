@@ -14,14 +14,18 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
+#include <fourfold/train/gradient_norm.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/outer_optimizer.hpp>
 #include <fourfold/train/state_tier.hpp>
 #include <fourfold/train/step_recorder.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -37,6 +41,10 @@ struct StepOutcome {
   double grad_norm = 0;
   double loss_scale = 1;  ///< what the loss was multiplied by
   StepFate fate = StepFate::applied;
+  bool tried = false;  ///< optim.post_validation: the update, before the norm was known
+  /// The update that was tried was not the right one: it was made again, and what had begun on its
+  /// weights.
+  bool redone = false;
 };
 
 /// One rank's model, optimizer and gradient reduction: everything an optimizer step touches on the
@@ -59,6 +67,14 @@ struct StepOutcome {
 /// dp axis) alone, and every mesh.average_every steps the replicas meet (outer_optimizer.hpp). A
 /// step that overflows on one of them is skipped by all, so that they have one loss scale: this
 /// takes a message, of one number, before the update.
+///
+/// optim.post_validation (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"): the norm of all
+/// gradients, for which every stage has to end its step, is not waited for. The stage tries its
+/// update as if nothing were clipped: weights are made, masters and moments stay. It goes ahead
+/// with forward passes of the next step while the norm is summed up; then the update is made: with
+/// the bits that were tried, as a rule; else the weights are made anew from the masters, and what
+/// has gone ahead is done again. So no bit depends on it. After a step that was clipped or skipped
+/// nothing is tried.
 class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
@@ -76,7 +92,14 @@ class StepRunner {
   /// Enqueues step number `step` + 1 of the run on `stream`: forward and backward of all
   /// micro-batches, the gradient reduction (started bucket by bucket during the last backward
   /// pass), clipping, the optimizer. Collective over the mesh; does not wait for the device.
-  void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream);
+  /// @param goes_on  go_ahead() follows: the update may be only tried, until outcome()
+  void run(std::int64_t step, const StepBatches& batches, double lr, device::StreamRef stream,
+           bool goes_on = false);
+  /// Between run() and outcome(): begins the step behind, with the batches that its run() will
+  /// have. Collective over the mesh. @pre goes_ahead()
+  void go_ahead(const StepBatches& batches, device::StreamRef stream);
+  /// Throws away what go_ahead() has done, behind outcome(). Collective over the mesh.
+  void take_back(device::StreamRef stream);
 
   /// From now on run() records the parts of the step behind `load` and the pipeline's actions
   /// (borrowed); nullptr: nothing.
@@ -119,18 +142,26 @@ class StepRunner {
  private:
   void accumulate_gradients(const StepBatches& batches, device::StreamRef stream);
   void reduce_losses(device::StreamRef stream);
+  using AfterLoss = std::function<void(model::Stage& head, int slot)>;
+  /// Adds losses to `sum`.
+  static AfterLoss add_losses_to(const TensorView& sum, device::StreamRef stream);
+  /// What the gradient of a sum of losses is multiplied by: loss_scale / n.
+  float gradient_factor(const StepBatches& batches) const;
   /// Where neither clipping nor a loss scale waits for the norm of all gradients, a segment is
   /// updated as soon as it is reduced, and its weights are on their way while the next one is.
-  void reduce_and_update(std::int64_t step, double lr, device::StreamRef stream);
-  /// @pre all gradients are reduced
-  void find_norm(device::StreamRef stream);
-  /// Takes the mean of the replicas' norms, and makes sure that all or none skip the step.
-  void agree_on_norm(device::StreamRef stream);
+  void reduce_and_update(bool goes_on, device::StreamRef stream);
+  /// @param as_reduced  each segment as soon as its gradients are reduced; else all are already
+  void update_all(Optimizer::Makes makes, bool as_reduced, device::StreamRef stream);
+  /// The ranks of the pp axis, for messages that the pipeline's need not wait for.
+  comm::Communicator& stages() { return stages_ ? *stages_ : mesh_->axis(comm::Axis::pp); }
+  /// Makes the update that was tried. @return whether the weights were right
+  bool validate_update(device::StreamRef stream);
   /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
   void meet(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
 
   double clip_norm_;
+  bool goes_ahead_;
   LossScale loss_scale_;
   comm::Mesh* mesh_;
   parallel::StageLayout layout_;
@@ -140,18 +171,22 @@ class StepRunner {
   std::vector<std::size_t> order_;  ///< of segments, as they are updated
   StateTier tier_;
   parallel::ParameterShare share_;
-  std::vector<TensorView> counted_;  ///< what this rank adds to the norm of all gradients
+  GradientNorm norm_;
+  std::unique_ptr<comm::Communicator> stages_;  ///< with optim.post_validation
   parallel::TrainingSeams seams_;
   parallel::Pipeline pipeline_;
   Optimizer optimizer_;
   OuterOptimizer outer_;
-  bool met_ = true;            ///< no step since the replicas met
-  TensorView loss_sum_;        ///< f64 scalar
-  TensorView sum_of_squares_;  ///< f64 scalar
-  TensorView norm_;            ///< f32 scalar
-  TensorView gradient_scale_;  ///< f32 scalar
+  bool met_ = true;  ///< no step since the replicas met
+  /// f64 scalars: of the step that run() makes, and of what goes ahead.
+  std::array<TensorView, 2> loss_sums_;
   comm::Work loss_reduction_;
-  comm::Work norm_reduction_;
+  Optimizer::Step update_;            ///< of the last run()
+  bool ends_round_ = false;           ///< likewise
+  bool tried_ = false;                ///< the update, but not made
+  bool norm_is_due_ = false;          ///< in outcome()
+  bool was_clipped_ = true;           ///< or skipped; true before the first step
+  std::optional<StepBatches> ahead_;  ///< of what has gone ahead
   StepRecorder* recorder_ = nullptr;
   std::int64_t targets_ = 0;
 };

@@ -11,6 +11,7 @@
 #include <fourfold/train/step_recorder.hpp>
 
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <optional>
 #include <vector>
@@ -50,7 +51,7 @@ class StepTracer {
   std::int64_t begin_ = 0;
   std::int64_t end_ = 0;
   std::filesystem::path folder_;
-  std::optional<StepRecorder> recorder_;  ///< if any step is traced
+  std::deque<StepRecorder> recorders_;  ///< if any step is traced
   device::StreamClock clock_;
   double clock_offset_s_ = 0;
   std::optional<double> origin_s_;             ///< of the files' axis of time

@@ -46,13 +46,18 @@ class StopRequest {
 
   /// Collective; the same answer on all ranks. A host round trip of eight bytes.
   /// @param needed_s  time that one more step and a save will take, this rank's estimate
-  StopReason poll(comm::Communicator& world, double needed_s) const;
+  StopReason poll(comm::Communicator& world, double needed_s);
+  /// The two halves of it: nobody waits for the others in the first. The second belongs to it.
+  void begin_poll(comm::Communicator& world, double needed_s);
+  StopReason finish_poll();
 
  private:
   StopReason local_reason(bool first_rank, double needed_s) const;
 
   std::filesystem::path run_directory_;
   std::optional<double> deadline_unix_s_;
+  std::int64_t reason_ = 0;  ///< this rank's, then all ranks'
+  comm::Work reduction_;
 };
 
 /// What is known when it is asked whether one more step fits in. Times are wall times of the newest

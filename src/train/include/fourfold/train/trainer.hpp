@@ -42,6 +42,8 @@ struct RunResult {
   Progress progress;
   std::filesystem::path checkpoint;  ///< newest committed one; empty when none
   double loss = 0;                   ///< of the last step; 0 when none was made
+  std::int64_t tried_updates = 0;    ///< optim.post_validation
+  std::int64_t redone_updates = 0;   ///< of these
 };
 
 /// One rank of a training run, from a run file to its last checkpoint. Collective in all it does:
@@ -82,6 +84,10 @@ class Trainer {
     double data_s = 0;  ///< the part of it spent loading the batch
   };
   MadeStep one_step();
+  /// The batches of the step that is to be made next. Adds to data_s.
+  StepBatches load(double& data_s);
+  /// Whether the step to be made next has another one right behind it, for all that is known.
+  bool goes_on() const;
   void record(const MadeStep& step);
   /// Says what memory was planned and what was taken. Collective.
   void report_memory();
@@ -111,6 +117,9 @@ class Trainer {
   StopRequest stop_request_;
   double save_bytes_;  ///< of one save, by this rank
   Progress progress_;
+  std::optional<StepBatches> ahead_;  ///< of the next step, which has begun already
+  std::int64_t tried_updates_ = 0;
+  std::int64_t redone_updates_ = 0;
   std::filesystem::path last_checkpoint_;
   std::int64_t last_saved_step_ = -1;
   double step_s_ = 0;  ///< wall time of the last step
