@@ -3,8 +3,10 @@
 #include "arguments.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/device/arena.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/state_tier.hpp>
 
 #include <fmt/format.h>
 
@@ -155,6 +157,12 @@ void describe(CLI::App& command, Arguments& arguments) {
       program::exit_codes_table({ExitCode::differs, ExitCode::data_corrupt, ExitCode::config}));
 }
 
+/// Before the reference is trained for a mesh that cannot be.
+void require_offload_path(const runfile::OffloadConfig& offload) {
+  device::Arena nothing;
+  const train::StateTier tier(offload, nothing);
+}
+
 MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
   std::vector<std::string> overrides = arguments.overrides;
   overrides.insert(overrides.end(), {"mesh.pp=1", "mesh.dp=1", "mesh.cp=1", "mesh.tp=1"});
@@ -162,6 +170,8 @@ MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
     std::ranges::move(overrides_of(text), std::back_inserter(overrides));
     const runfile::EffectiveConfig effective =
         runfile::load_run_config(arguments.run_file, overrides);
+    runfile::validate_data(effective.config, effective.origins);
+    require_offload_path(effective.config.offload);
     const runfile::MeshConfig& wanted = effective.config.mesh;
     if (wanted.dp == 0) {
       throw UserError(ExitCode::config,
