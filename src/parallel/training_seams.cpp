@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <string>
 #include <vector>
 
 namespace fourfold::parallel {
@@ -14,7 +15,7 @@ namespace {
 
 /// This rank's neighbours of the same group, or the ranks with its place in all groups.
 std::unique_ptr<comm::Communicator> subgroup_of(comm::Communicator& plane, int first, int step,
-                                                int count, const char* name) {
+                                                int count, const std::string& name) {
   std::vector<int> members(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
     members[static_cast<std::size_t>(i)] = first + i * step;
@@ -35,7 +36,8 @@ int group_size(const comm::Communicator& plane, const ZeroOptions& zero) {
 
 std::unique_ptr<comm::Communicator> group_of(comm::Communicator& plane, const ZeroOptions& zero) {
   const int size = group_size(plane, zero);
-  return subgroup_of(plane, plane.rank() / size * size, 1, size, "zero");
+  return subgroup_of(plane, plane.rank() / size * size, 1, size,
+                     zero.shard_ranks == 1 ? plane.name() : "zero");
 }
 
 std::unique_ptr<comm::Communicator> replicas_of(comm::Communicator& plane,
@@ -43,7 +45,7 @@ std::unique_ptr<comm::Communicator> replicas_of(comm::Communicator& plane,
   const int size = group_size(plane, zero);
   const int together = sum_ranks(plane, zero);
   const int first = plane.rank() / together * together + plane.rank() % size;
-  return subgroup_of(plane, first, size, together / size, "zero.replicas");
+  return subgroup_of(plane, first, size, together / size, "replicas");
 }
 
 /// The ranks of the pp axis that hold the tied embedding, for those that do; others alone.
