@@ -93,6 +93,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   const comm::MpiRuntime mpi(&argc, &argv);
   const runfile::EffectiveConfig effective =
       runfile::load_run_config(arguments.run_file, arguments.overrides);
+  runfile::validate_data(effective.config, effective.origins);
   const comm::MeshShape shape = fourfold::train::mesh_of(effective, mpi.world().size());
   runfile::validate_batch(effective.config, shape.dp, effective.origins);
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run);

@@ -202,6 +202,9 @@ void validate(const RunConfig& config, const Origins& origins) {
   if (config.mesh.dp > 0) {  // else when the ranks are known
     validate_batch(config, config.mesh.dp, origins);
   }
+}
+
+void validate_data(const RunConfig& config, const Origins& origins) {
   if (config.data.train.empty()) {
     refuse(
         "data.train is empty (there is nothing to train on) name the token files: train = "

@@ -228,15 +228,24 @@ TEST_CASE("--set is refused like a line of the file", "[run_config]") {
   CHECK(refusal(data_table, {"=3"}).starts_with("--set: unknown table []"));
 }
 
+TEST_CASE("a plan needs no data, and training does", "[run_config]") {
+  const EffectiveConfig effective = parse_run_config("[data]\ntrain = []\n", "run.toml");
+  try {
+    validate_data(effective.config, effective.origins);
+    FAIL("it was accepted");
+  } catch (const UserError& error) {
+    CHECK(std::string(error.what()) ==
+          "run.toml:2:1: data.train is empty (there is nothing to train on) name the token files: "
+          "train = [\"tokens/*.bin\"] in [data]");
+  }
+}
+
 TEST_CASE("values that do not fit together are refused with values that do", "[run_config]") {
   struct Case {
     std::string text;
     std::string message;
   };
   const std::vector<Case> cases{
-      {"",
-       "data.train is empty (there is nothing to train on) name the token files: train = "
-       "[\"tokens/*.bin\"] in [data]"},
       {"[train]\nglobal_batch = 512\nmicro_batch = 6\n[mesh]\ndp = 4\n" + data_table,
        "run.toml:3:1: train.micro_batch = 6 does not divide a rank's share of 128 sequences "
        "(train.global_batch = 512, "

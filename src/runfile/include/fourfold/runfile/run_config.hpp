@@ -250,6 +250,10 @@ void validate(const RunConfig& config, const Origins& origins = {});
 /// @throws UserError (exit code config) with the nearest values that work
 void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& origins = {});
 
+/// Checks that there is something to train on, which a plan does without.
+/// @throws UserError (exit code config)
+void validate_data(const RunConfig& config, const Origins& origins = {});
+
 /// `message` behind the place of the first key in it that a person wrote: "run.toml:7:1:
 /// model.heads = ...".
 std::string located(const std::string& message, const Origins& origins);
