@@ -33,7 +33,12 @@ class StepReduction : public GradientReduction {
   void add(std::size_t segment, Range range, std::size_t ready_after);
   /// @param ready  finishing units that are complete; one more: the vectors
   void start(std::size_t ready, device::StreamRef stream);
-  void look_after();
+  /// The replicas' sums of all buckets before `end` begin, in one order on all ranks.
+  void reach_replicas(std::size_t end);
+
+  /// A bucket goes on to the replicas before the one so many behind it starts, whatever has arrived
+  /// by then: ranks begin all collectives in the same order, and none waits for the last one.
+  static constexpr std::size_t buckets_in_group = 2;
 
   ReductionPlan plan_;
   device::Stream communication_;
@@ -92,8 +97,11 @@ void StepReduction::ready(model::Part part, model::Gradients state, device::Stre
 }
 
 void StepReduction::start(std::size_t ready, device::StreamRef stream) {
-  look_after();
+  for (std::size_t i = 0; i < started_; ++i) {
+    buckets_[i].sum.look_after();
+  }
   while (started_ < buckets_.size() && buckets_[started_].ready_after <= ready) {
+    reach_replicas(started_ < buckets_in_group ? 0 : started_ - buckets_in_group + 1);
     produced_.record(stream);
     produced_.wait(communication_);
     buckets_[started_].sum.start(communication_);
@@ -101,14 +109,9 @@ void StepReduction::start(std::size_t ready, device::StreamRef stream) {
   }
 }
 
-/// Replicas sum bucket after bucket, in one order on all ranks.
-void StepReduction::look_after() {
-  for (std::size_t i = with_replicas_; i < started_; ++i) {
-    const bool group_is_done = buckets_[i].sum.advance(communication_);
-    if (!group_is_done) {
-      break;
-    }
-    with_replicas_ = i + 1;
+void StepReduction::reach_replicas(std::size_t end) {
+  for (; plan_.replicas->size() > 1 && with_replicas_ < end; ++with_replicas_) {
+    buckets_[with_replicas_].sum.reach_replicas(communication_);
   }
 }
 
@@ -116,9 +119,7 @@ void StepReduction::finish(device::StreamRef stream) {
   FOURFOLD_EXPECT(order_.complete() == order_.units());
   start(order_.units() + 1, stream);
   FOURFOLD_ENSURE(started_ == buckets_.size());
-  for (std::size_t i = with_replicas_; plan_.replicas->size() > 1 && i < buckets_.size(); ++i) {
-    buckets_[i].sum.reach_replicas(communication_);
-  }
+  reach_replicas(buckets_.size());
   order_.restart();
   started_ = 0;
   with_replicas_ = 0;

@@ -44,13 +44,6 @@ void PieceSum::reach_replicas(device::StreamRef stream) {
   }
 }
 
-bool PieceSum::advance(device::StreamRef stream) {
-  if (work_.test()) {
-    reach_replicas(stream);
-  }
-  return stage_ == Stage::replicas;
-}
-
 void PieceSum::wait(device::StreamRef stream) {
   reach_replicas(stream);
   work_.wait(stream);

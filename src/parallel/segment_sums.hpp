@@ -22,9 +22,6 @@ class PieceSum {
   Range flat() const noexcept { return flat_; }
   /// `stream` has produced the gradients by now, as far as it can tell.
   void start(device::StreamRef stream);
-  /// Looks after it: a host transport moves on only when somebody does. Whether the sum over the
-  /// group is done, and that over the replicas begun.
-  bool advance(device::StreamRef stream);
   /// Ends the sum over the group, if need be, and begins that over the replicas.
   void reach_replicas(device::StreamRef stream);
   void wait(device::StreamRef stream);
