@@ -67,6 +67,7 @@ std::int64_t MicroBatchBuffer::read_sample(const data::TokenDataset& dataset, st
 std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::SampleRange samples,
                                     std::int64_t step, device::StreamRef stream) {
   FOURFOLD_EXPECT(samples.count * tokens_ <= token_.elements());
+  copies_.ref().synchronize();  // of the last call: it may be a step that is still under way
   std::int64_t valid = 0;
   for (std::int64_t i = 0; i < samples.count; ++i) {
     const auto first = static_cast<std::size_t>(i * tokens_);
@@ -77,9 +78,11 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::Sam
                 samples.begin + i);
   }
   const Shape rows{samples.count * tokens_};
+  read_.record(stream);
+  read_.wait(copies_);
   const auto send = [&](TensorView whole, const void* host) {
     const TensorView used = whole.rows(0, rows[0]);
-    device::copy(used.data(), host, used.bytes(), stream);
+    device::copy(used.data(), host, used.bytes(), copies_);
     return used;
   };
   batch_ = {.sequences = samples.count,
@@ -89,6 +92,8 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::Sam
             .position_N = position_.rows(0, rows[0]),
             .sample_N = send(sample_, host_sample_.data()),
             .step = step};
+  arrived_.record(copies_);
+  arrived_.wait(stream);
   return valid;
 }
 

@@ -65,6 +65,9 @@ class MicroBatchBuffer {
   TensorView target_;
   TensorView position_;
   TensorView sample_;
+  device::Stream copies_;  ///< of the host images; what is filled anew waits for them alone
+  device::Event read_;     ///< by whoever was enqueued before the copies
+  device::Event arrived_;
   model::Batch batch_;
 };
 
