@@ -71,7 +71,9 @@ void GradientNorm::begin(comm::Communicator& shard_group, comm::Communicator& st
     }
   }
   if (stages.size() > 1) {
-    reduction_ = stages.all_reduce(sum_of_squares_, comm::ReduceOp::sum, stream);
+    produced_.record(stream);
+    produced_.wait(communication_);
+    reduction_ = stages.all_reduce(sum_of_squares_, comm::ReduceOp::sum, communication_);
   }
 }
 

@@ -87,8 +87,8 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       share_(parallel::make_share(parameters_, shards_,
                                   parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
                                   zero_, arena, tier_.state())),
-      norm_(config, parameters_, share_, mesh, zero_, arena),
       stages_(goes_ahead_ ? same_ranks(mesh.axis(comm::Axis::pp), "pp.ahead") : nullptr),
+      norm_(config, parameters_, share_, mesh, zero_, arena),
       seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
@@ -190,11 +190,14 @@ void StepRunner::note_end(StepPart part, device::StreamRef stream) {
 }
 
 void StepRunner::reduce_losses(device::StreamRef stream) {
-  loss_reduction_ = mesh_->data_plane().all_reduce(loss_sums_[0], comm::ReduceOp::sum, stream);
+  produced_.record(stream);
+  produced_.wait(communication_);
+  loss_reduction_ =
+      mesh_->data_plane().all_reduce(loss_sums_[0], comm::ReduceOp::sum, communication_);
   seams_.finish_gradients(stream);
   if (stages().size() > 1) {
-    loss_reduction_.wait(stream);
-    loss_reduction_ = stages().all_reduce(loss_sums_[0], comm::ReduceOp::sum, stream);
+    loss_reduction_.wait(communication_);
+    loss_reduction_ = stages().all_reduce(loss_sums_[0], comm::ReduceOp::sum, communication_);
   }
 }
 

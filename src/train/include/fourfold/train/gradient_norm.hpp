@@ -29,7 +29,8 @@ class GradientNorm {
                const parallel::ZeroOptions& zero, device::Arena& arena);
 
   /// Enqueued on `stream`; collective over the mesh: this stage's part, and its sum over the
-  /// stages, which is on its way afterwards. @pre all gradients are reduced
+  /// stages, which is on its way afterwards, beside
+  /// what is enqueued on `stream`. @pre all gradients are reduced
   /// @param shard_group  TrainingSeams::shard_group()
   /// @param stages  the ranks of the pp axis
   void begin(comm::Communicator& shard_group, comm::Communicator& stages, device::StreamRef stream);
@@ -43,15 +44,16 @@ class GradientNorm {
   const float* unclipped_scale(double loss_scale, device::StreamRef stream);
 
   /// Of the gradients of the loss itself, before clipping, and whether scale() is other than
-  /// 1 / loss_scale: what find() has found.
+  /// 1 / loss_scale: what finish() has found.
   struct Found {
     float norm = 0;
     bool clips = false;  ///< or there is nothing to multiply by
   };
-  /// Blocks the host.
+  /// Blocks the host. @pre finish(), with the same loss_scale
   Found found(double loss_scale, device::StreamRef stream);
 
-  /// Of other numbers (f32), by the same kernel. Blocks the host.
+  /// Of other numbers (f32), by the same kernel. Blocks the host. @pre nothing is between begin()
+  /// and finish()
   double sum_of_squares(std::span<const TensorView> views, device::StreamRef stream) const;
 
  private:
@@ -69,6 +71,8 @@ class GradientNorm {
   TensorView nothing_;  ///< f64 scalar: what is clipped from
   TensorView unclipped_norm_;
   TensorView unclipped_scale_;
+  device::Stream communication_;  ///< so that nothing after begin() waits for other stages
+  device::Event produced_;
   comm::Work reduction_;
 };
 

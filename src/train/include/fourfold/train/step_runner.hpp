@@ -41,7 +41,9 @@ struct StepOutcome {
   double grad_norm = 0;
   double loss_scale = 1;  ///< what the loss was multiplied by
   StepFate fate = StepFate::applied;
-  bool tried = false;  ///< optim.post_validation: the update, before the norm was known
+  /// optim.post_validation: the update, before the norm was known. Of this rank's replica, where
+  /// they train by themselves; redone likewise.
+  bool tried = false;
   /// The update that was tried was not the right one: it was made again, and what had begun on its
   /// weights.
   bool redone = false;
@@ -171,8 +173,8 @@ class StepRunner {
   std::vector<std::size_t> order_;  ///< of segments, as they are updated
   StateTier tier_;
   parallel::ParameterShare share_;
-  GradientNorm norm_;
   std::unique_ptr<comm::Communicator> stages_;  ///< with optim.post_validation
+  GradientNorm norm_;                           ///< may have operations under way there
   parallel::TrainingSeams seams_;
   parallel::Pipeline pipeline_;
   Optimizer optimizer_;
@@ -180,6 +182,8 @@ class StepRunner {
   bool met_ = true;  ///< no step since the replicas met
   /// f64 scalars: of the step that run() makes, and of what goes ahead.
   std::array<TensorView, 2> loss_sums_;
+  device::Stream communication_;  ///< of losses, so that nothing after them waits for other stages
+  device::Event produced_;
   comm::Work loss_reduction_;
   Optimizer::Step update_;            ///< of the last run()
   bool ends_round_ = false;           ///< likewise
