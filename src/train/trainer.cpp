@@ -132,9 +132,8 @@ void Trainer::rehearse() {
   store_.check_writable(mesh_->world());
 }
 
-bool Trainer::due(std::int64_t every_steps) const {
-  return progress_.step == config_.train.steps ||
-         (every_steps > 0 && progress_.step % every_steps == 0);
+bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
+  return step == config_.train.steps || (every_steps > 0 && step % every_steps == 0);
 }
 
 RunResult Trainer::run() {
@@ -156,10 +155,10 @@ RunResult Trainer::run() {
     if (tracer_) {
       tracer_->finish_step(progress_.step);
     }
-    if (evaluator_ && due(config_.train.eval_every_steps)) {
+    if (evaluator_ && is_due_at(progress_.step, config_.train.eval_every_steps)) {
       evaluate();
     }
-    if (due(config_.checkpoint.every_steps)) {
+    if (is_due_at(progress_.step, config_.checkpoint.every_steps)) {
       save();
     }
     reason = ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
@@ -215,12 +214,9 @@ StepBatches Trainer::load(double& data_s) {
 
 bool Trainer::goes_on() const {
   const std::int64_t next = progress_.step + 1;
-  const auto is_due = [next](std::int64_t every_steps) {
-    return every_steps > 0 && next % every_steps == 0;
-  };
-  return goes_ahead(config_, mesh_->shape()) && next < config_.train.steps &&
-         !is_due(config_.checkpoint.every_steps) &&
-         !(evaluator_ && is_due(config_.train.eval_every_steps));
+  return goes_ahead(config_, mesh_->shape()) && step_s_ > 0 &&
+         !is_due_at(next, config_.checkpoint.every_steps) &&
+         !(evaluator_ && is_due_at(next, config_.train.eval_every_steps));
 }
 
 Trainer::MadeStep Trainer::one_step() {
@@ -236,7 +232,7 @@ Trainer::MadeStep Trainer::one_step() {
   progress_.consumed_samples += config_.train.global_batch;
   progress_.consumed_tokens += batches.targets;
   if (goes_on) {
-    stop_request_.begin_poll(mesh_->world(), needed_s());
+    stop_request_.begin_poll(mesh_->world(), step_s_ + needed_s());  // this step is not over
     ahead_ = load(made.data_s);
     runner_.go_ahead(*ahead_, stream_);
   }
@@ -317,9 +313,7 @@ void Trainer::save() {
 double Trainer::needed_s() const {
   TimesSoFar times{.step_s = step_s_, .save_s = save_s_, .save_bytes = save_bytes_};
   if (evaluator_) {
-    const std::int64_t next = progress_.step + 1;
-    const std::int64_t every = config_.train.eval_every_steps;
-    times.evaluation_due = next == config_.train.steps || (every > 0 && next % every == 0);
+    times.evaluation_due = is_due_at(progress_.step + 1, config_.train.eval_every_steps);
     times.evaluation_s = evaluator_->last_run_s();
     times.evaluation_steps = static_cast<double>(evaluator_->samples()) /
                              static_cast<double>(config_.train.global_batch);

@@ -86,7 +86,8 @@ class Trainer {
   MadeStep one_step();
   /// The batches of the step that is to be made next. Adds to data_s.
   StepBatches load(double& data_s);
-  /// Whether the step to be made next has another one right behind it, for all that is known.
+  /// Whether the step to be made next has another one right behind it, for all that is known. The
+  /// first one does not: nobody knows how long a step takes, nor whether there is time for two.
   bool goes_on() const;
   void record(const MadeStep& step);
   /// Says what memory was planned and what was taken. Collective.
@@ -98,7 +99,8 @@ class Trainer {
   void evaluate();
   void save();
   double needed_s() const;
-  bool due(std::int64_t every_steps) const;
+  /// What is done every so many steps and behind the last one.
+  bool is_due_at(std::int64_t step, std::int64_t every_steps) const;
 
   runfile::RunConfig config_;
   comm::Mesh* mesh_;
