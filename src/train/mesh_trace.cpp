@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
+#include <optional>
 
 namespace fourfold::train {
 namespace {
@@ -57,9 +58,19 @@ void train_rank(const runfile::RunConfig& config, comm::Mesh& mesh, Recording& r
   runner.initialise(static_cast<std::uint64_t>(config.train.seed), stream);
   recording.initial_weights.add(runner.share(), &Piece::master, rank, stream);
   std::int64_t step = 0;
+  const auto load = [&](std::int64_t number) {
+    return loader.load(number, number * config.train.global_batch, stream);
+  };
+  std::optional<StepBatches> ahead;  // of the next step, which has begun already
   for (StepInProgress& record : recording.steps) {
-    const StepBatches batches = loader.load(step, step * config.train.global_batch, stream);
-    runner.run(step, batches, runfile::learning_rate(config.optim.schedule, step), stream);
+    const StepBatches batches = ahead ? *ahead : load(step);
+    ahead.reset();
+    const bool goes_on = goes_ahead(config, mesh.shape()) && step + 1 < std::ssize(recording.steps);
+    runner.run(step, batches, runfile::learning_rate(config.optim.schedule, step), stream, goes_on);
+    if (goes_on) {
+      ahead = load(step + 1);
+      runner.go_ahead(*ahead, stream);
+    }
     record.outcomes[static_cast<std::size_t>(rank)] = runner.outcome(stream);
     runner.settle_state();
     record.gradients.add(runner.share(), &Piece::gradient, rank, stream);
