@@ -49,7 +49,7 @@ std::size_t CollectiveRecorder::begin(std::string name, std::int64_t bytes,
   Collective& collective = collectives_[count_];
   collective.name = std::move(name);
   collective.bytes = bytes;
-  collective.ended = false;
+  collective.ended = collective.taken = false;
   collective.begin.record(stream);
   return first_ + count_++;
 }
@@ -65,12 +65,13 @@ void CollectiveRecorder::end(std::size_t number, device::StreamRef stream) {
   }
 }
 
-std::vector<TimelineSpan> CollectiveRecorder::spans(int rank,
-                                                    const device::StreamClock& clock) const {
+std::vector<TimelineSpan> CollectiveRecorder::take_spans(int rank,
+                                                         const device::StreamClock& clock) {
   std::vector<TimelineSpan> spans;
   for (std::size_t i = 0; i < count_; ++i) {
-    const Collective& collective = collectives_[i];
-    if (collective.ended) {
+    Collective& collective = collectives_[i];
+    if (collective.ended && !collective.taken) {
+      collective.taken = true;
       spans.push_back({.rank = rank,
                        .name = fmt::format("{}, {:.2f} MB", collective.name,
                                            static_cast<double>(collective.bytes) / 1e6),

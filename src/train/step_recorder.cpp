@@ -14,8 +14,8 @@ std::string_view name(StepPart part) noexcept {
   return names[static_cast<std::size_t>(part)];
 }
 
-std::vector<parallel::TimelineSpan> StepRecorder::spans(int rank,
-                                                        const device::StreamClock& clock) const {
+std::vector<parallel::TimelineSpan> StepRecorder::take_spans(int rank,
+                                                             const device::StreamClock& clock) {
   std::vector<parallel::TimelineSpan> spans;
   for (std::size_t part = 0; part < step_part_count; ++part) {
     spans.push_back({rank, std::string(name(static_cast<StepPart>(part))),
@@ -25,7 +25,7 @@ std::vector<parallel::TimelineSpan> StepRecorder::spans(int rank,
     spans.push_back({rank, "make the update before", clock.time_s(validation_.front()),
                      clock.time_s(validation_.back())});
   }
-  std::ranges::move(collectives_.spans(rank, clock), std::back_inserter(spans));
+  std::ranges::move(collectives_.take_spans(rank, clock), std::back_inserter(spans));
   return spans;
 }
 

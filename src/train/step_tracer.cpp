@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <string>
 
 namespace fourfold::train {
@@ -56,12 +57,16 @@ StepRecorder* StepTracer::recorder(std::int64_t step) {
 }
 
 void StepTracer::finish_step(std::int64_t step) {
-  const StepRecorder* const made = recorder(step - 1);
+  StepRecorder* const made = recorder(step - 1);
   if (made == nullptr) {
     return;
   }
   const std::vector<double> actions_s = made->actions().times_s(clock_);
-  const std::vector<parallel::TimelineSpan> spans = made->spans(pp_->rank(), clock_);
+  std::vector<parallel::TimelineSpan> spans = made->take_spans(pp_->rank(), clock_);
+  if (StepRecorder* const before = recorder(step - 2)) {  // gathers of weights that it had begun
+    std::ranges::move(before->collectives().take_spans(pp_->rank(), clock_),
+                      std::back_inserter(spans));
+  }
   parallel::Timeline measured = parallel::gather_timeline(
       *schedule_, {.actions_s = actions_s, .spans = spans, .clock_offset_s = clock_offset_s_},
       *pp_);

@@ -45,7 +45,7 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
 
     const float ranks = static_cast<float>(world.size());
     findings.check(values[999] == ranks * ranks * ranks, "sums");
-    const std::vector<TimelineSpan> spans = recorder.spans(7, clock);
+    const std::vector<TimelineSpan> spans = recorder.take_spans(7, clock);
     findings.check(spans.size() == 2, "two were noted");
     findings.check(spans[0].name == "all_reduce group, 0.00 MB", spans[0].name);
     findings.check(spans[1].name.starts_with("all_gather group"), spans[1].name);
@@ -56,21 +56,36 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
   });
 }
 
-TEST_CASE("what outlasts its step is in none", "[collective_recorder]") {
+TEST_CASE("what outlasts the recording of its step is in none", "[collective_recorder]") {
   CollectiveRecorder recorder;
   const device::StreamClock clock({});
   const std::size_t late = recorder.begin("late", 1, {});
   const std::size_t in_time = recorder.begin("in time", 2'500'000, {});
   recorder.end(in_time, {});
-  REQUIRE(recorder.spans(0, clock).size() == 1);
-  CHECK(recorder.spans(0, clock)[0].name == "in time, 2.50 MB");
+  const std::vector<TimelineSpan> spans = recorder.take_spans(0, clock);
+  REQUIRE(spans.size() == 1);
+  CHECK(spans[0].name == "in time, 2.50 MB");
 
   recorder.begin_step();
   const std::size_t next = recorder.begin("next", 1, {});
   recorder.end(late, {});
-  CHECK(recorder.spans(0, clock).empty());
+  CHECK(recorder.take_spans(0, clock).empty());
   recorder.end(next, {});
-  CHECK(recorder.spans(0, clock).at(0).name == "next, 0.00 MB");
+  CHECK(recorder.take_spans(0, clock).at(0).name == "next, 0.00 MB");
+}
+
+TEST_CASE("what is taken is not taken again, and what ends later comes later",
+          "[collective_recorder]") {
+  CollectiveRecorder recorder;
+  const device::StreamClock clock({});
+  const std::size_t first = recorder.begin("first", 1, {});
+  const std::size_t second = recorder.begin("second", 1, {});
+  recorder.end(second, {});
+  CHECK(recorder.take_spans(0, clock).size() == 1);
+  recorder.end(first, {});
+  const std::vector<TimelineSpan> late = recorder.take_spans(0, clock);
+  REQUIRE(late.size() == 1);
+  CHECK(late[0].name == "first, 0.00 MB");
 }
 
 }  // namespace

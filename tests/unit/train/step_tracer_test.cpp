@@ -55,15 +55,15 @@ std::set<std::string> processes_of(const std::filesystem::path& log_dir) {
   return names;
 }
 
-/// Begins and ends of collectives of the first traced step, in microseconds, by operation.
+/// Begins and ends of collectives of a process of the trace, in microseconds, by operation.
 std::map<std::string, std::vector<std::pair<double, double>>> collectives_of(
-    const std::filesystem::path& log_dir) {
+    const std::filesystem::path& log_dir, int process) {
   const nlohmann::json events =
       nlohmann::json::parse(content(log_dir / "trace.json")).at("traceEvents");
   std::map<std::int64_t, double> begins;
   std::map<std::string, std::vector<std::pair<double, double>>> collectives;
   for (const nlohmann::json& event : events) {
-    if (event.value("cat", "") != "communication" || event.at("pid") != 1) {
+    if (event.value("cat", "") != "communication" || event.at("pid") != process) {
       continue;
     }
     const auto id = event.at("id").get<std::int64_t>();
@@ -131,15 +131,22 @@ TEST_CASE("a trace that cannot be written does not end the run", "[step_tracer]"
 TEST_CASE("a trace shows gathers of weights and sums of gradients beside the passes",
           "[step_tracer]") {
   const TinyRun tiny("gpt2");
-  const auto traced = [&](const std::string& name, const std::vector<std::string>& more) {
+  const auto traced = [&](const std::string& name, const std::vector<std::string>& more,
+                          int process = 1) {
     std::vector<std::string> overrides = two_stages;
     overrides.insert(overrides.end(), more.begin(), more.end());
     tiny.train(4, 4, name, overrides);
-    return collectives_of(tiny.checkpoints(name).parent_path());
+    return collectives_of(tiny.checkpoints(name).parent_path(), process);
   };
   const auto whole = traced("whole", {"mesh.dp_bucket_mb=0.01"});
   CHECK(whole.size() == 1);
   CHECK(whole.at("all_reduce").size() > 4);  // buckets, on two ranks
+
+  // Gathers of updated weights are over in the step that waits for them, so in the second of two.
+  const auto updated =
+      traced("updated", {"mesh.zero=1", "mesh.dp_bucket_mb=0.01", "log.trace_steps=2"}, 3);
+  CHECK(updated.at("reduce_scatter").size() > 4);
+  CHECK(updated.at("all_gather").size() > 4);
 
   const auto shared = traced("shared", {"mesh.zero=3", "model.layers=8"});
   // Two stages, two micro-batches: four blocks are gathered for each forward pass, and most for

@@ -26,8 +26,9 @@ class CollectiveRecorder {
   /// The first call for a number counts.
   void end(std::size_t number, device::StreamRef stream);
 
-  /// Those that are complete, in the order they were posted. @pre recorded since `clock` was made
-  std::vector<TimelineSpan> spans(int rank, const device::StreamClock& clock) const;
+  /// Those that are complete and were not taken before, in the order they were posted.
+  /// @pre recorded since `clock` was made
+  std::vector<TimelineSpan> take_spans(int rank, const device::StreamClock& clock);
 
  private:
   struct Collective {
@@ -36,6 +37,7 @@ class CollectiveRecorder {
     device::TimedEvent begin;
     device::TimedEvent end;
     bool ended = false;
+    bool taken = false;
   };
   std::deque<Collective> collectives_;  ///< those of earlier steps are used again
   std::size_t first_ = 0;               ///< number of this step's first

@@ -16,7 +16,8 @@
 namespace fourfold::train {
 
 /// The parts of a step, in their order. `reduce` is what is left of the gradients' reduction when
-/// the backward passes are done; `update` is clipping and the optimizer.
+/// the backward passes are done; `update` is clipping and the optimizer. Where an update does not
+/// wait for the norm of all gradients it is made as they arrive, and lies in `reduce`.
 enum class StepPart : std::uint8_t { load, pipeline, reduce, update };
 inline constexpr std::size_t step_part_count = 4;
 std::string_view name(StepPart part) noexcept;
@@ -46,9 +47,9 @@ class StepRecorder {
   const parallel::ActionRecorder& actions() const noexcept { return actions_; }
   parallel::CollectiveRecorder& collectives() noexcept { return collectives_; }
 
-  /// The parts and the collectives, of rank `rank`. @pre all were recorded since `clock` was made,
-  /// and are done
-  std::vector<parallel::TimelineSpan> spans(int rank, const device::StreamClock& clock) const;
+  /// The parts, and the collectives that are complete, of rank `rank`. @pre all were recorded since
+  /// `clock` was made
+  std::vector<parallel::TimelineSpan> take_spans(int rank, const device::StreamClock& clock);
 
  private:
   parallel::ActionRecorder actions_;
