@@ -61,6 +61,9 @@ struct TileStream::Impl {
   bool can_read(std::uint64_t number);
   void read_ahead();
   Slot& slot_of(std::uint64_t number) { return slots[number % slots.size()]; }
+  bool anything_in_flight() const {
+    return std::ranges::any_of(slots, [](const Slot& slot) { return slot.in_flight > 0; });
+  }
   const Tile& tile_of(std::uint64_t number) const { return tiles[number % tiles.size()]; }
   [[noreturn]] void fail(const std::string& what) const;
 
@@ -119,8 +122,9 @@ void TileStream::Impl::begin(std::uint64_t number, Transfer transfer) {
             static_cast<long long>(tile[i].offset));
     one[0]->data = &slot;
     int submitted = 0;
-    while ((submitted = ::io_submit(context, 1, one.data())) == -EAGAIN || submitted == -EINTR) {
-      reap(1);
+    while ((submitted = ::io_submit(context, 1, one.data())) == -EINTR ||
+           (submitted == -EAGAIN && anything_in_flight())) {
+      reap(submitted == -EAGAIN ? 1 : 0);
     }
     if (submitted != 1) {
       fail(fmt::format("io_submit: {}", std::strerror(-submitted)));

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <set>
 #include <utility>
+#include <vector>
 
 namespace fourfold::parallel {
 namespace {
@@ -18,7 +20,7 @@ bool moves_activation(ActionKind kind) noexcept {
 class ForwardSet {
  public:
   explicit ForwardSet(const Schedule& schedule)
-      : schedule_(schedule), dependencies_(dependencies(schedule)) {
+      : schedule_(schedule), dependencies_(dependencies(schedule)), channels_(channels(schedule)) {
     for (const std::vector<Action>& actions : schedule.ranks) {
       std::vector<bool>& rank = in_.emplace_back(actions.size(), false);
       for (std::size_t i = 0; i < actions.size(); ++i) {
@@ -36,6 +38,9 @@ class ForwardSet {
   bool has(int rank, std::size_t index) const { return in_[rank][index]; }
 
  private:
+  /// Chunk and micro-batch of the forward passes of a rank so far.
+  using Made = std::set<std::pair<int, int>>;
+
   bool has(const ActionPlace& place) const { return in_[place.rank][place.index]; }
 
   bool drop(const ActionPlace& place) {
@@ -47,7 +52,7 @@ class ForwardSet {
   /// Of each channel a beginning stays, with both ends of its messages: they match in order.
   bool drop_messages() {
     bool dropped = false;
-    for (const Channel& channel : channels(schedule_)) {
+    for (const Channel& channel : channels_) {
       bool whole = true;
       for (std::size_t i = 0; i < channel.sends.size(); ++i) {
         whole = whole && has(channel.sends[i]) && has(channel.receives[i]);
@@ -64,7 +69,7 @@ class ForwardSet {
   bool drop_actions() {
     bool dropped = false;
     for (int rank = 0; rank < schedule_.stages; ++rank) {
-      std::vector<std::pair<int, int>> made;  // chunk and micro-batch of forward passes so far
+      Made made;
       const std::vector<Action>& actions = schedule_.ranks[rank];
       for (std::size_t i = 0; i < actions.size(); ++i) {
         const ActionPlace place{rank, static_cast<int>(i)};
@@ -72,19 +77,16 @@ class ForwardSet {
           dropped = drop(place) || dropped;
         }
         if (has(place) && actions[i].kind == ActionKind::forward) {
-          made.emplace_back(actions[i].chunk, actions[i].micro_batch);
+          made.emplace(actions[i].chunk, actions[i].micro_batch);
         }
       }
     }
     return dropped;
   }
 
-  bool lacks_something(const ActionPlace& place,
-                       const std::vector<std::pair<int, int>>& made) const {
+  bool lacks_something(const ActionPlace& place, const Made& made) const {
     const Action& action = schedule_.ranks[place.rank][place.index];
-    const auto is_made = [&](int chunk) {
-      return std::ranges::count(made, std::pair{chunk, action.micro_batch}) > 0;
-    };
+    const auto is_made = [&](int chunk) { return made.contains({chunk, action.micro_batch}); };
     if (action.kind == ActionKind::send_activation) {
       return !is_made(action.chunk);
     }
@@ -100,6 +102,7 @@ class ForwardSet {
 
   const Schedule& schedule_;
   Dependencies dependencies_;
+  std::vector<Channel> channels_;
   std::vector<std::vector<bool>> in_;  ///< [rank][index]
 };
 

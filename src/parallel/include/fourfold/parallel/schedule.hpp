@@ -16,16 +16,18 @@
 ///     (rendezvous); nobody may count on a transport that buffers.
 ///  3. Before forward begins the activation of this micro-batch has arrived; before backward or
 ///     backward_input its gradient has.
-///  4. A slot is one micro-batch's activations of a chunk with its input, output and gradient. It
-///  is
-///     taken by receive_activation (or forward, where nothing is received) and free after backward
-///     or backward_weight. Before a new occupant's first action the slot's last send_activation is
-///     complete; before its gradient is received or written the slot's last send_gradient is.
+///  4. A slot is one micro-batch's activations of a chunk with its input, output and gradient.
+///     receive_activation takes it (or forward, where nothing is received); it is free after
+///     backward or backward_weight. Before a new occupant's first action the slot's last
+///     send_activation is complete; before its gradient is received or written the slot's last
+///     send_gradient is.
 ///  5. Neighbouring virtual stages may lie on the same rank (vee: in the middle; one rank: all).
 ///     Then nothing is sent, and the list has no action for it. The activation is copied when the
 ///     later chunk's forward begins (the earlier chunk's slot is live until then); the gradient
 ///     when the later chunk's backward or backward_input ends, into the earlier chunk's slot, which
 ///     is live.
+///  6. The actions that `ahead` counts may be taken before the rest of the step is allowed to, be
+///     thrown away when all their messages are complete, and be taken again.
 #pragma once
 
 #include <cstdint>
