@@ -90,6 +90,8 @@ Head::Head(const StageShape& shape, const Parameters& parameters, Seams& seams)
     : norm_(shape.config, parameters, "final_norm"),
       product_(parameters, {shape.config.tie_embeddings ? "embedding.token" : "lm_head"}, seams),
       part_{shape.sizes.vocab_rows.begin, shape.config.vocab},
+      rows_(shape.rows()),
+      chunk_rows_(shape.chunk_rows()),
       seams_(seams) {
   FOURFOLD_EXPECT(product_.out_features() == shape.sizes.vocab_rows.count);
 }
@@ -148,9 +150,12 @@ template <class Use>
 void Head::for_each_chunk(const Pass& pass, const HeadActivations& kept, device::StreamRef stream,
                           const Use& use) const {
   const ConstTensorView norm_ND = seams_.gather_rows(kept.norm_RD, pass.rows, stream);
-  const std::int64_t most = kept.logits_CV.dim(0);
-  for (std::int64_t begin = 0; begin < pass.rows; begin += most) {
-    const Range rows{begin, std::min(most, pass.rows - begin)};
+  for (std::int64_t begin = 0; begin < rows_; begin += chunk_rows_) {
+    const Range rows{begin, std::min(chunk_rows_, pass.rows - begin)};
+    if (rows.count <= 0) {  // of an evaluation's last batch, which is smaller on some ranks
+      product_.forward_nothing(stream);
+      continue;
+    }
     const Chunk chunk{rows, norm_ND.rows(rows.begin, rows.count),
                       kept.logits_CV.rows(0, rows.count)};
     product_.forward(chunk.norm_CD, chunk.logits_CV, true, stream);

@@ -34,6 +34,8 @@ class Linear {
   /// @param with_bias  false leaves the bias out (another rank adds it)
   void forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
                device::StreamRef stream) const;
+  /// forward() of no rows: gathers tiles, and lets go of them, as other ranks do that have rows.
+  void forward_nothing(device::StreamRef stream) const;
   /// dx = dy w
   /// @param sums  f32, at least as many as dx has, for tiles: they add up in f32 whatever dx is
   void backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView sums,

@@ -169,7 +169,9 @@ class Head {
     ConstTensorView norm_CD;
     TensorView logits_CV;
   };
-  /// Makes the logits of each chunk, and calls `use` while they are there.
+  /// Makes the logits of each chunk, and calls `use` while they are there. There are as many chunks
+  /// of a small batch as of a full one, the last ones without rows: ranks that gather tiles do so
+  /// in step.
   template <class Use>
   void for_each_chunk(const Pass& pass, const HeadActivations& kept, device::StreamRef stream,
                       const Use& use) const;
@@ -185,6 +187,8 @@ class Head {
   Norm norm_;
   Linear product_;
   VocabularyPart part_;
+  std::int64_t rows_;  ///< of a full batch
+  std::int64_t chunk_rows_;
   Seams& seams_;
 };
 

@@ -156,6 +156,36 @@ TEST_CASE("ranks without samples left evaluate along, for the weights they share
   }
 }
 
+TEST_CASE("ranks with a smaller last batch gather tiles in step", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  // 26 samples in rounds of eight: two for the first rank of the last round, and one for others to
+  // run along with. A chunk of the head is a third of a batch.
+  const std::vector<std::string> options{"train.micro_batch=2", "train.head_chunks=3"};
+  const RunTrace one = tiny.train(1, 5, "one", options);
+  std::vector<std::string> tiled = options;
+  tiled.insert(tiled.end(), {"mesh.zero=3", "mesh.tile_linear=4"});
+  const RunTrace several = tiny.train(4, 5, "several", tiled);
+  REQUIRE(several.evaluations.size() == 1);
+  check_losses(several.evaluations, one.evaluations, 1e-6);
+}
+
+TEST_CASE("weights that overflow where they are rounded are not saved", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  const std::vector<std::string> options{"train.precision=\"f16\"", "optim.lr=1e6",
+                                         "optim.warmup_steps=0",    "train.eval_every_steps=0",
+                                         "data.validation=[]",      "optim.clip_norm=0"};
+  const std::string offload = GENERATE("none", "cpu");
+  std::vector<std::string> all = options;
+  all.push_back("offload.optimizer=\"" + offload + "\"");
+  try {
+    tiny.train(2, 1, offload, all);
+    FAIL("it was saved");
+  } catch (const fourfold::UserError& error) {
+    CHECK(error.code() == ExitCode::data_corrupt);
+    CHECK_THAT(error.what(), StartsWith("weights are not finite after step 1"));
+  }
+}
+
 TEST_CASE("a checkpoint of a run in tiles goes on without, and the other way round", "[trainer]") {
   const std::string precision = GENERATE("f32", "bf16");
   const TinyRun tiny("llama");
@@ -244,17 +274,20 @@ TEST_CASE("weights that the last update lost are not saved", "[trainer]") {
   const std::string offload = "offload.optimizer=" + tier;
   tiny.train(2, 4, "good", {offload});
   // The loss and the gradient of the step itself are those of good weights.
-  const auto last_step = [&](const std::string& name) {
+  const auto last_step = [&](const std::string& name, const std::string& validation) {
     tiny.train(2, name == "good" ? 5 : 1, name,
-               {offload, "optim.lr=1e39", "checkpoint.keep_last=1"}, {"optim.lr"});
+               {offload, "optim.lr=1e39", "checkpoint.keep_last=1", validation}, {"optim.lr"});
   };
   for (const std::string name : {"good", "lost"}) {
-    try {
-      last_step(name);
-      FAIL("nothing was thrown");
-    } catch (const fourfold::UserError& error) {
-      CHECK(error.code() == ExitCode::data_corrupt);
-      CHECK(std::string(error.what()).find("weights are not finite after step") == 0);
+    for (const bool evaluates : {false, true}) {  // which would tell it first
+      try {
+        last_step(name, evaluates ? "train.eval_every_steps=1" : "data.validation=[]");
+        FAIL("nothing was thrown");
+      } catch (const fourfold::UserError& error) {
+        CHECK(error.code() == ExitCode::data_corrupt);
+        CHECK_THAT(error.what(),
+                   StartsWith(evaluates ? "validation loss" : "weights are not finite after step"));
+      }
     }
   }
   CHECK(std::filesystem::is_empty(tiny.checkpoints("lost")));
