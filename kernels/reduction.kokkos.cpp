@@ -6,6 +6,7 @@
 #include "lanes.hpp"
 #include "launch.hpp"
 #include "scratch.hpp"
+#include "storage.hpp"
 
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/optimizer.hpp>
@@ -21,13 +22,13 @@ namespace {
 /// Part of the numbers: another value rounds differently.
 constexpr std::int64_t elements_per_partial = 65536;
 
-template <bool squares>
+template <class X, bool squares>
 struct PartialSum {
-  const float* x;
+  const X* x;
   double* partial;
   std::int64_t elements;
   KOKKOS_FUNCTION void operator()(std::int64_t block) const {
-    const float* from = x + block * elements_per_partial;
+    const X* from = x + block * elements_per_partial;
     const std::int64_t left = elements - block * elements_per_partial;
     const std::int64_t count = left < elements_per_partial ? left : elements_per_partial;
     double sum[lanes] = {};
@@ -36,17 +37,17 @@ struct PartialSum {
       prefetch_chunk(from + element_ahead(first, count, 0));
 #pragma omp simd
       for (int i = 0; i < lanes; ++i) {
-        sum[i] += term(from[first + i]);
+        sum[i] += term(to_float(from[first + i]));
       }
     }
     for (int i = 0; first + i < count; ++i) {
-      sum[i] += term(from[first + i]);
+      sum[i] += term(to_float(from[first + i]));
     }
     partial[block] = fold_sum(sum);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION static double term(float x) {
-    const auto value = static_cast<double>(x);
+  KOKKOS_FORCEINLINE_FUNCTION static double term(float element) {
+    const auto value = static_cast<double>(element);
     return squares ? value * value : value;
   }
 };
@@ -72,7 +73,9 @@ void reduce(const char* label, ConstTensorView x, TensorView result, bool accumu
   const std::int64_t blocks = (x.elements() + elements_per_partial - 1) / elements_per_partial;
   auto* partial =
       static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
-  for_each(label, blocks, stream, PartialSum<squares>{x.as<float>(), partial, x.elements()});
+  with_storage(x.dtype(), [&]<class X>(X) {
+    for_each(label, blocks, stream, PartialSum<X, squares>{x.as<X>(), partial, x.elements()});
+  });
   for_each("combine_sums", 1, stream,
            CombinePartials{partial, blocks, result.as<double>(), accumulate});
 }

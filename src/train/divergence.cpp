@@ -46,9 +46,21 @@ std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::T
           outcome.loss, outcome.grad_norm, step, text_of(last_checkpoint)));
 }
 
+std::optional<UserError> divergence(const Evaluation& evaluation, std::int64_t step,
+                                    const std::filesystem::path& last_checkpoint) {
+  if (std::isfinite(evaluation.loss)) {
+    return std::nullopt;
+  }
+  return UserError(ExitCode::data_corrupt,
+                   fmt::format("validation loss {} after step {} (training has diverged, nothing "
+                               "since is saved) lower optim.lr or lengthen optim.warmup_steps and "
+                               "resume from {}",
+                               evaluation.loss, step, text_of(last_checkpoint)));
+}
+
 UserError lost_weights(std::int64_t step, const std::filesystem::path& last_checkpoint) {
   return {ExitCode::data_corrupt,
-          fmt::format("weights are not finite after step {} (its update was too large, and nothing "
+          fmt::format("weights are not finite after step {} (an update was too large, and nothing "
                       "of it is saved) lower the learning rate and resume from {}",
                       step, text_of(last_checkpoint))};
 }

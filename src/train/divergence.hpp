@@ -6,6 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/step_runner.hpp>
 
 #include <cstdint>
@@ -20,6 +21,10 @@ namespace fourfold::train {
 /// @param last_checkpoint  empty when there is none
 std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::TrainConfig& config,
                                     std::int64_t step,
+                                    const std::filesystem::path& last_checkpoint);
+
+/// The same when an evaluation gave a loss that is not finite.
+std::optional<UserError> divergence(const Evaluation& evaluation, std::int64_t step,
                                     const std::filesystem::path& last_checkpoint);
 
 /// The same when the last update has made weights that are not finite.

@@ -139,27 +139,12 @@ void StepRunner::prepare_save(device::StreamRef stream) {
   outer_.average(optimizer_, stream);
 }
 
-bool StepRunner::masters_are_finite(device::StreamRef stream) {
-  if (!tier_.is_offloaded()) {
-    std::vector<TensorView> masters;
-    for (const parallel::ParameterShare::Run& run : share_.runs()) {
-      masters.push_back(run.master);
-    }
-    // The squares of f32 cannot overflow their sum.
-    return std::isfinite(norm_.sum_of_squares(masters, stream));
-  }
-  constexpr std::int64_t elements_at_once = std::int64_t{1} << 20;
-  bool finite = true;
+bool StepRunner::weights_are_finite(device::StreamRef stream) {
+  std::vector<TensorView> weights;
   for (const parallel::ParameterShare::Run& run : share_.runs()) {
-    for (std::int64_t begin = 0; begin < run.flat.count; begin += elements_at_once) {
-      const std::int64_t count = std::min(elements_at_once, run.flat.count - begin);
-      const TensorView part = run.master.rows(begin, count);
-      finite = finite && std::all_of(part.as<float>(), part.as<float>() + count,
-                                     [](float value) { return std::isfinite(value); });
-      tier_.release(part.data(), part.bytes());
-    }
+    weights.push_back(run.weight);
   }
-  return finite;
+  return std::isfinite(norm_.sum_of_squares(weights, stream));  // which cannot overflow f64
 }
 
 void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {

@@ -265,8 +265,8 @@ void Trainer::check_finite(const StepOutcome& outcome) const {
   }
 }
 
-void Trainer::check_masters() {
-  const std::int64_t lost = runner_.masters_are_finite(stream_) ? 0 : 1;
+void Trainer::check_weights() {
+  const std::int64_t lost = runner_.weights_are_finite(stream_) ? 0 : 1;
   if (comm::all_reduce_scalar(mesh_->world(), lost, comm::ReduceOp::max) > 0) {
     throw lost_weights(progress_.step, last_checkpoint_);
   }
@@ -281,6 +281,9 @@ void Trainer::evaluate() {
                           .tokens = evaluation.targets,
                           .eval_s = watch.seconds()});
   }
+  if (const auto error = divergence(evaluation, progress_.step, last_checkpoint_)) {
+    throw *error;
+  }
 }
 
 void Trainer::save() {
@@ -288,7 +291,7 @@ void Trainer::save() {
   runner_.prepare_save(stream_);
   stream_.ref().synchronize();
   runner_.settle_state();
-  check_masters();
+  check_weights();
   const io::SaveReport report =
       store_.save({.step = progress_.step,
                    .mesh = mesh_->shape(),

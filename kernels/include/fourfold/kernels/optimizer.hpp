@@ -63,8 +63,8 @@ struct OuterStep {
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
                     device::StreamRef stream);
 
-/// Sum of squares of `x` (f32), in f64, written to the device scalar `result` (f64, one element):
-/// replaced, or added to. The order of summation depends on elements() only.
+/// Sum of squares of `x` (f32, bf16 or f16), in f64, written to the device scalar `result` (f64,
+/// one element): replaced, or added to. The order of summation depends on elements() only.
 void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
                     device::StreamRef stream);
 

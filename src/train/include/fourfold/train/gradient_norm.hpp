@@ -52,8 +52,8 @@ class GradientNorm {
   /// Blocks the host. @pre finish(), with the same loss_scale
   Found found(double loss_scale, device::StreamRef stream);
 
-  /// Of other numbers (f32), by the same kernel. Blocks the host. @pre nothing is between begin()
-  /// and finish()
+  /// Of other numbers (f32, bf16 or f16), by the same kernel. Blocks the host. @pre nothing is
+  /// between begin() and finish()
   double sum_of_squares(std::span<const TensorView> views, device::StreamRef stream) const;
 
  private:

@@ -134,8 +134,9 @@ class StepRunner {
   /// Before anybody looks at the masters and moments between steps: offloaded ones come to where
   /// their views show them. Blocks the host.
   void settle_state() { optimizer_.settle(); }
-  /// Whether all masters of this rank's share are numbers. Blocks the host. @pre settle_state()
-  bool masters_are_finite(device::StreamRef stream);
+  /// Whether all weights of this rank's share are numbers: masters that are none make none, and
+  /// large ones overflow where they are rounded to f16. Blocks the host; between steps.
+  bool weights_are_finite(device::StreamRef stream);
   const OuterOptimizer& outer_optimizer() const noexcept { return outer_; }
   const parallel::StageLayout& layout() const noexcept { return layout_; }
   /// For an evaluation between steps. Collective over the pp axis.

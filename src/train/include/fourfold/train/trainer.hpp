@@ -94,8 +94,7 @@ class Trainer {
   void report_memory();
   void check_finite(const StepOutcome& outcome) const;
   /// A loss tells of weights that were lost only one step later. Collective.
-  /// @pre settle_state() came before
-  void check_masters();
+  void check_weights();
   void evaluate();
   void save();
   double needed_s() const;
