@@ -3,6 +3,7 @@
 #include "run_plan.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/training_data.hpp>
@@ -177,6 +178,9 @@ std::string tokens_text(const train::RankPlan& plan, std::int64_t context) {
 PlannedRun plan_run(const Arguments& arguments) {
   const runfile::EffectiveConfig effective =
       runfile::load_run_config(arguments.run_file, arguments.overrides);
+  for (const std::string& warning : effective.warnings) {
+    log::warning(warning);
+  }
   const comm::MeshShape mesh = mesh_of(effective, arguments.ranks);
   runfile::validate_batch(effective.config, mesh.dp, effective.origins);
   return {effective.config, mesh, lay_out(effective, mesh)};

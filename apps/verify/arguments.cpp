@@ -154,7 +154,8 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
   command.footer(
       std::string(meshes_help) + "\nEXIT CODES\n" +
-      program::exit_codes_table({ExitCode::differs, ExitCode::data_corrupt, ExitCode::config}));
+      program::exit_codes_table({ExitCode::differs, ExitCode::data_corrupt, ExitCode::cannot_write,
+                                 ExitCode::node_fault, ExitCode::config}));
 }
 
 /// Before the reference is trained for a mesh that cannot be.

@@ -133,7 +133,7 @@ ExitCode verify(const Arguments& arguments) {
 int main(int argc, char** argv) {
   CLI::App command{
       "Trains a few steps of a run on several meshes and compares them: every rank is a thread of "
-      "this process, nothing is written. Names the first tensor that is not what the reference "
+      "this process; nothing is left behind. Names the first tensor that is not what the reference "
       "has.",
       "fourfold verify"};
   Arguments arguments;

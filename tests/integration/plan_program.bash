@@ -143,4 +143,21 @@ expect_stderr "mesh.tp"
 expect_exit 78 "$fourfold" plan run.toml --ranks 16384 --set train.global_batch=100
 expect_stderr "train.global_batch"
 
+# Values without effect are named, as in training.
+cat >idle.toml <<'END'
+[model]
+layers = 2
+hidden = 32
+heads = 2
+vocab = 257
+context = 32
+[train]
+global_batch = 4
+micro_batch = 1
+[optim]
+post_validation = true
+END
+expect_exit 0 "$fourfold" plan idle.toml --ranks 2
+expect_stderr 'idle.toml:11:1: optim.post_validation has no effect (it needs mesh.pp > 1)'
+
 expectations_met
