@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -31,10 +32,7 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
       ->check(fourfold::program::number_between(0, 0.99));
   verb.add_flag("--vocab-check", request.check,
                 "Read the files again and check every token against the vocabulary");
-  verb.add_option("--progress", request.progress,
-                  "A bar on a terminal and lines elsewhere, or one of these always")
-      ->check(CLI::IsMember({"auto", "bar", "plain", "none"}))
-      ->type_name("STYLE");
+  fourfold::program::add_progress_option(verb, request.progress);
   verb.add_option("INPUT", request.inputs,
                   "UTF-8 text files, or .jsonl files with a \"text\" in every line")
       ->required()

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "progress.hpp"
 #include "verbs.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
+#include <fourfold/program/byte_progress.hpp>
 
 #include <fmt/format.h>
 
@@ -59,9 +59,13 @@ void prepare(const PrepareRequest& request) {
   if (!request.document_separator.empty()) {
     options.document_separator = unescape(request.document_separator);
   }
-  PrepareProgressDisplay display(request.progress);
-  const auto parts = data::prepare(
-      *tokenizer, options, [&](const data::PrepareProgress& progress) { display.show(progress); });
+  program::ByteProgress display(request.progress, "prepared");
+  const auto show = [&](const data::PrepareProgress& progress) {
+    display.show(static_cast<std::int64_t>(progress.done_bytes),
+                 static_cast<std::int64_t>(progress.total_bytes),
+                 fmt::format("{:.1f} Mtoken", static_cast<double>(progress.tokens) / 1e6));
+  };
+  const auto parts = data::prepare(*tokenizer, options, show);
   display.finish();
   fmt::print("tokenizer: {}\n", tokenizer->description());
   for (const data::PreparedPart& part : parts) {
