@@ -204,10 +204,11 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
   return {gather_lines(damage, communicator), reader.bytes_read()};
 }
 
-std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator) {
+std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator,
+                                const std::function<void(std::int64_t bytes)>& on_read) {
   const CheckpointContents& contents = checkpoint.contents();
   std::vector<std::string> damage;
-  ExtentReader reader(contents);
+  ExtentReader reader(contents, {}, on_read);
   const auto failure = attempt([&] {
     const auto ranks = static_cast<std::size_t>(communicator.size());
     const auto rank = static_cast<std::size_t>(communicator.rank());

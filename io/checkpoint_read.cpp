@@ -163,9 +163,11 @@ Inspection share(const std::function<Inspection()>& look, comm::Communicator& co
   return found;
 }
 
-ExtentReader::ExtentReader(const CheckpointContents& contents, DoneWith done_with)
+ExtentReader::ExtentReader(const CheckpointContents& contents, DoneWith done_with,
+                           std::function<void(std::int64_t bytes)> on_read)
     : contents_(contents),
       done_with_(std::move(done_with)),
+      on_read_(std::move(on_read)),
       open_file_(contents.manifest.files.size()) {}
 
 Defect ExtentReader::use_file(std::size_t file) {
@@ -196,6 +198,13 @@ Defect ExtentReader::use_file(std::size_t file) {
   return std::nullopt;
 }
 
+void ExtentReader::count(std::int64_t bytes) {
+  bytes_read_ += bytes;
+  if (on_read_) {
+    on_read_(bytes);
+  }
+}
+
 std::string ExtentReader::described(const StoredExtent& extent, const std::string& what) const {
   return fmt::format("{}: tensor {} b{} {}", contents_.manifest.files[extent.file].name,
                      contents_.index.tensors[extent.tensor].id.str(), extent.number, what);
@@ -207,7 +216,7 @@ Defect ExtentReader::read_chunk(const StoredExtent& extent, std::uint64_t chunk,
   if (const Defect defect = file_.read_at(offset, bytes)) {
     return described(extent, *defect);
   }
-  bytes_read_ += std::ssize(bytes);
+  count(std::ssize(bytes));
   if (crc32c(bytes) != table_[extent.first_chunk + chunk]) {
     return described(extent, fmt::format("is damaged in bytes {} to {} of the file (CRC-32C)",
                                          offset, offset + bytes.size()));
@@ -252,6 +261,18 @@ Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box
   return defect;
 }
 
+Defect ExtentReader::copy_box(std::size_t tensor, const Box& box, std::byte* target) {
+  for (std::size_t i = contents_.first_extent[tensor]; i < contents_.first_extent[tensor + 1];
+       ++i) {
+    const StoredExtent& extent = contents_.index.extents[i];
+    const auto part = box.empty() ? std::nullopt : intersect(extent.box, box);
+    if (Defect defect = part ? copy(extent, *part, box, target) : std::nullopt) {
+      return defect;
+    }
+  }
+  return std::nullopt;
+}
+
 Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
   if (Defect defect = use_file(extent.file)) {
     return defect;
@@ -285,7 +306,7 @@ Defect ExtentReader::crc_of(std::size_t file, std::uint64_t byte_offset, std::ui
     if (const Defect defect = file_.read_at(byte_offset + done, buffer_)) {
       return fmt::format("{} {}", contents_.manifest.files[file].name, *defect);
     }
-    bytes_read_ += std::ssize(buffer_);
+    count(std::ssize(buffer_));
     crc = crc32c(buffer_, crc);
   }
   return std::nullopt;

@@ -40,12 +40,16 @@ Inspection share(const std::function<Inspection()>& look, comm::Communicator& co
 /// Reads the extents of a checkpoint's payload files, chunk by checked chunk. Keeps one file open.
 class ExtentReader {
  public:
-  explicit ExtentReader(const CheckpointContents& contents, DoneWith done_with = {});
+  explicit ExtentReader(const CheckpointContents& contents, DoneWith done_with = {},
+                        std::function<void(std::int64_t bytes)> on_read = {});
 
   /// Copies `part` of `extent` into `target`, which holds `target_box` densely.
   /// @pre part lies in both
   Defect copy(const StoredExtent& extent, const Box& part, const Box& target_box,
               std::byte* target);
+  /// Copies `box` of a tensor into `target`, which it fills densely, from whatever extents hold it.
+  /// @param tensor  index into the checkpoint's tensors
+  Defect copy_box(std::size_t tensor, const Box& box, std::byte* target);
   /// Reads all of it: chunk CRCs, digest and, into `crc`, the CRC of its bytes.
   Defect check(const StoredExtent& extent, std::uint32_t& crc);
   /// CRC of bytes that belong to no extent.
@@ -57,10 +61,12 @@ class ExtentReader {
  private:
   Defect use_file(std::size_t file);
   Defect read_chunk(const StoredExtent& extent, std::uint64_t chunk, std::span<std::byte> bytes);
+  void count(std::int64_t bytes);
   std::string described(const StoredExtent& extent, const std::string& what) const;
 
   const CheckpointContents& contents_;
   DoneWith done_with_;  ///< with what copy() has filled
+  std::function<void(std::int64_t bytes)> on_read_;
   std::size_t open_file_;
   InputFile file_;
   std::vector<std::uint32_t> table_;

@@ -36,6 +36,14 @@ std::vector<std::int64_t> CheckpointStore::list_steps() const {
   return steps_in(directory_);
 }
 
+std::vector<std::filesystem::path> CheckpointStore::step_folders() const {
+  std::vector<std::filesystem::path> folders;
+  for (const std::int64_t step : list_steps()) {
+    folders.push_back(directory_ / step_folder_name(step));
+  }
+  return folders;
+}
+
 std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator& communicator,
                                                              std::int64_t before) const {
   const auto look = [&] {
@@ -127,6 +135,14 @@ Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
                                 step_directory.string(), *found.defect));
   }
   return Checkpoint(found.contents);
+}
+
+Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicator& communicator) {
+  const CheckpointStore store(folder);
+  if (const auto newest = store.find_newest_valid(communicator)) {
+    return *newest;
+  }
+  return open_checkpoint(folder, communicator);
 }
 
 }  // namespace fourfold::io

@@ -101,7 +101,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   const fourfold::kernels::Runtime kernels;
   fourfold::comm::Mesh mesh(
       fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size()), mpi.world());
-  const auto checkpoint = train::find_checkpoint(arguments.checkpoint, mpi.world());
+  const auto checkpoint = fourfold::io::find_checkpoint(arguments.checkpoint, mpi.world());
   const fourfold::model::ModelConfig shape = train::saved_config(checkpoint).model;
   const fourfold::data::TokenDataset dataset(
       arguments.data, {.context = shape.context,

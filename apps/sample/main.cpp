@@ -73,7 +73,7 @@ std::vector<std::int32_t> prompt_tokens(fourfold::data::Tokenizer& tokenizer,
 ExitCode sample(Arguments& arguments, int argc, char** argv) {
   const fourfold::comm::MpiRuntime mpi(&argc, &argv);
   const fourfold::kernels::Runtime kernels;
-  const auto checkpoint = fourfold::train::find_checkpoint(arguments.checkpoint, mpi.world());
+  const auto checkpoint = fourfold::io::find_checkpoint(arguments.checkpoint, mpi.world());
   fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
                             mpi.world());
   fourfold::train::SavedModel model(checkpoint, 1, mesh);

@@ -57,15 +57,6 @@ runfile::RunConfig saved_config(const io::Checkpoint& checkpoint) {
                                      (checkpoint.path() / config_text_name).string());
 }
 
-io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
-                               comm::Communicator& communicator) {
-  const io::CheckpointStore store(directory);
-  if (const auto newest = store.find_newest_valid(communicator)) {
-    return *newest;
-  }
-  return io::open_checkpoint(directory, communicator);
-}
-
 SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh,
                        Logits logits)
     : config_(config_for(checkpoint, mesh.shape())),

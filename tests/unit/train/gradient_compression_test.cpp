@@ -70,7 +70,7 @@ const std::vector<Case> cases{
 std::string identity_of(const std::filesystem::path& checkpoints) {
   std::string identity;
   comm::run_ranks(1, [&](comm::Communicator& world) {
-    identity = train::find_checkpoint(checkpoints, world).identity();
+    identity = io::find_checkpoint(checkpoints, world).identity();
   });
   return identity;
 }
@@ -78,7 +78,7 @@ std::string identity_of(const std::filesystem::path& checkpoints) {
 bool has_errors(const std::filesystem::path& checkpoints) {
   bool found = false;
   comm::run_ranks(1, [&](comm::Communicator& world) {
-    const io::Checkpoint checkpoint = train::find_checkpoint(checkpoints, world);
+    const io::Checkpoint checkpoint = io::find_checkpoint(checkpoints, world);
     found = std::ranges::any_of(checkpoint.tensors(), [](const io::StoredTensor& tensor) {
       return tensor.id.state == io::TensorState::error_feedback;
     });

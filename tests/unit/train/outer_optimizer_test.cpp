@@ -186,7 +186,7 @@ Course course_by_hand(runfile::RunConfig config, int replicas, int steps) {
 std::string identity_of(const TinyRun& tiny, const std::string& name) {
   std::string identity;
   comm::run_ranks(1, [&](comm::Communicator& world) {
-    identity = train::find_checkpoint(tiny.checkpoints(name), world).identity();
+    identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world).identity();
   });
   return identity;
 }

@@ -39,7 +39,7 @@ TEST_CASE("a saved model evaluates as the run that saved it, on any number of ra
       std::atomic<int> right = 0;
       comm::run_ranks(ranks, [&](comm::Communicator& world) {
         comm::Mesh mesh(comm::resolve_mesh({.dp = 0, .cp = cp}, world.size()), world);
-        const auto checkpoint = train::find_checkpoint(tiny.checkpoints("saved"), world);
+        const auto checkpoint = fourfold::io::find_checkpoint(tiny.checkpoints("saved"), world);
         train::SavedModel saved(checkpoint, micro_batch, mesh);
         const data::TokenDataset held_back({{tiny.held_back_tokens()}},
                                            {.context = saved.config().model.context,
@@ -61,7 +61,7 @@ TEST_CASE("a saved model keeps the logits of all rows where they are asked for",
   using Logits = train::SavedModel::Logits;
   comm::run_ranks(1, [&](comm::Communicator& world) {
     comm::Mesh mesh({}, world);
-    const auto checkpoint = train::find_checkpoint(tiny.checkpoints("saved"), world);
+    const auto checkpoint = fourfold::io::find_checkpoint(tiny.checkpoints("saved"), world);
     train::SavedModel lean(checkpoint, 2, mesh);
     train::SavedModel whole(checkpoint, 2, mesh, Logits::whole);
     CHECK(whole.arena().bytes(fourfold::device::MemoryUse::activations) -
@@ -77,9 +77,9 @@ TEST_CASE("a saved model refuses a cp axis that cannot cut its context", "[saved
   CHECK_THROWS_AS(comm::run_ranks(3,
                                   [&](comm::Communicator& world) {
                                     comm::Mesh mesh({.cp = 3}, world);
-                                    train::SavedModel saved(
-                                        train::find_checkpoint(tiny.checkpoints("saved"), world), 1,
-                                        mesh);
+                                    train::SavedModel saved(fourfold::io::find_checkpoint(
+                                                                tiny.checkpoints("saved"), world),
+                                                            1, mesh);
                                   }),
                   fourfold::UserError);
 }
@@ -87,7 +87,7 @@ TEST_CASE("a saved model refuses a cp axis that cannot cut its context", "[saved
 TEST_CASE("what is no checkpoint is refused with the reason", "[saved_model]") {
   const fourfold::test::TinyRun tiny("gpt2");
   comm::run_ranks(1, [&](comm::Communicator& world) {
-    CHECK_THROWS_AS(train::find_checkpoint(tiny.checkpoints("never_made"), world),
+    CHECK_THROWS_AS(fourfold::io::find_checkpoint(tiny.checkpoints("never_made"), world),
                     fourfold::UserError);
   });
 }

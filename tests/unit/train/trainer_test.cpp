@@ -113,7 +113,7 @@ TEST_CASE("a restart at another size has the same state and goes on with the nex
 std::string identity_of(const TinyRun& tiny, const std::string& name) {
   std::string identity;
   fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
-    identity = train::find_checkpoint(tiny.checkpoints(name), world).identity();
+    identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world).identity();
   });
   return identity;
 }

@@ -155,6 +155,8 @@ class CheckpointStore {
 
   /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
   std::vector<std::int64_t> list_steps() const;
+  /// Their folders, in the same order.
+  std::vector<std::filesystem::path> step_folders() const;
 
   /// The newest step below `before` whose manifest and index hold and whose files have their exact
   /// names and sizes. Collective; rank 0 looks and the others learn. LATEST is not consulted. Each
@@ -189,6 +191,10 @@ class CheckpointStore {
 Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
                            comm::Communicator& communicator);
 
+/// Finds the checkpoint a user names: a step folder, or a folder of steps, of which the newest
+/// valid one is taken. Collective. @throws as open_checkpoint
+Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicator& communicator);
+
 /// What keeps `wanted` from being filled from `checkpoint`: missing tensors (but for or_zeros),
 /// other shapes or dtypes, one line each, by name. Local. Tensors of the checkpoint that nobody
 /// wants are fine.
@@ -212,6 +218,8 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
 
 /// Reads everything, each byte once, shared among the ranks, and checks every checksum and digest.
 /// Collective. @return what is damaged, one line each; empty when all is well
-std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator);
+/// @param on_read  told of bytes of payload files that this rank has read, a chunk at a time
+std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator,
+                                const std::function<void(std::int64_t bytes)>& on_read = {});
 
 }  // namespace fourfold::io

@@ -17,12 +17,6 @@
 
 namespace fourfold::train {
 
-/// Finds the checkpoint a user names: a step directory, or a directory of steps (the newest valid
-/// one is taken). Collective.
-/// @throws UserError: config when there is none, data_corrupt when it does not hold together
-io::Checkpoint find_checkpoint(const std::filesystem::path& directory,
-                               comm::Communicator& communicator);
-
 /// The run file of the training run that saved it, with all defaults.
 /// @throws UserError (config) when it cannot be read
 runfile::RunConfig saved_config(const io::Checkpoint& checkpoint);
@@ -38,7 +32,7 @@ class SavedModel {
 
   /// Collective over `mesh`, which is borrowed.
   /// @param sequences  the most sequences of one forward pass
-  /// @throws UserError as find_checkpoint; data_corrupt naming file and tensor when weights are
+  /// @throws UserError as io::find_checkpoint; data_corrupt naming file and tensor when weights are
   ///   damaged; config when the cp axis cannot cut the model's context
   /// @pre mesh has dp and cp only
   SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh,
