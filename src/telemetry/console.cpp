@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "human_text.hpp"
+#include <fourfold/telemetry/human_text.hpp>
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/console.hpp>

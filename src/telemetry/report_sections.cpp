@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_sections.hpp"
 
-#include "human_text.hpp"
+#include <fourfold/telemetry/human_text.hpp>
 #include "step_statistics.hpp"
 #include "svg_chart.hpp"
 

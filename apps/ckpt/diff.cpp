@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/program/byte_progress.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fourfold::ckpt {
+namespace {
+
+using Kind = io::TensorDifference::Kind;
+
+void print(const io::TensorDifference& tensor) {
+  switch (tensor.kind) {
+    case Kind::only_in_a:
+      fmt::print("{}  only in A\n", tensor.id.str());
+      return;
+    case Kind::only_in_b:
+      fmt::print("{}  only in B\n", tensor.id.str());
+      return;
+    case Kind::other_type:
+      fmt::print("{}  {}\n", tensor.id.str(), tensor.detail);
+      return;
+    case Kind::other_values:
+      break;
+  }
+  if (tensor.different == 0) {
+    fmt::print("{}  other values\n", tensor.id.str());
+    return;
+  }
+  fmt::print("{}  {} of {} elements differ, by at most {:.6g}, rms {:.6g}\n", tensor.id.str(),
+             tensor.different, tensor.elements, tensor.max_abs, tensor.rms);
+  for (const io::ElementPair& pair : tensor.largest) {
+    fmt::print("  [{}]  {:.9g} and {:.9g}\n", fmt::join(pair.index, ", "), pair.a, pair.b);
+  }
+}
+
+void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a,
+           const io::Checkpoint& b) {
+  fmt::print("A  {} (mesh {})\nB  {} (mesh {})\n", a.path().string(), a.mesh().str(),
+             b.path().string(), b.mesh().str());
+  if (differences.none()) {
+    fmt::print("equal: the same state in {} tensors, bit for bit\n", a.tensors().size());
+    return;
+  }
+  for (const std::string& line : differences.scalars) {
+    fmt::print("{}\n", line);
+  }
+  for (const io::TensorDifference& tensor : differences.tensors) {
+    print(tensor);
+  }
+  fmt::print("{} of {} tensors differ\n", differences.tensors.size(), a.tensors().size());
+}
+
+}  // namespace
+
+ExitCode diff(const DiffRequest& request) {
+  const io::Checkpoint a = open(request.a);
+  const io::Checkpoint b = open(request.b);
+  program::ByteProgress progress(request.progress, "compared");
+  const io::CheckpointDifferences differences =
+      io::compare(a, b,
+                  {.elements = !request.digests_only,
+                   .largest = static_cast<std::size_t>(request.largest),
+                   .memory_bytes = request.memory_mib << 20,
+                   .progress = [&](std::int64_t done_bytes, std::int64_t total_bytes) {
+                     progress.show(done_bytes, total_bytes);
+                   }});
+  progress.finish();
+  if (request.json) {
+    fmt::print("{}\n", diff_json(differences));
+  } else {
+    print(differences, a, b);
+  }
+  return differences.none() ? ExitCode::finished : ExitCode::differs;
+}
+
+}  // namespace fourfold::ckpt

@@ -1,0 +1,124 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace fourfold::ckpt {
+namespace {
+
+using telemetry::bytes_text;
+
+/// "3 exp_avg, 3 master", and what they take.
+std::string states_text(const io::Checkpoint& checkpoint) {
+  std::map<std::string_view, int> counts;
+  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
+    ++counts[name(tensor.id.state)];
+  }
+  std::vector<std::string> parts;
+  for (const auto& [state, count] : counts) {
+    parts.push_back(fmt::format("{} {}", count, state));
+  }
+  return fmt::format("{}; {}", fmt::join(parts, ", "), bytes_text(io::payload_bytes(checkpoint)));
+}
+
+void print_scalars(const io::CheckpointScalars& scalars) {
+  for (const auto& [name, value] : scalars.integers) {
+    fmt::print("  {:<24}  {}\n", name, value);
+  }
+  for (const auto& [name, value] : scalars.reals) {
+    fmt::print("  {:<24}  {}\n", name, value);
+  }
+  for (const auto& [name, text] : scalars.texts) {
+    fmt::print("  {:<24}  {} characters\n", name, text.size());
+  }
+}
+
+void print_tensors(const io::Checkpoint& checkpoint) {
+  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
+    fmt::print("\n{}  {} {}  {}  digest {}\n", tensor.id.str(), name(tensor.dtype),
+               tensor.shape.str(), bytes_text(io::payload_bytes(tensor)), tensor.digest.str());
+    for (const io::StoredBox& box : io::boxes_of(checkpoint, tensor)) {
+      fmt::print("  {}  {}{}\n", box.box.str(), box.file, box.dataset);
+    }
+  }
+}
+
+void print_checkpoint(const io::Checkpoint& checkpoint, bool tensors) {
+  fmt::print("{}\n", checkpoint.path().string());
+  fmt::print("step      {}, saved on mesh {}\n", checkpoint.step(), checkpoint.mesh().str());
+  fmt::print("identity  {}\n", checkpoint.identity());
+  fmt::print("tensors   {}: {}\n", checkpoint.tensors().size(), states_text(checkpoint));
+  const std::vector<io::StoredFile> files = io::files_of(checkpoint);
+  std::int64_t largest = 0;
+  for (const io::StoredFile& file : files) {
+    largest = std::max(largest, file.bytes);
+  }
+  fmt::print("files     {} with tensors, the largest {}\n", files.size(), bytes_text(largest));
+  fmt::print("state beside tensors\n");
+  print_scalars(checkpoint.scalars());
+  if (tensors) {
+    print_tensors(checkpoint);
+  }
+}
+
+/// The steps of a folder that hold together, oldest first; the others are warned of.
+std::vector<io::Checkpoint> steps_of(const io::CheckpointStore& store) {
+  std::vector<io::Checkpoint> steps;
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    std::optional<io::Checkpoint> step = store.find_newest_valid(self);
+    while (step) {
+      steps.push_back(*step);
+      step = store.find_newest_valid(self, step->step());
+    }
+  });
+  std::ranges::reverse(steps);
+  return steps;
+}
+
+void print_steps(const std::vector<io::Checkpoint>& steps) {
+  fmt::print("{:>10}  {:<20}  {:>9}  {:>5}  identity\n", "step", "saved on mesh", "tensors",
+             "files");
+  for (const io::Checkpoint& step : steps) {
+    fmt::print("{:>10}  {:<20}  {:>9}  {:>5}  {}\n", step.step(), step.mesh().str(),
+               bytes_text(io::payload_bytes(step)), io::files_of(step).size(), step.identity());
+  }
+}
+
+}  // namespace
+
+ExitCode info(const InfoRequest& request) {
+  const io::CheckpointStore store(request.path);
+  if (store.list_steps().empty()) {
+    const io::Checkpoint checkpoint = open(request.path);
+    if (request.json) {
+      fmt::print("{}\n", info_json(checkpoint));
+    } else {
+      print_checkpoint(checkpoint, request.tensors);
+    }
+    return ExitCode::finished;
+  }
+  const std::vector<io::Checkpoint> steps = steps_of(store);
+  if (steps.empty()) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: no step there holds together (each is named above with the "
+                                "reason); restore one from a copy",
+                                request.path));
+  }
+  if (request.json) {
+    fmt::print("{}\n", steps_json(request.path, steps));
+  } else {
+    print_steps(steps);
+  }
+  return ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt

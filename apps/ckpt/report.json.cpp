@@ -1,0 +1,165 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/io/checkpoint_facts.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <cmath>
+
+namespace fourfold::ckpt {
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json numbers(const Shape& shape) {
+  ordered_json list = ordered_json::array();
+  for (std::size_t dim = 0; dim < shape.rank(); ++dim) {
+    list.push_back(shape[dim]);
+  }
+  return list;
+}
+
+ordered_json mesh_of(const io::Checkpoint& checkpoint) {
+  const comm::MeshShape& mesh = checkpoint.mesh();
+  return {{"pp", mesh.pp}, {"dp", mesh.dp}, {"cp", mesh.cp}, {"tp", mesh.tp}};
+}
+
+/// JSON has no number for what is not finite.
+ordered_json number(double value) {
+  return std::isfinite(value) ? ordered_json(value) : ordered_json(nullptr);
+}
+
+ordered_json scalars_of(const io::CheckpointScalars& scalars) {
+  ordered_json object = ordered_json::object();
+  for (const auto& [name, value] : scalars.integers) {
+    object[name] = value;
+  }
+  for (const auto& [name, value] : scalars.reals) {
+    object[name] = number(value);
+  }
+  for (const auto& [name, text] : scalars.texts) {
+    object[name] = text;
+  }
+  return object;
+}
+
+ordered_json summary_of(const io::Checkpoint& checkpoint) {
+  return {{"path", checkpoint.path().string()},
+          {"step", checkpoint.step()},
+          {"identity", checkpoint.identity()},
+          {"mesh", mesh_of(checkpoint)},
+          {"tensor_bytes", io::payload_bytes(checkpoint)},
+          {"files", io::files_of(checkpoint).size()}};
+}
+
+ordered_json tensor_of(const io::Checkpoint& checkpoint, const io::StoredTensor& tensor) {
+  ordered_json boxes = ordered_json::array();
+  for (const io::StoredBox& box : io::boxes_of(checkpoint, tensor)) {
+    boxes.push_back({{"offset", numbers(box.box.offset)},
+                     {"extent", numbers(box.box.extent)},
+                     {"file", box.file},
+                     {"dataset", box.dataset},
+                     {"byte_offset", box.byte_offset},
+                     {"bytes", box.bytes}});
+  }
+  return {{"name", tensor.id.name},
+          {"state", name(tensor.id.state)},
+          {"dtype", name(tensor.dtype)},
+          {"shape", numbers(tensor.shape)},
+          {"bytes", io::payload_bytes(tensor)},
+          {"digest", tensor.digest.str()},
+          {"boxes", std::move(boxes)}};
+}
+
+/// Texts and paths may hold bytes that are no UTF-8.
+std::string dumped(const ordered_json& json) {
+  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+std::string_view text_of(io::TensorDifference::Kind kind) {
+  using Kind = io::TensorDifference::Kind;
+  switch (kind) {
+    case Kind::only_in_a:
+      return "only in a";
+    case Kind::only_in_b:
+      return "only in b";
+    case Kind::other_type:
+      return "other type";
+    case Kind::other_values:
+      break;
+  }
+  return "other values";
+}
+
+ordered_json difference_of(const io::TensorDifference& tensor) {
+  ordered_json object{{"name", tensor.id.name},
+                      {"state", name(tensor.id.state)},
+                      {"difference", text_of(tensor.kind)}};
+  if (!tensor.detail.empty()) {
+    object["detail"] = tensor.detail;
+  }
+  if (tensor.different == 0) {
+    return object;
+  }
+  object["elements"] = tensor.elements;
+  object["different"] = tensor.different;
+  object["max_abs"] = number(tensor.max_abs);
+  object["rms"] = number(tensor.rms);
+  object["largest"] = ordered_json::array();
+  for (const io::ElementPair& pair : tensor.largest) {
+    object["largest"].push_back(
+        {{"index", pair.index}, {"a", number(pair.a)}, {"b", number(pair.b)}});
+  }
+  return object;
+}
+
+}  // namespace
+
+std::string info_json(const io::Checkpoint& checkpoint) {
+  ordered_json object = summary_of(checkpoint);
+  object["scalars"] = scalars_of(checkpoint.scalars());
+  object["files"] = ordered_json::array();
+  for (const io::StoredFile& file : io::files_of(checkpoint)) {
+    object["files"].push_back({{"name", file.name}, {"bytes", file.bytes}});
+  }
+  object["tensors"] = ordered_json::array();
+  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
+    object["tensors"].push_back(tensor_of(checkpoint, tensor));
+  }
+  return dumped(object);
+}
+
+std::string steps_json(const std::filesystem::path& folder,
+                       const std::vector<io::Checkpoint>& steps) {
+  ordered_json list = ordered_json::array();
+  for (const io::Checkpoint& step : steps) {
+    list.push_back(summary_of(step));
+  }
+  return dumped({{"path", folder.string()}, {"steps", std::move(list)}});
+}
+
+std::string verified_json(const std::vector<Verified>& steps) {
+  ordered_json list = ordered_json::array();
+  for (const Verified& step : steps) {
+    list.push_back({{"path", step.path.string()},
+                    {"step", step.step < 0 ? ordered_json(nullptr) : ordered_json(step.step)},
+                    {"intact", step.damage.empty()},
+                    {"damage", step.damage},
+                    {"bytes_read", step.bytes}});
+  }
+  return dumped(list);
+}
+
+std::string diff_json(const io::CheckpointDifferences& differences) {
+  ordered_json tensors = ordered_json::array();
+  for (const io::TensorDifference& tensor : differences.tensors) {
+    tensors.push_back(difference_of(tensor));
+  }
+  return dumped({{"equal", differences.none()},
+                 {"scalars", differences.scalars},
+                 {"tensors", std::move(tensors)}});
+}
+
+}  // namespace fourfold::ckpt

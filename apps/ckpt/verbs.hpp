@@ -1,0 +1,60 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/checkpoint_diff.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace fourfold::ckpt {
+
+struct InfoRequest {
+  std::string path;  ///< a step folder, or a folder of them
+  bool tensors = false;
+  bool json = false;
+};
+ExitCode info(const InfoRequest& request);
+
+struct VerifyRequest {
+  std::vector<std::string> paths;
+  bool deep = false;
+  bool json = false;
+  std::string progress = "auto";
+};
+ExitCode verify(const VerifyRequest& request);
+
+struct DiffRequest {
+  std::string a;
+  std::string b;
+  bool digests_only = false;
+  std::int64_t largest = 3;
+  std::int64_t memory_mib = 256;
+  bool json = false;
+  std::string progress = "auto";
+};
+ExitCode diff(const DiffRequest& request);
+
+/// Opens what a user names, by this process alone. @throws as io::find_checkpoint
+io::Checkpoint open(const std::string& path);
+
+/// What was found out about one step folder.
+struct Verified {
+  std::filesystem::path path;
+  std::int64_t step = -1;           ///< -1: not known
+  std::vector<std::string> damage;  ///< empty: intact
+  std::int64_t bytes = 0;           ///< read of payload files
+  double seconds = 0;
+};
+
+std::string info_json(const io::Checkpoint& checkpoint);
+std::string steps_json(const std::filesystem::path& folder,
+                       const std::vector<io::Checkpoint>& steps);
+std::string verified_json(const std::vector<Verified>& steps);
+std::string diff_json(const io::CheckpointDifferences& differences);
+
+}  // namespace fourfold::ckpt

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace fourfold::ckpt {
+namespace {
+
+/// The step folders that a user names: of a folder of steps all, oldest first.
+std::vector<std::filesystem::path> folders_of(const std::vector<std::string>& paths) {
+  std::vector<std::filesystem::path> folders;
+  for (const std::string& path : paths) {
+    const std::vector<std::filesystem::path> steps = io::CheckpointStore(path).step_folders();
+    if (steps.empty()) {
+      folders.emplace_back(path);
+    }
+    folders.insert(folders.end(), steps.begin(), steps.end());
+  }
+  return folders;
+}
+
+std::int64_t file_bytes(const io::Checkpoint& checkpoint) {
+  std::int64_t bytes = 0;
+  for (const io::StoredFile& file : io::files_of(checkpoint)) {
+    bytes += file.bytes;
+  }
+  return bytes;
+}
+
+void read_all(const io::Checkpoint& checkpoint, comm::Communicator& self,
+              program::ByteProgress& progress, Verified& result) {
+  const std::int64_t total = file_bytes(checkpoint);
+  const auto start = std::chrono::steady_clock::now();
+  result.damage = io::verify(checkpoint, self, [&](std::int64_t bytes) {
+    result.bytes += bytes;
+    progress.show(result.bytes, total, checkpoint.path().filename().string());
+  });
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// @throws UserError (config) when there is no checkpoint at all
+Verified verify_step(const std::filesystem::path& folder, bool deep,
+                     program::ByteProgress& progress) {
+  Verified result{.path = folder, .damage = {}};
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    try {
+      const io::Checkpoint checkpoint = io::open_checkpoint(folder, self);
+      result.step = checkpoint.step();
+      if (deep) {
+        read_all(checkpoint, self, progress, result);
+      }
+    } catch (const UserError& error) {
+      if (error.code() != ExitCode::data_corrupt) {
+        throw;
+      }
+      result.damage.emplace_back(error.what());
+    }
+  });
+  return result;
+}
+
+void print(const Verified& step, bool deep) {
+  if (!step.damage.empty()) {
+    fmt::print("{}: DAMAGED\n", step.path.string());
+    for (const std::string& line : step.damage) {
+      fmt::print("  {}\n", line);
+    }
+  } else if (deep) {
+    const double rate = step.seconds > 0 ? static_cast<double>(step.bytes) / step.seconds : 0;
+    fmt::print("{}: intact ({} read, {}/s)\n", step.path.string(),
+               telemetry::bytes_text(step.bytes),
+               telemetry::bytes_text(static_cast<std::int64_t>(rate)));
+  } else {
+    fmt::print("{}: manifest, index, names and sizes hold (--deep reads the tensors)\n",
+               step.path.string());
+  }
+}
+
+}  // namespace
+
+ExitCode verify(const VerifyRequest& request) {
+  program::ByteProgress progress(request.progress, "verified");
+  std::vector<Verified> steps;
+  bool damaged = false;
+  for (const std::filesystem::path& folder : folders_of(request.paths)) {
+    steps.push_back(verify_step(folder, request.deep, progress));
+    progress.finish();
+    damaged = damaged || !steps.back().damage.empty();
+    if (!request.json) {
+      print(steps.back(), request.deep);
+    }
+  }
+  if (request.json) {
+    fmt::print("{}\n", verified_json(steps));
+  }
+  return damaged ? ExitCode::data_corrupt : ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt

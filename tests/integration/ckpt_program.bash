@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# Checkpoints looked at as users do it, on a machine without ranks: what they hold, whether they are whole, where two
+# differ. Usage: ckpt_program.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+
+for i in $(seq 200); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+cat >run.toml <<'END'
+[model]
+layers = 2
+hidden = 32
+heads = 2
+vocab = 257
+context = 32
+[train]
+global_batch = 4
+micro_batch = 1
+steps = 4
+[data]
+train = ["tokens"]
+[checkpoint]
+every_steps = 2
+[log]
+dir = "run"
+END
+expect_exit 0 ranks 2 train run.toml --set mesh.tp=2
+expect_exit 0 ranks 4 train run.toml --set log.dir=other --set mesh.pp=2 --set mesh.zero=1
+
+# Help, and what is wrong with a command line.
+expect_exit 0 "$fourfold" ckpt --help
+for verb in info verify diff; do
+  expect_stdout "$verb"
+done
+expect_exit 64 "$fourfold" ckpt
+expect_exit 64 "$fourfold" ckpt info
+expect_exit 78 "$fourfold" ckpt info no/such
+expect_stderr 'is no checkpoint'
+
+# A folder of steps is listed; a step is shown, with its tensors if asked.
+expect_exit 0 "$fourfold" ckpt info run/checkpoints
+expect_stdout 'pp1 dp1 cp1 tp2'
+expect test "$(wc -l <"$output")" -eq 3
+expect_exit 0 "$fourfold" ckpt info run/checkpoints/step-000000004 --tensors
+expect_stdout 'step      4, saved on mesh pp1 dp1 cp1 tp2'
+expect_stdout 'consumed_samples'
+expect_stdout '/t/layers.1.mlp.up_proj.weight/master/b1'
+# What it says is what any HDF5 reader finds.
+expect_exit 0 "$fourfold" ckpt info run/checkpoints/step-000000004 --json
+expect python3 -c 'import json, subprocess, sys
+facts = json.load(open(sys.argv[1]))
+assert facts["step"] == 4 and facts["mesh"]["tp"] == 2 and facts["scalars"]["consumed_samples"] == 16
+boxes = 0
+for tensor in facts["tensors"]:
+    elements = 1
+    for extent in tensor["shape"]:
+        elements *= extent
+    assert sum(box["bytes"] for box in tensor["boxes"]) == tensor["bytes"] == 4 * elements, tensor
+    boxes += len(tensor["boxes"])
+box = facts["tensors"][0]["boxes"][0]
+seen = subprocess.run(["h5dump", "-p", "-H", "-d", box["dataset"], facts["path"] + "/" + box["file"]],
+                      check=True, capture_output=True, text=True).stdout
+assert "OFFSET %d" % box["byte_offset"] in seen, seen
+assert boxes > len(facts["tensors"])' "$output"
+
+# Whole checkpoints are found whole.
+expect_exit 0 "$fourfold" ckpt verify run/checkpoints
+expect_stdout 'manifest, index, names and sizes hold'
+expect_exit 0 "$fourfold" ckpt verify --deep run/checkpoints other/checkpoints/step-000000002
+expect test "$(grep -c intact "$output")" -eq 3
+
+# The same state on other meshes, and other states.
+cp -r run/checkpoints/step-000000002 start
+expect_exit 0 "$fourfold" ckpt diff start run/checkpoints/step-000000002
+expect_stdout 'equal: the same state'
+expect_exit 1 "$fourfold" ckpt diff run/checkpoints other/checkpoints --json
+expect python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))
+assert not found["equal"] and not found["scalars"] and found["tensors"], found
+for tensor in found["tensors"]:  # rounding of another mesh
+    assert 0 < tensor["max_abs"] < 1e-4 and 0 < tensor["different"] <= tensor["elements"], tensor' "$output"
+expect_exit 1 "$fourfold" ckpt diff run/checkpoints/step-000000002 run/checkpoints/step-000000004 --digests-only
+expect_stdout 'step: 2 and 4'
+expect_stdout 'other values'
+
+# One flipped bit, a file that is short, one that is missing: named, each by its verb.
+damaged=$(find start -name 'shard-*' | sort | head -n 1)
+python3 -c 'import sys
+with open(sys.argv[1], "r+b") as file:
+    file.seek(9000)
+    byte = file.read(1)
+    file.seek(9000)
+    file.write(bytes([byte[0] ^ 4]))' "$damaged"
+expect_exit 0 "$fourfold" ckpt verify start
+expect_exit 65 "$fourfold" ckpt verify --deep start --json
+expect python3 -c 'import json, sys
+(step,) = json.load(open(sys.argv[1]))
+assert not step["intact"] and "shard-00000" in step["damage"][0], step' "$output"
+expect_exit 65 "$fourfold" ckpt verify --deep run/checkpoints start
+expect_stdout 'start: DAMAGED'
+truncate -s -1 "$damaged"
+expect_exit 65 "$fourfold" ckpt verify start
+expect_stdout 'bytes instead of'
+rm "$damaged"
+expect_exit 65 "$fourfold" ckpt info start
+expect_stderr 'No such file or directory'
+
+expectations_met
