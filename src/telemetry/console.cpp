@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/telemetry/human_text.hpp>
-
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/console.hpp>
+#include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>

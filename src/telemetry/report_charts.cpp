@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/telemetry/human_text.hpp>
 #include "report_sections.hpp"
 #include "step_statistics.hpp"
 #include "svg_chart.hpp"
+
+#include <fourfold/telemetry/human_text.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_sections.hpp"
 
-#include <fourfold/telemetry/human_text.hpp>
 #include "step_statistics.hpp"
 #include "svg_chart.hpp"
 
 #include <fourfold/base/text.hpp>
+#include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
 

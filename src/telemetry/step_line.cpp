@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/telemetry/human_text.hpp>
-
 #include <fourfold/telemetry/console.hpp>
+#include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
 

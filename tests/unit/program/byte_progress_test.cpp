@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/program/byte_progress.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+
+namespace {
+
+/// What is written to stderr while it lives.
+class CapturedStderr {
+ public:
+  CapturedStderr() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {
+    ::dup2(::fileno(file_), STDERR_FILENO);
+  }
+  ~CapturedStderr() { std::fclose(file_); }
+  CapturedStderr(const CapturedStderr&) = delete;
+  CapturedStderr& operator=(const CapturedStderr&) = delete;
+
+  /// Ends it.
+  std::string text() {
+    ::dup2(before_, STDERR_FILENO);
+    ::close(before_);
+    std::rewind(file_);
+    std::array<char, 4096> buffer{};
+    return {buffer.data(), std::fread(buffer.data(), 1, buffer.size(), file_)};
+  }
+
+ private:
+  std::FILE* file_;
+  int before_;
+};
+
+std::string shown(const std::string& style) {
+  CapturedStderr captured;
+  fourfold::program::ByteProgress progress(style, "copied");
+  progress.show(1'000'000, 4'000'000);  // too early to say anything
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  progress.show(0, 0);
+  progress.show(2'000'000, 4'000'000, "step 7");
+  progress.finish();
+  return captured.text();
+}
+
+}  // namespace
+
+TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[byte_progress]") {
+  const std::string text = shown("bar");
+  CHECK_THAT(text, ContainsSubstring("[###############               ]  50 %  2.0 of 4.0 MB  "
+                                     "step 7  "));
+  CHECK_THAT(text, ContainsSubstring(" MB/s  "));
+  CHECK_THAT(text, EndsWith("\r\x1b[K"));
+}
+
+TEST_CASE("a log gets no line before ten seconds, and nothing gets none", "[byte_progress]") {
+  CHECK(shown("plain").empty());
+  CHECK(shown("none").empty());
+  CHECK(shown("auto").empty());  // stderr is no terminal here
+}
