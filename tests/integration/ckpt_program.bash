@@ -67,6 +67,31 @@ seen = subprocess.run(["h5dump", "-p", "-H", "-d", box["dataset"], facts["path"]
 assert "OFFSET %d" % box["byte_offset"] in seen, seen
 assert boxes > len(facts["tensors"])' "$output"
 
+# The reader of the documentation, which knows the format and nothing of this program, puts tensors together, and finds
+# a damaged one. Debian's h5py belongs to Debian's Python.
+python=python3
+python3 -c 'import h5py' 2>/dev/null || python=/usr/bin/python3
+expect_exit 0 "$python" "$SOURCE_DIR/docs/read_checkpoint.py" run/checkpoints/step-000000004
+expect test "$(wc -l <"$output")" -eq "$(grep -c '"state":' <("$fourfold" ckpt info run/checkpoints/step-000000004 --json))"
+expect "$python" -B -c 'import shutil, sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from read_checkpoint import Checkpoint
+cut, other = (Checkpoint(f"{run}/checkpoints/step-000000004") for run in ("run", "other"))
+assert len(cut.extents["tensor"]) > len(cut.tensors) and cut.tensors.keys() == other.tensors.keys()
+for name in cut.tensors:
+    assert np.allclose(cut.read(name), other.read(name), atol=1e-4), name
+shutil.copytree(cut.folder, "copy")
+damaged = Checkpoint("copy")
+with open(damaged.folder / damaged.files[damaged.extents["file"][0]], "r+b") as file:
+    file.seek(int(damaged.extents["byte_offset"][0]))
+    file.write(b"\x01\x02\x03")
+try:
+    damaged.read(list(damaged.tensors)[0])
+    sys.exit(1)
+except ValueError as error:
+    assert "is damaged" in str(error)' "$SOURCE_DIR/docs"
+
 # Whole checkpoints are found whole.
 expect_exit 0 "$fourfold" ckpt verify run/checkpoints
 expect_stdout 'manifest, index, names and sizes hold'
