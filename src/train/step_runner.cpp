@@ -44,21 +44,6 @@ model::StageOptions stage_options(const runfile::RunConfig& config, const comm::
   return options;
 }
 
-/// The order in which gradients are complete: matrices from the last unit down, then the vectors.
-/// Both holders of a tied embedding come to its tiles in one order, whatever else they hold.
-std::vector<std::size_t> update_order(const model::Parameters& parameters) {
-  const std::vector<model::Segment>& segments = parameters.layout().segments;
-  std::vector<std::size_t> order;
-  for (const bool vectors : {false, true}) {
-    for (std::size_t i = segments.size(); i-- > 0;) {
-      if ((segments[i].unit == model::Segment::every_unit) == vectors) {
-        order.push_back(i);
-      }
-    }
-  }
-  return order;
-}
-
 /// A communicator of its own, whose operations need not take turns with the other's.
 std::unique_ptr<comm::Communicator> same_ranks(comm::Communicator& ranks, const std::string& name) {
   std::vector<int> members(static_cast<std::size_t>(ranks.size()));
@@ -74,8 +59,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, devic
 
 StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout,
                        comm::Mesh& mesh, device::Arena& arena)
-    : clip_norm_(config.optim.clip_norm),
-      goes_ahead_(train::goes_ahead(config, mesh.shape())),
+    : goes_ahead_(train::goes_ahead(config, mesh.shape())),
       loss_scale_(config.train),
       mesh_(&mesh),
       layout_(std::move(layout)),
@@ -88,7 +72,6 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
                                   parallel::data_plane_index(mesh.shape(), mesh.coordinate()),
                                   zero_, arena, tier_.state())),
       stages_(goes_ahead_ ? same_ranks(mesh.axis(comm::Axis::pp), "pp.ahead") : nullptr),
-      norm_(config, parameters_, share_, mesh, zero_, arena),
       seams_({config.model, layout_, parameters_, share_, shards_}, mesh,
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
@@ -97,21 +80,27 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_),
       outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp),
              tier_),
+      update_({share_, seams_, optimizer_, order_, stages()},
+              GradientNorm(config, parameters_, share_, mesh, zero_, arena),
+              config.optim.clip_norm > 0 || loss_scale_.in_use()),
       loss_sums_({arena.take(MemoryUse::workspace, DType::f64, {1}),
                   arena.take(MemoryUse::workspace, DType::f64, {1})}) {}
 
 void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
                      device::StreamRef stream, bool goes_on) {
-  const std::int64_t applied = step - loss_scale_.state().skipped_steps;
-  update_ = {.update = applied + 1, .lr = lr, .gradient_scale = nullptr};
-  ends_round_ = outer_.ends_round(step + 1);
+  const bool ends_round = outer_.ends_round(step + 1);
   targets_ = batches.targets;
   accumulate_gradients(batches, stream);
   note_end(StepPart::pipeline, stream);
   reduce_losses(stream);
-  reduce_and_update(goes_on, stream);
+  update_.begin({.update = step - loss_scale_.state().skipped_steps + 1,
+                 .lr = lr,
+                 .loss_scale = loss_scale_.scale(),
+                 .goes_on = goes_on,
+                 .more_changes = ends_round},
+                recorder_, stream);
   met_ = false;
-  if (ends_round_) {
+  if (ends_round) {
     meet(stream);
   }
   note_end(StepPart::update, stream);
@@ -137,14 +126,6 @@ void StepRunner::prepare_save(device::StreamRef stream) {
     meet(stream);
   }
   outer_.average(optimizer_, stream);
-}
-
-bool StepRunner::weights_are_finite(device::StreamRef stream) {
-  std::vector<TensorView> weights;
-  for (const parallel::ParameterShare::Run& run : share_.runs()) {
-    weights.push_back(run.weight);
-  }
-  return std::isfinite(norm_.sum_of_squares(weights, stream));  // which cannot overflow f64
 }
 
 void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
@@ -224,86 +205,20 @@ void StepRunner::take_back(device::StreamRef stream) {
   ahead_.reset();
 }
 
-void StepRunner::update_all(Optimizer::Makes makes, bool as_reduced, device::StreamRef stream) {
-  for (const std::size_t segment : order_) {
-    if (as_reduced) {
-      seams_.wait_gradients(segment, stream);
-    }
-    if (const parallel::ParameterShare::Run* const run = share_.find(segment)) {
-      optimizer_.update(*run, update_, stream, makes);
-    }
-    if (makes != Optimizer::Makes::state && !ends_round_) {  // else they will change again
-      seams_.weights_updated(segment, stream);
-    }
-  }
-}
-
-void StepRunner::reduce_and_update(bool goes_on, device::StreamRef stream) {
-  const bool norm_decides = clip_norm_ > 0 || loss_scale_.in_use();
-  tried_ = goes_on && norm_decides && !was_clipped_ && !ends_round_;
-  if (norm_decides && !tried_) {
-    for (const std::size_t segment : order_) {
-      seams_.wait_gradients(segment, stream);
-    }
-    note_end(StepPart::reduce, stream);
-    norm_.begin(seams_.shard_group(), stages(), stream);
-    norm_.finish(loss_scale_.scale(), stream);
-    update_.gradient_scale = norm_.scale();
-    update_all(Optimizer::Makes::all, false, stream);
-    return;
-  }
-  update_.gradient_scale = tried_ ? norm_.unclipped_scale(loss_scale_.scale(), stream) : nullptr;
-  update_all(tried_ ? Optimizer::Makes::weights : Optimizer::Makes::all, true, stream);
-  note_end(StepPart::reduce, stream);
-  norm_.begin(seams_.shard_group(), stages(), stream);
-  if (!goes_on) {
-    norm_.finish(loss_scale_.scale(), stream);
-  }
-  norm_is_due_ = goes_on;
-}
-
-bool StepRunner::validate_update(device::StreamRef stream) {
-  update_.gradient_scale = norm_.scale();
-  update_all(Optimizer::Makes::state, false, stream);
-  if (!was_clipped_) {
-    return true;
-  }
-  seams_.wait_weights(stream);  // others may still be gathering the wrong ones
-  optimizer_.update_weights_from_masters(stream);
-  for (const std::size_t segment : order_) {
-    seams_.weights_updated(segment, stream);
-  }
-  return false;
-}
-
 StepOutcome StepRunner::outcome(device::StreamRef stream) {
   const double scale = loss_scale_.scale();
-  if (norm_is_due_) {
-    norm_.finish(scale, stream);
-    norm_is_due_ = false;
-  }
   loss_reduction_.wait(stream);
   loss_reduction_ = comm::Work{};
   double loss_sum = 0;
   device::copy(&loss_sum, loss_sums_[0].data(), sizeof loss_sum, stream);
-  const GradientNorm::Found found = norm_.found(scale, stream);
-  was_clipped_ = found.clips;
+  const WeightUpdate::Outcome update = update_.finish(recorder_, stream);
   StepOutcome outcome{.loss = targets_ > 0 ? loss_sum / static_cast<double>(targets_) : 0,
-                      .grad_norm = static_cast<double>(found.norm),
-                      .loss_scale = scale};
-  outcome.tried = tried_;
-  if (tried_) {
-    if (recorder_ != nullptr) {
-      recorder_->begin_validation(stream);
-    }
-    outcome.redone = !validate_update(stream);
-    if (recorder_ != nullptr) {
-      recorder_->end_validation(stream);
-    }
-  }
-  outcome.fate = loss_scale_.settle(std::isfinite(found.norm));
+                      .grad_norm = static_cast<double>(update.norm),
+                      .loss_scale = scale,
+                      .tried = update.tried,
+                      .redone = update.redone};
+  outcome.fate = loss_scale_.settle(std::isfinite(update.norm));
   seams_.settle(outcome.fate == StepFate::applied);
-  tried_ = false;
   if (ahead_ && (outcome.redone || loss_scale_.scale() != scale)) {
     const StepBatches batches = *ahead_;
     take_back(stream);

@@ -7,6 +7,7 @@
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/training_state.hpp>
+#include <fourfold/train/weight_update.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -42,6 +43,22 @@ void update_all(train::Optimizer& optimizer, const fourfold::parallel::Parameter
 }
 
 }  // namespace
+
+TEST_CASE("updates go from the last unit down, vectors behind all matrices", "[optimizer]") {
+  fourfold::device::Arena arena;
+  const model::Parameters parameters(model::parameter_table(tiny_model()), DType::f32, arena);
+  const std::vector<model::Segment>& segments = parameters.layout().segments;
+  const std::vector<std::size_t> order = train::update_order(parameters);
+  REQUIRE(order.size() == segments.size());
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const model::Segment& before = segments[order[i - 1]];
+    const model::Segment& now = segments[order[i]];
+    const bool vectors = now.unit == model::Segment::every_unit;
+    CHECK(
+        (before.unit == model::Segment::every_unit ? vectors : vectors || order[i] < order[i - 1]));
+  }
+  CHECK(segments[order.front()].unit > segments[order[order.size() / 2]].unit);
+}
 
 TEST_CASE("an update follows the formula; norms and biases do not decay", "[optimizer]") {
   const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);

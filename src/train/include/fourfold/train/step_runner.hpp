@@ -14,12 +14,12 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
-#include <fourfold/train/gradient_norm.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/outer_optimizer.hpp>
 #include <fourfold/train/state_tier.hpp>
 #include <fourfold/train/step_recorder.hpp>
+#include <fourfold/train/weight_update.hpp>
 
 #include <array>
 #include <cstddef>
@@ -70,13 +70,10 @@ struct StepOutcome {
 /// step that overflows on one of them is skipped by all, so that they have one loss scale: this
 /// takes a message, of one number, before the update.
 ///
-/// optim.post_validation (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"): the norm of all
-/// gradients, for which every stage has to end its step, is not waited for. The stage tries its
-/// update as if nothing were clipped: weights are made, masters and moments stay. It goes ahead
-/// with forward passes of the next step while the norm is summed up; then the update is made: with
-/// the bits that were tried, as a rule; else the weights are made anew from the masters, and what
-/// has gone ahead is done again. So no bit depends on it. After a step that was clipped or skipped
-/// nothing is tried.
+/// optim.post_validation (Qi et al. 2023, "Zero Bubble Pipeline Parallelism"): no stage waits for
+/// the norm of all gradients, for which every stage has to end its step. It tries its update
+/// (weight_update.hpp) and goes ahead with forward passes of the next step while the norm is summed
+/// up. Where the update was not right, what has gone ahead is done again. So no bit depends on it.
 class StepRunner {
  public:
   /// Collective over the mesh. Parameters are zero until initialised or restored.
@@ -136,7 +133,9 @@ class StepRunner {
   void settle_state() { optimizer_.settle(); }
   /// Whether all weights of this rank's share are numbers: masters that are none make none, and
   /// large ones overflow where they are rounded to f16. Blocks the host; between steps.
-  bool weights_are_finite(device::StreamRef stream);
+  bool weights_are_finite(device::StreamRef stream) const {
+    return update_.weights_are_finite(stream);
+  }
   const OuterOptimizer& outer_optimizer() const noexcept { return outer_; }
   const parallel::StageLayout& layout() const noexcept { return layout_; }
   /// For an evaluation between steps. Collective over the pp axis.
@@ -150,20 +149,12 @@ class StepRunner {
   static AfterLoss add_losses_to(const TensorView& sum, device::StreamRef stream);
   /// What the gradient of a sum of losses is multiplied by: loss_scale / n.
   float gradient_factor(const StepBatches& batches) const;
-  /// Where neither clipping nor a loss scale waits for the norm of all gradients, a segment is
-  /// updated as soon as it is reduced, and its weights are on their way while the next one is.
-  void reduce_and_update(bool goes_on, device::StreamRef stream);
-  /// @param as_reduced  each segment as soon as its gradients are reduced; else all are already
-  void update_all(Optimizer::Makes makes, bool as_reduced, device::StreamRef stream);
   /// The ranks of the pp axis, for messages that the pipeline's need not wait for.
   comm::Communicator& stages() { return stages_ ? *stages_ : mesh_->axis(comm::Axis::pp); }
-  /// Makes the update that was tried. @return whether the weights were right
-  bool validate_update(device::StreamRef stream);
   /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
   void meet(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
 
-  double clip_norm_;
   bool goes_ahead_;
   LossScale loss_scale_;
   comm::Mesh* mesh_;
@@ -175,22 +166,17 @@ class StepRunner {
   StateTier tier_;
   parallel::ParameterShare share_;
   std::unique_ptr<comm::Communicator> stages_;  ///< with optim.post_validation
-  GradientNorm norm_;                           ///< may have operations under way there
   parallel::TrainingSeams seams_;
   parallel::Pipeline pipeline_;
   Optimizer optimizer_;
   OuterOptimizer outer_;
-  bool met_ = true;  ///< no step since the replicas met
+  WeightUpdate update_;  ///< may have operations under way among stages_
+  bool met_ = true;      ///< no step since the replicas met
   /// f64 scalars: of the step that run() makes, and of what goes ahead.
   std::array<TensorView, 2> loss_sums_;
   device::Stream communication_;  ///< of losses, so that nothing after them waits for other stages
   device::Event produced_;
   comm::Work loss_reduction_;
-  Optimizer::Step update_;            ///< of the last run()
-  bool ends_round_ = false;           ///< likewise
-  bool tried_ = false;                ///< the update, but not made
-  bool norm_is_due_ = false;          ///< in outcome()
-  bool was_clipped_ = true;           ///< or skipped; true before the first step
   std::optional<StepBatches> ahead_;  ///< of what has gone ahead
   StepRecorder* recorder_ = nullptr;
   std::int64_t targets_ = 0;
