@@ -4,6 +4,7 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
@@ -14,6 +15,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 
@@ -148,6 +150,7 @@ class Bench {
   std::int64_t elements(device::MemoryUse use) const {
     return static_cast<std::int64_t>(arena_.bytes(use)) / 4;
   }
+  void record_into(CollectiveRecorder& recorder) { seams_.record_into(&recorder); }
   std::int64_t vectors() const { return parameters_.layout().segments.back().flat.count; }
 
  private:
@@ -258,6 +261,33 @@ TEST_CASE("gradients of all ranks and micro-batches reach the share, however it 
         findings.check(wrong == 0, fmt::format("{}: {} wrong elements", text_of(zero), wrong));
       }
     }
+  });
+}
+
+TEST_CASE("ranks begin sums over groups and replicas in one order, whatever has arrived where",
+          "[training_seams]") {
+  on_ranks([](Communicator& world, Findings& findings) {
+    if (world.size() != 4) {
+      return;
+    }
+    Bench bench(small_model(false), world, {.shard_ranks = 2, .bucket_bytes = 4096});
+    CollectiveRecorder recorder;
+    bench.record_into(recorder);
+    const device::StreamClock clock({});
+    bench.train(world.rank(), 2);
+    int groups = 0;
+    int replicas = 0;
+    for (const TimelineSpan& span : recorder.take_spans(world.rank(), clock)) {
+      if (span.name.starts_with("all_reduce replicas")) {
+        ++replicas;
+        continue;
+      }
+      ++groups;
+      findings.check(replicas == std::max(0, groups - 2),
+                     fmt::format("{} sums of replicas before bucket {}", replicas, groups));
+    }
+    findings.check(groups > 8 && replicas == groups,
+                   fmt::format("{} buckets, {} of them over replicas", groups, replicas));
   });
 }
 
