@@ -88,7 +88,17 @@ def numbers(folder):
     records = [json.loads(line) for line in open(f"validation-{folder}/metrics.jsonl")]
     return [(record["loss"], record["grad_norm"]) for record in records if record["event"] == "step"]
 assert len(numbers("true")) == 24 and numbers("true") == numbers("false")'
-expect grep -q 'make the update before' validation-true/trace.json
+# On every rank a forward pass of the step was done before the update of the one before it was made.
+expect python3 -c 'import json
+events = json.load(open("validation-true/trace.json"))["traceEvents"]
+def begins(process, name):
+    return {rank: min(e["ts"] for e in events if e.get("ph") == "X" and e["pid"] == process and name(e["name"]) and e["tid"] % 2 == rank)
+            for rank in {e["tid"] % 2 for e in events if e.get("ph") == "X" and e["pid"] == process}}
+made = {e["pid"] for e in events if e["name"] == "make the update before"}
+assert made, "nothing was tried"
+for process in made:
+    passes, updates = (begins(process, name) for name in (lambda n: n.startswith("F"), lambda n: n == "make the update before"))
+    assert len(updates) == 2 and all(passes[rank] < updates[rank] for rank in updates), (passes, updates)'
 
 # Weights of the size of 1e30 can be saved; their loss is no number, and that is no success.
 expect_exit 0 "$fourfold" train run.toml --set log.dir=huge --set train.steps=1 --set optim.lr=1e30 \
