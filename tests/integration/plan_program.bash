@@ -144,20 +144,7 @@ expect_exit 78 "$fourfold" plan run.toml --ranks 16384 --set train.global_batch=
 expect_stderr "train.global_batch"
 
 # Values without effect are named, as in training.
-cat >idle.toml <<'END'
-[model]
-layers = 2
-hidden = 32
-heads = 2
-vocab = 257
-context = 32
-[train]
-global_batch = 4
-micro_batch = 1
-[optim]
-post_validation = true
-END
-expect_exit 0 "$fourfold" plan idle.toml --ranks 2
-expect_stderr 'idle.toml:11:1: optim.post_validation has no effect (it needs mesh.pp > 1)'
+expect_exit 0 "$fourfold" plan run.toml --ranks 16 --set mesh.pp=1 --set optim.post_validation=true
+expect_stderr '--set: optim.post_validation has no effect (it needs mesh.pp > 1)'
 
 expectations_met

@@ -55,15 +55,6 @@ struct Pair {
   Model moving;
 };
 
-/// Full, shorter in tokens, shorter in sequences.
-std::vector<OwnedBatch> ragged_batches(const ModelConfig& config) {
-  std::vector<OwnedBatch> batches;
-  batches.emplace_back(config, sequences, tokens, 1);
-  batches.emplace_back(config, sequences, tokens - 3, 2);
-  batches.emplace_back(config, 1, tokens, 3);
-  return batches;
-}
-
 /// Two steps of four micro-batches whose passes cross each other, as no schedule but all of them
 /// together have it, with evaluations in slots that are free. Losses, then gradients.
 std::vector<float> crossing_passes(Model& model, const std::vector<OwnedBatch>& batches,

@@ -43,7 +43,7 @@ StageOptions options(int head_chunks,
 }
 
 /// Fourteen rows, then eight, then three: fewer than most chunks have.
-std::vector<OwnedBatch> ragged_batches(const ModelConfig& config) {
+std::vector<OwnedBatch> shrinking_batches(const ModelConfig& config) {
   std::vector<OwnedBatch> batches;
   batches.emplace_back(config, sequences, tokens, 1);
   batches.emplace_back(config, sequences, tokens - 3, 2);
@@ -104,7 +104,7 @@ TEST_CASE("a head in chunks computes what it does in one piece", "[head_chunks]"
   const ModelConfig config = small(family, 0.2, tied);
   const double tolerance = compute == DType::f32 ? 1e-5 : compute == DType::f16 ? 2e-3 : 2e-2;
   Seams seams;
-  const std::vector<OwnedBatch> batches = ragged_batches(config);
+  const std::vector<OwnedBatch> batches = shrinking_batches(config);
   Model whole(config, model::all_units(config), options(1, backward), seams, compute);
   const std::vector<float> losses = three_in_flight(whole, batches, split);
   CHECK(!whole.stage->finds_loss_backward());
@@ -129,7 +129,7 @@ TEST_CASE("a head in chunks evaluates and predicts as in one piece", "[head_chun
   StageOptions in_chunks = options(4);
   in_chunks.purpose = purpose;
   Model cut(config, model::all_units(config), in_chunks, seams);
-  for (const OwnedBatch& batch : ragged_batches(config)) {
+  for (const OwnedBatch& batch : shrinking_batches(config)) {
     whole.stage->forward_evaluate(0, batch.view(), stream);
     cut.stage->forward_evaluate(0, batch.view(), stream);
     const std::vector<float> expected = whole.losses();
@@ -152,7 +152,7 @@ TEST_CASE("an evaluation between two passes of other slots leaves a head in chun
   Seams seams;
   Model undisturbed(config, model::all_units(config), options(3), seams);
   Model disturbed(config, model::all_units(config), options(3), seams);
-  const std::vector<OwnedBatch> batches = ragged_batches(config);
+  const std::vector<OwnedBatch> batches = shrinking_batches(config);
   for (Model* model : {&undisturbed, &disturbed}) {
     model->stage->forward_train(1, batches[0].view(), scale, stream);
     if (model == &disturbed) {

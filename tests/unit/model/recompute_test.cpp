@@ -57,15 +57,6 @@ StageOptions options(const Recompute& recompute,
   return result;
 }
 
-/// Full, shorter in tokens, shorter in sequences.
-std::vector<OwnedBatch> ragged_batches(const ModelConfig& config) {
-  std::vector<OwnedBatch> batches;
-  batches.emplace_back(config, sequences, tokens, 1);
-  batches.emplace_back(config, sequences, tokens - 3, 2);
-  batches.emplace_back(config, 1, tokens, 3);
-  return batches;
-}
-
 /// Three micro-batches in flight at once, with an evaluation in a slot that is done. Returns
 /// losses, then gradients.
 std::vector<float> three_in_flight(Model& model, const std::vector<OwnedBatch>& batches,

@@ -82,6 +82,17 @@ class OwnedBatch {
   std::vector<std::int64_t> sample_;
 };
 
+namespace usual {
+/// Full, shorter in tokens, shorter in sequences.
+inline std::vector<OwnedBatch> ragged_batches(const model::ModelConfig& config) {
+  std::vector<OwnedBatch> batches;
+  batches.emplace_back(config, sequences, tokens, 1);
+  batches.emplace_back(config, sequences, tokens - 3, 2);
+  batches.emplace_back(config, 1, tokens, 3);
+  return batches;
+}
+}  // namespace usual
+
 /// Parameters and a stage of some units, with weights ten times those a run starts from, so that
 /// nothing is lost in rounding.
 struct Model {
