@@ -51,7 +51,7 @@ void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a
   for (const io::TensorDifference& tensor : differences.tensors) {
     print(tensor);
   }
-  fmt::print("{} of {} tensors differ\n", differences.tensors.size(), a.tensors().size());
+  fmt::print("{} tensors differ\n", differences.tensors.size());
 }
 
 }  // namespace

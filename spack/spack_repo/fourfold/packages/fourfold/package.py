@@ -41,6 +41,7 @@ class Fourfold(CMakePackage):
     with default_args(type=("build", "test")):
         depends_on("catch2@3:", when="+tests")
         depends_on("python@3.9:", when="+tests")
+        depends_on("py-h5py@3:", when="+tests")
     variant("tests", default=False, description="Build the test suite, too")
 
     conflicts("%gcc@:11", msg="fourfold is written in C++20 as GCC 12 and Clang 16 know it")
