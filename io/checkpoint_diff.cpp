@@ -1,12 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "checkpoint_contents.hpp"
-#include "checkpoint_read.hpp"
 #include "element_diff.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/tensor_source.hpp>
 
 #include <fmt/format.h>
 
@@ -87,24 +86,17 @@ std::vector<TensorDifference> compare_tensors(const Checkpoint& a, const Checkpo
 /// One of the two, being read.
 class Side {
  public:
-  explicit Side(const Checkpoint& checkpoint)
-      : checkpoint_(checkpoint), reader_(checkpoint.contents()) {}
+  explicit Side(const Checkpoint& checkpoint) : source_(checkpoint) {}
 
   /// The elements of a box, until the next call.
   std::span<const std::byte> read(const StoredTensor& tensor, const Box& box) {
-    const StoredTensor& mine = *checkpoint_.find(tensor.id);
-    bytes_.resize(static_cast<std::size_t>(box.elements()) * size_in_bytes(mine.dtype));
-    const auto row = static_cast<std::size_t>(&mine - checkpoint_.contents().index.tensors.data());
-    if (const Defect defect = reader_.copy_box(row, box, bytes_.data())) {
-      throw UserError(ExitCode::data_corrupt, fmt::format("{} is damaged: {}; choose another step",
-                                                          checkpoint_.path().string(), *defect));
-    }
+    bytes_.resize(static_cast<std::size_t>(box.elements()) * size_in_bytes(tensor.dtype));
+    source_.read(tensor.id, box, TensorView(bytes_.data(), tensor.dtype, box.extent));
     return bytes_;
   }
 
  private:
-  const Checkpoint& checkpoint_;
-  ExtentReader reader_;
+  CheckpointSource source_;
   std::vector<std::byte> bytes_;
 };
 

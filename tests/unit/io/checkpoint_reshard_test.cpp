@@ -4,6 +4,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/tensor_source.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -52,4 +53,29 @@ TEST_CASE("what any cut on any number of ranks saved, any other loads, element f
     }
   }
   CHECK(digests.size() == small_model().size());
+}
+
+TEST_CASE("a box of a tensor is read out of whatever boxes were saved") {
+  const harness::ScratchFolder scratch;
+  const NamedCut flat = all_cuts()[4];
+  REQUIRE(flat.name == "flat");
+  comm::run_ranks(3,
+                  [&](comm::Communicator& world) { save_as(scratch / "c", flat, 3, 10, world); });
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    io::CheckpointSource source(io::find_checkpoint(scratch / "c", self));
+    const TensorSpec tensor{{"layers.0.experts", io::TensorState::exp_avg}, DType::f32, {3, 5, 7}};
+    const Box box{{1, 2, 3}, {2, 3, 4}};
+    std::vector<std::uint32_t> values(24, 0);
+    source.read(tensor.id, box, TensorView(values.data(), DType::f32, box.extent));
+    std::size_t at = 0;
+    for (std::int64_t i = 1; i < 3; ++i) {
+      for (std::int64_t j = 2; j < 5; ++j) {
+        for (std::int64_t k = 3; k < 7; ++k) {
+          REQUIRE(values[at++] ==
+                  static_cast<std::uint32_t>(coded_bits(tensor, (i * 5 + j) * 7 + k)));
+        }
+      }
+    }
+    CHECK(source.bytes_read() >= 96);
+  });
 }
