@@ -31,8 +31,8 @@ std::string step_folder_name(std::int64_t step) {
   return fmt::format("step-{:09}", step);
 }
 
-std::string payload_file_name(int rank, int ranks) {
-  return fmt::format("shard-{:05}-of-{:05}.h5", rank, ranks);
+std::string payload_file_name(int file, int files) {
+  return fmt::format("shard-{:05}-of-{:05}.h5", file, files);
 }
 
 std::string extent_path(const TensorId& id, std::int64_t number) {

@@ -26,7 +26,7 @@ inline constexpr std::uint64_t chunks_of(std::uint64_t bytes) {
 inline constexpr const char* manifest_name = "MANIFEST.json";
 inline constexpr const char* index_name = "index.h5";
 std::string step_folder_name(std::int64_t step);                   ///< "step-000000010"
-std::string payload_file_name(int rank, int ranks);                ///< "shard-00003-of-00016.h5"
+std::string payload_file_name(int file, int files);                ///< "shard-00003-of-00016.h5"
 std::string extent_path(const TensorId& id, std::int64_t number);  ///< "/t/<name>/<state>/b0"
 
 /// One file of the manifest.

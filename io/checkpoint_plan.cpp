@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -152,6 +153,25 @@ TensorLayout TensorLayout::replicated(TensorId id, DType dtype, Shape shape, int
   return {std::move(id), dtype, shape, {{Box::whole(shape), RankSet::all(ranks)}}};
 }
 
+std::vector<int> shared_files(int ranks, int files) {
+  FOURFOLD_EXPECT(ranks >= 1 && files >= 1);
+  std::vector<int> file_of_rank;
+  for (int file = 0; file < std::min(files, ranks); ++file) {
+    const Range range = even_part(ranks, std::min(files, ranks), file);
+    file_of_rank.insert(file_of_rank.end(), static_cast<std::size_t>(range.count), file);
+  }
+  return file_of_rank;
+}
+
+std::vector<int> files_by_node(std::span<const std::string> rank_hosts) {
+  std::map<std::string_view, int> files;
+  std::vector<int> file_of_rank;
+  for (const std::string& host : rank_hosts) {
+    file_of_rank.push_back(files.emplace(host, static_cast<int>(files.size())).first->second);
+  }
+  return file_of_rank;
+}
+
 SavePlan plan_save(std::span<const TensorLayout> layouts, int ranks, const PlanOptions& options) {
   FOURFOLD_EXPECT(ranks >= 1);
   SavePlan plan;
@@ -192,6 +212,7 @@ std::string plan_fingerprint(std::span<const TensorLayout> layouts, int ranks,
   Fingerprint fingerprint;
   fingerprint.add(ranks);
   fingerprint.add(options.smallest_part_bytes);
+  fingerprint.add(std::as_bytes(std::span(options.file_of_rank)));
   for (const TensorLayout& layout : layouts) {
     add_tensor(fingerprint, layout);
     for (const HeldBox& held : layout.boxes) {

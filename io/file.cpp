@@ -91,6 +91,10 @@ OutputFile OutputFile::open(const std::filesystem::path& path) {
   return {path, path, 0};
 }
 
+OutputFile OutputFile::open_or_create(const std::filesystem::path& path) {
+  return {path, path, O_CREAT};
+}
+
 void OutputFile::set_size(std::uint64_t bytes) {
   if (uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)); }) !=
       0) {

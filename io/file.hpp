@@ -40,6 +40,8 @@ class OutputFile {
   static OutputFile create(const std::filesystem::path& path, std::filesystem::path shown);
   /// A file that another rank has created.
   static OutputFile open(const std::filesystem::path& path);
+  /// A file that whichever of its writers comes first creates.
+  static OutputFile open_or_create(const std::filesystem::path& path);
 
   /// Makes the file this long and, where the file system can, reserves its space, so that a full
   /// disk shows before anything is written.

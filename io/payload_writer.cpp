@@ -3,53 +3,49 @@
 #include "payload_writer.hpp"
 
 #include "checkpoint_contents.hpp"
-#include "file.hpp"
-#include "payload_file.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/io/crc32c.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace fourfold::io {
-namespace {
 
-std::span<const std::byte> bytes_of(const PayloadExtent& extent) {
-  return {extent.data,
-          static_cast<std::size_t>(extent.box.elements()) * size_in_bytes(extent.dtype)};
+ExtentWriter::ExtentWriter(DType dtype, const Shape& shape, const Box& box,
+                           std::uint64_t byte_offset)
+    : dtype_(dtype),
+      shape_(shape),
+      box_(box),
+      byte_offset_(byte_offset),
+      bytes_(static_cast<std::uint64_t>(box.elements()) * size_in_bytes(dtype)) {
+  table_.reserve(chunks_of(bytes_));
 }
 
-/// Writes one extent chunk by chunk, while it is warm in the cache from its checksums.
-FileRegion write_extent(OutputFile& file, const PayloadExtent& extent, WrittenExtent& written,
-                        std::vector<std::uint32_t>& table, const DoneWith& done_with) {
-  const std::span<const std::byte> bytes = bytes_of(extent);
-  FileRegion region{written.byte_offset, bytes.size(), 0};
-  written.first_chunk = table.size();
-  for (std::uint64_t begin = 0; begin < bytes.size(); begin += chunk_bytes) {
-    const auto chunk = bytes.subspan(begin, std::min(chunk_bytes, bytes.size() - begin));
-    table.push_back(crc32c(chunk));
-    region.crc32c = crc32c_combine(region.crc32c, table.back(), chunk.size());
-    written.digest += digest_of_bytes(extent.dtype, extent.global_shape, extent.box, begin, chunk);
-    file.write_at(written.byte_offset + begin, chunk);
-    if (done_with) {
-      done_with(chunk.data(), chunk.size());
+void ExtentWriter::append(OutputFile& file, std::span<const std::byte> bytes) {
+  FOURFOLD_EXPECT(bytes.size() <= bytes_ - position_);
+  while (!bytes.empty()) {
+    const std::uint64_t chunk_begin = position_ / chunk_bytes * chunk_bytes;
+    const std::uint64_t chunk_end = std::min(chunk_begin + chunk_bytes, bytes_);
+    const auto part = bytes.first(std::min<std::uint64_t>(bytes.size(), chunk_end - position_));
+    chunk_crc_ = crc32c(part, chunk_crc_);
+    written_.digest += digest_of_bytes(dtype_, shape_, box_, position_, part);
+    file.write_at(byte_offset_ + position_, part);
+    position_ += part.size();
+    bytes = bytes.subspan(part.size());
+    if (position_ == chunk_end) {
+      written_.crc32c = crc32c_combine(written_.crc32c, chunk_crc_, chunk_end - chunk_begin);
+      table_.push_back(std::exchange(chunk_crc_, 0));
     }
   }
-  return region;
 }
 
-/// HDF5's metadata and the padding between datasets.
-void add_gaps(const SparseImage& image, std::vector<FileRegion>& regions) {
-  std::vector<std::byte> buffer;
-  for (FileRegion gap : gaps_between(regions, image.size_bytes())) {
-    buffer.resize(gap.bytes);
-    image.read(gap.byte_offset, buffer);
-    gap.crc32c = crc32c(buffer);
-    regions.push_back(gap);
-  }
+WrittenExtent ExtentWriter::result() const {
+  FOURFOLD_EXPECT(is_complete());
+  WrittenExtent result = written_;
+  result.table_crc32c = crc32c(std::as_bytes(std::span(table_)));
+  return result;
 }
-
-}  // namespace
 
 Digest digest_of_bytes(DType dtype, const Shape& shape, const Box& box, std::uint64_t begin,
                        std::span<const std::byte> bytes) {
@@ -97,40 +93,6 @@ std::uint32_t crc_of_parts(std::vector<FileRegion> parts) {
     crc = crc32c_combine(crc, part.crc32c, part.bytes);
   }
   return crc;
-}
-
-WrittenPayload write_payload_file(const std::filesystem::path& path, std::int64_t step,
-                                  std::span<const PayloadExtent> extents,
-                                  const DoneWith& done_with) {
-  WrittenPayload written;
-  std::vector<PayloadDataset> datasets;
-  for (const PayloadExtent& extent : extents) {
-    datasets.push_back({extent_path(extent.id, extent.number), extent.id.state, extent.dtype,
-                        extent.global_shape, extent.box, 0});
-    written.chunks += chunks_of(bytes_of(extent).size());
-  }
-  const PayloadSchema schema = make_payload_schema(step, datasets, written.chunks);
-  written.file_bytes = schema.image.size_bytes();
-  written.table_offset = schema.table_offset;
-
-  OutputFile file = OutputFile::create(path);
-  file.set_size(written.file_bytes);
-  write_image(file, schema.image);
-  std::vector<std::uint32_t> table;
-  std::vector<FileRegion> regions;
-  for (std::size_t i = 0; i < extents.size(); ++i) {
-    written.extents.push_back({datasets[i].byte_offset, 0, {}});
-    regions.push_back(write_extent(file, extents[i], written.extents.back(), table, done_with));
-  }
-  const auto table_bytes = std::as_bytes(std::span(table));
-  file.write_at(written.table_offset, table_bytes);
-  written.table_crc32c = crc32c(table_bytes);
-  regions.push_back({written.table_offset, table_bytes.size(), written.table_crc32c});
-  add_gaps(schema.image, regions);
-  written.file_crc32c = crc_of_parts(std::move(regions));
-  file.sync();
-  file.close();
-  return written;
 }
 
 }  // namespace fourfold::io

@@ -33,7 +33,11 @@ std::vector<std::string> facts_of(const SaveRequest& request, const PlanOptions&
   std::vector<std::string> facts = {
       fmt::format("step {}", request.step), fmt::format("mesh {}", request.mesh.str()),
       fmt::format("directory {}", directory.string()),
-      fmt::format("parts of at least {} bytes", options.smallest_part_bytes)};
+      fmt::format("parts of at least {} bytes", options.smallest_part_bytes),
+      fmt::format("files of the ranks: {}",
+                  options.file_of_rank.empty()
+                      ? "one each"
+                      : fmt::format("{}", fmt::join(options.file_of_rank, ",")))};
   for (const auto& [name, value] : request.scalars.integers) {
     facts.push_back(fmt::format("scalar {} = {}", name, value));
   }

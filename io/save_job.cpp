@@ -2,14 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "save_job.hpp"
 
+#include <fourfold/base/contract.hpp>
+
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
-
-constexpr std::size_t words_per_extent = 4;
-constexpr std::size_t words_per_file = 5;
 
 template <class Map, class AddValue>
 void add_map(Fingerprint& fingerprint, const Map& map, const AddValue& add_value) {
@@ -21,18 +21,17 @@ void add_map(Fingerprint& fingerprint, const Map& map, const AddValue& add_value
 }
 
 /// What a run computes on with, besides the tensors.
-void add_state(Fingerprint& fingerprint, const SaveRequest& request) {
-  fingerprint.add(request.step);
-  add_map(fingerprint, request.scalars.integers,
-          [&](std::int64_t value) { fingerprint.add(value); });
-  add_map(fingerprint, request.scalars.reals,
+void add_state(Fingerprint& fingerprint, std::int64_t step, const CheckpointScalars& scalars) {
+  fingerprint.add(step);
+  add_map(fingerprint, scalars.integers, [&](std::int64_t value) { fingerprint.add(value); });
+  add_map(fingerprint, scalars.reals,
           [&](double value) { fingerprint.add(std::as_bytes(std::span(&value, 1))); });
 }
 
-std::string identity_of(const SaveRequest& request, const Index& index) {
+std::string identity_of(const SaveJob& job, const Index& index) {
   Fingerprint fingerprint;
   fingerprint.add(format_version);
-  add_state(fingerprint, request);
+  add_state(fingerprint, job.step, job.scalars);
   for (const StoredTensor& tensor : index.tensors) {
     fingerprint.add(std::string_view(tensor.id.str()));
     fingerprint.add(name(tensor.dtype));
@@ -57,41 +56,51 @@ std::vector<std::size_t> list_tensors(std::span<const TensorLayout> layouts, Ind
   return place;
 }
 
-/// Files by rank; leaves each rank's words of its extents.
-std::vector<std::span<const std::uint64_t>> list_files(const SaveJob& job,
-                                                       std::span<const std::uint64_t> words,
-                                                       Manifest& manifest, Index& index,
-                                                       std::vector<std::size_t>& file_of) {
-  const std::size_t ranks = job.extents_of_rank.size();
-  std::vector<std::span<const std::uint64_t>> extent_words(ranks);
-  file_of.assign(ranks, 0);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    const auto extents = static_cast<std::size_t>(job.extents_of_rank[rank]);
-    if (extents == 0) {
-      continue;
-    }
-    file_of[rank] = manifest.files.size();
-    manifest.files.push_back({payload_file_name(static_cast<int>(rank), static_cast<int>(ranks)),
-                              words[0], static_cast<std::uint32_t>(words[4]),
-                              static_cast<std::uint32_t>(words[3])});
-    index.tables.push_back({words[1], words[2]});
-    extent_words[rank] = words.subspan(words_per_file, extents * words_per_extent);
-    words = words.subspan(words_per_file + extents * words_per_extent);
+/// Which rank writes into which file, where the options leave it open.
+std::vector<int> file_of_rank(const PlanOptions& options, int ranks) {
+  if (options.file_of_rank.empty()) {
+    return shared_files(ranks, ranks);
   }
-  return extent_words;
+  FOURFOLD_EXPECT(std::ssize(options.file_of_rank) == ranks);
+  return options.file_of_rank;
+}
+
+std::vector<PlannedFile> files_of(const SavePlan& plan, const std::vector<int>& file_of_rank) {
+  const int files = *std::ranges::max_element(file_of_rank) + 1;
+  std::vector<std::vector<std::size_t>> extents(static_cast<std::size_t>(files));
+  for (std::size_t i = 0; i < plan.extents.size(); ++i) {
+    const auto writer = static_cast<std::size_t>(plan.extents[i].writer);
+    extents[static_cast<std::size_t>(file_of_rank[writer])].push_back(i);
+  }
+  std::vector<PlannedFile> planned;
+  for (int file = 0; file < files; ++file) {
+    std::vector<std::size_t>& mine = extents[static_cast<std::size_t>(file)];
+    std::ranges::stable_sort(mine, {}, [&](std::size_t i) { return plan.extents[i].writer; });
+    if (!mine.empty()) {
+      planned.push_back({payload_file_name(file, files), std::move(mine)});
+    }
+  }
+  return planned;
 }
 
 }  // namespace
 
-SaveJob::SaveJob(const SaveRequest& save_request, SavePlan save_plan, int ranks)
-    : request(save_request),
-      plan(std::move(save_plan)),
-      extents_of_rank(static_cast<std::size_t>(ranks), 0) {
-  std::vector<std::int64_t> next(request.tensors.size(), 0);
+SaveJob::SaveJob(const SaveRequest& request, const PlanOptions& options, int ranks)
+    : step(request.step),
+      mesh(request.mesh),
+      scalars(request.scalars),
+      tensors(request.tensors),
+      plan(plan_save(request.tensors, ranks, options)),
+      files(files_of(plan, file_of_rank(options, ranks))) {
+  std::vector<std::int64_t> next(tensors.size(), 0);
   for (const PlannedExtent& extent : plan.extents) {
     numbers.push_back(next[extent.tensor]++);
-    ++extents_of_rank[static_cast<std::size_t>(extent.writer)];
   }
+}
+
+std::uint64_t SaveJob::bytes_of(std::size_t extent) const {
+  return static_cast<std::uint64_t>(plan.extents[extent].box.elements()) *
+         size_in_bytes(layout_of(extent).dtype);
 }
 
 std::uint64_t SaveJob::payload_bytes() const {
@@ -100,61 +109,40 @@ std::uint64_t SaveJob::payload_bytes() const {
 }
 
 void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request) {
-  add_state(fingerprint, request);
+  add_state(fingerprint, request.step, request.scalars);
   fingerprint.add(std::string_view(request.mesh.str()));
   add_map(fingerprint, request.scalars.texts,
           [&](const std::string& value) { fingerprint.add(std::string_view(value)); });
 }
 
-std::vector<std::uint64_t> words_of(const WrittenPayload& payload) {
-  std::vector<std::uint64_t> words{payload.file_bytes, payload.table_offset, payload.chunks,
-                                   payload.table_crc32c, payload.file_crc32c};
-  for (const WrittenExtent& extent : payload.extents) {
-    words.insert(words.end(),
-                 {extent.byte_offset, extent.first_chunk, extent.digest.low, extent.digest.high});
-  }
-  return words;
-}
-
-std::int64_t word_count(const SaveJob& job, int rank) {
-  const auto extents =
-      static_cast<std::size_t>(job.extents_of_rank[static_cast<std::size_t>(rank)]);
-  return static_cast<std::int64_t>(extents == 0 ? 0 : words_per_file + extents * words_per_extent);
-}
-
-void describe(const SaveJob& job, std::span<const std::uint64_t> words, Manifest& manifest,
+void describe(const SaveJob& job, std::span<const WrittenPayload> written, Manifest& manifest,
               Index& index) {
-  const auto layouts = job.request.tensors;
-  const std::vector<std::size_t> place = list_tensors(layouts, index);
-  std::vector<std::size_t> file_of;
-  std::vector<std::span<const std::uint64_t>> extent_words =
-      list_files(job, words, manifest, index, file_of);
-  for (std::size_t i = 0; i < job.plan.extents.size(); ++i) {
-    const PlannedExtent& planned = job.plan.extents[i];
-    const auto writer = static_cast<std::size_t>(planned.writer);
-    const std::span<const std::uint64_t> row = extent_words[writer];
-    const std::uint64_t bytes = static_cast<std::uint64_t>(planned.box.elements()) *
-                                size_in_bytes(layouts[planned.tensor].dtype);
-    index.extents.push_back({place[planned.tensor],
-                             file_of[writer],
-                             job.numbers[i],
-                             planned.box,
-                             row[0],
-                             bytes,
-                             row[1],
-                             {row[2], row[3]}});
-    index.tensors[place[planned.tensor]].digest += index.extents.back().digest;
-    extent_words[writer] = row.subspan(words_per_extent);
+  const std::vector<std::size_t> place = list_tensors(job.tensors, index);
+  for (std::size_t file = 0; file < job.files.size(); ++file) {
+    const PlannedFile& planned = job.files[file];
+    const WrittenPayload& payload = written[file];
+    manifest.files.push_back(
+        {planned.name, payload.file_bytes, payload.file_crc32c, payload.table_crc32c});
+    index.tables.push_back({payload.table_offset, payload.chunks});
+    for (std::size_t position = 0; position < planned.extents.size(); ++position) {
+      const std::size_t extent = planned.extents[position];
+      const PlacedExtent& placed = payload.extents[position];
+      const std::size_t tensor = place[job.plan.extents[extent].tensor];
+      index.extents.push_back({tensor, file, job.numbers[extent], job.plan.extents[extent].box,
+                               placed.byte_offset, job.bytes_of(extent), placed.first_chunk,
+                               placed.digest});
+      index.tensors[tensor].digest += placed.digest;
+    }
   }
   std::sort(index.extents.begin(), index.extents.end(),
             [](const StoredExtent& a, const StoredExtent& b) {
               return a.tensor != b.tensor ? a.tensor < b.tensor : a.number < b.number;
             });
-  index.scalars = job.request.scalars;
-  manifest.step = job.request.step;
-  manifest.mesh = job.request.mesh;
-  manifest.model = model_fingerprint(layouts);
-  manifest.identity = identity_of(job.request, index);
+  index.scalars = job.scalars;
+  manifest.step = job.step;
+  manifest.mesh = job.mesh;
+  manifest.model = model_fingerprint(job.tensors);
+  manifest.identity = identity_of(job, index);
   for (const StoredTensor& tensor : index.tensors) {
     manifest.digests[tensor.id] = tensor.digest;
   }

@@ -6,34 +6,47 @@
 #include "fingerprint.hpp"
 #include "payload_writer.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace fourfold::io {
 
-/// A save with its plan, the extents numbered within their tensors.
+/// A payload file that will be written, and the extents in it (indices into the plan) in the order
+/// in which they lie there: those of one writer after those of another.
+struct PlannedFile {
+  std::string name;
+  std::vector<std::size_t> extents;
+};
+
+/// A save as all that take part in it work it out alike. The tensors are borrowed.
 struct SaveJob {
-  const SaveRequest& request;
+  std::int64_t step = 0;
+  comm::MeshShape mesh;
+  CheckpointScalars scalars;
+  std::span<const TensorLayout> tensors;
   SavePlan plan;
   std::vector<std::int64_t> numbers;  ///< of each planned extent: the k of b<k>
-  std::vector<std::int64_t> extents_of_rank;
+  std::vector<PlannedFile> files;     ///< those that hold anything, by name
 
-  SaveJob(const SaveRequest& save_request, SavePlan save_plan, int ranks);
+  /// @param ranks  that hold and write, which need not be those that run this
+  SaveJob(const SaveRequest& request, const PlanOptions& options, int ranks);
+
+  const TensorLayout& layout_of(std::size_t extent) const {
+    return tensors[plan.extents[extent].tensor];
+  }
+  std::uint64_t bytes_of(std::size_t extent) const;
   std::uint64_t payload_bytes() const;
 };
 
 /// Step, mesh and scalars: what ranks must agree on besides the tensors.
 void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request);
 
-/// What rank 0 needs of a writer, as 64-bit words, so that one exchange of numbers does; empty for
-/// a rank that writes nothing. Their count follows from the plan.
-std::vector<std::uint64_t> words_of(const WrittenPayload& payload);
-std::int64_t word_count(const SaveJob& job, int rank);
-
-/// Index and manifest (all but the size and CRC of the index) from the plan and the words of all
-/// ranks, in rank order.
-void describe(const SaveJob& job, std::span<const std::uint64_t> words, Manifest& manifest,
+/// Index and manifest (all but the size and CRC of the index) from what was written into the files
+/// of the job, in their order.
+void describe(const SaveJob& job, std::span<const WrittenPayload> written, Manifest& manifest,
               Index& index);
 
 }  // namespace fourfold::io

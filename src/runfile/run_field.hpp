@@ -117,5 +117,7 @@ std::vector<RunKey> outer_keys();
 std::vector<RunKey> train_keys();
 /// Keys of [offload].
 std::vector<RunKey> offload_keys();
+/// Keys of [checkpoint].
+std::vector<RunKey> checkpoint_keys();
 
 }  // namespace fourfold::runfile

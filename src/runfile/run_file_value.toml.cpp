@@ -91,6 +91,9 @@ std::optional<Value> typed_value(const RunKey& key, const toml::node& node) {
     if (kind == ValueKind::real) {
       return Value(static_cast<double>(*integer));
     }
+    if (key.field.form.takes_integers) {
+      return text_value(key, std::to_string(*integer));
+    }
   }
   if (const auto number = node.value_exact<double>();
       number && kind == ValueKind::real && in_bounds(key, *number)) {

@@ -327,38 +327,6 @@ std::vector<RunKey> data_keys() {
   };
 }
 
-std::vector<RunKey> checkpoint_keys() {
-  const auto member = [](auto path) { return field(&RunConfig::checkpoint, path); };
-  return {
-      {.table = "checkpoint",
-       .name = "dir",
-       .field = member(&CheckpointConfig::dir),
-       .meaning = "Directory of the checkpoints.",
-       .automatic = "log.dir + \"/checkpoints\""},
-      {.table = "checkpoint",
-       .name = "every_steps",
-       .field = member(&CheckpointConfig::every_steps),
-       .unit = "updates",
-       .meaning = "Updates between checkpoints; 0: only when the run ends.",
-       .minimum = 0},
-      {.table = "checkpoint",
-       .name = "keep_last",
-       .field = member(&CheckpointConfig::keep_last),
-       .unit = "checkpoints",
-       .meaning =
-           "Older checkpoints are deleted once so many newer ones are complete; 0: keep all.",
-       .minimum = 0,
-       .maximum = 1000000},
-      {.table = "checkpoint",
-       .name = "resume",
-       .field = member(&CheckpointConfig::resume),
-       .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
-                  "is none; \"never\": "
-                  "start anew, and refuse a directory that has checkpoints; else the step "
-                  "directory to go on from."},
-  };
-}
-
 std::vector<RunKey> log_keys() {
   const auto member = [](auto path) { return field(&RunConfig::log, path); };
   return {

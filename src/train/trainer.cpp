@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "announcement.hpp"
+#include "checkpoint_policy.hpp"
 #include "divergence.hpp"
 #include "memory_report.hpp"
 #include "resume.hpp"
@@ -47,6 +48,16 @@ double save_bytes_per_rank(const TrainingState& state, int ranks) {
   return bytes / ranks;
 }
 
+/// Offloaded state passes through it piece by piece.
+io::CheckpointStore make_store(const runfile::CheckpointConfig& config, const comm::Mesh& mesh,
+                               const std::vector<std::string>& rank_hosts, StepRunner& runner) {
+  io::StoreOptions options = store_options(config, mesh.world().size(), rank_hosts);
+  options.done_with = [&runner](const void* begin, std::size_t bytes) {
+    runner.tier().release(begin, bytes);
+  };
+  return io::CheckpointStore(config.dir, std::move(options));
+}
+
 /// What does not fit the mesh is told with its place in the run file.
 StepRunner make_runner(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                        device::Arena& arena) {
@@ -72,11 +83,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
              zero_options(config_, mesh.shape()),
              {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
-      store_(config_.checkpoint.dir,
-             {.keep_last = static_cast<int>(config_.checkpoint.keep_last),
-              .plan = {},
-              .done_with = [this](const void* begin,
-                                  std::size_t bytes) { runner_.tier().release(begin, bytes); }}),
+      store_(make_store(config_.checkpoint, mesh, options.facts.rank_hosts, runner_)),
       stop_request_(config_.log.dir, options.deadline_unix_s),
       save_bytes_(save_bytes_per_rank(state_, mesh.world().size())) {
   if (validation_) {

@@ -29,7 +29,12 @@ every_steps = 2
 dir = "run"
 END
 expect_exit 0 ranks 2 train run.toml --set mesh.tp=2
-expect_exit 0 ranks 4 train run.toml --set log.dir=other --set mesh.pp=2 --set mesh.zero=1
+expect_exit 0 ranks 4 train run.toml --set log.dir=other --set mesh.pp=2 --set mesh.zero=1 --set checkpoint.files=node
+# As many files as asked for: of 4 ranks on one node 1; the others have theirs.
+expect test "$(find run/checkpoints/step-000000004 -name 'shard-*' | wc -l)" -eq 2
+expect test "$(find other/checkpoints/step-000000004 -name 'shard-00000-of-00001.h5' | wc -l)" -eq 1
+expect_exit 78 ranks 1 train run.toml --set checkpoint.files=0
+expect_stderr 'is not one of "rank", "node", or "N" with N from 1'
 
 # Help, and what is wrong with a command line.
 expect_exit 0 "$fourfold" ckpt --help

@@ -11,6 +11,7 @@
 #include <fourfold/comm/thread_group.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <atomic>
 #include <cerrno>
@@ -28,15 +29,19 @@ namespace {
 constexpr int killed = 99;
 constexpr int ranks = 2;
 
+/// The files of a step: one for each of two ranks, or one that they share.
+constexpr int own_files = ranks;
+constexpr int shared_file = 1;
+
 ChildResult save(const fs::path& directory, std::int64_t step, long at = 0,
-                 const std::string& how = "", const fs::path& count = {}) {
-  return harness::run_child(
-      {FOURFOLD_CRASH_SAVER, directory.string(), std::to_string(step), std::to_string(ranks)},
-      {{"LD_PRELOAD", FOURFOLD_CRASH_SHIM},
-       {"FOURFOLD_CRASH_UNDER", directory.string()},
-       {"FOURFOLD_CRASH_AT", std::to_string(at)},
-       {"FOURFOLD_CRASH_HOW", how},
-       {"FOURFOLD_CRASH_COUNT", count.string()}});
+                 const std::string& how = "", const fs::path& count = {}, int files = own_files) {
+  return harness::run_child({FOURFOLD_CRASH_SAVER, directory.string(), std::to_string(step),
+                             std::to_string(ranks), std::to_string(files)},
+                            {{"LD_PRELOAD", FOURFOLD_CRASH_SHIM},
+                             {"FOURFOLD_CRASH_UNDER", directory.string()},
+                             {"FOURFOLD_CRASH_AT", std::to_string(at)},
+                             {"FOURFOLD_CRASH_HOW", how},
+                             {"FOURFOLD_CRASH_COUNT", count.string()}});
 }
 
 struct Found {
@@ -62,10 +67,10 @@ Found restore(const fs::path& directory) {
 /// A directory with step 10, copied anew for each attempt.
 class Directory {
  public:
-  Directory() {
+  explicit Directory(int files = own_files) {
     REQUIRE(save(scratch_ / "original", 10).exit_code == 0);
     REQUIRE(save(scratch_ / "probe", 10).exit_code == 0);
-    REQUIRE(save(scratch_ / "probe", 20, 0, "", scratch_ / "count").exit_code == 0);
+    REQUIRE(save(scratch_ / "probe", 20, 0, "", scratch_ / "count", files).exit_code == 0);
     calls_ = std::stol(read_bytes(scratch_ / "count"));
   }
   long calls() const { return calls_; }
@@ -84,7 +89,8 @@ class Directory {
 
 TEST_CASE(
     "killed before or after any call of a save, the previous or the new step is there whole") {
-  const Directory directory;
+  const int files = GENERATE(own_files, shared_file);
+  const Directory directory(files);
   REQUIRE(directory.calls() > 30);
   std::int64_t previous = 0;
   std::int64_t next = 0;
@@ -94,7 +100,7 @@ TEST_CASE(
     for (long at = 1; at <= directory.calls(); at += stride) {
       CAPTURE(how, at);
       const fs::path work = directory.fresh();
-      REQUIRE(save(work, 20, at, how).exit_code == killed);
+      REQUIRE(save(work, 20, at, how, {}, files).exit_code == killed);
       const Found found = restore(work);
       REQUIRE(found.wrong == 0);
       REQUIRE(found.log.empty());  // nothing that looks like a step is ever incomplete

@@ -106,7 +106,14 @@ struct PlannedExtent {
 struct PlanOptions {
   /// Boxes are not cut into parts smaller than this.
   std::int64_t smallest_part_bytes = std::int64_t{4} << 20;
+  /// The payload file that each rank writes into, counted from 0 without gaps. Empty: each its own.
+  std::vector<int> file_of_rank = {};
 };
+
+/// For PlanOptions: `files` files (at most one per rank), each of ranks that follow one another.
+std::vector<int> shared_files(int ranks, int files);
+/// One for all ranks of a node. @param rank_hosts  the name of each rank's node
+std::vector<int> files_by_node(std::span<const std::string> rank_hosts);
 
 struct SavePlan {
   /// Ordered by (tensor, held box, position); empty boxes have no extent.

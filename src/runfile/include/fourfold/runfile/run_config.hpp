@@ -156,6 +156,7 @@ struct CheckpointConfig {
   std::string dir;                 ///< after resolve(): never empty
   std::int64_t every_steps = 500;  ///< 0: only at the end
   std::int64_t keep_last = 3;      ///< 0: keep all
+  std::string files = "rank";      ///< "rank", "node" or the number of files
   std::string resume = "auto";     ///< "auto", "never" or a step directory
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
 };

@@ -36,6 +36,7 @@ struct RunField {
     std::string shown;      ///< "every:K"
     std::string condition;  ///< "with K of at least 1"
     std::function<bool(const std::string&)> holds;
+    bool takes_integers = false;  ///< a number in the run file is taken for its digits
   };
   Form form = {};
   double lowest = std::numeric_limits<double>::lowest();  ///< of the member's type

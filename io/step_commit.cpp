@@ -1,0 +1,146 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "step_commit.hpp"
+
+#include "agreement.hpp"
+#include "checkpoint_read.hpp"
+#include "file.hpp"
+#include "index_file.hpp"
+#include "manifest.hpp"
+#include "step_save.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/crc32c.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fourfold::io {
+namespace {
+
+/// The text of the manifest that is there when the folder of the step holds the state of `manifest`
+/// already.
+std::optional<std::string> manifest_saved_already(const std::filesystem::path& directory,
+                                                  const Manifest& manifest) {
+  const std::filesystem::path folder = directory / step_folder_name(manifest.step);
+  if (kind_of(folder) == EntryKind::missing) {
+    return std::nullopt;
+  }
+  Inspection existing = inspect(folder);
+  if (existing.defect || existing.contents->manifest.identity != manifest.identity) {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: exists already with other contents (another run saved here, "
+                                "or this one went on from an older step), and steps are never "
+                                "overwritten; move the folder away or choose another directory",
+                                folder.string()));
+  }
+  return std::move(existing.manifest_text);
+}
+
+struct Committed {
+  std::string identity;
+  std::string manifest_text;  ///< as it is in the folder of the step
+};
+
+Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
+                 std::span<const WrittenPayload> files) {
+  Manifest manifest;
+  Index index;
+  describe(job, files, manifest, index);
+  if (auto text = manifest_saved_already(directory, manifest)) {
+    return {manifest.identity, std::move(*text)};
+  }
+  const std::string bytes = index_bytes(manifest, index);
+  manifest.index_bytes = bytes.size();
+  manifest.index_crc32c = crc32c(std::as_bytes(std::span(bytes)));
+  std::string text = manifest_text(manifest);
+  folder.commit(text, bytes);
+  return {manifest.identity, std::move(text)};
+}
+
+/// "step-000000008, step-000000010, ...": what was saved before the run went back behind it.
+std::string later_steps(const std::filesystem::path& directory, std::int64_t step) {
+  constexpr std::size_t shown = 3;
+  std::vector<std::string> names;
+  for (const std::int64_t other : steps_in(directory)) {
+    if (other > step) {
+      names.push_back(names.size() < shown ? step_folder_name(other) : "...");
+    }
+  }
+  names.resize(std::min(names.size(), shown + 1));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// LATEST and retention: the step is safe already, so what fails here is only said.
+void tidy(const std::filesystem::path& directory, std::int64_t step, const Committed& committed,
+          int keep_last) {
+  const auto warn = [](const std::string& what) {
+    log::warning(fmt::format("the checkpoint is saved, but {}", what));
+  };
+  if (const auto failure = attempt(
+          [&] { write_latest(directory, step, committed.identity, committed.manifest_text); })) {
+    warn(failure->message);
+  }
+  if (const std::string later = later_steps(directory, step); !later.empty()) {
+    warn(
+        fmt::format("{} also holds later steps ({}), which stay and which a run that resumes from "
+                    "the newest step would take; move them away, or name the step to resume from",
+                    directory.string(), later));
+  }
+  std::vector<std::string> problems;
+  const auto failure = attempt([&] { problems = remove_old_steps(directory, step, keep_last); });
+  if (failure) {
+    problems.push_back(failure->message);
+  }
+  for (const std::string& problem : problems) {
+    warn("an older one could not be removed: " + problem);
+  }
+}
+
+}  // namespace
+
+void make_room(const std::filesystem::path& directory, std::int64_t step,
+               comm::Communicator& communicator) {
+  const std::filesystem::path folder = directory / step_folder_name(step);
+  bool exists = false;
+  const Inspection found = share(
+      [&] {
+        exists = kind_of(folder) != EntryKind::missing;
+        return exists ? inspect(folder) : no_checkpoint("missing");
+      },
+      communicator);
+  exists =
+      comm::all_reduce_scalar(communicator, std::int64_t{exists ? 1 : 0}, comm::ReduceOp::max) != 0;
+  if (!exists) {
+    return;
+  }
+  std::vector<std::string> damage;
+  if (found.defect) {
+    damage.push_back(*found.defect);
+  } else {
+    damage = verify(Checkpoint(found.contents), communicator);
+  }
+  together(communicator, [&] {
+    if (communicator.rank() == 0 && !damage.empty()) {
+      const std::filesystem::path aside = set_aside(directory, step);
+      log::warning(
+          fmt::format("{}: is damaged ({}) and was set aside as {} to save step {} "
+                      "anew",
+                      folder.string(), damage.front(), aside.filename().string(), step));
+    }
+  });
+}
+
+void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
+                  std::span<const WrittenPayload> files, int keep_last) {
+  tidy(directory, job.step, commit(folder, directory, job, files), keep_last);
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "save_job.hpp"
+#include "step_folder.hpp"
+
+#include <fourfold/comm/communicator.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+
+namespace fourfold::io {
+
+/// A run that fell back to an older step comes by the damaged one again: it is set aside. An intact
+/// step stays. Collective. @throws UserError (cannot_write)
+void make_room(const std::filesystem::path& directory, std::int64_t step,
+               comm::Communicator& communicator);
+
+/// Writes index and manifest and gives the folder its name, unless the same state is there already.
+/// Then LATEST and retention: the step is safe already, so what fails there is only warned of.
+/// Local. @throws UserError (cannot_write)
+void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
+                  std::span<const WrittenPayload> files, int keep_last);
+
+}  // namespace fourfold::io

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_field.hpp"
+
+#include <algorithm>
+#include <string>
+
+namespace fourfold::runfile {
+namespace {
+
+bool is_file_count(const std::string& text) {
+  return !text.empty() && text.size() <= 6 && text.front() != '0' &&
+         std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
+}
+
+RunField files_field() {
+  RunField result = field(&RunConfig::checkpoint, &CheckpointConfig::files);
+  result.choices = {"rank", "node"};
+  result.form = {"N", "with N from 1 to 999999", is_file_count, true};
+  return result;
+}
+
+}  // namespace
+
+std::vector<RunKey> checkpoint_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::checkpoint, path); };
+  return {
+      {.table = "checkpoint",
+       .name = "dir",
+       .field = member(&CheckpointConfig::dir),
+       .meaning = "Directory of the checkpoints.",
+       .automatic = "log.dir + \"/checkpoints\""},
+      {.table = "checkpoint",
+       .name = "every_steps",
+       .field = member(&CheckpointConfig::every_steps),
+       .unit = "updates",
+       .meaning = "Updates between checkpoints; 0: only when the run ends.",
+       .minimum = 0},
+      {.table = "checkpoint",
+       .name = "keep_last",
+       .field = member(&CheckpointConfig::keep_last),
+       .unit = "checkpoints",
+       .meaning =
+           "Older checkpoints are deleted once so many newer ones are complete; 0: keep all.",
+       .minimum = 0,
+       .maximum = 1000000},
+      {.table = "checkpoint",
+       .name = "files",
+       .field = files_field(),
+       .meaning =
+           "Payload files of a checkpoint: one per rank that writes (fast up to some thousand "
+           "ranks), one per node, or N that neighbouring ranks share."},
+      {.table = "checkpoint",
+       .name = "resume",
+       .field = member(&CheckpointConfig::resume),
+       .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
+                  "is none; \"never\": "
+                  "start anew, and refuse a directory that has checkpoints; else the step "
+                  "directory to go on from."},
+  };
+}
+
+}  // namespace fourfold::runfile
