@@ -217,6 +217,12 @@ void rename_path(const std::filesystem::path& from, const std::filesystem::path&
   }
 }
 
+void remove_file(const std::filesystem::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    cannot_write(path, "unlink", errno);
+  }
+}
+
 void sync_directory(const std::filesystem::path& path) {
   const FileDescriptor directory(
       uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));

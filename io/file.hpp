@@ -84,6 +84,8 @@ void make_directory(const std::filesystem::path& path);
 /// Creates a folder and its parents where missing, and brings their entries to stable storage.
 void make_directories(const std::filesystem::path& path);
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+/// Removes a file, if it is there.
+void remove_file(const std::filesystem::path& path);
 /// fsync of a folder: creations, renames and removals in it reach stable storage.
 void sync_directory(const std::filesystem::path& path);
 

@@ -50,10 +50,17 @@ struct Committed {
 };
 
 Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
-                 std::span<const WrittenPayload> files) {
+                 std::span<const WrittenPayload> files, std::string_view identity) {
   Manifest manifest;
   Index index;
   describe(job, files, manifest, index);
+  if (!identity.empty() && manifest.identity != identity) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: what was written is not the state that it was to be (identity "
+                                "{} instead of {}: memory or a disk is faulty); nothing was saved, "
+                                "verify the original and try again on another node",
+                                directory.string(), manifest.identity, identity));
+  }
   if (auto text = manifest_saved_already(directory, manifest)) {
     return {manifest.identity, std::move(*text)};
   }
@@ -139,8 +146,8 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
 }
 
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
-                  std::span<const WrittenPayload> files, int keep_last) {
-  tidy(directory, job.step, commit(folder, directory, job, files), keep_last);
+                  std::span<const WrittenPayload> files, int keep_last, std::string_view identity) {
+  tidy(directory, job.step, commit(folder, directory, job, files, identity), keep_last);
 }
 
 }  // namespace fourfold::io

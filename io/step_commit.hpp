@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string_view>
 
 namespace fourfold::io {
 
@@ -20,8 +21,11 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
 
 /// Writes index and manifest and gives the folder its name, unless the same state is there already.
 /// Then LATEST and retention: the step is safe already, so what fails there is only warned of.
-/// Local. @throws UserError (cannot_write)
+/// Local.
+/// @param identity  what it is known to be beforehand; empty: not known
+/// @throws UserError (cannot_write); data_corrupt when the identity is another
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
-                  std::span<const WrittenPayload> files, int keep_last);
+                  std::span<const WrittenPayload> files, int keep_last,
+                  std::string_view identity = {});
 
 }  // namespace fourfold::io

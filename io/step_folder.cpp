@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::string_view temporary_prefix = ".tmp-step-";
 constexpr std::string_view trash_prefix = ".trash-";
+/// The manifest before it has its name.
+const std::string unnamed = std::string(manifest_name) + ".tmp";
 
 /// Tells apart folders of different jobs; never part of what is stored.
 std::string random_word() {
@@ -44,6 +46,22 @@ std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
                   fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
                               "check its permissions and the file system",
                               directory.string()));
+}
+
+std::filesystem::path temporary_path(const std::filesystem::path& directory, std::int64_t step,
+                                     std::string_view word) {
+  return directory / fmt::format("{}{:09}-{}", temporary_prefix, step, word);
+}
+
+void check_space(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes) {
+  const auto free = free_bytes(directory);
+  if (free && *free < bytes) {
+    throw UserError(
+        ExitCode::cannot_write,
+        fmt::format("{}: the checkpoint of step {} does not fit ({} needed, {} free there); free "
+                    "some space or choose a folder on another file system",
+                    directory.string(), step, bytes_text(bytes), bytes_text(*free)));
+  }
 }
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -82,20 +100,29 @@ TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_
                              std::uint64_t bytes)
     : directory_(directory), final_path_(directory / step_folder_name(step)) {
   make_directories(directory);
-  const auto free = free_bytes(directory);
-  if (free && *free < bytes) {
-    throw UserError(
-        ExitCode::cannot_write,
-        fmt::format("{}: the checkpoint of step {} does not fit ({} needed, {} free there); free "
-                    "some space or choose a folder on another file system",
-                    directory.string(), step, bytes_text(bytes), bytes_text(*free)));
-  }
-  path_ = directory / fmt::format("{}{:09}-{}", temporary_prefix, step, random_word());
+  check_space(directory, step, bytes);
+  path_ = temporary_path(directory, step, random_word());
   make_directory(path_);  // when this throws there is no destructor, and nothing to remove
 }
 
+TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
+                             std::uint64_t bytes, std::string_view word)
+    : directory_(directory),
+      final_path_(directory / step_folder_name(step)),
+      path_(temporary_path(directory, step, word)),
+      is_kept_(true) {
+  make_directories(directory);
+  if (kind_of(path_) != EntryKind::directory) {
+    check_space(directory, step, bytes);
+    make_directory(path_);
+  }
+  for (const std::string& name : {std::string(index_name), std::string(manifest_name), unnamed}) {
+    remove_file(path_ / name);  // an attempt that was killed while it committed
+  }
+}
+
 TemporaryStep::~TemporaryStep() {
-  if (path_.empty()) {
+  if (path_.empty() || is_kept_) {
     return;
   }
   if (const Defect defect = remove_tree(path_)) {
@@ -108,9 +135,8 @@ TemporaryStep::~TemporaryStep() {
 
 void TemporaryStep::commit(std::string_view manifest_text, std::string_view index_bytes) {
   write_new_file(path_ / index_name, bytes_of(index_bytes));
-  const std::filesystem::path unnamed = path_ / (std::string(manifest_name) + ".tmp");
-  write_new_file(unnamed, bytes_of(manifest_text));
-  rename_path(unnamed, path_ / manifest_name);
+  write_new_file(path_ / unnamed, bytes_of(manifest_text));
+  rename_path(path_ / unnamed, path_ / manifest_name);
   sync_directory(path_);
   if (kind_of(final_path_) != EntryKind::missing) {
     cannot_write(final_path_, "rename", EEXIST);

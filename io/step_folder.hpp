@@ -21,13 +21,18 @@ std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
 /// Steps committed in a directory, ascending.
 std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
 
-/// A folder ".tmp-step-NNNNNNNNN-<random>" beside the steps. Removed on destruction unless
-/// committed.
+/// A folder ".tmp-step-NNNNNNNNN-<word>" beside the steps. Removed on destruction unless committed
+/// or kept.
 class TemporaryStep {
  public:
+  /// A new one, with a random word.
   /// Creates it, and the directory above it where missing.
   /// @throws UserError (cannot_write), also when less than `bytes` are free
   TemporaryStep(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes);
+  /// One that is kept until it is committed: what an earlier attempt of the same `word` left is
+  /// gone on with.
+  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes,
+                std::string_view word);
   ~TemporaryStep();
   TemporaryStep(const TemporaryStep&) = delete;
   TemporaryStep& operator=(const TemporaryStep&) = delete;
@@ -42,6 +47,7 @@ class TemporaryStep {
   std::filesystem::path directory_;
   std::filesystem::path final_path_;
   std::filesystem::path path_;
+  bool is_kept_ = false;
 };
 
 /// Replaces LATEST. `manifest_text` is what the step's MANIFEST.json holds, byte for byte.
