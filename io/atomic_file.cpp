@@ -49,10 +49,15 @@ AtomicFile::~AtomicFile() {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   FOURFOLD_EXPECT(file_ != nullptr);
-  buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
-  if (buffer_.size() >= buffer_bytes) {
+  if (buffer_.size() + bytes.size() > buffer_bytes) {
     flush();
   }
+  if (bytes.size() < buffer_bytes) {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    return;
+  }
+  file_->write_at(written_bytes_, bytes);  // nothing is gained by a copy
+  written_bytes_ += bytes.size();
 }
 
 void AtomicFile::flush() {

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+
+namespace fourfold::io {
+
+/// A folder that appears under its name whole or not at all: files are put into a temporary
+/// sibling, which `publish` renames. Without it the sibling is removed with all it holds. Every
+/// failure throws UserError (cannot_write) naming the path.
+class NewFolder {
+ public:
+  /// Creates the sibling, and the folders above where missing.
+  /// @param bytes  that will be written; @throws also when there is something of the final name, or
+  ///   less than `bytes` are free
+  NewFolder(std::filesystem::path final_path, std::uint64_t bytes);
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  ~NewFolder();
+
+  /// Where the files go until then.
+  const std::filesystem::path& path() const noexcept { return path_; }
+  /// Syncs the folder, renames it and syncs the one above. The files must be on the disk already
+  /// (AtomicFile::publish). @throws also when there is something of the final name by now
+  void publish();
+
+ private:
+  std::filesystem::path final_path_;
+  std::filesystem::path path_;
+};
+
+}  // namespace fourfold::io

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace fourfold::io {
+
+/// The whole of a small file of another program.
+/// @throws UserError: config when there is no such file, or it is a link or no regular file;
+///   data_corrupt when it cannot be read or has more than `limit` bytes
+std::string text_of_file(const std::filesystem::path& path, std::uint64_t limit);
+
+}  // namespace fourfold::io
