@@ -112,17 +112,6 @@ class TableReader {
     return value;
   }
 
-  /// The whole-tensor view is there, of the tensor's dtype and size.
-  void view(const StoredTensor& tensor) {
-    const std::string path = "/view/" + tensor.id.str();
-    const h5::Id dataset = open(path);
-    const h5::Id type(dataset ? H5Dget_type(dataset.get()) : -1);
-    const h5::Id expected = h5::type_of(tensor.dtype);
-    if (!type || H5Tequal(type.get(), expected.get()) <= 0) {
-      fail(fmt::format("{} is not a view of its tensor", path));
-    }
-  }
-
  private:
   static constexpr std::size_t most_rows = std::size_t{1} << 28;
   static constexpr std::size_t most_text_bytes = 4096;
@@ -261,9 +250,6 @@ Defect parse_index(const std::string& bytes, const Manifest& manifest, Index& in
   read_tensors(reader, index);
   read_extents(reader, files, index);
   read_scalars(reader, index.scalars);
-  for (const StoredTensor& tensor : index.tensors) {
-    reader.view(tensor);
-  }
   return reader.defect() ? reader.defect() : index_defect(manifest, index);
 }
 

@@ -64,7 +64,7 @@ ExitCode diff(const DiffRequest& request) {
       io::compare(a, b,
                   {.elements = !request.digests_only,
                    .largest = static_cast<std::size_t>(request.largest),
-                   .memory_bytes = request.memory_mib << 20,
+                   .memory_bytes = request.memory_bytes,
                    .progress = [&](std::int64_t done_bytes, std::int64_t total_bytes) {
                      progress.show(done_bytes, total_bytes);
                    }});

@@ -13,6 +13,9 @@
 
 namespace fourfold::ckpt {
 
+/// Of --memory, per process.
+inline constexpr std::int64_t default_memory_bytes = std::int64_t{256} << 20;
+
 struct InfoRequest {
   std::string path;  ///< a step folder, or a folder of them
   bool tensors = false;
@@ -33,11 +36,32 @@ struct DiffRequest {
   std::string b;
   bool digests_only = false;
   std::int64_t largest = 3;
-  std::int64_t memory_mib = 256;
+  std::int64_t memory_bytes = default_memory_bytes;
   bool json = false;
   std::string progress = "auto";
 };
 ExitCode diff(const DiffRequest& request);
+
+struct ReshardRequest {
+  std::string from;  ///< a step folder, or a folder of them
+  std::string to;    ///< a folder of steps
+  std::string mesh;  ///< "tp=2,pp=1,dp=8"
+  std::string files = "rank";
+  std::int64_t memory_bytes = default_memory_bytes;
+  bool dry_run = false;
+  std::string progress = "auto";
+};
+/// Runs on all ranks that a launcher started, or alone.
+ExitCode reshard(const ReshardRequest& request);
+
+struct MergeRequest {
+  std::string from;
+  std::string file;
+  std::int64_t memory_bytes = default_memory_bytes;
+  bool dry_run = false;
+  std::string progress = "auto";
+};
+ExitCode merge(const MergeRequest& request);
 
 /// Opens what a user names, by this process alone. @throws as io::find_checkpoint
 io::Checkpoint open(const std::string& path);

@@ -2,16 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
+#include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
-#include <map>
 #include <string_view>
-#include <tuple>
 #include <utility>
 
 namespace fourfold::train {
@@ -21,80 +19,6 @@ namespace {
 constexpr const char* loss_scale_name = "loss_scale";
 constexpr const char* good_steps_name = "loss_scale_good_steps";
 constexpr const char* skipped_steps_name = "skipped_steps";
-
-/// Which part of each parameter every rank of a mesh holds. With ZeRO a parameter that several
-/// positions of the tp axis hold is that of the first: their shares may be cut elsewhere.
-class Holders {
- public:
-  Holders(const model::ModelConfig& config, const parallel::StageLayout& stages,
-          const comm::MeshShape& mesh, const parallel::ZeroOptions& zero)
-      : config_(config), stages_(stages), mesh_(mesh), shard_ranks_(zero.shard_ranks) {
-    for (int pp = 0; shard_ranks_ > 1 && pp < mesh.pp; ++pp) {
-      for (int tp = 0; tp < mesh.tp; ++tp) {
-        add_shares(pp, tp, zero.tiles);
-      }
-    }
-  }
-
-  /// @param stages  of a tied embedding: both that hold it, or the first
-  enum class Stages : std::uint8_t { all, first };
-  std::vector<io::HeldBox> of(const model::ParameterSpec& spec, Stages which = Stages::all) const {
-    std::vector<int> stages = stages_.holders(spec);
-    FOURFOLD_EXPECT(stages.size() <= 2);  // one stride says where they are
-    stages.resize(which == Stages::first ? 1 : stages.size());
-    const io::RankSet::Axis by_stage{static_cast<int>(stages.size()),
-                                     rank_at(stages.back(), 0) - rank_at(stages.front(), 0)};
-    const int plane = mesh_.dp * mesh_.cp;
-    std::vector<io::HeldBox> boxes;
-    for (const parallel::TensorShard& shard : parallel::tensor_shards(config_, spec, mesh_.tp)) {
-      const auto tp = static_cast<int>(shard.holders.begin);
-      const int first = rank_at(stages.front(), tp);
-      if (shard_ranks_ == 1) {
-        const std::array axes{by_stage, io::RankSet::Axis{plane, mesh_.tp},
-                              io::RankSet::Axis{static_cast<int>(shard.holders.count), 1}};
-        boxes.push_back({shard.box, io::RankSet(first, axes)});
-        continue;
-      }
-      const std::array axes{by_stage,
-                            io::RankSet::Axis{plane / shard_ranks_, shard_ranks_ * mesh_.tp}};
-      for (const auto& [box, place] : shares_.at({stages.front(), tp, spec.name})) {
-        boxes.push_back({box, io::RankSet(first + place * mesh_.tp, axes)});
-      }
-    }
-    return boxes;
-  }
-
- private:
-  struct Share {
-    Box box;
-    int place;  ///< in the group
-  };
-  int rank_at(int pp, int tp) const {
-    return static_cast<int>(comm::rank_of(mesh_, {.pp = pp, .dp = 0, .cp = 0, .tp = tp}));
-  }
-  void add_shares(int pp, int tp, int tiles) {
-    const auto table = model::parameter_table(config_, stages_.chunks_of(pp));
-    const std::vector<Box> boxes = parallel::tensor_boxes(config_, table, mesh_.tp, tp);
-    const parallel::ShardLayout layout(table, boxes, model::flat_layout(table, boxes, tiles),
-                                       shard_ranks_);
-    for (std::size_t i = 0; i < table.size(); ++i) {
-      if (boxes[i].empty()) {
-        shares_[{pp, tp, table[i].name}].push_back({boxes[i], 0});
-      }
-    }
-    for (int place = 0; place < shard_ranks_; ++place) {
-      for (const parallel::ShardPiece& piece : layout.pieces(place)) {
-        shares_[{pp, tp, table[piece.parameter].name}].push_back({piece.box, place});
-      }
-    }
-  }
-
-  const model::ModelConfig& config_;
-  const parallel::StageLayout& stages_;
-  comm::MeshShape mesh_;
-  int shard_ranks_;
-  std::map<std::tuple<int, int, std::string>, std::vector<Share>> shares_;  ///< by pp, tp, name
-};
 
 io::TensorState state_named(std::string_view name) {
   const auto state = io::tensor_state_from_name(name);
@@ -108,16 +32,16 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
                              const parallel::ParameterShare& share, const Optimizer& optimizer,
                              const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
                              const OptionalState& more) {
-  const Holders holders(config, stages, mesh.shape(), zero);
-  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-    const std::vector<io::HeldBox> boxes = holders.of(spec);
-    add(spec, io::TensorState::master, boxes);
-    for (const std::span<const Moment> moments : {optimizer.moments(), more.outer}) {
-      for (const Moment& moment : moments) {
-        add(spec, state_named(moment.name), boxes);
-      }
+  std::vector<io::TensorState> states{io::TensorState::master};
+  for (const std::span<const Moment> moments : {optimizer.moments(), more.outer}) {
+    for (const Moment& moment : moments) {
+      states.push_back(state_named(moment.name));
     }
   }
+  if (more.errors) {
+    states.push_back(io::TensorState::error_feedback);
+  }
+  layouts_ = state_layouts(config, stages, mesh.shape(), zero, states);
   const int tp = mesh.coordinate().tp;
   for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
@@ -136,21 +60,12 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
     hold_moments(more.outer, true);
   }
   if (more.errors) {
-    add_errors(config, stages, *more.errors, mesh, zero.tiles);
+    hold_errors(config, *more.errors, mesh);
   }
 }
 
-/// They are shared out among the whole data plane, with ZeRO and without.
-void TrainingState::add_errors(const model::ModelConfig& config,
-                               const parallel::StageLayout& stages, const ErrorPieces& errors,
-                               const comm::Mesh& mesh, int tiles) {
-  const Holders holders(config, stages, mesh.shape(),
-                        {.shard_ranks = mesh.data_plane().size(), .tiles = tiles});
-  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
-    if (spec.decays) {
-      add(spec, io::TensorState::error_feedback, holders.of(spec, Holders::Stages::first));
-    }
-  }
+void TrainingState::hold_errors(const model::ModelConfig& config, const ErrorPieces& errors,
+                                const comm::Mesh& mesh) {
   const int tp = mesh.coordinate().tp;
   for (const parallel::ErrorFeedback::Piece& piece : errors) {
     const model::ParameterSpec& spec = piece.parameter->spec;
@@ -163,14 +78,13 @@ void TrainingState::add_errors(const model::ModelConfig& config,
 
 TrainingState::TrainingState(const model::Parameters& parameters, int ranks) {
   for (const model::Parameter& parameter : parameters) {
-    add(parameter.spec, io::TensorState::master, {{parameter.box, io::RankSet::all(ranks)}});
+    std::vector<io::HeldBox> boxes{{parameter.box, io::RankSet::all(ranks)}};
+    layouts_.push_back({{parameter.spec.name, io::TensorState::master},
+                        DType::f32,
+                        parameter.spec.shape,
+                        std::move(boxes)});
     hold(parameter.spec, parameter.box, io::TensorState::master, parameter.master, Saves::yes);
   }
-}
-
-void TrainingState::add(const model::ParameterSpec& spec, io::TensorState state,
-                        std::vector<io::HeldBox> boxes) {
-  layouts_.push_back({{spec.name, state}, DType::f32, spec.shape, std::move(boxes)});
 }
 
 void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,

@@ -38,7 +38,7 @@ expect_stderr 'is not one of "rank", "node", or "N" with N from 1'
 
 # Help, and what is wrong with a command line.
 expect_exit 0 "$fourfold" ckpt --help
-for verb in info verify diff; do
+for verb in info verify diff reshard merge; do
   expect_stdout "$verb"
 done
 expect_exit 64 "$fourfold" ckpt
@@ -116,6 +116,49 @@ for tensor in found["tensors"]:  # rounding of another mesh
 expect_exit 1 "$fourfold" ckpt diff run/checkpoints/step-000000002 run/checkpoints/step-000000004 --digests-only
 expect_stdout 'step: 2 and 4'
 expect_stdout 'other values'
+
+# Cut for another mesh: the boxes and files that its ranks make, every bit kept, and back: the same files, byte for byte.
+expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero=1 --files 1 --dry-run
+expect_stdout 'nothing was written'
+expect test ! -e recut
+expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero=1 --files 1
+expect_stdout 'every bit was kept'
+expect_exit 0 "$fourfold" ckpt diff run/checkpoints recut
+expect_exit 0 "$fourfold" ckpt verify --deep recut
+"$fourfold" ckpt info recut/step-000000004 --json >recut.json
+"$fourfold" ckpt info other/checkpoints/step-000000004 --json >other.json
+expect python3 -c 'import json
+recut, other = (json.load(open(name + ".json")) for name in ("recut", "other"))
+boxes = [[(tensor["name"], tensor["state"], tensor["boxes"]) for tensor in side["tensors"]] for side in (recut, other)]
+assert recut["files"] == other["files"] and boxes[0] == boxes[1]'
+expect_exit 0 "$fourfold" ckpt reshard recut recut --to pp=2,dp=2,zero=1 --files 1  # it is there already
+expect_exit 73 "$fourfold" ckpt reshard recut recut --to tp=2
+expect_stderr 'never overwritten'
+expect_exit 0 ranks 3 ckpt reshard recut back --to tp=2 --memory 96M
+expect diff -r run/checkpoints/step-000000004 back/step-000000004
+expect_exit 0 ranks 4 train run.toml --set log.dir=on --set mesh.pp=2 --set mesh.zero=1 --set train.steps=6 --set optim.decay_steps=4 \
+  --set checkpoint.resume=recut/step-000000004
+expect_stderr 'saved on mesh pp2 dp2 cp1 tp1'
+for mesh in tp=3 dp=auto tp tp=2,foo=3 pp=4 tp=2,tp=2; do
+  expect_exit 78 "$fourfold" ckpt reshard run/checkpoints no --to "$mesh"
+  expect_stderr "--to $mesh"
+done
+expect_exit 64 "$fourfold" ckpt reshard run/checkpoints no --to tp=2 --memory 1M
+expect_exit 64 "$fourfold" ckpt reshard run/checkpoints no --to tp=2 --files 0
+expect test ! -e no
+
+# One HDF5 file with each tensor whole.
+expect_exit 0 "$fourfold" ckpt merge run/checkpoints merged.h5 --memory 1M
+expect_exit 73 "$fourfold" ckpt merge run/checkpoints merged.h5
+expect "$python" -B -c 'import sys
+sys.path.insert(0, sys.argv[1])
+import h5py, numpy as np
+from read_checkpoint import Checkpoint
+step = Checkpoint("run/checkpoints/step-000000004")
+merged = h5py.File("merged.h5")
+assert merged.attrs["identity"].decode() == step.manifest["identity"] and merged.attrs["consumed_samples"] == b"16"
+for name in step.tensors:
+    assert merged[name].dtype == np.float32 and np.array_equal(merged[name], step.read(name)), name' "$SOURCE_DIR/docs"
 
 # One flipped bit, a file that is short, one that is missing: named, each by its verb.
 damaged=$(find start -name 'shard-*' | sort | head -n 1)

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -41,10 +42,16 @@ inline std::vector<TensorSpec> small_model() {
   return model;
 }
 
-/// Bits of element `index`, cut to the element's size.
-inline std::uint64_t coded_bits(const TensorSpec& tensor, std::int64_t index) {
+inline std::uint64_t salt_of(const TensorSpec& tensor) {
   const std::string id = tensor.id.str();
-  return mix64(name_salt(id.data(), id.size()) + static_cast<std::uint64_t>(index));
+  return name_salt(id.data(), id.size());
+}
+/// Bits of element `index`, cut to the element's size.
+inline std::uint64_t coded_bits(std::uint64_t salt, std::int64_t index) {
+  return mix64(salt + static_cast<std::uint64_t>(index));
+}
+inline std::uint64_t coded_bits(const TensorSpec& tensor, std::int64_t index) {
+  return coded_bits(salt_of(tensor), index);
 }
 
 /// How a state lies on the ranks: the boxes of each tensor with their holders.
@@ -151,9 +158,12 @@ class RankState {
   /// Elements that are not what they should be.
   std::int64_t wrong_elements() const {
     std::int64_t wrong = 0;
+    std::map<io::TensorId, const TensorSpec*> specs;
+    for (const TensorSpec& tensor : model_) {
+      specs.emplace(tensor.id, &tensor);
+    }
     for (const io::WantedBox& box : wanted) {
-      const auto tensor = std::find_if(model_.begin(), model_.end(),
-                                       [&](const TensorSpec& t) { return t.id == box.id; });
+      const TensorSpec* const tensor = specs.at(box.id);
       const auto* bytes = static_cast<const std::byte*>(box.data.data());
       each_element(*tensor, box.box, [&](std::size_t place, std::uint64_t bits) {
         wrong += std::memcmp(bytes + place, &bits, size_in_bytes(tensor->dtype)) == 0 ? 0 : 1;
@@ -169,10 +179,11 @@ class RankState {
  private:
   template <class Visit>
   static void each_element(const TensorSpec& tensor, const Box& box, const Visit& visit) {
+    const std::uint64_t salt = salt_of(tensor);
     for_each_run(box, Box::whole(tensor.shape), box, [&](const Run& run) {
       for (std::int64_t k = 0; k < run.elements; ++k) {
         visit(static_cast<std::size_t>(run.source_element + k) * size_in_bytes(tensor.dtype),
-              coded_bits(tensor, run.target_element + k));
+              coded_bits(salt, run.target_element + k));
       }
     });
   }

@@ -10,6 +10,10 @@
 
 namespace fourfold::comm {
 
+/// How many ranks the launcher of this process (mpiexec, srun) says it started; 1 without one. Does
+/// not start MPI: programs that may run on a login node ask before.
+int launched_ranks();
+
 /// Starts MPI for this process and owns the world communicator. One per process, made first in
 /// main(); whatever communicates is destroyed before it.
 ///

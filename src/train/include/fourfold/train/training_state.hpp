@@ -58,9 +58,8 @@ class TrainingState {
   const std::vector<io::WantedBox>& wanted() const noexcept { return wanted_; }
 
  private:
-  void add_errors(const model::ModelConfig& config, const parallel::StageLayout& stages,
-                  const ErrorPieces& errors, const comm::Mesh& mesh, int tiles);
-  void add(const model::ParameterSpec& spec, io::TensorState state, std::vector<io::HeldBox> boxes);
+  void hold_errors(const model::ModelConfig& config, const ErrorPieces& errors,
+                   const comm::Mesh& mesh);
   enum class Saves : std::uint8_t { no, yes };
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
             TensorView view, Saves saves, bool or_zeros = false);

@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/array_file.hpp>
+#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/tensor_source.hpp>
+#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+#include <iterator>
+#include <vector>
+
+namespace fourfold::ckpt {
+namespace {
+
+/// A scalar is shown as one element.
+Shape shown_shape(const io::StoredTensor& tensor) {
+  return tensor.shape.rank() == 0 ? Shape{1} : tensor.shape;
+}
+
+std::string path_of(const io::StoredTensor& tensor) {
+  return "/" + tensor.id.str();
+}
+
+/// Tensors without elements have nothing to show.
+std::vector<io::StoredTensor> shown_tensors(const io::Checkpoint& checkpoint) {
+  std::vector<io::StoredTensor> shown;
+  std::ranges::copy_if(checkpoint.tensors(), std::back_inserter(shown),
+                       [](const io::StoredTensor& tensor) { return tensor.shape.elements() > 0; });
+  return shown;
+}
+
+/// What is state besides the tensors, in words.
+std::vector<io::ArrayFile::Attribute> attributes_of(const io::Checkpoint& checkpoint) {
+  std::vector<io::ArrayFile::Attribute> attributes{{"format", "fourfold merged checkpoint 1"},
+                                                   {"step", std::to_string(checkpoint.step())},
+                                                   {"identity", checkpoint.identity()}};
+  const io::CheckpointScalars& scalars = checkpoint.scalars();
+  for (const auto& [name, value] : scalars.integers) {
+    attributes.emplace_back(name, std::to_string(value));
+  }
+  for (const auto& [name, value] : scalars.reals) {
+    attributes.emplace_back(name, fmt::format("{}", value));
+  }
+  for (const auto& [name, text] : scalars.texts) {
+    attributes.emplace_back(name, text);
+  }
+  return attributes;
+}
+
+/// Rows of dim 0, as many at a time as the memory holds; one at least.
+void copy_tensor(const io::StoredTensor& tensor, std::int64_t memory_bytes,
+                 io::TensorSource& source, io::ArrayFile& file,
+                 const std::function<void(std::int64_t bytes)>& on_copied) {
+  const Shape shown = shown_shape(tensor);
+  const auto row_bytes = io::payload_bytes(tensor) / shown[0];
+  const std::int64_t most = std::clamp<std::int64_t>(memory_bytes / row_bytes, 1, shown[0]);
+  std::vector<std::byte> memory(static_cast<std::size_t>(most * row_bytes));
+  for (std::int64_t first = 0; first < shown[0]; first += most) {
+    Box box = Box::whole(tensor.shape);
+    Shape rows = shown;
+    rows[0] = std::min(most, shown[0] - first);
+    if (tensor.shape.rank() > 0) {
+      box.offset[0] = first;
+      box.extent[0] = rows[0];
+    }
+    const TensorView view(memory.data(), tensor.dtype, rows);
+    source.read(tensor.id, box, view);
+    file.write_rows(path_of(tensor), first, view);
+    on_copied(rows[0] * row_bytes);
+  }
+}
+
+void refuse_existing(const std::string& file) {
+  if (std::filesystem::exists(file)) {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: exists already; remove it or choose another name", file));
+  }
+}
+
+void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
+                comm::Communicator& self) {
+  const std::vector<io::StoredTensor> tensors = shown_tensors(checkpoint);
+  std::vector<io::ArrayDescription> arrays;
+  for (const io::StoredTensor& tensor : tensors) {
+    arrays.push_back({path_of(tensor), tensor.dtype, shown_shape(tensor)});
+  }
+  io::ArrayFile file(request.file, arrays, attributes_of(checkpoint), self);
+  program::ByteProgress progress(request.progress, "merged");
+  io::CheckpointSource source(checkpoint);
+  std::int64_t done_bytes = 0;
+  for (const io::StoredTensor& tensor : tensors) {
+    copy_tensor(tensor, request.memory_bytes, source, file, [&](std::int64_t bytes) {
+      done_bytes += bytes;
+      progress.show(done_bytes, io::payload_bytes(checkpoint));
+    });
+  }
+  file.publish();
+  progress.finish();
+  fmt::print("{}: {} tensors, {}\n", request.file, tensors.size(),
+             telemetry::bytes_text(io::payload_bytes(checkpoint)));
+}
+
+}  // namespace
+
+ExitCode merge(const MergeRequest& request) {
+  refuse_existing(request.file);
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    const io::Checkpoint checkpoint = io::find_checkpoint(request.from, self);
+    if (!request.dry_run) {
+      merge_into(request, checkpoint, self);
+      return;
+    }
+    fmt::print("{} -> {}: {} tensors, {}; nothing was written (--dry-run)\n",
+               checkpoint.path().string(), request.file, shown_tensors(checkpoint).size(),
+               telemetry::bytes_text(io::payload_bytes(checkpoint)));
+  });
+  return ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt

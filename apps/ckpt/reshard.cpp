@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/streamed_save.hpp>
+#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/saved_model.hpp>
+#include <fourfold/train/state_layouts.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+namespace fourfold::ckpt {
+namespace {
+
+using telemetry::bytes_text;
+
+/// What the program takes beside the parts of tensors: libraries, the index, checksums, a chunk.
+constexpr std::int64_t beside_parts_bytes = std::int64_t{64} << 20;
+
+/// As this rank of those that a launcher started, or alone.
+void with_ranks(const std::function<void(comm::Communicator&)>& work) {
+  if (comm::launched_ranks() == 1) {
+    comm::run_ranks(1, work);
+    return;
+  }
+  const comm::MpiRuntime mpi(nullptr, nullptr);
+  work(mpi.world());
+}
+
+/// The kinds of state that the checkpoint has.
+std::vector<io::TensorState> states_of(const io::Checkpoint& checkpoint) {
+  std::set<io::TensorState> states;
+  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
+    states.insert(tensor.id.state);
+  }
+  return {states.begin(), states.end()};
+}
+
+/// Nothing may be lost on the way: the model of the run file has to have exactly these tensors.
+void refuse_other_tensors(const io::Checkpoint& checkpoint,
+                          const std::vector<io::TensorLayout>& layouts) {
+  std::set<io::TensorId> known;
+  for (const io::TensorLayout& layout : layouts) {
+    const io::StoredTensor* const stored = checkpoint.find(layout.id);
+    if (stored == nullptr || stored->dtype != layout.dtype || stored->shape != layout.shape) {
+      throw UserError(
+          ExitCode::data_corrupt,
+          fmt::format("{}: tensor {} is not there as its run file says ({} {} is wanted)",
+                      checkpoint.path().string(), layout.id.str(), name(layout.dtype),
+                      layout.shape.str()));
+    }
+    known.insert(layout.id);
+  }
+  for (const io::StoredTensor& tensor : checkpoint.tensors()) {
+    if (!known.contains(tensor.id)) {
+      throw UserError(ExitCode::data_corrupt,
+                      fmt::format("{}: the model of its run file has no tensor {}",
+                                  checkpoint.path().string(), tensor.id.str()));
+    }
+  }
+}
+
+/// What is wrong with the mesh was written after --to here.
+train::TargetMesh target_of(const io::Checkpoint& checkpoint, const std::string& mesh) {
+  try {
+    return train::target_mesh(train::saved_config(checkpoint), mesh, states_of(checkpoint));
+  } catch (const UserError& error) {
+    throw UserError(error.code(), fmt::format("--to {}: {}", mesh, error.what()), error.where());
+  }
+}
+
+io::PlanOptions plan_options(const std::string& files, std::int64_t ranks) {
+  if (files == "rank") {
+    return {};
+  }
+  return {.file_of_rank = io::shared_files(static_cast<int>(ranks), std::stoi(files))};
+}
+
+void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
+                const io::PlanOptions& options, const std::string& to) {
+  const auto ranks = static_cast<int>(target.shape.ranks());
+  const io::SavePlan plan = io::plan_save(target.layouts, ranks, options);
+  const auto writing =
+      std::ranges::count_if(plan.bytes_of_rank, [](auto bytes) { return bytes > 0; });
+  fmt::print("{} (mesh {}) -> {} (mesh {})\n", checkpoint.path().string(), checkpoint.mesh().str(),
+             to, target.shape.str());
+  fmt::print("{} of {} tensors in {} boxes; {} of {} ranks have something to write, {} at most\n",
+             bytes_text(io::payload_bytes(checkpoint)), checkpoint.tensors().size(),
+             plan.extents.size(), writing, ranks,
+             bytes_text(*std::ranges::max_element(plan.bytes_of_rank)));
+  fmt::print("nothing was written (--dry-run)\n");
+}
+
+}  // namespace
+
+ExitCode reshard(const ReshardRequest& request) {
+  with_ranks([&](comm::Communicator& world) {
+    const io::Checkpoint checkpoint = io::find_checkpoint(request.from, world);
+    const train::TargetMesh target = target_of(checkpoint, request.mesh);
+    refuse_other_tensors(checkpoint, target.layouts);
+    const io::PlanOptions plan = plan_options(request.files, target.shape.ranks());
+    if (request.dry_run) {
+      if (world.rank() == 0) {
+        print_plan(checkpoint, target, plan, request.to);
+      }
+      return;
+    }
+    program::ByteProgress progress(world.rank() == 0 ? request.progress : "none", "resharded");
+    io::CheckpointSource source(checkpoint);
+    const io::SaveReport report = io::save_streamed(
+        request.to,
+        {.step = checkpoint.step(),
+         .mesh = target.shape,
+         .scalars = checkpoint.scalars(),
+         .tensors = target.layouts,
+         .plan = plan,
+         .identity = checkpoint.identity(),
+         .part_bytes = std::max<std::int64_t>(1, request.memory_bytes - beside_parts_bytes),
+         .progress = [&](std::int64_t done_bytes,
+                         std::int64_t total_bytes) { progress.show(done_bytes, total_bytes); }},
+        source, world);
+    progress.finish();
+    if (world.rank() == 0) {
+      const double rate =
+          report.seconds > 0 ? static_cast<double>(report.payload_bytes) / report.seconds : 0;
+      fmt::print("{}: {} for mesh {}, identity {}: every bit was kept ({}/s)\n",
+                 report.path.string(), bytes_text(report.payload_bytes), target.shape.str(),
+                 checkpoint.identity(), bytes_text(static_cast<std::int64_t>(rate)));
+    }
+  });
+  return ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt

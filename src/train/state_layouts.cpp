@@ -1,0 +1,205 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/parallel/shard_layout.hpp>
+#include <fourfold/parallel/tensor_cut.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/state_layouts.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+namespace fourfold::train {
+namespace {
+
+/// Which part of each parameter every rank of a mesh holds. With ZeRO a parameter that several
+/// positions of the tp axis hold is that of the first: their shares may be cut elsewhere.
+class Holders {
+ public:
+  Holders(const model::ModelConfig& config, const parallel::StageLayout& stages,
+          const comm::MeshShape& mesh, const parallel::ZeroOptions& zero)
+      : config_(config), stages_(stages), mesh_(mesh), shard_ranks_(zero.shard_ranks) {
+    for (int pp = 0; shard_ranks_ > 1 && pp < mesh.pp; ++pp) {
+      for (int tp = 0; tp < mesh.tp; ++tp) {
+        add_shares(pp, tp, zero.tiles);
+      }
+    }
+  }
+
+  /// @param stages  of a tied embedding: both that hold it, or the first
+  enum class Stages : std::uint8_t { all, first };
+  std::vector<io::HeldBox> of(const model::ParameterSpec& spec, Stages which = Stages::all) const {
+    std::vector<int> stages = stages_.holders(spec);
+    FOURFOLD_EXPECT(stages.size() <= 2);  // one stride says where they are
+    stages.resize(which == Stages::first ? 1 : stages.size());
+    const io::RankSet::Axis by_stage{static_cast<int>(stages.size()),
+                                     rank_at(stages.back(), 0) - rank_at(stages.front(), 0)};
+    const int plane = mesh_.dp * mesh_.cp;
+    std::vector<io::HeldBox> boxes;
+    for (const parallel::TensorShard& shard : parallel::tensor_shards(config_, spec, mesh_.tp)) {
+      const auto tp = static_cast<int>(shard.holders.begin);
+      const int first = rank_at(stages.front(), tp);
+      if (shard_ranks_ == 1) {
+        const std::array axes{by_stage, io::RankSet::Axis{plane, mesh_.tp},
+                              io::RankSet::Axis{static_cast<int>(shard.holders.count), 1}};
+        boxes.push_back({shard.box, io::RankSet(first, axes)});
+        continue;
+      }
+      const std::array axes{by_stage,
+                            io::RankSet::Axis{plane / shard_ranks_, shard_ranks_ * mesh_.tp}};
+      for (const auto& [box, place] : shares_.at({stages.front(), tp, spec.name})) {
+        boxes.push_back({box, io::RankSet(first + place * mesh_.tp, axes)});
+      }
+    }
+    return boxes;
+  }
+
+ private:
+  struct Share {
+    Box box;
+    int place;  ///< in the group
+  };
+  int rank_at(int pp, int tp) const {
+    return static_cast<int>(comm::rank_of(mesh_, {.pp = pp, .dp = 0, .cp = 0, .tp = tp}));
+  }
+  void add_shares(int pp, int tp, int tiles) {
+    const auto table = model::parameter_table(config_, stages_.chunks_of(pp));
+    const std::vector<Box> boxes = parallel::tensor_boxes(config_, table, mesh_.tp, tp);
+    const parallel::ShardLayout layout(table, boxes, model::flat_layout(table, boxes, tiles),
+                                       shard_ranks_);
+    for (std::size_t i = 0; i < table.size(); ++i) {
+      if (boxes[i].empty()) {
+        shares_[{pp, tp, table[i].name}].push_back({boxes[i], 0});
+      }
+    }
+    for (int place = 0; place < shard_ranks_; ++place) {
+      for (const parallel::ShardPiece& piece : layout.pieces(place)) {
+        shares_[{pp, tp, table[piece.parameter].name}].push_back({piece.box, place});
+      }
+    }
+  }
+
+  const model::ModelConfig& config_;
+  const parallel::StageLayout& stages_;
+  comm::MeshShape mesh_;
+  int shard_ranks_;
+  std::map<std::tuple<int, int, std::string>, std::vector<Share>> shares_;  ///< by pp, tp, name
+};
+
+/// Keys and values of "tp=2,pp=1"; a comma inside brackets belongs to a list.
+std::vector<std::string> assignments(const std::string& mesh) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  for (const char c : mesh) {
+    depth += c == '[' ? 1 : c == ']' ? -1 : 0;
+    if (c == ',' && depth == 0) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+/// The run file on the other mesh. What only training asks for (a batch that the mesh divides,
+/// enough micro-batches for the schedule) must not stand in the way.
+runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::string& mesh) {
+  std::vector<std::string> overrides;
+  std::set<std::string> named;
+  for (const std::string& part : assignments(mesh)) {
+    const std::string key = part.substr(0, part.find('='));
+    if (key.empty() || key.size() == part.size() || !named.insert(key).second) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format("the mesh \"{}\" is not a list like tp=2,pp=1,dp=8,zero=1 (\"{}\" is "
+                      "in the way) write each key of [mesh] once, with its value",
+                      mesh, part));
+    }
+    overrides.push_back("mesh." + part);
+    if (key == "dp" && part != "dp=auto") {
+      overrides.push_back("train.global_batch=" + part.substr(3));
+    }
+  }
+  for (const char* axis : {"pp", "dp", "cp", "tp"}) {
+    if (!named.contains(axis)) {
+      overrides.push_back(fmt::format("mesh.{}=1", axis));
+    }
+  }
+  runfile::RunConfig open = saved;
+  open.train.micro_batch = 1;
+  open.train.global_batch = 1;
+  open.optim.post_validation = false;
+  try {
+    return runfile::parse_run_config(to_toml(open), "the checkpoint's run file", overrides);
+  } catch (const UserError& error) {
+    constexpr std::string_view origin = "--set: ";  // nobody wrote that
+    std::string message = error.what();
+    for (std::size_t at = message.find(origin); at != std::string::npos;
+         at = message.find(origin, at)) {
+      message.erase(at, origin.size());
+    }
+    throw UserError(error.code(), message, error.where());
+  }
+}
+
+}  // namespace
+
+std::vector<io::TensorLayout> state_layouts(const model::ModelConfig& config,
+                                            const parallel::StageLayout& stages,
+                                            const comm::MeshShape& mesh,
+                                            const parallel::ZeroOptions& zero,
+                                            std::span<const io::TensorState> states) {
+  constexpr io::TensorState errors = io::TensorState::error_feedback;
+  std::vector<io::TensorLayout> layouts;
+  const Holders holders(config, stages, mesh, zero);
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    const std::vector<io::HeldBox> boxes = holders.of(spec);
+    for (const io::TensorState state : states) {
+      if (state != errors) {
+        layouts.push_back({{spec.name, state}, DType::f32, spec.shape, boxes});
+      }
+    }
+  }
+  if (std::ranges::count(states, errors) > 0) {
+    const Holders shared(config, stages, mesh,
+                         {.shard_ranks = mesh.dp * mesh.cp, .tiles = zero.tiles});
+    for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+      if (spec.decays) {
+        std::vector<io::HeldBox> boxes = shared.of(spec, Holders::Stages::first);
+        layouts.push_back({{spec.name, errors}, DType::f32, spec.shape, std::move(boxes)});
+      }
+    }
+  }
+  return layouts;
+}
+
+TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
+                       std::span<const io::TensorState> states) {
+  runfile::EffectiveConfig effective = config_on(saved, mesh);
+  runfile::RunConfig& config = effective.config;
+  const runfile::MeshConfig& wanted = config.mesh;
+  const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
+  if (wanted.dp == 0) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("the mesh \"{}\" leaves dp open, and there are no ranks here to tell "
+                    "it from; give its number",
+                    mesh));
+  }
+  constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
+  config.train.global_batch =
+      shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, wanted.chunks);
+  const parallel::StageLayout stages = lay_out(config, shape, schedule_file_text(config));
+  return {shape, state_layouts(config.model, stages, shape, zero_options(config, shape), states)};
+}
+
+}  // namespace fourfold::train
