@@ -14,14 +14,14 @@ import sys
 ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
     "model": ["kernels"], "parallel": ["model", "comm"], "plan": ["parallel"], "data": ["io"],
-    "runfile": ["model"], "telemetry": ["runfile", "io"], "train": ["telemetry", "plan", "data"],
-    "program": ["base"], "apps": ["train", "program"], "harness": ["comm", "program"], "tests": ["apps", "harness"],
-    "benchmarks": ["apps"],
+    "runfile": ["model"], "interchange": ["runfile", "io"], "telemetry": ["runfile", "io"],
+    "train": ["telemetry", "plan", "data"], "program": ["base"], "apps": ["train", "interchange", "program"],
+    "harness": ["comm", "program"], "tests": ["apps", "harness"], "benchmarks": ["apps"],
 }
 FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
            "apps/program": "program", "tests/harness": "harness", **{f"src/{room}": room for room in
-           ("base", "device", "comm", "model", "parallel", "data", "runfile", "telemetry",
-            "train", "plan")}}
+           ("base", "device", "comm", "model", "parallel", "data", "runfile", "interchange",
+            "telemetry", "train", "plan")}}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",

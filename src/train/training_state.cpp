@@ -100,8 +100,8 @@ void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::T
 io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,
                                  std::string config_toml, std::string token_counts) {
   io::CheckpointScalars scalars;
-  scalars.integers = {{"consumed_samples", progress.consumed_samples},
-                      {"consumed_tokens", progress.consumed_tokens}};
+  scalars.integers = {{runfile::consumed_samples_name, progress.consumed_samples},
+                      {runfile::consumed_tokens_name, progress.consumed_tokens}};
   const LossScaleState& state = loss_scale.state();
   if (loss_scale.in_use()) {
     scalars.integers.emplace(loss_scale_name, state.scale);
@@ -116,9 +116,10 @@ io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss
 }
 
 Progress progress_of(const io::Checkpoint& checkpoint) {
-  const Progress progress{.step = checkpoint.step(),
-                          .consumed_samples = checkpoint.scalars().integer("consumed_samples"),
-                          .consumed_tokens = checkpoint.scalars().integer("consumed_tokens")};
+  const Progress progress{
+      .step = checkpoint.step(),
+      .consumed_samples = checkpoint.scalars().integer(runfile::consumed_samples_name),
+      .consumed_tokens = checkpoint.scalars().integer(runfile::consumed_tokens_name)};
   if (progress.consumed_samples < 0 || progress.consumed_tokens < 0) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{} has a negative position in the data (it is damaged) resume "

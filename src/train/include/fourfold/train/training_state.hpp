@@ -9,6 +9,7 @@
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/zero.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/step_runner.hpp>
@@ -82,7 +83,7 @@ Progress progress_of(const io::Checkpoint& checkpoint);
 LossScaleState loss_scale_of(const io::Checkpoint& checkpoint, const LossScaleState& fresh);
 
 /// The names under which a checkpoint keeps them.
-inline constexpr const char* config_text_name = "config.toml";
-inline constexpr const char* token_counts_name = "train_tokens";
+using runfile::config_text_name;
+using runfile::token_counts_name;
 
 }  // namespace fourfold::train

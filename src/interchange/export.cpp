@@ -1,0 +1,217 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign_writer.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/interchange/export.hpp>
+#include <fourfold/interchange/hf_config.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/new_folder.hpp>
+#include <fourfold/io/safetensors.hpp>
+#include <fourfold/model/parameter_table.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/runfile/saved_names.hpp>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <system_error>
+#include <utility>
+
+namespace fourfold::interchange {
+namespace {
+
+std::int64_t padded(std::int64_t rows, std::int64_t multiple) {
+  return (rows + multiple - 1) / multiple * multiple;
+}
+
+std::int64_t bytes_of(const ForeignTensor& tensor, DType dtype) {
+  return tensor.shape.elements() * static_cast<std::int64_t>(size_in_bytes(dtype));
+}
+
+/// The tensors in order, a new file begun before one would be too large.
+std::vector<ForeignFile> in_files(std::vector<ForeignTensor> tensors,
+                                  const ExportOptions& options) {
+  std::vector<ForeignFile> files;
+  for (ForeignTensor& tensor : tensors) {
+    const std::int64_t bytes = bytes_of(tensor, options.dtype);
+    if (files.empty() || files.back().bytes + bytes > options.shard_bytes) {
+      files.emplace_back();
+    }
+    files.back().bytes += bytes;
+    files.back().tensors.push_back(std::move(tensor));
+  }
+  return files;
+}
+
+std::string header_of(const ForeignFile& file, DType dtype) {
+  std::vector<io::ArrayToWrite> arrays;
+  for (const ForeignTensor& tensor : file.tensors) {
+    arrays.push_back({tensor.name, dtype, tensor.shape});
+  }
+  return io::safetensors_header(arrays, {{"format", "pt"}});  // transformers insists on it
+}
+
+std::string index_of(const std::vector<ForeignFile>& files, DType dtype) {
+  std::map<std::string, std::string> file_of;
+  std::int64_t parameters = 0;
+  for (const ForeignFile& file : files) {
+    for (const ForeignTensor& tensor : file.tensors) {
+      file_of.emplace(tensor.name, file.name);
+      parameters += tensor.shape.elements();
+    }
+  }
+  return io::safetensors_index(
+      file_of, parameters * static_cast<std::int64_t>(size_in_bytes(dtype)), parameters);
+}
+
+[[noreturn]] void unlike_llmc(const char* key, const std::string& value, const std::string& needs) {
+  throw UserError(
+      ExitCode::config,
+      fmt::format("{} = {} cannot be exported to llm.c ({}) use --format hf", key, value, needs));
+}
+
+void refuse_unlike_llmc(const model::ModelConfig& config, DType dtype) {
+  if (config.family != model::Family::gpt2) {
+    unlike_llmc("model.family", std::string(name(config.family)), "its models are gpt2");
+  }
+  if (!config.tie_embeddings) {
+    unlike_llmc("model.tie_embeddings", "false", "its head is the embedding");
+  }
+  if (config.kv_heads != config.heads) {
+    unlike_llmc("model.kv_heads", std::to_string(config.kv_heads), "it has as many as heads");
+  }
+  if (config.heads * config.head_dim != config.hidden) {
+    unlike_llmc("model.head_dim", std::to_string(config.head_dim), "it has hidden / heads");
+  }
+  if (config.ffn != 4 * config.hidden) {
+    unlike_llmc("model.ffn", std::to_string(config.ffn), "it has 4 * hidden");
+  }
+  if (config.norm_epsilon != 1e-5) {
+    unlike_llmc("model.norm_epsilon", fmt::format("{}", config.norm_epsilon), "it has 1e-5");
+  }
+  if (dtype == DType::f16) {
+    unlike_llmc("--dtype", "f16", "its files are f32 or bf16");
+  }
+}
+
+void write_file(const ForeignFile& file, const std::filesystem::path& path, ForeignWriter& writer,
+                const ForeignWriter::Sink& written) {
+  io::AtomicFile output(path);
+  output.write(file.head);
+  for (const ForeignTensor& tensor : file.tensors) {
+    writer.write(tensor, [&](std::span<const std::byte> bytes) {
+      output.write(bytes);
+      written(bytes);
+    });
+  }
+  output.publish();
+}
+
+void refuse_existing(const std::filesystem::path& path) {
+  std::error_code ignored;
+  if (std::filesystem::symlink_status(path, ignored).type() !=
+      std::filesystem::file_type::not_found) {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: is there already (an export replaces nothing) choose another "
+                                "name",
+                                path.string()));
+  }
+}
+
+}  // namespace
+
+std::int64_t ExportPlan::bytes() const {
+  std::int64_t sum = 0;
+  for (const ForeignFile& file : files) {
+    sum += file.bytes;
+  }
+  return sum;
+}
+
+ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options) {
+  const std::int64_t multiple = options.vocab_multiple == 0 ? 1 : options.vocab_multiple;
+  const TableRows rows{.vocab = padded(config.vocab, multiple), .positions = config.context};
+  ExportPlan plan{.dtype = options.dtype, .files = {}};
+  plan.texts.push_back({"config.json", hf_config_json(config, rows.vocab, options.dtype)});
+  plan.files = in_files(hf_tensors(config, rows), options);
+  for (std::size_t i = 0; i < plan.files.size(); ++i) {
+    ForeignFile& file = plan.files[i];
+    file.name = io::safetensors_file_name(i, plan.files.size());
+    file.head = header_of(file, options.dtype);
+    file.bytes += static_cast<std::int64_t>(file.head.size());
+  }
+  if (plan.files.size() > 1) {
+    plan.texts.push_back({io::safetensors_index_name, index_of(plan.files, options.dtype)});
+  }
+  return plan;
+}
+
+ExportPlan plan_llmc_export(const model::ModelConfig& config, const ExportOptions& options) {
+  refuse_unlike_llmc(config, options.dtype);
+  const std::int64_t multiple = options.vocab_multiple == 0 ? 128 : options.vocab_multiple;
+  const io::LlmcSizes sizes{.context = config.context,
+                            .vocab = config.vocab,
+                            .padded_vocab = padded(config.vocab, multiple),
+                            .layers = config.layers,
+                            .heads = config.heads,
+                            .hidden = config.hidden};
+  ForeignFile file{.name = {},
+                   .head = io::llmc_header(sizes, options.dtype),
+                   .tensors = llmc_tensors(config, sizes)};
+  file.bytes = static_cast<std::int64_t>(file.head.size());
+  for (const ForeignTensor& tensor : file.tensors) {
+    file.bytes += bytes_of(tensor, options.dtype);
+  }
+  ExportPlan plan{.is_folder = false, .dtype = options.dtype, .files = {}};
+  plan.files.push_back(std::move(file));
+  return plan;
+}
+
+model::ModelConfig model_of(const io::Checkpoint& checkpoint) {
+  const model::ModelConfig config =
+      runfile::parse_saved_config(checkpoint.scalars().text(runfile::config_text_name),
+                                  (checkpoint.path() / runfile::config_text_name).string())
+          .model.resolved();
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    const io::StoredTensor* const tensor = checkpoint.find({spec.name, io::TensorState::master});
+    if (tensor == nullptr || !(tensor->shape == spec.shape) || tensor->dtype != DType::f32) {
+      throw UserError(
+          ExitCode::data_corrupt,
+          fmt::format("{}: {}/master is {}, and the run file in it has a model with "
+                      "one of shape {}; choose another step",
+                      checkpoint.path().string(), spec.name,
+                      tensor == nullptr ? "missing" : tensor->shape.str(), spec.shape.str()));
+    }
+  }
+  return config;
+}
+
+void write_export(const ExportPlan& plan, io::TensorSource& source,
+                  const std::filesystem::path& path, std::int64_t memory_bytes,
+                  const std::function<void(std::int64_t done_bytes)>& progress) {
+  ForeignWriter writer(source, plan.dtype, memory_bytes);
+  std::int64_t done = 0;
+  const auto written = [&](std::span<const std::byte> bytes) {
+    done += static_cast<std::int64_t>(bytes.size());
+    progress(done);
+  };
+  refuse_existing(path);
+  if (!plan.is_folder) {
+    write_file(plan.files.front(), path, writer, written);
+    return;
+  }
+  io::NewFolder folder(path, static_cast<std::uint64_t>(plan.bytes()));
+  for (const ForeignFile& file : plan.files) {
+    write_file(file, folder.path() / file.name, writer, written);
+  }
+  for (const ExportPlan::Text& text : plan.texts) {
+    io::AtomicFile output(folder.path() / text.name);
+    output.write(text.contents);
+    output.publish();
+  }
+  folder.publish();
+}
+
+}  // namespace fourfold::interchange

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/interchange/hf_config.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace fourfold::interchange {
+namespace {
+
+using nlohmann::ordered_json;
+
+const char* torch_name(DType dtype) {
+  switch (dtype) {
+    case DType::bf16:
+      return "bfloat16";
+    case DType::f16:
+      return "float16";
+    default:
+      FOURFOLD_EXPECT(dtype == DType::f32);
+      return "float32";
+  }
+}
+
+[[noreturn]] void refuse(const char* key, std::int64_t value, const std::string& needs) {
+  throw UserError(ExitCode::config,
+                  fmt::format("model.{} = {} cannot be exported ({}) such a model stays in "
+                              "fourfold's own format",
+                              key, value, needs));
+}
+
+void refuse_unlike_gpt2(const model::ModelConfig& config) {
+  if (config.kv_heads != config.heads) {
+    refuse("kv_heads", config.kv_heads,
+           fmt::format("GPT2LMHeadModel has as many as heads, {}", config.heads));
+  }
+  if (config.heads * config.head_dim != config.hidden) {
+    refuse("head_dim", config.head_dim,
+           fmt::format("GPT2LMHeadModel has hidden / heads, {} / {}", config.hidden, config.heads));
+  }
+}
+
+void add_gpt2(const model::ModelConfig& config, ordered_json& json) {
+  refuse_unlike_gpt2(config);
+  json["n_positions"] = config.context;
+  json["n_embd"] = config.hidden;
+  json["n_layer"] = config.layers;
+  json["n_head"] = config.heads;
+  json["n_inner"] = config.ffn;
+  json["activation_function"] = "gelu_new";
+  json["layer_norm_epsilon"] = config.norm_epsilon;
+  json["resid_pdrop"] = config.dropout;
+  json["embd_pdrop"] = config.dropout;
+  json["attn_pdrop"] = 0.0;
+  json["scale_attn_weights"] = true;
+}
+
+/// The keys of transformers 4, which 5 reads too.
+void add_rope(const model::ModelConfig& config, ordered_json& json) {
+  const model::RopeScaling& scaling = config.rope_scaling;
+  json["rope_theta"] = config.rope_theta;
+  json["rope_scaling"] = nullptr;
+  if (scaling.kind == model::RopeScaling::Kind::none) {
+    return;
+  }
+  ordered_json object{{"rope_type", name(scaling.kind)}, {"factor", scaling.factor}};
+  if (scaling.kind == model::RopeScaling::Kind::llama3) {
+    object["low_freq_factor"] = scaling.low_freq_factor;
+    object["high_freq_factor"] = scaling.high_freq_factor;
+    object["original_max_position_embeddings"] = scaling.original_context;
+  }
+  json["rope_scaling"] = std::move(object);
+}
+
+void add_llama(const model::ModelConfig& config, ordered_json& json) {
+  if (!config.qkv_bias && config.hidden % config.heads != 0) {
+    refuse("heads", config.heads,
+           fmt::format("LlamaForCausalLM wants a divisor of hidden, {}, also with head_dim given",
+                       config.hidden));
+  }
+  json["max_position_embeddings"] = config.context;
+  json["hidden_size"] = config.hidden;
+  json["intermediate_size"] = config.ffn;
+  json["num_hidden_layers"] = config.layers;
+  json["num_attention_heads"] = config.heads;
+  json["num_key_value_heads"] = config.kv_heads;
+  json["head_dim"] = config.head_dim;
+  json["hidden_act"] = "silu";
+  json["rms_norm_eps"] = config.norm_epsilon;
+  add_rope(config, json);
+  json["attention_dropout"] = 0.0;
+  if (config.qkv_bias) {
+    json["use_sliding_window"] = false;
+  } else {
+    json["attention_bias"] = false;
+    json["mlp_bias"] = false;
+  }
+}
+
+}  // namespace
+
+std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype) {
+  FOURFOLD_EXPECT(vocab_rows >= config.vocab);
+  const bool is_gpt2 = config.family == model::Family::gpt2;
+  ordered_json json;
+  json["architectures"] = {is_gpt2           ? "GPT2LMHeadModel"
+                           : config.qkv_bias ? "Qwen2ForCausalLM"
+                                             : "LlamaForCausalLM"};
+  json["model_type"] = is_gpt2 ? "gpt2" : config.qkv_bias ? "qwen2" : "llama";
+  json["vocab_size"] = vocab_rows;
+  is_gpt2 ? add_gpt2(config, json) : add_llama(config, json);
+  json["initializer_range"] = 0.02;
+  json["tie_word_embeddings"] = config.tie_embeddings;
+  json["use_cache"] = true;
+  // Which tokens begin and end texts is known to the tokenizer alone; the defaults would be
+  // others'.
+  json["bos_token_id"] = nullptr;
+  json["eos_token_id"] = nullptr;
+  json["dtype"] = torch_name(dtype);        // transformers 5
+  json["torch_dtype"] = torch_name(dtype);  // and 4
+  return json.dump(2) + "\n";
+}
+
+}  // namespace fourfold::interchange

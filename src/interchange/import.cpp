@@ -1,0 +1,178 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/text.hpp>
+#include <fourfold/interchange/hf_config.hpp>
+#include <fourfold/interchange/import.hpp>
+#include <fourfold/io/llmc_checkpoint.hpp>
+#include <fourfold/io/safetensors.hpp>
+#include <fourfold/io/text_file.hpp>
+#include <fourfold/model/parameter_table.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/runfile/saved_names.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace fourfold::interchange {
+namespace {
+
+constexpr std::uint64_t longest_config = std::uint64_t{16} << 20;
+
+/// `rows` cut to `wanted`. @throws UserError when there are fewer
+void cut(std::int64_t& rows, std::int64_t wanted, const char* option, const char* of_what) {
+  if (wanted > rows) {
+    throw UserError(ExitCode::config, fmt::format("{} {} is more than the model has ({} {}) give "
+                                                  "at most {}",
+                                                  option, wanted, rows, of_what, rows));
+  }
+  rows = wanted > 0 ? wanted : rows;
+}
+
+void cut(model::ModelConfig& config, const ImportOptions& options) {
+  cut(config.vocab, options.vocab, "--vocab", "rows");
+  cut(config.context, options.context, "--context", "positions");
+}
+
+/// The array of a name of ours for Hugging Face's; published GPT-2s lack "transformer.", and models
+/// without a head "model.".
+const io::StoredArray* find_array(const io::SafetensorsFolder& folder, const std::string& name) {
+  if (const io::StoredArray* const array = folder.find(name)) {
+    return array;
+  }
+  return name.starts_with("lm_head.") ? nullptr : folder.find(name.substr(name.find('.') + 1));
+}
+
+/// Buffers that older versions of transformers saved with the weights: masks of the causal order,
+/// and wavelengths.
+bool is_buffer(std::string_view name) {
+  return name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with("rotary_emb.inv_freq");
+}
+
+bool same_bytes(const io::StoredArray& a, const io::StoredArray& b) {
+  if (a.type() != b.type() || !(a.shape() == b.shape())) {
+    return false;
+  }
+  std::vector<std::byte> of_a(std::size_t{1} << 20);
+  std::vector<std::byte> of_b(of_a.size());
+  for (std::uint64_t begin = 0; begin < a.bytes(); begin += of_a.size()) {
+    const auto count = std::min<std::uint64_t>(of_a.size(), a.bytes() - begin);
+    a.read(begin, std::span(of_a).first(count));
+    b.read(begin, std::span(of_b).first(count));
+    if (!std::equal(of_a.begin(), of_a.begin() + static_cast<std::ptrdiff_t>(count),
+                    of_b.begin())) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// What is in the files must be what the model has: a head that is left out would make another
+/// model without a word.
+void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::path& path,
+                   const model::ModelConfig& config, const std::set<std::string>& used) {
+  std::vector<std::string> others;
+  for (const io::StoredArray& array : folder.arrays()) {
+    const bool is_head = array.name() == "lm_head.weight" && config.tie_embeddings;
+    if (is_head) {
+      const bool is_gpt2 = config.family == model::Family::gpt2;
+      const io::StoredArray* const embedding =
+          find_array(folder, is_gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight");
+      if (!same_bytes(array, *embedding)) {
+        throw UserError(ExitCode::config,
+                        fmt::format("{}: lm_head.weight differs from {}, which config.json ties it "
+                                    "to; set tie_word_embeddings to false there, or remove the one "
+                                    "that is wrong",
+                                    path.string(), embedding->name()));
+      }
+    } else if (!used.contains(array.name()) && !is_buffer(array.name())) {
+      others.push_back(printable(array.name()));
+    }
+  }
+  if (!others.empty()) {
+    const std::size_t count = others.size();
+    others.resize(std::min<std::size_t>(count, 5));
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: holds {} tensors that a {} does not have ({}{}): it is "
+                                "another kind of model, which fourfold does not compute",
+                                path.string(), count, name(config.family), fmt::join(others, ", "),
+                                count > others.size() ? ", ..." : ""));
+  }
+}
+
+}  // namespace
+
+ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& options) {
+  const std::filesystem::path file = folder / "config.json";
+  HfModel model = parse_hf_config(io::text_of_file(file, longest_config), file.string());
+  const TableRows rows{.vocab = model.config.vocab, .positions = model.config.context};
+  cut(model.config, options);
+  const io::SafetensorsFolder arrays(folder);
+  if (model.config.layers > std::ssize(arrays.arrays())) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: has {} layers, and the folder {} tensors; configuration and "
+                                "weights are not of one model",
+                                file.string(), model.config.layers, arrays.arrays().size()));
+  }
+  std::set<std::string> used;
+  ForeignModel result{model.config, std::move(model.notes), nullptr};
+  result.source =
+      std::make_unique<ForeignSource>(hf_tensors(model.config, rows), [&](const std::string& name) {
+        const io::StoredArray* const array = find_array(arrays, name);
+        if (array != nullptr) {
+          used.insert(array->name());
+        }
+        return array;
+      });
+  refuse_others(arrays, folder, model.config, used);
+  return result;
+}
+
+ForeignModel open_llmc(const std::filesystem::path& file, const ImportOptions& options) {
+  const io::LlmcCheckpoint checkpoint(file);
+  const io::LlmcSizes& sizes = checkpoint.sizes();
+  model::ModelConfig config{.family = model::Family::gpt2,
+                            .layers = sizes.layers,
+                            .hidden = sizes.hidden,
+                            .heads = sizes.heads,
+                            .vocab = sizes.vocab,
+                            .context = sizes.context,
+                            .rope_scaling = {}};
+  cut(config, options);
+  ForeignModel result{config.resolved(), {}, nullptr};
+  result.source = std::make_unique<ForeignSource>(
+      llmc_tensors(result.config, sizes), [&](const std::string& name) {
+        return &*std::ranges::find(checkpoint.arrays(), name, &io::StoredArray::name);
+      });
+  return result;
+}
+
+std::vector<io::TensorLayout> layouts_of(const model::ModelConfig& config) {
+  std::vector<io::TensorLayout> layouts;
+  for (const model::ParameterSpec& spec : model::parameter_table(config)) {
+    layouts.push_back(io::TensorLayout::replicated({spec.name, io::TensorState::master}, DType::f32,
+                                                   spec.shape, 1));
+  }
+  return layouts;
+}
+
+io::CheckpointScalars scalars_of(const model::ModelConfig& config, const std::string& tokenizer) {
+  runfile::RunConfig run;
+  run.model = config;
+  if (!tokenizer.empty()) {
+    run.data.tokenizer = tokenizer;
+  }
+  runfile::Origins origins;
+  runfile::resolve(run, origins);
+  io::CheckpointScalars scalars;
+  scalars.integers = {{runfile::consumed_samples_name, 0}, {runfile::consumed_tokens_name, 0}};
+  scalars.texts = {{runfile::config_text_name, runfile::to_toml(run)}};
+  return scalars;
+}
+
+}  // namespace fourfold::interchange

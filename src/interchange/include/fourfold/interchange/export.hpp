@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/interchange/foreign_tensor.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/tensor_source.hpp>
+#include <fourfold/model/model_config.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace fourfold::interchange {
+
+struct ExportOptions {
+  DType dtype = DType::f32;                  ///< f32, bf16, f16
+  std::int64_t shard_bytes = 5'000'000'000;  ///< no file is larger, unless one tensor is
+  /// rows of zeros fill the vocabulary up to a multiple; 0: as the format has it, 1 for Hugging
+  /// Face and 128 for llm.c
+  std::int64_t vocab_multiple = 0;
+};
+
+/// A file of weights that is to be written.
+struct ForeignFile {
+  std::string name;                    ///< in the folder
+  std::string head;                    ///< what stands before the tensors
+  std::vector<ForeignTensor> tensors;  ///< in order
+  std::int64_t bytes = 0;              ///< of all of it
+};
+
+/// Everything that an export writes.
+struct ExportPlan {
+  bool is_folder = true;
+  DType dtype = DType::f32;
+  std::vector<ForeignFile> files;  ///< one, unless is_folder
+  struct Text {
+    std::string name;
+    std::string contents;
+  };
+  std::vector<Text> texts = {};  ///< config.json and the index
+  std::int64_t bytes() const;
+};
+
+/// A folder that transformers' from_pretrained takes: config.json, model.safetensors, and an index
+/// when there are several. Nothing is read.
+/// @pre config is resolved  @throws UserError as hf_config_json
+ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options);
+
+/// A file that llm.c's programs load. @throws UserError (config) naming key and value for what
+/// llm.c's GPT-2 cannot be, and dtype f16
+ExportPlan plan_llmc_export(const model::ModelConfig& config, const ExportOptions& options);
+
+/// The model of a checkpoint.
+/// @throws UserError: data_corrupt when its masters are not those of its run file's model
+model::ModelConfig model_of(const io::Checkpoint& checkpoint);
+
+/// Writes it to `path`, which appears whole or not at all.
+/// @param progress  told of bytes written
+/// @throws UserError: cannot_write, also when there is something at `path`; what `source` throws;
+///   config when a value overflows the type
+void write_export(const ExportPlan& plan, io::TensorSource& source,
+                  const std::filesystem::path& path, std::int64_t memory_bytes,
+                  const std::function<void(std::int64_t done_bytes)>& progress);
+
+}  // namespace fourfold::interchange

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/model/model_config.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::interchange {
+
+struct HfModel {
+  model::ModelConfig config;       ///< resolved
+  std::vector<std::string> notes;  ///< what it says and does not mean for us, a line each
+};
+
+/// A model from the text of Hugging Face's config.json: model_type gpt2, llama or qwen2, as
+/// transformers 4 and 5 write them.
+/// @param file_name  for messages
+/// @throws UserError: config naming key and value for what this program does not compute (another
+///   activation, rope type, attention) or what is missing; data_corrupt when it is no JSON
+HfModel parse_hf_config(std::string_view text, const std::string& file_name);
+
+/// The config.json with which transformers builds the model: GPT2LMHeadModel, LlamaForCausalLM or,
+/// with qkv_bias, Qwen2ForCausalLM.
+/// @param vocab_rows  rows of the embedding, at least config.vocab
+/// @param dtype       of the weights beside it
+/// @throws UserError (config) naming key and value for what those models cannot be
+std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype);
+
+}  // namespace fourfold::interchange

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/interchange/foreign_source.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/model/model_config.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fourfold::interchange {
+
+struct ImportOptions {
+  std::int64_t vocab = 0;    ///< keep the first rows of the vocabulary only; 0: all
+  std::int64_t context = 0;  ///< a shorter context, the first positions of it; 0: all
+};
+
+/// A model in another program's files, which have been opened and checked; weights are still to be
+/// read.
+struct ForeignModel {
+  model::ModelConfig config;       ///< resolved
+  std::vector<std::string> notes;  ///< what is in the files and not taken over, a line each
+  std::unique_ptr<ForeignSource> source;
+};
+
+/// A folder with config.json and model.safetensors, or the files of model.safetensors.index.json.
+/// @throws UserError as parse_hf_config, io::SafetensorsFolder and ForeignSource; config also for
+///   tensors that the model does not have
+ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& options);
+
+/// A GPT-2 of llm.c. @throws UserError as io::LlmcCheckpoint and open_hf
+ForeignModel open_llmc(const std::filesystem::path& file, const ImportOptions& options);
+
+/// What a checkpoint of the model holds: the f32 masters, all on one rank.
+std::vector<io::TensorLayout> layouts_of(const model::ModelConfig& config);
+
+/// What it holds besides: a run file with this model and else the defaults, and a run that has not
+/// begun. @param tokenizer  data.tokenizer; empty: the default
+io::CheckpointScalars scalars_of(const model::ModelConfig& config, const std::string& tokenizer);
+
+}  // namespace fourfold::interchange

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The names under which a checkpoint keeps what a run is, besides tensors.
+#pragma once
+
+namespace fourfold::runfile {
+
+/// The run file as it was used: to_toml().
+inline constexpr const char* config_text_name = "config.toml";
+/// The tokens of each training file in order ("1000,250").
+inline constexpr const char* token_counts_name = "train_tokens";
+inline constexpr const char* consumed_samples_name = "consumed_samples";
+inline constexpr const char* consumed_tokens_name = "consumed_tokens";
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "models.hpp"
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/interchange/hf_config.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <string>
+
+using Catch::Matchers::ContainsSubstring;
+using fourfold::DType;
+using fourfold::ExitCode;
+using fourfold::UserError;
+using fourfold::harness::read_bytes;
+using fourfold::interchange::hf_config_json;
+using fourfold::interchange::HfModel;
+using fourfold::interchange::parse_hf_config;
+using fourfold::model::Family;
+using fourfold::model::ModelConfig;
+using fourfold::model::RopeScaling;
+
+namespace {
+
+ModelConfig golden(const std::string& name) {
+  const std::string path = std::string(FOURFOLD_GOLDEN_DIR "/hf/") + name + "/config.json";
+  return parse_hf_config(read_bytes(path), path).config;
+}
+
+std::string refusal(const std::string& text, ExitCode code = ExitCode::config) {
+  try {
+    parse_hf_config(text, "config.json");
+  } catch (const UserError& error) {
+    CHECK(error.code() == code);
+    return error.what();
+  }
+  return "accepted";
+}
+
+std::string gpt2(const std::string& more) {
+  return R"({"model_type":"gpt2","vocab_size":50257,"n_positions":1024,"n_embd":768,"n_layer":12,)"
+         R"("n_head":12)" +
+         more + "}";
+}
+
+std::string llama(const std::string& more) {
+  return R"({"model_type":"llama","vocab_size":32000,"max_position_embeddings":4096,)"
+         R"("hidden_size":4096,"num_hidden_layers":32,"num_attention_heads":32,)"
+         R"("intermediate_size":11008)" +
+         more + "}";
+}
+
+}  // namespace
+
+TEST_CASE("the models of make_goldens.py, as transformers 5 describes them") {
+  CHECK(golden("gpt2_odd_heads") == ModelConfig{.family = Family::gpt2,
+                                                .layers = 2,
+                                                .hidden = 15,
+                                                .heads = 3,
+                                                .ffn = 60,
+                                                .vocab = 31,
+                                                .context = 12,
+                                                .rope_scaling = {}}
+                                        .resolved());
+  CHECK(golden("gpt2_one_layer").norm_epsilon == 1e-3);
+  CHECK(!golden("gpt2_untied").tie_embeddings);
+  CHECK(golden("llama_grouped") == ModelConfig{.family = Family::llama,
+                                               .layers = 2,
+                                               .hidden = 30,
+                                               .heads = 3,
+                                               .kv_heads = 1,
+                                               .head_dim = 10,
+                                               .ffn = 23,
+                                               .vocab = 33,
+                                               .context = 11,
+                                               .tie_embeddings = false,
+                                               .rope_scaling = {}}
+                                       .resolved());
+  const ModelConfig scaled = golden("llama_scaled");
+  CHECK(scaled.rope_theta == 100);
+  CHECK(scaled.rope_scaling == RopeScaling{.kind = RopeScaling::Kind::llama3,
+                                           .factor = 8,
+                                           .low_freq_factor = 1,
+                                           .high_freq_factor = 4,
+                                           .original_context = 32});
+  CHECK(scaled.tie_embeddings);
+  CHECK(golden("llama_linear").rope_scaling.kind == RopeScaling::Kind::linear);
+  CHECK(golden("llama_linear").rope_scaling.factor == 2.5);
+  CHECK(golden("llama_qkv_bias").qkv_bias);
+}
+
+TEST_CASE("config.json of the models of the world, as transformers 4 wrote them") {
+  const HfModel gpt = parse_hf_config(
+      gpt2(R"(,"n_ctx":1024,"resid_pdrop":0.1,"embd_pdrop":0.1,"attn_pdrop":0.1,)"
+           R"("architectures":["GPT2LMHeadModel"],"task_specific_params":{"a":{"b":[1]}})"),
+      "c");
+  ModelConfig expected = fourfold::model::preset("gpt2-124m");
+  expected.dropout = 0.1;
+  CHECK(gpt.config == expected);
+  REQUIRE(gpt.notes.size() == 1);
+  CHECK_THAT(gpt.notes[0], ContainsSubstring("attn_pdrop = 0.1"));
+  CHECK(parse_hf_config(llama(R"(,"rms_norm_eps":1e-05,"rope_scaling":null,"head_dim":null)"), "c")
+            .config == fourfold::model::preset("llama-2-7b"));
+  const std::string text = llama(
+      R"(,"rope_theta":500000.0,"rope_scaling":{"factor":8.0,"low_freq_factor":1.0,)"
+      R"("high_freq_factor":4.0,"original_max_position_embeddings":8192,"rope_type":"llama3"})");
+  const ModelConfig scaled = parse_hf_config(text, "c").config;
+  CHECK(scaled.rope_theta == 500000);
+  CHECK(scaled.rope_scaling == fourfold::model::preset("llama-3.1-8b").rope_scaling);
+  CHECK(parse_hf_config(llama(R"(,"rope_scaling":{"type":"linear","factor":4})"), "c")
+            .config.rope_scaling.factor == 4);
+}
+
+TEST_CASE("what is written is read back as the same model") {
+  ModelConfig config = GENERATE(fourfold::harness::gpt2_model(), fourfold::harness::llama_model());
+  config.tie_embeddings = GENERATE(false, true);
+  config.norm_epsilon = 3e-6;
+  if (config.family == Family::llama) {
+    config.rope_theta = 1234.5;
+    config.qkv_bias = GENERATE(false, true);
+    config.rope_scaling.kind =
+        GENERATE(RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3);
+    config.rope_scaling.factor = config.rope_scaling.kind == RopeScaling::Kind::none ? 1 : 2.5;
+  } else {
+    config.dropout = 0.25;
+  }
+  HfModel model = parse_hf_config(hf_config_json(config, config.vocab, DType::bf16), "c");
+  if (config.rope_scaling.kind != RopeScaling::Kind::llama3) {
+    model.config.rope_scaling.original_context = config.rope_scaling.original_context;
+  }
+  CHECK(model.config == config);
+  CHECK(model.notes.empty());
+  CHECK(parse_hf_config(hf_config_json(config, 192, DType::f16), "c").config.vocab == 192);
+}
+
+TEST_CASE("what Hugging Face's models cannot be is refused by name and value") {
+  ModelConfig config = fourfold::harness::gpt2_model();
+  config.kv_heads = 1;
+  CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32),
+                    ContainsSubstring("model.kv_heads = 1"));
+  config = fourfold::harness::gpt2_model();
+  config.head_dim = 7;
+  CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32),
+                    ContainsSubstring("model.head_dim = 7"));
+  config = fourfold::harness::llama_model();
+  config.heads = 4;
+  CHECK_THROWS_WITH(hf_config_json(config, 131, DType::f32), ContainsSubstring("model.heads = 4"));
+}
+
+TEST_CASE("what we do not compute is refused by name and value") {
+  const auto [text, reason] = GENERATE(table<std::string, std::string>({
+      {R"({"model_type":"mixtral"})", R"(model_type = "mixtral")"},
+      {"{}", "model_type = (nothing)"},
+      {gpt2(R"(,"activation_function":"relu")"), R"(activation_function = "relu")"},
+      {gpt2(R"(,"activation_function":"gelu")"), R"(activation_function = "gelu")"},
+      {gpt2(R"(,"scale_attn_weights":false)"), "scale_attn_weights = false"},
+      {gpt2(R"(,"scale_attn_by_inverse_layer_idx":true)"),
+       "scale_attn_by_inverse_layer_idx = true"},
+      {gpt2(R"(,"add_cross_attention":true)"), "add_cross_attention = true"},
+      {gpt2(R"(,"quantization_config":{"bits":4})"), R"(quantization_config = {"bits":4})"},
+      {llama(R"(,"hidden_act":"gelu")"), R"(hidden_act = "gelu")"},
+      {llama(R"(,"attention_bias":true)"), "attention_bias = true"},
+      {llama(R"(,"mlp_bias":true)"), "mlp_bias = true"},
+      {llama(R"(,"rope_scaling":{"type":"dynamic","factor":2})"), R"(type = "dynamic")"},
+      {llama(R"(,"rope_parameters":{"rope_type":"yarn","factor":2})"), R"(rope_type = "yarn")"},
+      {llama(R"(,"rope_parameters":{"rope_type":"linear"})"), "factor = (nothing)"},
+      {llama(R"(,"rope_scaling":{"rope_type":"llama3","factor":8})"),
+       "low_freq_factor = (nothing)"},
+      {llama(R"(,"partial_rotary_factor":0.5)"), "partial_rotary_factor = 0.5"},
+      {llama(R"(,"use_sliding_window":true)"), "use_sliding_window = true"},
+      {llama(R"(,"layer_types":["full_attention","sliding_attention"])"), "layer_types = "},
+      {llama(R"(,"layer_types":7)"), "layer_types = 7"},
+      {llama(R"(,"num_key_value_heads":5)"), "model.kv_heads = 5"},
+      {llama(R"(,"num_key_value_heads":-1)"), "num_key_value_heads = -1"},
+      {llama(R"(,"num_key_value_heads":1e30)"), "num_key_value_heads = 1e+30"},
+      {llama(R"(,"rms_norm_eps":"small")"), R"(rms_norm_eps = "small")"},
+      {llama(R"(,"rms_norm_eps":0)"), "model.norm_epsilon = 0"},
+      {llama(R"(,"rope_scaling":[])"), "rope_scaling = []"},
+      {llama(R"(,"tie_word_embeddings":1)"), "tie_word_embeddings = 1"},
+      {R"({"model_type":"gpt2","vocab_size":9})", "n_positions = (nothing)"},
+      {R"({"model_type":"gpt2","vocab_size":"\u001b[2J"})", "vocab_size"},
+  }));
+  const std::string told = refusal(text);
+  CHECK_THAT(told, ContainsSubstring("config.json: "));
+  CHECK_THAT(told, ContainsSubstring(reason));
+}
+
+TEST_CASE("what is no JSON object is refused") {
+  for (const std::string& text :
+       {std::string(), std::string("[]"), std::string("{"), std::string(R"({"a":"\ud800"})"),
+        std::string(1'000'000, '['), gpt2("") + "x"}) {
+    CHECK_THAT(refusal(text, ExitCode::data_corrupt), ContainsSubstring("is no JSON object"));
+  }
+}
