@@ -12,6 +12,8 @@ namespace {
 using fourfold::ExitCode;
 using fourfold::ckpt::add_memory_option;
 using fourfold::ckpt::DiffRequest;
+using fourfold::ckpt::ExportRequest;
+using fourfold::ckpt::ImportRequest;
 using fourfold::ckpt::InfoRequest;
 using fourfold::ckpt::MergeRequest;
 using fourfold::ckpt::ReshardRequest;
@@ -100,6 +102,8 @@ int main(int argc, char** argv) {
   DiffRequest diff_request;
   ReshardRequest reshard_request;
   MergeRequest merge_request;
+  ExportRequest export_request;
+  ImportRequest import_request;
   CLI::App* const info = command.add_subcommand("info", "Show what a checkpoint holds, and where");
   CLI::App* const verify =
       command.add_subcommand("verify", "Check whether checkpoints are whole; name what is damaged");
@@ -109,25 +113,34 @@ int main(int argc, char** argv) {
       "reshard", "Cut a checkpoint for another mesh, bit for bit; also under mpiexec");
   CLI::App* const merge =
       command.add_subcommand("merge", "Make one HDF5 file of it, with each tensor whole");
+  CLI::App* const export_verb = command.add_subcommand(
+      "export", "Write the weights for other programs: Hugging Face transformers, llm.c");
+  CLI::App* const import_verb =
+      command.add_subcommand("import", "Make a checkpoint of the weights of other programs");
   describe_info(*info, info_request);
   describe_verify(*verify, verify_request);
   describe_diff(*diff, diff_request);
   describe_reshard(*reshard, reshard_request);
   describe_merge(*merge, merge_request);
+  fourfold::ckpt::describe_export(*export_verb, export_request);
+  fourfold::ckpt::describe_import(*import_verb, import_request);
   const std::string codes = "\nEXIT CODES\n" + fourfold::program::exit_codes_table(
                                                    {ExitCode::differs, ExitCode::data_corrupt,
                                                     ExitCode::cannot_write, ExitCode::config});
-  for (CLI::App* const part : {&command, info, verify, diff, reshard, merge}) {
+  for (CLI::App* const part :
+       {&command, info, verify, diff, reshard, merge, export_verb, import_verb}) {
     part->footer(codes);
   }
   return fourfold::program::run("fourfold ckpt", [&] {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;
     }
-    return info->parsed()      ? fourfold::ckpt::info(info_request)
-           : verify->parsed()  ? fourfold::ckpt::verify(verify_request)
-           : diff->parsed()    ? fourfold::ckpt::diff(diff_request)
-           : reshard->parsed() ? fourfold::ckpt::reshard(reshard_request)
-                               : fourfold::ckpt::merge(merge_request);
+    return info->parsed()          ? fourfold::ckpt::info(info_request)
+           : verify->parsed()      ? fourfold::ckpt::verify(verify_request)
+           : diff->parsed()        ? fourfold::ckpt::diff(diff_request)
+           : reshard->parsed()     ? fourfold::ckpt::reshard(reshard_request)
+           : merge->parsed()       ? fourfold::ckpt::merge(merge_request)
+           : export_verb->parsed() ? fourfold::ckpt::export_model(export_request)
+                                   : fourfold::ckpt::import_model(import_request);
   });
 }

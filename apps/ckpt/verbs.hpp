@@ -11,6 +11,10 @@
 #include <string>
 #include <vector>
 
+namespace CLI {
+class App;
+}
+
 namespace fourfold::ckpt {
 
 /// Of --memory, per process.
@@ -62,6 +66,34 @@ struct MergeRequest {
   std::string progress = "auto";
 };
 ExitCode merge(const MergeRequest& request);
+
+struct ExportRequest {
+  std::string format;
+  std::string from;
+  std::string to;
+  std::string dtype = "f32";
+  std::uint64_t shard_bytes = 5'000'000'000;
+  std::int64_t vocab_multiple = 0;
+  std::int64_t memory_bytes = default_memory_bytes;
+  bool dry_run = false;
+  std::string progress = "auto";
+};
+void describe_export(CLI::App& verb, ExportRequest& request);
+ExitCode export_model(const ExportRequest& request);
+
+struct ImportRequest {
+  std::string format;
+  std::string from;
+  std::string to;
+  std::int64_t vocab = 0;
+  std::int64_t context = 0;
+  std::string tokenizer;
+  std::int64_t memory_bytes = default_memory_bytes;
+  bool dry_run = false;
+  std::string progress = "auto";
+};
+void describe_import(CLI::App& verb, ImportRequest& request);
+ExitCode import_model(const ImportRequest& request);
 
 /// Opens what a user names, by this process alone. @throws as io::find_checkpoint
 io::Checkpoint open(const std::string& path);

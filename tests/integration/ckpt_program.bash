@@ -38,7 +38,7 @@ expect_stderr 'is not one of "rank", "node", or "N" with N from 1'
 
 # Help, and what is wrong with a command line.
 expect_exit 0 "$fourfold" ckpt --help
-for verb in info verify diff reshard merge; do
+for verb in info verify diff reshard merge export import; do
   expect_stdout "$verb"
 done
 expect_exit 64 "$fourfold" ckpt

@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/interchange/export.hpp>
+#include <fourfold/io/tensor_source.hpp>
+#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+
+namespace fourfold::ckpt {
+namespace {
+
+/// What the process has besides: code, the index, the chunk that is being read.
+constexpr std::int64_t beside_buffers_bytes = std::int64_t{48} << 20;
+
+interchange::ExportPlan plan_of(const ExportRequest& request, const model::ModelConfig& config) {
+  const interchange::ExportOptions options{
+      .dtype = *dtype_from_name(request.dtype),
+      .shard_bytes = static_cast<std::int64_t>(request.shard_bytes),
+      .vocab_multiple = request.vocab_multiple};
+  return request.format == "hf" ? interchange::plan_hf_export(config, options)
+                                : interchange::plan_llmc_export(config, options);
+}
+
+void print_plan(const interchange::ExportPlan& plan, const std::string& output) {
+  for (const interchange::ForeignFile& file : plan.files) {
+    fmt::print("{}{}{}  {} tensors, {}\n", output, plan.is_folder ? "/" : "", file.name,
+               file.tensors.size(), telemetry::bytes_text(file.bytes));
+  }
+  for (const interchange::ExportPlan::Text& text : plan.texts) {
+    fmt::print("{}/{}\n", output, text.name);
+  }
+}
+
+}  // namespace
+
+ExitCode export_model(const ExportRequest& request) {
+  io::CheckpointSource source(open(request.from));
+  const io::Checkpoint& checkpoint = source.checkpoint();
+  const interchange::ExportPlan plan = plan_of(request, interchange::model_of(checkpoint));
+  if (request.dry_run) {
+    fmt::print("step {} of {} would be written to\n", checkpoint.step(),
+               checkpoint.path().string());
+    print_plan(plan, request.to);
+    return ExitCode::finished;
+  }
+  program::ByteProgress progress(request.progress, "exported");
+  interchange::write_export(
+      plan, source, request.to, request.memory_bytes - beside_buffers_bytes,
+      [&](std::int64_t done_bytes) { progress.show(done_bytes, plan.bytes()); });
+  progress.finish();
+  fmt::print("step {} of {} written to\n", checkpoint.step(), checkpoint.path().string());
+  print_plan(plan, request.to);
+  return ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt

@@ -1,0 +1,95 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/interchange/import.hpp>
+#include <fourfold/io/streamed_save.hpp>
+#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+namespace fourfold::ckpt {
+namespace {
+
+/// What the process has besides the part of a tensor that it holds: code, the index, what foreign
+/// files are read through, the chunks that are being written.
+constexpr std::int64_t beside_parts_bytes = std::int64_t{64} << 20;
+
+interchange::ForeignModel open_model(const ImportRequest& request) {
+  const interchange::ImportOptions options{.vocab = request.vocab, .context = request.context};
+  return request.format == "hf" ? interchange::open_hf(request.from, options)
+                                : interchange::open_llmc(request.from, options);
+}
+
+/// data.tokenizer for the run file: what the user says, else what lies in the folder.
+std::string tokenizer_of(const ImportRequest& request) {
+  const std::filesystem::path found = std::filesystem::path(request.from) / "tokenizer.json";
+  std::error_code ignored;
+  if (!request.tokenizer.empty() || request.format != "hf" ||
+      !std::filesystem::exists(found, ignored)) {
+    return request.tokenizer;
+  }
+  return std::filesystem::absolute(found).lexically_normal().string();
+}
+
+void print_model(const model::ModelConfig& config) {
+  fmt::print(
+      "model  {}: {} layers, hidden {}, heads {}, kv_heads {}, ffn {}, vocab {}, context {}\n",
+      name(config.family), config.layers, config.hidden, config.heads, config.kv_heads, config.ffn,
+      config.vocab, config.context);
+  const std::int64_t parameters = model::parameter_count(config);
+  fmt::print("       {} parameters, {} as f32 masters\n", parameters,
+             telemetry::bytes_text(4 * parameters));
+}
+
+/// Its step is 0: other steps there would be another run's.
+void refuse_steps(const io::CheckpointStore& store) {
+  if (!store.list_steps().empty()) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: holds checkpoints already (an import begins a folder of "
+                                "steps) name another folder",
+                                store.directory().string()));
+  }
+}
+
+}  // namespace
+
+ExitCode import_model(const ImportRequest& request) {
+  const interchange::ForeignModel model = open_model(request);
+  const io::CheckpointStore store(request.to);
+  refuse_steps(store);
+  print_model(model.config);
+  for (const std::string& note : model.notes) {
+    fmt::print("note   {}\n", note);
+  }
+  if (request.dry_run) {
+    fmt::print("step 0 would be written to {}\n", request.to);
+    return ExitCode::finished;
+  }
+  const std::vector<io::TensorLayout> layouts = interchange::layouts_of(model.config);
+  program::ByteProgress progress(request.progress, "imported");
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    // What an attempt that was killed has left may be of another model.
+    store.sweep_leftovers(self);
+    const io::SaveReport report = io::save_streamed(
+        request.to,
+        {.mesh = {},
+         .scalars = interchange::scalars_of(model.config, tokenizer_of(request)),
+         .tensors = layouts,
+         .part_bytes = request.memory_bytes - beside_parts_bytes,
+         .progress = [&](std::int64_t done_bytes,
+                         std::int64_t total_bytes) { progress.show(done_bytes, total_bytes); }},
+        *model.source, self);
+    progress.finish();
+    fmt::print("{}: written in {:.1f} s\n", report.path.string(), report.seconds);
+  });
+  return ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt

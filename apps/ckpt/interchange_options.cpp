@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "memory_option.hpp"
+#include "verbs.hpp"
+
+#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/command_line.hpp>
+
+namespace fourfold::ckpt {
+namespace {
+
+/// What both directions have.
+void add_shared_options(CLI::App& verb, std::string& format, std::int64_t& memory_bytes,
+                        bool& dry_run, std::string& progress) {
+  verb.add_option("--format", format,
+                  "hf: a folder with config.json and safetensors (GPT-2, Llama, Qwen 2); llm.c: "
+                  "a .bin file of its GPT-2")
+      ->required()
+      ->check(CLI::IsMember({"hf", "llm.c"}))
+      ->type_name("FORMAT");
+  add_memory_option(verb, memory_bytes, 96, "The most memory of the process");
+  verb.add_flag("--dry-run", dry_run, "Say what would be written, and write nothing");
+  program::add_progress_option(verb, progress);
+}
+
+}  // namespace
+
+void describe_export(CLI::App& verb, ExportRequest& request) {
+  verb.add_option("FROM", request.from,
+                  "A step folder, or a folder of steps, of which the newest valid one is taken")
+      ->required()
+      ->type_name("");
+  verb.add_option("TO", request.to, "Folder (hf) or file (llm.c) to create")
+      ->required()
+      ->type_name("");
+  verb.add_option("--dtype", request.dtype, "Type of the weights; they are f32 in a checkpoint")
+      ->check(CLI::IsMember({"f32", "bf16", "f16"}))
+      ->capture_default_str()
+      ->type_name("DTYPE");
+  verb.add_option("--shard-size", request.shard_bytes,
+                  "hf: largest size of a file, such as 500MB or 2GiB")
+      ->transform(CLI::AsSizeValue(true))
+      ->default_str("5GB")
+      ->type_name("SIZE");
+  verb.add_option("--vocab-multiple", request.vocab_multiple,
+                  "Fill the vocabulary with rows of zeros up to a multiple; 0: hf 1, llm.c 128")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str()
+      ->type_name("N");
+  add_shared_options(verb, request.format, request.memory_bytes, request.dry_run, request.progress);
+}
+
+void describe_import(CLI::App& verb, ImportRequest& request) {
+  verb.add_option("FROM", request.from,
+                  "hf: a folder with config.json and model.safetensors, or files with an index; "
+                  "llm.c: a .bin file")
+      ->required()
+      ->type_name("");
+  verb.add_option("TO", request.to, "Folder of steps to begin, with step 0")
+      ->required()
+      ->type_name("");
+  const CLI::Range rows(0, 1'000'000'000);
+  verb.add_option("--vocab", request.vocab,
+                  "Keep the first N rows of the vocabulary, without padding; 0: all")
+      ->check(rows)
+      ->capture_default_str()
+      ->type_name("N");
+  verb.add_option("--context", request.context,
+                  "A shorter context, which takes less memory; 0: the model's")
+      ->check(rows)
+      ->capture_default_str()
+      ->type_name("N");
+  verb.add_option("--tokenizer", request.tokenizer,
+                  "data.tokenizer of its run file; default: tokenizer.json of the folder, if there "
+                  "is one")
+      ->type_name("FILE");
+  add_shared_options(verb, request.format, request.memory_bytes, request.dry_run, request.progress);
+}
+
+}  // namespace fourfold::ckpt

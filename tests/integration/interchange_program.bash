@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# Checkpoints go to other programs' files and come from there, as users do it. Whether those programs agree is for
+# transformers.bash. Usage: interchange_program.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+
+for i in $(seq 200); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+cat >run.toml <<'END'
+[model]
+layers = 2
+hidden = 32
+heads = 2
+vocab = 257
+context = 32
+[train]
+global_batch = 4
+micro_batch = 1
+steps = 2
+[data]
+train = ["tokens"]
+[log]
+dir = "run"
+END
+expect_exit 0 ranks 2 train run.toml --set mesh.tp=2
+
+# The same weights, the same loss.
+loss_of() {
+  expect_exit 0 ranks 1 evaluate --checkpoint "$1" --data tokens --json
+  grep -o '"loss": *[0-9.e-]*' "$output"
+}
+expected=$(loss_of run/checkpoints)
+expect grep -q '"loss": *[0-9]' <<<"$expected"
+expect_exit 0 "$fourfold" ckpt export --format hf run/checkpoints hf --shard-size 20kB --dry-run
+expect_stdout 'hf/model-00001-of-0000'
+expect test ! -e hf
+expect_exit 0 "$fourfold" ckpt export --format hf run/checkpoints hf --shard-size 20kB --progress plain
+expect test -s hf/model.safetensors.index.json
+expect_exit 0 "$fourfold" ckpt export --format llm.c run/checkpoints model.bin
+for format in hf llm.c; do
+  input=hf && [[ $format == llm.c ]] && input=model.bin
+  expect_exit 73 "$fourfold" ckpt export --format "$format" run/checkpoints "$input"
+  expect_stderr 'is there already'
+  expect_exit 0 "$fourfold" ckpt import --format "$format" "$input" "from-$format" --dry-run
+  expect_stdout '2 layers, hidden 32'
+  expect test ! -e "from-$format"
+  expect_exit 0 "$fourfold" ckpt import --format "$format" "$input" "from-$format"
+  expect_exit 0 "$fourfold" ckpt verify --deep "from-$format"
+  expect test "$(loss_of "from-$format")" = "$expected"
+  expect_exit 78 "$fourfold" ckpt import --format "$format" "$input" "from-$format"
+  expect_stderr 'holds checkpoints already'
+done
+expect_exit 0 "$fourfold" ckpt diff from-hf from-llm.c
+expect_exit 0 "$fourfold" ckpt info from-hf/step-000000000
+expect_stdout 'step      0'
+expect_exit 0 ranks 1 sample --checkpoint from-hf --prompt chapter --tokens 3
+expect_exit 64 "$fourfold" ckpt export run/checkpoints out
+expect_exit 64 "$fourfold" ckpt export --format gguf run/checkpoints out
+expect_exit 64 "$fourfold" ckpt export --format hf --shard-size many run/checkpoints out
+expect_exit 78 "$fourfold" ckpt import --format hf no/such out
+expect_exit 78 "$fourfold" ckpt import --format llm.c text.txt out
+expect_stderr 'is no model of llm.c'
+# A folder as the cache of Hugging Face has it, an index that leads out of it, and a file that is cut off.
+mkdir links && ln -s "$PWD"/hf/* links/
+expect_exit 78 "$fourfold" ckpt import --format hf links out
+expect_stderr 'cp -rL'
+cp -rL links index && sed -i 's:"model-00001:"../hf/model-00001:' index/model.safetensors.index.json
+expect_exit 65 "$fourfold" ckpt import --format hf index out
+expect_stderr 'no file of this folder'
+cp -r hf short && truncate -s -1 short/model-00001-of-*
+expect_exit 65 "$fourfold" ckpt import --format hf short out
+expect_stderr 'is damaged'
+expect test ! -e out
+
+expectations_met
