@@ -265,6 +265,8 @@ Defect parse_safetensors_index(std::string_view text, std::map<std::string, std:
     index = json::parse(text, look);
   } catch (const json::parse_error& error) {
     return fmt::format("is no JSON from byte {} on", error.byte);
+  } catch (const json::exception&) {
+    return "has a number that no type holds";
   } catch (const std::length_error& error) {
     return error.what();
   }

@@ -114,7 +114,7 @@ json parse(std::string_view text, const std::string& file_name) {
     if (document.is_object()) {
       return document;
     }
-  } catch (const json::parse_error&) {
+  } catch (const json::exception&) {  // no JSON, or a number that no type holds
   } catch (const std::length_error&) {
   }
   throw UserError(

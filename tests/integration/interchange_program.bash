@@ -58,6 +58,13 @@ expect_exit 0 "$fourfold" ckpt diff from-hf from-llm.c
 expect_exit 0 "$fourfold" ckpt info from-hf/step-000000000
 expect_stdout 'step      0'
 expect_exit 0 ranks 1 sample --checkpoint from-hf --prompt chapter --tokens 3
+# A full disk, or what looks like one: nothing is left behind.
+for format in hf llm.c; do
+  # shellcheck disable=SC2016
+  expect_exit 73 bash -c 'ulimit -f 20 && exec "$0" ckpt export --format "$1" run/checkpoints full' "$fourfold" "$format"
+  expect_stderr 'ulimit -f'
+  expect test -z "$(find . -name '*full*')"
+done
 expect_exit 64 "$fourfold" ckpt export run/checkpoints out
 expect_exit 64 "$fourfold" ckpt export --format gguf run/checkpoints out
 expect_exit 64 "$fourfold" ckpt export --format hf --shard-size many run/checkpoints out

@@ -6,6 +6,7 @@
 #include "models.hpp"
 #include "scratch_folder.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/interchange/foreign_source.hpp>
@@ -92,4 +93,32 @@ TEST_CASE("transformers' models: every element comes to its place and goes back"
   }
   CHECK(told == bytes);
   CHECK(interchange::open_hf(scratch / "out", {}).config == imported.config);
+}
+
+TEST_CASE("whatever byte of a config.json is changed, what is accepted can be read") {
+  const ScratchFolder scratch;
+  std::filesystem::copy(golden("llama_grouped"), scratch / "m");
+  const std::string text = fourfold::harness::read_bytes(golden("llama_grouped") / "config.json");
+  int accepted = 0;
+  const auto attempt = [&](const std::string& changed) {
+    fourfold::harness::write_bytes(scratch / "m" / "config.json", changed);
+    try {
+      const ForeignModel model = interchange::open_hf(scratch / "m", {});
+      ++accepted;
+      for (const model::ParameterSpec& spec : model::parameter_table(model.config)) {
+        fourfold::harness::read_whole(*model.source, spec);
+      }
+    } catch (const fourfold::UserError& error) {
+      CHECK(std::string(error.what()).size() < 1000);
+    }
+  };
+  for (std::size_t place = 0; place < text.size(); ++place) {
+    for (const char replacement : std::string("\0\"019[]{},:-.e\xff", 15)) {
+      std::string changed = text;
+      changed[place] = replacement;
+      attempt(changed);
+    }
+    attempt(text.substr(0, place));
+  }
+  CHECK(accepted > 100);  // keys that say nothing, other epsilons, ...
 }

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,4 +110,32 @@ TEST_CASE("llm.c's files: what is none, or does not hold together, is refused") 
     INFO(place << " = " << value);
     CHECK(refusal(scratch, header_by_hand(changed) + data) != "accepted");
   }
+}
+
+TEST_CASE("llm.c's files: whatever byte of a header is changed, arrays fill what is accepted") {
+  const ScratchFolder scratch;
+  std::string bytes = header_by_hand(words) + std::string(4 * elements(7, 32, 3, 6), '\0');
+  const std::filesystem::path path = scratch.write("model.bin", bytes);
+  int accepted = 0;
+  for (std::size_t place = 0; place < 32; ++place) {
+    for (int value = 0; value < 256; ++value) {
+      std::string header = bytes.substr(0, 1024);
+      header[place] = static_cast<char>(value);
+      std::fstream(path, std::ios::in | std::ios::out | std::ios::binary)
+          .write(header.data(), 1024);
+      try {
+        const LlmcCheckpoint checkpoint(path);
+        ++accepted;
+        std::uint64_t end = 1024;
+        for (const auto& array : checkpoint.arrays()) {
+          end += array.bytes();
+        }
+        CHECK(end == bytes.size());
+        CHECK(checkpoint.sizes().vocab <= checkpoint.sizes().padded_vocab);
+      } catch (const UserError&) {
+      }
+    }
+  }
+  // As it is, 32 times; 31 other vocabularies of at most 32 rows; 3 other counts of heads.
+  CHECK(accepted == 32 + 31 + 3);
 }

@@ -149,6 +149,7 @@ TEST_CASE("what does not hold together is refused with the reason") {
       {R"({"__metadata__":{"format":1}})", 0, "the number 1"},
       {R"({"__metadata__":{"a":"1","a":"2"}})", 0, "twice in its metadata"},
       {R"({"a":7})", 0, "where it does not belong"},
+      {R"({"a":{"dtype":"F32","shape":[1e999],"data_offsets":[0,8]}})", 8, "no JSON from byte"},
       {R"([1,2])", 0, "no JSON object"},
       {R"( {})", 0, "no JSON object"},
       {std::string("{}\0{", 4), 0, "no JSON object"},
@@ -237,6 +238,7 @@ TEST_CASE("a folder has one file, or those of its index") {
   CHECK_THAT(indexed(R"("a":"x.safetensors","a":"y.safetensors")"), ContainsSubstring("twice"));
   CHECK_THAT(indexed(R"("a":"missing.safetensors")"), ContainsSubstring("missing.safetensors"));
   CHECK_THAT(indexed(R"("a":1)"), ContainsSubstring("in which file"));
+  CHECK_THAT(indexed(R"("a":1e999)"), ContainsSubstring("a number that no type holds"));
   scratch.write(fourfold::io::safetensors_index_name, "[]");
   CHECK_THAT(folder_refusal(scratch), ContainsSubstring("weight_map"));
   scratch.write(fourfold::io::safetensors_index_name, std::string(100'000, '['));
