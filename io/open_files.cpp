@@ -32,6 +32,12 @@ void OpenFiles::close_oldest() {
   recent_.pop_back();
 }
 
+void OpenFiles::close() {
+  while (!open_.empty()) {
+    close_oldest();
+  }
+}
+
 void OpenFiles::sync() {
   for (auto& [name, open] : open_) {
     if (open.is_dirty) {

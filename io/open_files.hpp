@@ -27,6 +27,9 @@ class OpenFiles {
   /// Brings to stable storage all that was written since the last time.
   void sync();
 
+  /// Closes all, each looked at; what was written is synced before.
+  void close();
+
  private:
   struct Open {
     OutputFile file;

@@ -85,16 +85,23 @@ std::string later_steps(const std::filesystem::path& directory, std::int64_t ste
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// LATEST and retention: the step is safe already, so what fails here is only said.
-void tidy(const std::filesystem::path& directory, std::int64_t step, const Committed& committed,
-          int keep_last) {
-  const auto warn = [](const std::string& what) {
-    log::warning(fmt::format("the checkpoint is saved, but {}", what));
-  };
-  if (const auto failure = attempt(
-          [&] { write_latest(directory, step, committed.identity, committed.manifest_text); })) {
+void warn(const std::string& what) {
+  log::warning(fmt::format("the checkpoint is saved, but {}", what));
+}
+
+/// The step is safe already, so what fails here is only said.
+void name_latest(const std::filesystem::path& directory, std::int64_t step,
+                 std::string_view identity, std::string_view manifest_text) {
+  if (const auto failure =
+          attempt([&] { write_latest(directory, step, identity, manifest_text); })) {
     warn(failure->message);
   }
+}
+
+/// LATEST and retention.
+void tidy(const std::filesystem::path& directory, std::int64_t step, const Committed& committed,
+          int keep_last) {
+  name_latest(directory, step, committed.identity, committed.manifest_text);
   if (const std::string later = later_steps(directory, step); !later.empty()) {
     warn(
         fmt::format("{} also holds later steps ({}), which stay and which a run that resumes from "
@@ -148,6 +155,14 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
                   std::span<const WrittenPayload> files, int keep_last, std::string_view identity) {
   tidy(directory, job.step, commit(folder, directory, job, files, identity), keep_last);
+}
+
+void settle_step(const std::filesystem::path& directory, std::int64_t step,
+                 std::string_view identity, std::string_view manifest_text) {
+  sync_directory(directory);
+  if (later_steps(directory, step).empty()) {
+    name_latest(directory, step, identity, manifest_text);
+  }
 }
 
 }  // namespace fourfold::io

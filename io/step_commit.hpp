@@ -28,4 +28,9 @@ void publish_step(TemporaryStep& folder, const std::filesystem::path& directory,
                   std::span<const WrittenPayload> files, int keep_last,
                   std::string_view identity = {});
 
+/// Of a step that is there as it is wanted: makes up for what an attempt that ended right behind
+/// the commit has not come to. Local. @throws UserError (cannot_write)
+void settle_step(const std::filesystem::path& directory, std::int64_t step,
+                 std::string_view identity, std::string_view manifest_text);
+
 }  // namespace fourfold::io

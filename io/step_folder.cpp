@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::string_view temporary_prefix = ".tmp-step-";
 constexpr std::string_view trash_prefix = ".trash-";
+constexpr std::string_view latest_prefix = "LATEST.tmp-";  ///< of an AtomicFile
 /// The manifest before it has its name.
 const std::string unnamed = std::string(manifest_name) + ".tmp";
 
@@ -148,8 +149,14 @@ void TemporaryStep::commit(std::string_view manifest_text, std::string_view inde
 
 void write_latest(const std::filesystem::path& directory, std::int64_t step,
                   std::string_view identity, std::string_view manifest_text) {
+  const std::string text =
+      fmt::format("{} {} {:08x}\n", step, identity, crc32c(bytes_of(manifest_text)));
+  std::string present;
+  if (!read_file(directory / "LATEST", text.size(), present) && present == text) {
+    return;
+  }
   AtomicFile file(directory / "LATEST");
-  file.write(fmt::format("{} {} {:08x}\n", step, identity, crc32c(bytes_of(manifest_text))));
+  file.write(text);
   file.publish();
 }
 
@@ -182,7 +189,8 @@ std::vector<std::string> remove_old_steps(const std::filesystem::path& directory
 std::vector<std::string> remove_leftovers(const std::filesystem::path& directory) {
   std::vector<std::string> problems;
   for (const std::string& name : names_or_none(directory)) {
-    if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix)) {
+    if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
+        name.starts_with(latest_prefix)) {
       if (Defect defect = remove_tree(directory / name)) {
         problems.push_back(std::move(*defect));
       }

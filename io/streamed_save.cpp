@@ -112,6 +112,7 @@ bool is_there(const std::filesystem::path& folder, const StreamedSave& request, 
                       "are never overwritten; choose another folder",
                       folder.string()));
     }
+    settle_step(folder.parent_path(), request.step, request.identity, existing.manifest_text);
     found = 1;
   });
   return comm::all_reduce_scalar(communicator, found, comm::ReduceOp::max) != 0;
@@ -145,6 +146,7 @@ class StreamedStep {
       for (const auto& [extent, written] : stream.finish()) {
         mine_[extent] = written;
       }
+      journal.close();
     });
     if (failure) {
       failure->message += fmt::format(

@@ -114,6 +114,7 @@ void TensorStream::settle() {
 
 const std::map<std::size_t, WrittenExtent>& TensorStream::finish() {
   settle();
+  files_.close();
   return written_;
 }
 

@@ -24,6 +24,7 @@ class WriteJournal {
   /// Notes extents (indices into the plan) whose bytes have been synced. @throws UserError
   /// (cannot_write)
   void note(const std::map<std::size_t, WrittenExtent>& extents);
+  void close() { file_.close(); }
 
  private:
   OutputFile file_;

@@ -77,6 +77,7 @@ TEST_CASE("only the newest steps are kept, and leftovers are swept") {
   fs::create_directories(directory / ".tmp-step-000000060-abc");
   std::ofstream(directory / ".tmp-step-000000060-abc" / "shard-00000-of-00002.h5") << "half";
   fs::create_directories(directory / ".trash-def" / "deep");
+  std::ofstream(directory / "LATEST.tmp-123") << "50";
   std::ofstream(directory / "notes.txt") << "the user's";
   comm::run_ranks(
       2, [&](comm::Communicator& world) { io::CheckpointStore(directory).sweep_leftovers(world); });

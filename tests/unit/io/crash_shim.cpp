@@ -3,9 +3,10 @@
 /// @file
 /// A library to preload: it numbers the calls by which a process changes the file system below
 /// FOURFOLD_CRASH_UNDER, and does at call FOURFOLD_CRASH_AT what FOURFOLD_CRASH_HOW says: "before"
-/// and "after" end the process there as kill -9 would, "short" writes half and goes on, "again"
-/// fails once with EINTR, a number fails with that errno. The last number is written to
-/// FOURFOLD_CRASH_COUNT.
+/// and "after" end the process there as kill -9 would, "alone" ends the thread that calls, which is
+/// one rank, and the process when the other ranks have had time to get as far as they can, "short"
+/// writes half and goes on, "again" fails once with EINTR, a number fails with that errno. The last
+/// number is written to FOURFOLD_CRASH_COUNT.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -24,7 +25,10 @@
 namespace {
 
 constexpr int most_descriptors = 4096;
+/// A whole save takes less.
+constexpr int alone_us = 15'000;
 std::array<std::atomic<bool>, most_descriptors> is_ours;
+std::array<std::atomic<bool>, most_descriptors> is_writable;  ///< closing others changes nothing
 std::atomic<long> calls{0};
 
 const char* setting(const char* name) {
@@ -56,7 +60,10 @@ Fate next_call(bool& ends_after) {
     return Fate::normal;
   }
   const std::string how = setting("FOURFOLD_CRASH_HOW");
-  if (how == "before") {
+  if (how == "alone") {
+    ::usleep(alone_us);
+  }
+  if (how == "before" || how == "alone") {
     ::_exit(99);
   }
   ends_after = how == "after";
@@ -107,6 +114,7 @@ int open_counted(const char* symbol, const char* path, int flags, mode_t mode) {
   const int descriptor = counted(creates, [&](Fate) { return call(path, flags, mode); });
   if (descriptor >= 0 && descriptor < most_descriptors) {
     is_ours[descriptor] = is_below(path);
+    is_writable[descriptor] = (flags & O_ACCMODE) != O_RDONLY;
   }
   return descriptor;
 }
@@ -136,8 +144,8 @@ int open64(const char* path, int flags, ...) {
 }
 
 int close(int descriptor) {
-  const bool counts = is_open(descriptor);
-  if (counts) {
+  const bool counts = is_open(descriptor) && is_writable[descriptor];
+  if (is_open(descriptor)) {
     is_ours[descriptor] = false;
   }
   const auto call = real<int (*)(int)>("close");
@@ -205,7 +213,9 @@ int rename(const char* from, const char* to) {
 
 int unlink(const char* path) {
   const auto call = real<int (*)(const char*)>("unlink");
-  return counted(is_below(path), [&](Fate) { return call(path); });
+  const bool changes =
+      is_below(path) && ::faccessat(AT_FDCWD, path, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  return counted(changes, [&](Fate) { return call(path); });
 }
 
 int rmdir(const char* path) {

@@ -42,6 +42,16 @@ inline std::vector<TensorSpec> small_model() {
   return model;
 }
 
+/// As little as there can be, with an empty tensor and a scalar: for tests that try every bit, and
+/// every call.
+inline std::vector<TensorSpec> tiny_model() {
+  using io::TensorState;
+  return {{{"a", TensorState::master}, DType::f32, {5, 3}},
+          {{"a", TensorState::exp_avg}, DType::f32, {}},
+          {{"b", TensorState::weight}, DType::bf16, {3, 2}},
+          {{"b", TensorState::master}, DType::f32, {0, 2}}};
+}
+
 inline std::uint64_t salt_of(const TensorSpec& tensor) {
   const std::string id = tensor.id.str();
   return name_salt(id.data(), id.size());
@@ -53,6 +63,13 @@ inline std::uint64_t coded_bits(std::uint64_t salt, std::int64_t index) {
 inline std::uint64_t coded_bits(const TensorSpec& tensor, std::int64_t index) {
   return coded_bits(salt_of(tensor), index);
 }
+
+/// Which tensors, and which of all states that they may have.
+struct CodedValues {
+  std::vector<TensorSpec> model = small_model();
+  /// Another one gives other values everywhere: a mixture of two steps shows.
+  std::uint64_t salt = 0;
+};
 
 /// How a state lies on the ranks: the boxes of each tensor with their holders.
 using Cut =
@@ -130,7 +147,8 @@ inline std::vector<NamedCut> all_cuts() {
 class RankState {
  public:
   /// `filled`: with the coded values (to be saved), or with zeros (to be loaded into).
-  RankState(const std::vector<TensorSpec>& model, const Cut& cut, int rank, int ranks, bool filled)
+  RankState(const std::vector<TensorSpec>& model, const Cut& cut, int rank, int ranks, bool filled,
+            std::uint64_t salt = 0)
       : model_(model) {
     for (std::size_t t = 0; t < model_.size(); ++t) {
       const TensorSpec& tensor = model_[t];
@@ -145,7 +163,7 @@ class RankState {
         pieces.push_back({tensor.id, held.box, view});
         wanted.push_back({tensor.id, tensor.shape, held.box, view});
         if (filled) {
-          each_element(tensor, held.box, [&](std::size_t place, std::uint64_t bits) {
+          each_element(tensor, held.box, salt, [&](std::size_t place, std::uint64_t bits) {
             std::memcpy(bytes->data() + place, &bits, size_in_bytes(tensor.dtype));
           });
         }
@@ -155,8 +173,8 @@ class RankState {
   RankState(const RankState&) = delete;
   RankState& operator=(const RankState&) = delete;
 
-  /// Elements that are not what they should be.
-  std::int64_t wrong_elements() const {
+  /// Elements that are not what they should be. @param salt  of CodedValues
+  std::int64_t wrong_elements(std::uint64_t salt = 0) const {
     std::int64_t wrong = 0;
     std::map<io::TensorId, const TensorSpec*> specs;
     for (const TensorSpec& tensor : model_) {
@@ -165,7 +183,7 @@ class RankState {
     for (const io::WantedBox& box : wanted) {
       const TensorSpec* const tensor = specs.at(box.id);
       const auto* bytes = static_cast<const std::byte*>(box.data.data());
-      each_element(*tensor, box.box, [&](std::size_t place, std::uint64_t bits) {
+      each_element(*tensor, box.box, salt, [&](std::size_t place, std::uint64_t bits) {
         wrong += std::memcmp(bytes + place, &bits, size_in_bytes(tensor->dtype)) == 0 ? 0 : 1;
       });
     }
@@ -178,8 +196,9 @@ class RankState {
 
  private:
   template <class Visit>
-  static void each_element(const TensorSpec& tensor, const Box& box, const Visit& visit) {
-    const std::uint64_t salt = salt_of(tensor);
+  static void each_element(const TensorSpec& tensor, const Box& box, std::uint64_t state_salt,
+                           const Visit& visit) {
+    const std::uint64_t salt = salt_of(tensor) + (state_salt << 40);
     for_each_run(box, Box::whole(tensor.shape), box, [&](const Run& run) {
       for (std::int64_t k = 0; k < run.elements; ++k) {
         visit(static_cast<std::size_t>(run.source_element + k) * size_in_bytes(tensor.dtype),
@@ -202,8 +221,9 @@ inline io::CheckpointScalars some_scalars(std::int64_t step) {
 inline io::SaveReport save_as(const std::filesystem::path& directory, const NamedCut& cut,
                               int ranks, std::int64_t step, comm::Communicator& world,
                               io::StoreOptions options = {.keep_last = 0,
-                                                          .plan = {.smallest_part_bytes = 64}}) {
-  const RankState state(small_model(), cut.cut, world.rank(), ranks, true);
+                                                          .plan = {.smallest_part_bytes = 64}},
+                              const CodedValues& values = {}) {
+  const RankState state(values.model, cut.cut, world.rank(), ranks, true, values.salt);
   io::CheckpointStore store(directory, options);
   return store.save({.step = step,
                      .mesh = {1, ranks, 1, 1},
