@@ -26,8 +26,8 @@ std::string hex(std::uint32_t crc) {
 std::optional<std::uint32_t> crc_from_hex(std::string_view text) {
   std::uint32_t crc = 0;
   const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), crc, 16);
-  if (text.size() != 8 || failure != std::errc() || end != text.data() + text.size()) {
-    return std::nullopt;
+  if (failure != std::errc() || end != text.data() + text.size() || hex(crc) != text) {
+    return std::nullopt;  // "A" for "a" would be a flipped bit that nobody sees
   }
   return crc;
 }
