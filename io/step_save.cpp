@@ -71,12 +71,15 @@ SaveJob agreed_job(const std::filesystem::path& directory, const PlanOptions& op
 
 }  // namespace
 
-void together(comm::Communicator& communicator, const std::function<void()>& work) {
-  auto failure = attempt(work);
-  if (failure && failure->code == ExitCode::cannot_write) {
-    failure->message += "; checkpoints that exist are untouched";
+void agree_on_save(comm::Communicator& communicator, std::optional<Failure> mine) {
+  if (mine && mine->code == ExitCode::cannot_write) {
+    mine->message += "; checkpoints that exist are untouched";
   }
-  agree(communicator, failure);
+  agree(communicator, mine);
+}
+
+void together(comm::Communicator& communicator, const std::function<void()>& work) {
+  agree_on_save(communicator, attempt(work));
 }
 
 StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& options,
@@ -151,6 +154,9 @@ void StepSave::write() {
                         frame_->place(own.position).byte_offset);
     const std::size_t bytes = job_.bytes_of(own.extent);
     for (std::size_t begin = 0; begin < bytes; begin += chunk_bytes) {
+      if (is_given_up_) {
+        return;
+      }
       const std::span chunk(own.data + begin, std::min<std::size_t>(chunk_bytes, bytes - begin));
       writer.append(file, chunk);
       if (options_.done_with && !is_staged_) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "agreement.hpp"
 #include "payload_frame.hpp"
 #include "replicas.hpp"
 #include "save_job.hpp"
@@ -11,6 +12,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <filesystem>
 #include <functional>
@@ -20,7 +22,9 @@
 
 namespace fourfold::io {
 
-/// A part of a save that ranks do alone and end together: all throw when one does. Collective.
+/// Of a part of a save that ranks did alone: all throw when one failed. Collective.
+void agree_on_save(comm::Communicator& communicator, std::optional<Failure> mine);
+/// Does such a part. Collective.
 void together(comm::Communicator& communicator, const std::function<void()>& work);
 
 /// One save, from the agreement on it to the committed folder, in phases: what ranks do together
@@ -42,6 +46,8 @@ class StepSave {
   /// Writes this rank's share and brings it to stable storage.
   /// @throws UserError (cannot_write)
   void write();
+  /// Lets write(), on another thread, return soon with its work undone. The step is not published.
+  void give_up() noexcept { is_given_up_ = true; }
 
   /// Tells rank 0 what all have written. Collective.
   void gather(comm::Communicator& communicator);
@@ -73,6 +79,7 @@ class StepSave {
   std::size_t own_file_ = 0;
   std::size_t own_bytes_ = 0;
   bool is_staged_ = false;
+  std::atomic<bool> is_given_up_{false};
   std::optional<PayloadFrame> frame_;  ///< of own_file_
   WrittenExtents written_;
   std::vector<WrittenPayload> files_;  ///< on rank 0

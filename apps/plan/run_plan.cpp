@@ -6,6 +6,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
@@ -141,6 +142,22 @@ std::string offload_text(const PlannedRun& run, const std::vector<train::RankPla
                      unit.name, in_file);
 }
 
+/// What checkpoint.async takes on the rank that writes most.
+std::string copy_text(const PlannedRun& run, const train::RankPlan& plan) {
+  if (!run.config.checkpoint.async) {
+    return "";
+  }
+  const auto ranks = static_cast<int>(run.mesh.ranks());
+  const auto layouts = train::state_layouts(run.config.model, run.layout, run.mesh,
+                                            train::zero_options(run.config, run.mesh), plan.states);
+  const auto bytes =
+      static_cast<std::size_t>(std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
+  const ByteUnit unit = unit_for(bytes);
+  return fmt::format(
+      "copy for checkpoints in the background, each rank at most: {} {} in host memory\n",
+      unit.str(bytes), unit.name);
+}
+
 /// "9221, 9237, 9253 ... 10229": all of a short list.
 std::string ranks_text(const std::vector<std::int64_t>& ranks) {
   constexpr std::size_t most = 8;
@@ -210,7 +227,7 @@ std::string run_report(const PlannedRun& run) {
   for (const train::RankPlan& plan : stages) {
     text += stage_line(run, plan, unit);
   }
-  return text + offload_text(run, stages);
+  return text + offload_text(run, stages) + copy_text(run, stages.front());
 }
 
 std::string rank_report(const PlannedRun& run, std::int64_t rank) {

@@ -56,11 +56,6 @@ bool is_table(std::string_view path) {
 }
 
 std::string unknown_key(const std::string& table, const std::string& name) {
-  const std::string full_name = table + "." + name;
-  const auto planned = planned_keys();
-  if (std::ranges::find(planned, full_name) != planned.end()) {
-    return fmt::format("{} is not built yet (this version would ignore it) remove it", full_name);
-  }
   return fmt::format("unknown key \"{}\" in [{}]{}", name, table, hint_for_key(table, name));
 }
 

@@ -415,9 +415,4 @@ std::span<const RunTable> run_tables() {
   return tables;
 }
 
-std::span<const std::string> planned_keys() {
-  static const std::array<std::string, 1> keys{"checkpoint.async"};
-  return keys;
-}
-
 }  // namespace fourfold::runfile

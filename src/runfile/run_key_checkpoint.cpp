@@ -22,6 +22,10 @@ RunField files_field() {
 
 }  // namespace
 
+std::string_view name(BusySave policy) noexcept {
+  return policy == BusySave::wait ? "wait" : "skip";
+}
+
 std::vector<RunKey> checkpoint_keys() {
   const auto member = [](auto path) { return field(&RunConfig::checkpoint, path); };
   return {
@@ -50,6 +54,21 @@ std::vector<RunKey> checkpoint_keys() {
        .meaning =
            "Payload files of a checkpoint: one per rank that writes (fast up to some thousand "
            "ranks), one per node, or N that neighbouring ranks share."},
+      {.table = "checkpoint",
+       .name = "async",
+       .field = member(&CheckpointConfig::async),
+       .meaning =
+           "Training stands still only while each rank copies what it writes, in host memory "
+           "(as much as its payload file has); a thread writes the copy."},
+      {.table = "checkpoint",
+       .name = "when_busy",
+       .field = named_field<BusySave>({BusySave::wait, BusySave::skip}, &RunConfig::checkpoint,
+                                      &CheckpointConfig::when_busy),
+       .meaning =
+           "When a checkpoint is due while one is still being written: wait for that, or leave "
+           "the new one out. The last one of a run is never left out.",
+       .relevance = {"checkpoint.async = true",
+                     [](const RunConfig& config) { return config.checkpoint.async; }}},
       {.table = "checkpoint",
        .name = "resume",
        .field = member(&CheckpointConfig::resume),

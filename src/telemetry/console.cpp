@@ -148,8 +148,13 @@ void Console::evaluation(const EvalRecord& record, double unix_time_s) {
 void Console::checkpoint(const CheckpointRecord& record, double unix_time_s) {
   context_.last_checkpoint_s = unix_time_s;
   if (mode_ != runfile::ProgressMode::none) {
-    screen_->print(fmt::format("step {} checkpoint {} ({} in {})", record.step, record.path,
-                               bytes_text(record.bytes), duration_text(record.save_s)),
+    const bool in_background = record.committed_s > record.save_s;
+    screen_->print(fmt::format("step {} checkpoint {} ({} in {}{})", record.step, record.path,
+                               bytes_text(record.bytes),
+                               duration_text(in_background ? record.committed_s : record.save_s),
+                               in_background ? fmt::format("; training stood still for {}",
+                                                           duration_text(record.save_s))
+                                             : ""),
                    unix_time_s);
   }
 }

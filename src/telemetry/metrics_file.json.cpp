@@ -113,6 +113,7 @@ void MetricsFile::checkpoint(const CheckpointRecord& record, double unix_time_s)
   json["path"] = record.path;
   json["bytes"] = record.bytes;
   json["save_s"] = record.save_s;
+  json["committed_s"] = record.committed_s;
   append(line(json));
 }
 

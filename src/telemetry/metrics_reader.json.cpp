@@ -139,8 +139,9 @@ bool add_line(std::string_view text, RunHistory& history) {
     history.evaluations.push_back(
         {{step, line.number("loss"), line.integer("tokens"), line.number("eval_s")}, time_s});
   } else if (event == "checkpoint") {
-    history.checkpoints.push_back(
-        {{step, line.text("path"), line.integer("bytes"), line.number("save_s")}, time_s});
+    history.checkpoints.push_back({{step, line.text("path"), line.integer("bytes"),
+                                    line.number("save_s"), line.number("committed_s")},
+                                   time_s});
   } else if (event == "memory") {
     history.memory = {{step, static_cast<int>(line.integer("rank")), line.integers("planned_bytes"),
                        line.integer("taken_bytes")},

@@ -206,9 +206,10 @@ std::string checkpoints_table(const RunHistory& history) {
   for (const auto& checkpoint : history.checkpoints) {
     rows.push_back({time_text(checkpoint.unix_time_s), checkpoint.record.path,
                     fmt::format("{}", checkpoint.record.step), bytes_text(checkpoint.record.bytes),
-                    duration_text(checkpoint.record.save_s)});
+                    duration_text(checkpoint.record.save_s),
+                    duration_text(checkpoint.record.committed_s)});
   }
-  return table({"saved", "path", "step", "size", "time"}, rows, 2);
+  return table({"saved", "path", "step", "size", "training stood still", "on disk after"}, rows, 2);
 }
 
 std::string memory_table(const MemoryRecord& memory) {

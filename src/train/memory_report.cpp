@@ -40,7 +40,8 @@ std::string memory_by_use_text(const device::Arena& arena) {
 }
 
 telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
-                                      const device::MemoryWatch& watch, comm::Mesh& mesh) {
+                                      std::size_t staging_bytes, const device::MemoryWatch& watch,
+                                      comm::Mesh& mesh) {
   comm::Communicator& world = mesh.world();
   const auto mine = static_cast<std::int64_t>(watch.peak_bytes());
   const int rank = rank_of_largest(mine, world);
@@ -54,6 +55,7 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
     record.planned_bytes.emplace_back(device::name(use), of_that_rank(arena.bytes(use)));
   }
   record.planned_bytes.emplace_back("offloaded", of_that_rank(tier.host_bytes()));
+  record.planned_bytes.emplace_back("checkpoint copy", of_that_rank(staging_bytes));
   record.taken_bytes = of_that_rank(watch.peak_bytes());
   return record;
 }

@@ -22,8 +22,10 @@ std::string mib_text(std::size_t bytes);
 std::string memory_by_use_text(const device::Arena& arena);
 
 /// Of the rank that took most of all. Collective; each rank is a process of its own.
+/// @param staging_bytes  of the copies that are written in the background
 telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
-                                      const device::MemoryWatch& watch, comm::Mesh& mesh);
+                                      std::size_t staging_bytes, const device::MemoryWatch& watch,
+                                      comm::Mesh& mesh);
 
 /// "memory of rank 3: 755.3 MiB planned, at most 757.1 MiB taken (+0.2 %)"
 std::string memory_text(const telemetry::MemoryRecord& record);

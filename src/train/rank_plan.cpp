@@ -4,6 +4,7 @@
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/training_state.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -69,6 +70,8 @@ RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout
   }
   plan.host_bytes = runner.tier().host_bytes();
   plan.file_bytes = runner.tier().file_bytes();
+  plan.states = saved_states(runner.optimizer(), {.errors = runner.error_pieces(),
+                                                  .outer = runner.outer_optimizer().moments()});
   return plan;
 }
 

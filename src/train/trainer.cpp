@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "announcement.hpp"
-#include "checkpoint_policy.hpp"
 #include "divergence.hpp"
 #include "memory_report.hpp"
 #include "resume.hpp"
@@ -84,6 +83,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
              zero_options(config_, mesh.shape()),
              {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
       store_(make_store(config_.checkpoint, mesh, options.facts.rank_hosts, runner_)),
+      writer_(config_.checkpoint, store_, state_.layouts(), mesh.world()),
       stop_request_(config_.log.dir, options.deadline_unix_s),
       save_bytes_(save_bytes_per_rank(state_, mesh.world().size())) {
   if (validation_) {
@@ -165,7 +165,9 @@ RunResult Trainer::run() {
     if (evaluator_ && is_due_at(progress_.step, config_.train.eval_every_steps)) {
       evaluate();
     }
-    if (is_due_at(progress_.step, config_.checkpoint.every_steps)) {
+    poll_save();
+    if (is_due_at(progress_.step, config_.checkpoint.every_steps) &&
+        (progress_.step == config_.train.steps || !writer_.leaves_out(progress_.step))) {
       save();
     }
     reason = ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
@@ -181,6 +183,7 @@ RunResult Trainer::run() {
   if (progress_.step != last_saved_step_ && progress_.step > 0) {
     save();
   }
+  finish_save();
   report_memory();
   const bool finished = progress_.step >= config_.train.steps;
   result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
@@ -193,7 +196,8 @@ RunResult Trainer::run() {
 }
 
 void Trainer::report_memory() {
-  telemetry::MemoryRecord record = memory_record(arena_, runner_.tier(), memory_watch_, *mesh_);
+  telemetry::MemoryRecord record =
+      memory_record(arena_, runner_.tier(), writer_.staging_bytes(), memory_watch_, *mesh_);
   if (record.taken_bytes == 0) {
     return;
   }
@@ -266,15 +270,17 @@ void Trainer::record(const MadeStep& step) {
                   .skipped_steps = runner_.loss_scale().state().skipped_steps});
 }
 
-void Trainer::check_finite(const StepOutcome& outcome) const {
-  if (const auto error = divergence(outcome, config_.train, progress_.step, last_checkpoint_)) {
-    throw *error;
+void Trainer::check_finite(const StepOutcome& outcome) {
+  if (divergence(outcome, config_.train, progress_.step, last_checkpoint_)) {
+    finish_save();  // what was saved before is good, and named
+    throw *divergence(outcome, config_.train, progress_.step, last_checkpoint_);
   }
 }
 
 void Trainer::check_weights() {
   const std::int64_t lost = runner_.weights_are_finite(stream_) ? 0 : 1;
   if (comm::all_reduce_scalar(mesh_->world(), lost, comm::ReduceOp::max) > 0) {
+    finish_save();
     throw lost_weights(progress_.step, last_checkpoint_);
   }
 }
@@ -288,40 +294,57 @@ void Trainer::evaluate() {
                           .tokens = evaluation.targets,
                           .eval_s = watch.seconds()});
   }
-  if (const auto error = divergence(evaluation, progress_.step, last_checkpoint_)) {
-    throw *error;
+  if (divergence(evaluation, progress_.step, last_checkpoint_)) {
+    finish_save();
+    throw *divergence(evaluation, progress_.step, last_checkpoint_);
   }
 }
 
 void Trainer::save() {
-  const Stopwatch watch;
-  runner_.prepare_save(stream_);
-  stream_.ref().synchronize();
-  runner_.settle_state();
-  check_weights();
-  const io::SaveReport report =
-      store_.save({.step = progress_.step,
-                   .mesh = mesh_->shape(),
-                   .scalars = to_scalars(progress_, runner_.loss_scale(), runfile::to_toml(config_),
-                                         token_counts(dataset_)),
-                   .tensors = state_.layouts(),
-                   .pieces = state_.pieces()},
-                  mesh_->world());
+  writer_.save(
+      [&]() -> io::SaveRequest {
+        runner_.prepare_save(stream_);
+        stream_.ref().synchronize();
+        runner_.settle_state();
+        check_weights();
+        return {.step = progress_.step,
+                .mesh = mesh_->shape(),
+                .scalars = to_scalars(progress_, runner_.loss_scale(), runfile::to_toml(config_),
+                                      token_counts(dataset_)),
+                .tensors = state_.layouts(),
+                .pieces = state_.pieces()};
+      },
+      mesh_->world(), [this](const CommittedStep& committed) { note(committed); });
+  last_saved_step_ = progress_.step;
   memory_watch_.look();
   device::return_freed_memory();
-  save_s_ = watch.seconds();
-  last_checkpoint_ = report.path;
-  last_saved_step_ = progress_.step;
+}
+
+void Trainer::note(const CommittedStep& committed) {
+  save_s_ = committed.committed_s;
+  last_checkpoint_ = committed.path;
   if (metrics_ != nullptr) {
-    metrics_->checkpoint({.step = progress_.step,
-                          .path = report.path.string(),
-                          .bytes = report.payload_bytes,
-                          .save_s = save_s_});
+    metrics_->checkpoint({.step = committed.step,
+                          .path = committed.path.string(),
+                          .bytes = committed.payload_bytes,
+                          .save_s = committed.blocked_s,
+                          .committed_s = committed.committed_s});
   }
 }
 
+void Trainer::poll_save() {
+  writer_.poll(mesh_->world(), [this](const CommittedStep& committed) { note(committed); });
+}
+
+void Trainer::finish_save() {
+  writer_.finish(mesh_->world(), [this](const CommittedStep& committed) { note(committed); });
+}
+
 double Trainer::needed_s() const {
-  TimesSoFar times{.step_s = step_s_, .save_s = save_s_, .save_bytes = save_bytes_};
+  TimesSoFar times{.step_s = step_s_,
+                   .save_s = save_s_,
+                   .save_under_way = writer_.is_busy(),
+                   .save_bytes = save_bytes_};
   if (evaluator_) {
     times.evaluation_due = is_due_at(progress_.step + 1, config_.train.eval_every_steps);
     times.evaluation_s = evaluator_->last_run_s();

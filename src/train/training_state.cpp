@@ -28,10 +28,7 @@ io::TensorState state_named(std::string_view name) {
 
 }  // namespace
 
-TrainingState::TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
-                             const parallel::ParameterShare& share, const Optimizer& optimizer,
-                             const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
-                             const OptionalState& more) {
+std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const OptionalState& more) {
   std::vector<io::TensorState> states{io::TensorState::master};
   for (const std::span<const Moment> moments : {optimizer.moments(), more.outer}) {
     for (const Moment& moment : moments) {
@@ -41,7 +38,14 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
   if (more.errors) {
     states.push_back(io::TensorState::error_feedback);
   }
-  layouts_ = state_layouts(config, stages, mesh.shape(), zero, states);
+  return states;
+}
+
+TrainingState::TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
+                             const parallel::ParameterShare& share, const Optimizer& optimizer,
+                             const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
+                             const OptionalState& more) {
+  layouts_ = state_layouts(config, stages, mesh.shape(), zero, saved_states(optimizer, more));
   const int tp = mesh.coordinate().tp;
   for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;

@@ -185,8 +185,13 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
        "run.toml:2:1: mesh.stage_layers = 3 is not a list of integers of at least 0"},
       {"[mesh]\nzero = 4\n",
        "run.toml:2:1: mesh.zero = 4 is not an integer of at least 0 and at most 3"},
-      {"[checkpoint]\nasync = true\n",
-       "run.toml:2:1: checkpoint.async is not built yet (this version would ignore it) remove it"},
+      {"[checkpoint]\nasync = 1\n", "run.toml:2:1: checkpoint.async = 1 is not true or false"},
+      {"[checkpoint]\nwhen_busy = \"drop\"\n",
+       "run.toml:2:1: checkpoint.when_busy = \"drop\" is not one of \"wait\", \"skip\""},
+      {"[checkpoint]\nfiles = \"nodes\"\n",
+       "run.toml:2:1: checkpoint.files = \"nodes\" is not one of \"rank\", \"node\", or \"N\" with "
+       "N from 1 "
+       "to 999999; did you mean \"node\"?"},
       {"[model.rope_scaling]\nfaktor = 2\n",
        "run.toml:2:1: unknown key \"faktor\" in [model.rope_scaling]; did you mean \"factor\"?"},
       {"[train]\nsteps = 5\nsteps = 6\n", "run.toml:3:"},

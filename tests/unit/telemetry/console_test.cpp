@@ -158,7 +158,8 @@ TEST_CASE("plain progress writes whole lines without control characters", "[prog
     console.start(run_of(20000, 8), 0);
     console.step(example, 1);
     console.evaluation({120, 3.5, 20480, 2.5}, 2);
-    console.checkpoint({120, "ckpt/step-120", 1500000000, 4.2}, 3);
+    console.checkpoint({120, "ckpt/step-120", 1500000000, 4.2, 4.1}, 3);
+    console.checkpoint({130, "ckpt/step-130", 1500000000, 0.5, 4.2}, 3);
     console.log_sink()(fourfold::log::Level::warning, "watch out");
     console.log_sink()(fourfold::log::Level::debug, "not shown");
     console.end({120, 75, "stopped by signal"}, 4);
@@ -168,6 +169,9 @@ TEST_CASE("plain progress writes whole lines without control characters", "[prog
                        ContainsSubstring("(154k/rank)"));
   CHECK_THAT(text, ContainsSubstring(" step 120 validation loss 3.5000 (20.5k tokens in 2.5s)\n"));
   CHECK_THAT(text, ContainsSubstring(" step 120 checkpoint ckpt/step-120 (1.50 GB in 4.2s)\n"));
+  CHECK_THAT(text,
+             ContainsSubstring(" step 130 checkpoint ckpt/step-130 (1.50 GB in 4.2s; training "
+                               "stood still for 500ms)\n"));
   CHECK_THAT(text, ContainsSubstring(" warning: watch out\n") &&
                        ContainsSubstring(" step 120 stopped by signal\n"));
   CHECK_THAT(text, !ContainsSubstring("not shown") && !ContainsSubstring("\r") &&

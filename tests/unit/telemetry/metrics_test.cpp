@@ -89,7 +89,7 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
   log.step(step_at(1, 4.5));
   CHECK(lines_of(file).size() == 2);  // visible to others at once
   log.evaluation({1, 4.25, 640, 0.5});
-  log.checkpoint({1, "ckpt/step-1", 12345, 0.125});
+  log.checkpoint({1, "ckpt/step-1", 12345, 0.125, 2.5});
   log.memory({1, 2, {{"weights", 300}, {"gradients", 20}}, 345});
   log.end({1, 0, "finished"});
 
@@ -107,7 +107,7 @@ TEST_CASE("metrics.jsonl has one object per record with stable keys", "[metrics]
   CHECK(lines[3] ==
         json::parse(
             R"({"event":"checkpoint","time":1003.0,"step":1,"path":"ckpt/step-1","bytes":12345,
-                                    "save_s":0.125})"));
+                                    "save_s":0.125,"committed_s":2.5})"));
   CHECK(lines[4] == json::parse(R"({"event":"memory","time":1004.0,"step":1,"rank":2,
                                     "planned_bytes":{"weights":300,"gradients":20},"taken_bytes":345})"));
   CHECK(lines[5] ==
@@ -186,7 +186,7 @@ TEST_CASE("a restart is marked and replaces the steps it does again", "[metrics]
       sink.step(step_at(step, 10), 2);
     }
     sink.evaluation({4, 9, 1, 1}, 2);
-    sink.checkpoint({2, "step-2", 1, 1}, 2);
+    sink.checkpoint({2, "step-2", 1, 1, 3}, 2);
     sink.end({4, 85, "node fault"}, 3);
   }
   {
@@ -262,7 +262,7 @@ TEST_CASE("status.json follows the run, and not every step", "[metrics]") {
   status.step(step_at(2, 3.5), 1006);
   CHECK(json::parse(read_bytes(file))["step"] == 2);
   status.evaluation({2, 3.25, 10, 1}, 1007);
-  status.checkpoint({2, "ckpt/step-2", 10, 1}, 1008);
+  status.checkpoint({2, "ckpt/step-2", 10, 1, 1}, 1008);
   const json running = json::parse(read_bytes(file));
   CHECK(running["state"] == "running");
   CHECK(running["steps"] == 100);

@@ -136,6 +136,7 @@ class CheckpointStore {
   explicit CheckpointStore(std::filesystem::path directory, StoreOptions options = {});
 
   const std::filesystem::path& directory() const noexcept { return directory_; }
+  const StoreOptions& options() const noexcept { return options_; }
   const DoneWith& done_with() const noexcept { return options_.done_with; }
 
   /// Writes and commits one step. Collective. Replicas are compared first and written once, split

@@ -151,13 +151,19 @@ struct OffloadConfig {
 /// "none", "cpu", "nvme:PATH"
 std::string optimizer_tier_text(const OffloadConfig& offload);
 
+/// What becomes of a checkpoint that is due while another is still being written.
+enum class BusySave : std::uint8_t { wait, skip };
+std::string_view name(BusySave policy) noexcept;  ///< "wait", "skip"
+
 /// [checkpoint]
 struct CheckpointConfig {
   std::string dir;                 ///< after resolve(): never empty
   std::int64_t every_steps = 500;  ///< 0: only at the end
   std::int64_t keep_last = 3;      ///< 0: keep all
   std::string files = "rank";      ///< "rank", "node" or the number of files
-  std::string resume = "auto";     ///< "auto", "never" or a step directory
+  bool async = false;              ///< written from a copy while the run computes
+  BusySave when_busy = BusySave::wait;
+  std::string resume = "auto";  ///< "auto", "never" or a step directory
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
 };
 

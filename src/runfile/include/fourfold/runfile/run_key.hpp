@@ -81,9 +81,6 @@ struct RunTable {
 };
 std::span<const RunTable> run_tables();
 
-/// Keys of the design that this version refuses by name, so that nobody believes they do something.
-std::span<const std::string> planned_keys();
-
 /// A value as it is written in TOML: shortest text that reads back to the same bits.
 std::string to_toml(const Value& value);
 

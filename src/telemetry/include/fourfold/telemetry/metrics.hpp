@@ -72,7 +72,8 @@ struct CheckpointRecord {
   std::int64_t step = 0;
   std::string path;
   std::int64_t bytes = 0;
-  double save_s = 0;  ///< time for which training stood still
+  double save_s = 0;       ///< time for which training stood still
+  double committed_s = 0;  ///< from its begin until it was on stable storage
 };
 
 /// What one rank was to take of memory and what it took: the rank that took most of all.

@@ -10,6 +10,7 @@
 #include <fourfold/base/shape.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -41,6 +42,7 @@ struct RankPlan {
   MemoryBytes memory_bytes{};          ///< but for the kernels' scratch
   std::size_t host_bytes = 0;          ///< offloaded state and activations in host memory, buffers
   std::size_t file_bytes = 0;          ///< offloaded state on disk
+  std::vector<io::TensorState> states = {};  ///< that every parameter has in a checkpoint
 };
 
 /// @param layout  lay_out() of this run on this mesh

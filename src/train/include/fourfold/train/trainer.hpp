@@ -12,6 +12,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/checkpoint_writer.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/step_tracer.hpp>
@@ -92,11 +93,15 @@ class Trainer {
   void record(const MadeStep& step);
   /// Says what memory was planned and what was taken. Collective.
   void report_memory();
-  void check_finite(const StepOutcome& outcome) const;
+  void check_finite(const StepOutcome& outcome);
   /// A loss tells of weights that were lost only one step later. Collective.
   void check_weights();
   void evaluate();
   void save();
+  void note(const CommittedStep& committed);
+  /// Goes on with a save that is under way, or waits for it. Collective.
+  void poll_save();
+  void finish_save();
   double needed_s() const;
   /// What is done every so many steps and behind the last one.
   bool is_due_at(std::int64_t step, std::int64_t every_steps) const;
@@ -115,6 +120,7 @@ class Trainer {
   std::unique_ptr<Evaluator> evaluator_;
   TrainingState state_;
   io::CheckpointStore store_;
+  CheckpointWriter writer_;
   StopRequest stop_request_;
   double save_bytes_;  ///< of one save, by this rank
   Progress progress_;
@@ -122,9 +128,9 @@ class Trainer {
   std::int64_t tried_updates_ = 0;
   std::int64_t redone_updates_ = 0;
   std::filesystem::path last_checkpoint_;
-  std::int64_t last_saved_step_ = -1;
-  double step_s_ = 0;  ///< wall time of the last step
-  double save_s_ = 0;  ///< wall time of the last save
+  std::int64_t last_saved_step_ = -1;  ///< perhaps still being written
+  double step_s_ = 0;                  ///< wall time of the last step
+  double save_s_ = 0;  ///< wall time of the last save, until it was on stable storage
 };
 
 }  // namespace fourfold::train

@@ -37,6 +37,9 @@ struct OptionalState {
   std::span<const Moment> outer = {};      ///< OuterOptimizer::moments()
 };
 
+/// What a run saves of its parameters, for state_layouts().
+std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const OptionalState& more);
+
 /// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
 /// the moments of the optimizer, and of the outer one if there is one, and for matrices whose
 /// gradients travel compressed what that has left out, under the parameter's logical name. The
