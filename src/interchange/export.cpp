@@ -47,6 +47,7 @@ std::vector<ForeignFile> in_files(std::vector<ForeignTensor> tensors,
 
 std::string header_of(const ForeignFile& file, DType dtype) {
   std::vector<io::ArrayToWrite> arrays;
+  arrays.reserve(file.tensors.size());
   for (const ForeignTensor& tensor : file.tensors) {
     arrays.push_back({tensor.name, dtype, tensor.shape});
   }

@@ -109,17 +109,21 @@ json parse(std::string_view text, const std::string& file_name) {
     }
     return true;
   };
+  json document;
   try {
-    json document = json::parse(text, look);
-    if (document.is_object()) {
-      return document;
-    }
+    document = json::parse(text, look);
   } catch (const json::exception&) {  // no JSON, or a number that no type holds
+    document = nullptr;
   } catch (const std::length_error&) {
+    document = nullptr;
   }
-  throw UserError(
-      ExitCode::data_corrupt,
-      fmt::format("{}: is no JSON object; the file is damaged, fetch or make it again", file_name));
+  if (!document.is_object()) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: is no JSON object; the file is damaged, fetch or make it "
+                                "again",
+                                file_name));
+  }
+  return document;
 }
 
 void note_dropout(const Members& members, const char* key, double taken, HfModel& model) {

@@ -49,11 +49,11 @@ class Table {
       const std::string ours = fmt::format("layers.{}.", layer);
       same(theirs + "input_layernorm.weight", ours + "attn_norm.weight", {hidden});
       for (const auto& [which, out] : {std::pair{'q', query_}, {'k', key_}, {'v', key_}}) {
-        const std::string linear = fmt::format("{}_proj.", which);
-        same(theirs + "self_attn." + linear + "weight", ours + "attn." + linear + "weight",
-             {out, hidden});
+        const std::string theirs_linear = fmt::format("{}self_attn.{}_proj.", theirs, which);
+        const std::string ours_linear = fmt::format("{}attn.{}_proj.", ours, which);
+        same(theirs_linear + "weight", ours_linear + "weight", {out, hidden});
         if (config_.qkv_bias) {
-          same(theirs + "self_attn." + linear + "bias", ours + "attn." + linear + "bias", {out});
+          same(theirs_linear + "bias", ours_linear + "bias", {out});
         }
       }
       same(theirs + "self_attn.o_proj.weight", ours + "attn.o_proj.weight", {hidden, query_});
