@@ -9,6 +9,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

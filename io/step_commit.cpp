@@ -100,7 +100,7 @@ void name_latest(const std::filesystem::path& directory, std::int64_t step,
 
 /// LATEST and retention.
 void tidy(const std::filesystem::path& directory, std::int64_t step, const Committed& committed,
-          int keep_last) {
+          const Retention& retention) {
   name_latest(directory, step, committed.identity, committed.manifest_text);
   if (const std::string later = later_steps(directory, step); !later.empty()) {
     warn(
@@ -109,7 +109,10 @@ void tidy(const std::filesystem::path& directory, std::int64_t step, const Commi
                     directory.string(), later));
   }
   std::vector<std::string> problems;
-  const auto failure = attempt([&] { problems = remove_old_steps(directory, step, keep_last); });
+  const auto failure = attempt([&] {
+    const std::vector<KnownStep> known = known_steps(directory, step, retention.keep_best > 0);
+    problems = remove_steps(directory, steps_to_remove(known, retention));
+  });
   if (failure) {
     problems.push_back(failure->message);
   }
@@ -153,8 +156,9 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
 }
 
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
-                  std::span<const WrittenPayload> files, int keep_last, std::string_view identity) {
-  tidy(directory, job.step, commit(folder, directory, job, files, identity), keep_last);
+                  std::span<const WrittenPayload> files, const Retention& retention,
+                  std::string_view identity) {
+  tidy(directory, job.step, commit(folder, directory, job, files, identity), retention);
 }
 
 void settle_step(const std::filesystem::path& directory, std::int64_t step,

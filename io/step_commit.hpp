@@ -6,6 +6,7 @@
 #include "step_folder.hpp"
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/retention.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -25,7 +26,7 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
 /// @param identity  what it is known to be beforehand; empty: not known
 /// @throws UserError (cannot_write); data_corrupt when the identity is another
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
-                  std::span<const WrittenPayload> files, int keep_last,
+                  std::span<const WrittenPayload> files, const Retention& retention,
                   std::string_view identity = {});
 
 /// Of a step that is there as it is wanted: makes up for what an attempt that ended right behind

@@ -8,6 +8,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
 
@@ -21,6 +22,7 @@ namespace {
 
 constexpr std::string_view temporary_prefix = ".tmp-step-";
 constexpr std::string_view trash_prefix = ".trash-";
+constexpr std::string_view set_aside_prefix = "damaged-step-";
 constexpr std::string_view latest_prefix = "LATEST.tmp-";  ///< of an AtomicFile
 /// The manifest before it has its name.
 const std::string unnamed = std::string(manifest_name) + ".tmp";
@@ -160,15 +162,9 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
   file.publish();
 }
 
-std::vector<std::string> remove_old_steps(const std::filesystem::path& directory,
-                                          std::int64_t committed, int keep_last) {
+std::vector<std::string> remove_steps(const std::filesystem::path& directory,
+                                      std::span<const std::int64_t> steps) {
   std::vector<std::string> problems;
-  std::vector<std::int64_t> steps = steps_in(directory);
-  steps.erase(std::upper_bound(steps.begin(), steps.end(), committed), steps.end());
-  if (keep_last <= 0 || std::ssize(steps) <= keep_last) {
-    return problems;
-  }
-  steps.resize(steps.size() - static_cast<std::size_t>(keep_last));
   for (const std::int64_t step : steps) {
     const std::filesystem::path trash =
         directory / fmt::format("{}{}", trash_prefix, random_word());
@@ -186,14 +182,22 @@ std::vector<std::string> remove_old_steps(const std::filesystem::path& directory
   return problems;
 }
 
-std::vector<std::string> remove_leftovers(const std::filesystem::path& directory) {
-  std::vector<std::string> problems;
+std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bool set_aside) {
+  std::vector<std::string> leftovers;
   for (const std::string& name : names_or_none(directory)) {
     if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
-        name.starts_with(latest_prefix)) {
-      if (Defect defect = remove_tree(directory / name)) {
-        problems.push_back(std::move(*defect));
-      }
+        (set_aside && name.starts_with(set_aside_prefix))) {
+      leftovers.push_back(name);
+    }
+  }
+  return leftovers;
+}
+
+std::vector<std::string> remove_leftovers(const std::filesystem::path& directory, bool set_aside) {
+  std::vector<std::string> problems;
+  for (const std::string& name : leftovers_in(directory, set_aside)) {
+    if (Defect defect = remove_tree(directory / name)) {
+      problems.push_back(std::move(*defect));
     }
   }
   return problems;

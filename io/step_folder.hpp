@@ -55,15 +55,6 @@ class TemporaryStep {
 void write_latest(const std::filesystem::path& directory, std::int64_t step,
                   std::string_view identity, std::string_view manifest_text);
 
-/// Of `committed` and the steps before it, removes all but the newest `keep_last` (0: none), each
-/// renamed to ".trash-<random>" first, so that no folder with a step's name is ever incomplete.
-/// Later steps do not count and stay. @return what went wrong, line by line
-std::vector<std::string> remove_old_steps(const std::filesystem::path& directory,
-                                          std::int64_t committed, int keep_last);
-
-/// Removes ".tmp-*" and ".trash-*". @return what went wrong, line by line
-std::vector<std::string> remove_leftovers(const std::filesystem::path& directory);
-
 /// Renames a damaged step to "damaged-step-NNNNNNNNN-<random>", to make room for a good one.
 /// @throws UserError (cannot_write) @return the new path
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step);

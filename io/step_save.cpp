@@ -179,7 +179,8 @@ void StepSave::gather(comm::Communicator& communicator) {
 }
 
 void StepSave::publish() {
-  publish_step(*folder_, directory_, job_, files_, options_.keep_last);
+  publish_step(*folder_, directory_, job_, files_,
+               {options_.keep_last, options_.keep_every_steps, options_.keep_best});
 }
 
 std::filesystem::path StepSave::folder() const {

@@ -166,7 +166,7 @@ class StreamedStep {
     together(communicator_, [&] {
       if (communicator_.rank() == 0) {
         remove_journals(path_);
-        publish_step(*folder_, directory, job_, files, 0, request_.identity);
+        publish_step(*folder_, directory, job_, files, {}, request_.identity);
       }
     });
   }

@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/retention.hpp>
 
 #include <cstdint>
 #include <filesystem>
@@ -25,6 +26,7 @@ struct InfoRequest {
   bool tensors = false;
   bool json = false;
 };
+void describe_info(CLI::App& verb, InfoRequest& request);
 ExitCode info(const InfoRequest& request);
 
 struct VerifyRequest {
@@ -33,6 +35,7 @@ struct VerifyRequest {
   bool json = false;
   std::string progress = "auto";
 };
+void describe_verify(CLI::App& verb, VerifyRequest& request);
 ExitCode verify(const VerifyRequest& request);
 
 struct DiffRequest {
@@ -44,6 +47,7 @@ struct DiffRequest {
   bool json = false;
   std::string progress = "auto";
 };
+void describe_diff(CLI::App& verb, DiffRequest& request);
 ExitCode diff(const DiffRequest& request);
 
 struct ReshardRequest {
@@ -56,7 +60,17 @@ struct ReshardRequest {
   std::string progress = "auto";
 };
 /// Runs on all ranks that a launcher started, or alone.
+void describe_reshard(CLI::App& verb, ReshardRequest& request);
 ExitCode reshard(const ReshardRequest& request);
+
+struct GcRequest {
+  std::string directory;
+  io::Retention keep;
+  bool set_aside = false;  ///< remove damaged steps that were set aside too
+  bool dry_run = false;
+};
+void describe_gc(CLI::App& verb, GcRequest& request);
+ExitCode gc(const GcRequest& request);
 
 struct MergeRequest {
   std::string from;
@@ -65,6 +79,7 @@ struct MergeRequest {
   bool dry_run = false;
   std::string progress = "auto";
 };
+void describe_merge(CLI::App& verb, MergeRequest& request);
 ExitCode merge(const MergeRequest& request);
 
 struct ExportRequest {

@@ -28,6 +28,8 @@ std::string_view name(BusySave policy) noexcept {
 
 std::vector<RunKey> checkpoint_keys() {
   const auto member = [](auto path) { return field(&RunConfig::checkpoint, path); };
+  const Relevance deletes{"checkpoint.keep_last > 0",
+                          [](const RunConfig& config) { return config.checkpoint.keep_last > 0; }};
   return {
       {.table = "checkpoint",
        .name = "dir",
@@ -48,6 +50,23 @@ std::vector<RunKey> checkpoint_keys() {
            "Older checkpoints are deleted once so many newer ones are complete; 0: keep all.",
        .minimum = 0,
        .maximum = 1000000},
+      {.table = "checkpoint",
+       .name = "keep_every_steps",
+       .field = member(&CheckpointConfig::keep_every_steps),
+       .unit = "updates",
+       .meaning =
+           "Checkpoints of steps that are multiples of this are kept for good; 0: none for that.",
+       .minimum = 0,
+       .relevance = deletes},
+      {.table = "checkpoint",
+       .name = "keep_best",
+       .field = member(&CheckpointConfig::keep_best),
+       .unit = "checkpoints",
+       .meaning = "So many checkpoints of the lowest validation loss are kept, of steps that were "
+                  "evaluated when they were saved; 0: none for that.",
+       .minimum = 0,
+       .maximum = 1000000,
+       .relevance = deletes},
       {.table = "checkpoint",
        .name = "files",
        .field = files_field(),

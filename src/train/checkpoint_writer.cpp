@@ -30,6 +30,8 @@ std::vector<int> file_of_rank(const std::string& files, int ranks,
 io::StoreOptions store_options(const runfile::CheckpointConfig& config, int ranks,
                                std::span<const std::string> rank_hosts) {
   return {.keep_last = static_cast<int>(config.keep_last),
+          .keep_every_steps = config.keep_every_steps,
+          .keep_best = static_cast<int>(config.keep_best),
           .plan = {.file_of_rank = file_of_rank(config.files, ranks, rank_hosts)}};
 }
 

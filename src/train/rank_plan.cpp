@@ -4,9 +4,9 @@
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/rank_plan.hpp>
-#include <fourfold/train/training_state.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
+#include <fourfold/train/training_state.hpp>
 
 namespace fourfold::train {
 namespace {

@@ -7,6 +7,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -15,6 +16,7 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <utility>
 
 namespace fourfold::train {
 namespace {
@@ -298,6 +300,8 @@ void Trainer::evaluate() {
     finish_save();
     throw *divergence(evaluation, progress_.step, last_checkpoint_);
   }
+  validation_step_ = progress_.step;
+  validation_loss_ = evaluation.loss;
 }
 
 void Trainer::save() {
@@ -307,10 +311,14 @@ void Trainer::save() {
         stream_.ref().synchronize();
         runner_.settle_state();
         check_weights();
+        io::CheckpointScalars scalars = to_scalars(
+            progress_, runner_.loss_scale(), runfile::to_toml(config_), token_counts(dataset_));
+        if (validation_step_ == progress_.step) {
+          scalars.texts[io::validation_loss_name] = fmt::format("{}", validation_loss_);
+        }
         return {.step = progress_.step,
                 .mesh = mesh_->shape(),
-                .scalars = to_scalars(progress_, runner_.loss_scale(), runfile::to_toml(config_),
-                                      token_counts(dataset_)),
+                .scalars = std::move(scalars),
                 .tensors = state_.layouts(),
                 .pieces = state_.pieces()};
       },

@@ -38,7 +38,7 @@ expect_stderr 'is not one of "rank", "node", or "N" with N from 1'
 
 # Help, and what is wrong with a command line.
 expect_exit 0 "$fourfold" ckpt --help
-for verb in info verify diff reshard merge export import; do
+for verb in info verify diff reshard merge gc export import; do
   expect_stdout "$verb"
 done
 expect_exit 64 "$fourfold" ckpt
@@ -159,6 +159,24 @@ merged = h5py.File("merged.h5")
 assert merged.attrs["identity"].decode() == step.manifest["identity"] and merged.attrs["consumed_samples"] == b"16"
 for name in step.tensors:
     assert merged[name].dtype == np.float32 and np.array_equal(merged[name], step.read(name)), name' "$SOURCE_DIR/docs"
+
+# Old steps and leftovers go; never the newest step that a run could go on from.
+expect_exit 0 ranks 1 train run.toml --set log.dir=many --set checkpoint.every_steps=1 --set checkpoint.keep_last=0 \
+  --set train.eval_every_steps=2 --set 'data.validation=["tokens"]'
+mkdir many/checkpoints/.tmp-step-000000009-dead many/checkpoints/.trash-dead many/checkpoints/damaged-step-000000001-x
+expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-best 1 --dry-run
+expect_stdout 'would remove step 1'
+expect_stdout 'would remove .trash-dead'
+expect test "$(find many/checkpoints -mindepth 1 -maxdepth 1 -type d | wc -l)" -eq 7
+expect_exit 64 "$fourfold" ckpt gc many/checkpoints --keep-best 1
+truncate -s 100 many/checkpoints/step-000000004/MANIFEST.json
+expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-every 2
+expect_stdout 'step 3 stays'
+expect test "$(cd many/checkpoints && echo *)" = 'LATEST damaged-step-000000001-x step-000000002 step-000000003 step-000000004'
+expect_exit 0 "$fourfold" ckpt gc many/checkpoints --set-aside
+expect_stdout 'removes damaged-step-000000001-x'
+expect_exit 0 "$fourfold" ckpt gc many/checkpoints
+expect_stdout 'nothing to remove'
 
 # One flipped bit, a file that is short, one that is missing: named, each by its verb.
 damaged=$(find start -name 'shard-*' | sort | head -n 1)

@@ -125,6 +125,10 @@ struct StoreOptions {
   /// removed. Later ones, which another run or this one before it went back has saved, neither
   /// count nor are removed. 0 keeps all.
   int keep_last = 0;
+  /// Of the older ones these are kept: multiples of keep_every_steps, and the keep_best ones of the
+  /// lowest validation loss (retention.hpp). 0: none for that.
+  std::int64_t keep_every_steps = 0;
+  int keep_best = 0;
   PlanOptions plan;
   DoneWith done_with = {};
 };

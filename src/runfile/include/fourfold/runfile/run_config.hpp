@@ -160,8 +160,10 @@ struct CheckpointConfig {
   std::string dir;                 ///< after resolve(): never empty
   std::int64_t every_steps = 500;  ///< 0: only at the end
   std::int64_t keep_last = 3;      ///< 0: keep all
-  std::string files = "rank";      ///< "rank", "node" or the number of files
-  bool async = false;              ///< written from a copy while the run computes
+  std::int64_t keep_every_steps = 0;
+  std::int64_t keep_best = 0;  ///< by validation loss
+  std::string files = "rank";  ///< "rank", "node" or the number of files
+  bool async = false;          ///< written from a copy while the run computes
   BusySave when_busy = BusySave::wait;
   std::string resume = "auto";  ///< "auto", "never" or a step directory
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;

@@ -129,7 +129,9 @@ class Trainer {
   std::int64_t redone_updates_ = 0;
   std::filesystem::path last_checkpoint_;
   std::int64_t last_saved_step_ = -1;  ///< perhaps still being written
-  double step_s_ = 0;                  ///< wall time of the last step
+  std::int64_t validation_step_ = -1;  ///< evaluated last
+  double validation_loss_ = 0;
+  double step_s_ = 0;  ///< wall time of the last step
   double save_s_ = 0;  ///< wall time of the last save, until it was on stable storage
 };
 

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <vector>
+
+namespace fourfold::ckpt {
+namespace {
+
+/// The newest step that holds together; newer ones are warned of.
+std::optional<std::int64_t> newest_valid(const std::string& directory) {
+  std::optional<std::int64_t> newest;
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    if (const auto found = io::CheckpointStore(directory).find_newest_valid(self)) {
+      newest = found->step();
+    }
+  });
+  return newest;
+}
+
+/// What retention lets go, but for the newest step that a run could go on from.
+std::vector<std::int64_t> doomed_steps(const GcRequest& request) {
+  const std::vector<io::KnownStep> known = io::known_steps(
+      request.directory, std::numeric_limits<std::int64_t>::max(), request.keep.keep_best > 0);
+  std::vector<std::int64_t> doomed = io::steps_to_remove(known, request.keep);
+  if (doomed.empty()) {
+    return doomed;
+  }
+  if (const auto newest = newest_valid(request.directory)) {
+    if (std::erase(doomed, *newest) > 0) {
+      fmt::print("step {} stays: it is the newest one that holds together\n", *newest);
+    }
+    return doomed;
+  }
+  throw UserError(ExitCode::data_corrupt,
+                  fmt::format("{}: no step there holds together (each is named above with the "
+                              "reason), so none is removed; restore one from a copy first",
+                              request.directory));
+}
+
+void refuse_failures(const std::vector<std::string>& problems) {
+  if (!problems.empty()) {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("not everything could be removed: {}", problems.front()));
+  }
+}
+
+}  // namespace
+
+ExitCode gc(const GcRequest& request) {
+  const std::vector<std::int64_t> steps = doomed_steps(request);
+  const std::vector<std::string> leftovers = io::leftovers_in(request.directory, request.set_aside);
+  const char* const verb = request.dry_run ? "would remove" : "removes";
+  for (const std::int64_t step : steps) {
+    fmt::print("{} step {}\n", verb, step);
+  }
+  for (const std::string& name : leftovers) {
+    fmt::print("{} {}\n", verb, name);
+  }
+  if (steps.empty() && leftovers.empty()) {
+    fmt::print("{}: there is nothing to remove\n", request.directory);
+  }
+  if (!request.dry_run) {
+    refuse_failures(io::remove_steps(request.directory, steps));
+    refuse_failures(io::remove_leftovers(request.directory, request.set_aside));
+  }
+  return ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt

@@ -1,0 +1,107 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "memory_option.hpp"
+#include "verbs.hpp"
+
+#include <fourfold/program/byte_progress.hpp>
+
+#include <CLI/CLI.hpp>
+
+namespace fourfold::ckpt {
+
+using program::add_progress_option;
+
+namespace {
+
+const char* const path_meaning =
+    "A step folder (step-NNNNNNNNN), or a folder of steps, of which the newest valid one is taken";
+
+}  // namespace
+
+void describe_info(CLI::App& verb, InfoRequest& request) {
+  verb.add_option("PATH", request.path, "A step folder, or a folder of steps, which are listed")
+      ->required()
+      ->type_name("");
+  verb.add_flag("--tensors", request.tensors,
+                "Show each tensor with its shape, digest and boxes, and the datasets they are in");
+  verb.add_flag("--json", request.json, "Print one JSON object, tensors and all");
+}
+
+void describe_verify(CLI::App& verb, VerifyRequest& request) {
+  verb.add_option("PATH", request.paths,
+                  "Step folders, or folders of steps, of which all are taken")
+      ->required()
+      ->type_name("");
+  verb.add_flag("--deep", request.deep,
+                "Read every byte: checksums of all chunks and files, digests of all tensors");
+  verb.add_flag("--json", request.json, "Print one JSON list");
+  add_progress_option(verb, request.progress);
+}
+
+void describe_diff(CLI::App& verb, DiffRequest& request) {
+  verb.add_option("A", request.a, path_meaning)->required()->type_name("");
+  verb.add_option("B", request.b, "The same")->required()->type_name("");
+  verb.add_flag("--digests-only", request.digests_only,
+                "Only tell which tensors differ, which needs none of their bytes");
+  verb.add_option("--largest", request.largest, "Elements to name of each tensor that differs")
+      ->check(CLI::Range(0, 1000))
+      ->capture_default_str();
+  add_memory_option(verb, request.memory_bytes, 1, "For the parts that are read");
+  verb.add_flag("--json", request.json, "Print one JSON object");
+  add_progress_option(verb, request.progress);
+}
+
+void describe_reshard(CLI::App& verb, ReshardRequest& request) {
+  verb.add_option("FROM", request.from, path_meaning)->required()->type_name("");
+  verb.add_option("TO", request.to, "A folder of steps, in which the new one appears whole")
+      ->required()
+      ->type_name("");
+  verb.add_option("--to", request.mesh,
+                  "The mesh to cut for, as tp=2,pp=1,dp=8,zero=1: axes that are not named are 1, "
+                  "other keys of [mesh] as in the run that saved")
+      ->required()
+      ->type_name("MESH");
+  verb.add_option(
+          "--files", request.files,
+          "\"rank\": a payload file for each rank of the mesh that has something; or how many "
+          "its ranks share")
+      ->check(CLI::IsMember({"rank"}) | CLI::Range(1, 999999))
+      ->capture_default_str()
+      ->type_name("FILES");
+  add_memory_option(verb, request.memory_bytes, 96, "The most memory of each process");
+  verb.add_flag("--dry-run", request.dry_run, "Only tell what would be written");
+  add_progress_option(verb, request.progress);
+}
+
+void describe_gc(CLI::App& verb, GcRequest& request) {
+  verb.add_option("DIRECTORY", request.directory, "A folder of steps")->required()->type_name("");
+  CLI::Option* const last =
+      verb.add_option("--keep-last", request.keep.keep_last,
+                      "Remove steps but the newest ones, so many; without it all steps stay")
+          ->check(CLI::Range(1, 1000000))
+          ->type_name("K");
+  verb.add_option("--keep-every", request.keep.keep_every_steps, "Keep multiples of M too")
+      ->check(CLI::Range(1, 1000000000))
+      ->needs(last)
+      ->type_name("M");
+  verb.add_option("--keep-best", request.keep.keep_best,
+                  "Keep so many of the lowest validation loss too, of those that note one")
+      ->check(CLI::Range(1, 1000000))
+      ->needs(last)
+      ->type_name("B");
+  verb.add_flag("--set-aside", request.set_aside,
+                "Remove damaged steps that were set aside (damaged-step-...) too");
+  verb.add_flag("--dry-run", request.dry_run, "Only tell what would be removed");
+}
+
+void describe_merge(CLI::App& verb, MergeRequest& request) {
+  verb.add_option("FROM", request.from, path_meaning)->required()->type_name("");
+  verb.add_option("FILE", request.file, "The HDF5 file that is made, with each tensor whole")
+      ->required()
+      ->type_name("");
+  add_memory_option(verb, request.memory_bytes, 1, "For the rows that are copied at a time");
+  verb.add_flag("--dry-run", request.dry_run, "Only tell what would be written");
+  add_progress_option(verb, request.progress);
+}
+
+}  // namespace fourfold::ckpt

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fourfold::io {
+
+/// Which steps are kept; those of all three kinds together.
+struct Retention {
+  int keep_last = 0;                  ///< the newest ones; 0 keeps all there are
+  std::int64_t keep_every_steps = 0;  ///< multiples of this; 0: none for that
+  int keep_best = 0;                  ///< those of the lowest validation loss; of equals the newest
+};
+
+/// The text of a checkpoint's scalars under which a run notes the loss of an evaluation of the
+/// step, as a number: a remark about the state, no part of it.
+inline constexpr const char* validation_loss_name = "validation_loss";
+
+struct KnownStep {
+  std::int64_t step = 0;
+  std::optional<double> validation_loss = {};
+};
+
+/// The steps that need not be kept, ascending. A pure function. The newest one is never among them.
+/// @param steps  ascending
+std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
+                                          const Retention& retention);
+
+/// The steps of a directory up to `newest`, ascending, with the losses that are noted in those that
+/// hold together, if `with_losses`. Local.
+std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::int64_t newest,
+                                   bool with_losses);
+
+/// Removes steps, each renamed to ".trash-<random>" first, so that no folder with a step's name is
+/// ever incomplete. Local. @return what went wrong, line by line
+std::vector<std::string> remove_steps(const std::filesystem::path& directory,
+                                      std::span<const std::int64_t> steps);
+
+/// Folders of unfinished saves and of steps half removed, by name; also those of damaged steps that
+/// were set aside, if `set_aside`. Local.
+std::vector<std::string> leftovers_in(const std::filesystem::path& directory,
+                                      bool set_aside = false);
+/// Removes them. Local. @return what went wrong, line by line
+std::vector<std::string> remove_leftovers(const std::filesystem::path& directory,
+                                          bool set_aside = false);
+
+}  // namespace fourfold::io
