@@ -186,7 +186,7 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bo
   std::vector<std::string> leftovers;
   for (const std::string& name : names_or_none(directory)) {
     if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
-        (set_aside && name.starts_with(set_aside_prefix))) {
+        name.starts_with(latest_prefix) || (set_aside && name.starts_with(set_aside_prefix))) {
       leftovers.push_back(name);
     }
   }
