@@ -64,29 +64,18 @@ std::vector<Read> plan_reads(const Checkpoint& checkpoint, std::span<const Wante
   return reads;
 }
 
-/// Of a box that has been filled, a chunk at a time.
-Digest digest_of(const WantedBox& box, const DoneWith& done_with) {
-  const std::span bytes(static_cast<const std::byte*>(box.data.data()), box.data.bytes());
-  Digest digest;
-  for (std::uint64_t begin = 0; begin < bytes.size(); begin += chunk_bytes) {
-    const auto chunk =
-        bytes.subspan(begin, std::min<std::uint64_t>(chunk_bytes, bytes.size() - begin));
-    digest += digest_of_bytes(box.data.dtype(), box.shape, box.box, begin, chunk);
-    if (done_with) {
-      done_with(chunk.data(), chunk.size());
-    }
-  }
-  return digest;
+bool is_whole(const WantedBox& box) {
+  return box.box == Box::whole(box.shape);
 }
 
+/// Digests of what was read for boxes that are whole tensors, in their order.
 void check_digests(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
-                   const DoneWith& done_with, std::vector<std::string>& damage) {
-  for (const WantedBox& box : wanted) {
-    const StoredTensor& tensor = *checkpoint.find(box.id);
-    if (box.box == Box::whole(tensor.shape) && damage.size() < most_lines &&
-        digest_of(box, done_with) != tensor.digest) {
+                   std::span<const Digest> digests, std::vector<std::string>& damage) {
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (is_whole(wanted[i]) && damage.size() < most_lines &&
+        digests[i] != checkpoint.find(wanted[i].id)->digest) {
       damage.push_back(
-          fmt::format("tensor {} has another digest than the manifest says", tensor.id.str()));
+          fmt::format("tensor {} has another digest than the manifest says", wanted[i].id.str()));
     }
   }
 }
@@ -189,15 +178,18 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
   ExtentReader reader(checkpoint.contents(), done_with);
   const std::vector<WantedBox> stored = stored_ones(checkpoint, wanted);
   const auto failure = attempt([&] {
+    std::vector<Digest> digests(stored.size());
     for (const Read& read : plan_reads(checkpoint, stored)) {
-      auto defect = reader.copy(*read.extent, read.part, read.wanted->box,
-                                static_cast<std::byte*>(read.wanted->data.data()));
+      const WantedBox& box = *read.wanted;
+      auto defect = reader.copy(
+          *read.extent, read.part, box.box, static_cast<std::byte*>(box.data.data()),
+          is_whole(box) ? &digests[static_cast<std::size_t>(&box - stored.data())] : nullptr);
       if (defect && damage.size() < most_lines) {
         damage.push_back(std::move(*defect));
       }
     }
     if (damage.empty()) {
-      check_digests(checkpoint, stored, done_with, damage);
+      check_digests(checkpoint, stored, digests, damage);
     }
   });
   agree(communicator, failure);

@@ -211,13 +211,24 @@ std::string ExtentReader::described(const StoredExtent& extent, const std::strin
 }
 
 Defect ExtentReader::read_chunk(const StoredExtent& extent, std::uint64_t chunk,
-                                std::span<std::byte> bytes) {
+                                std::span<std::byte> bytes, Digest* digest) {
+  const StoredTensor& tensor = contents_.index.tensors[extent.tensor];
   const std::uint64_t offset = extent.byte_offset + chunk * chunk_bytes;
-  if (const Defect defect = file_.read_at(offset, bytes)) {
-    return described(extent, *defect);
+  std::uint32_t crc = 0;
+  for (std::uint64_t begin = 0; begin < bytes.size(); begin += hot_bytes) {
+    const auto part =
+        bytes.subspan(begin, std::min<std::uint64_t>(hot_bytes, bytes.size() - begin));
+    if (const Defect defect = file_.read_at(offset + begin, part)) {
+      return described(extent, *defect);
+    }
+    crc = crc32c(part, crc);
+    if (digest != nullptr) {
+      *digest += digest_of_bytes(tensor.dtype, tensor.shape, extent.box,
+                                 chunk * chunk_bytes + begin, part);
+    }
   }
   count(std::ssize(bytes));
-  if (crc32c(bytes) != table_[extent.first_chunk + chunk]) {
+  if (crc != table_[extent.first_chunk + chunk]) {
     return described(extent, fmt::format("is damaged in bytes {} to {} of the file (CRC-32C)",
                                          offset, offset + bytes.size()));
   }
@@ -225,7 +236,7 @@ Defect ExtentReader::read_chunk(const StoredExtent& extent, std::uint64_t chunk,
 }
 
 Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box& target_box,
-                          std::byte* target) {
+                          std::byte* target, Digest* digest) {
   if (Defect defect = use_file(extent.file)) {
     return defect;
   }
@@ -242,11 +253,11 @@ Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box
       const std::uint64_t chunk_end = std::min(chunk_begin + chunk_bytes, extent.bytes);
       const std::uint64_t count = std::min(end, chunk_end) - begin;
       if (begin == chunk_begin && count == chunk_end - chunk_begin) {  // whole: no copy in between
-        defect = read_chunk(extent, chunk, {to, count});
+        defect = read_chunk(extent, chunk, {to, count}, digest);
       } else {
         if (loaded != chunk) {
           buffer_.resize(chunk_end - chunk_begin);
-          defect = read_chunk(extent, chunk, buffer_);
+          defect = read_chunk(extent, chunk, buffer_, digest);
           loaded = chunk;
         }
         std::copy_n(buffer_.begin() + static_cast<std::ptrdiff_t>(begin - chunk_begin), count, to);
@@ -277,17 +288,14 @@ Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
   if (Defect defect = use_file(extent.file)) {
     return defect;
   }
-  const StoredTensor& tensor = contents_.index.tensors[extent.tensor];
   Digest digest;
   crc = 0;
   for (std::uint64_t chunk = 0; chunk < chunks_of(extent.bytes); ++chunk) {
-    const std::uint64_t begin = chunk * chunk_bytes;
-    buffer_.resize(std::min(chunk_bytes, extent.bytes - begin));
-    if (Defect defect = read_chunk(extent, chunk, buffer_)) {
+    buffer_.resize(std::min(chunk_bytes, extent.bytes - chunk * chunk_bytes));
+    if (Defect defect = read_chunk(extent, chunk, buffer_, &digest)) {
       return defect;
     }
     crc = crc32c_combine(crc, table_[extent.first_chunk + chunk], buffer_.size());
-    digest += digest_of_bytes(tensor.dtype, tensor.shape, extent.box, begin, buffer_);
   }
   if (digest != extent.digest) {
     return described(extent, "has another digest than the index says");

@@ -45,8 +45,9 @@ class ExtentReader {
 
   /// Copies `part` of `extent` into `target`, which holds `target_box` densely.
   /// @pre part lies in both
-  Defect copy(const StoredExtent& extent, const Box& part, const Box& target_box,
-              std::byte* target);
+  /// @param digest  of all that is read is added; for parts that are whole extents
+  Defect copy(const StoredExtent& extent, const Box& part, const Box& target_box, std::byte* target,
+              Digest* digest = nullptr);
   /// Copies `box` of a tensor into `target`, which it fills densely, from whatever extents hold it.
   /// @param tensor  index into the checkpoint's tensors
   Defect copy_box(std::size_t tensor, const Box& box, std::byte* target);
@@ -60,7 +61,8 @@ class ExtentReader {
 
  private:
   Defect use_file(std::size_t file);
-  Defect read_chunk(const StoredExtent& extent, std::uint64_t chunk, std::span<std::byte> bytes);
+  Defect read_chunk(const StoredExtent& extent, std::uint64_t chunk, std::span<std::byte> bytes,
+                    Digest* digest);
   void count(std::int64_t bytes);
   std::string described(const StoredExtent& extent, const std::string& what) const;
 

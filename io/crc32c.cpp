@@ -1,13 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "x86_intrinsics.hpp"
+
 #include <fourfold/io/crc32c.hpp>
 
 #include <array>
 #include <cstring>
-
-#if defined(__x86_64__)
-#include <nmmintrin.h>
-#endif
 
 // A CRC is the remainder of a polynomial over GF(2). Registers are bit-reflected: the highest power
 // of x is bit 0, so "times x" is a shift to the right.
@@ -154,12 +152,80 @@ __attribute__((target("sse4.2"))) std::uint32_t update_by_instruction(std::uint3
   return state;
 }
 
+/// Folding: words of 128 bits are moved 256 bytes ahead by two multiplications and added there,
+/// which changes no remainder; in the end 256 bytes are left that have the CRC of all. A word of 64
+/// bits stands for a polynomial with x^63 in bit 0, so that the product of two, as the instruction
+/// has it, is one power of x short.
+class Folding {
+ public:
+  static constexpr std::size_t block_bytes = 256;
+
+  Folding() {
+    for (std::size_t lane = 0; lane < 4; ++lane) {
+      factors_[2 * lane] = factor(8 * block_bytes + 64 - 1);
+      factors_[2 * lane + 1] = factor(8 * block_bytes - 1);
+    }
+  }
+
+  /// @param state  of what came before; the last bytes, fewer than two blocks, are left
+  __attribute__((target("avx512f,vpclmulqdq,sse4.2"))) std::uint32_t operator()(
+      std::uint32_t state, const std::byte*& data, std::size_t& count) const {
+    const __m512i factors = _mm512_loadu_si512(factors_.data());
+    __m512i sums[4];
+    for (std::size_t k = 0; k < 4; ++k) {
+      sums[k] = _mm512_loadu_si512(data + 64 * k);
+    }
+    sums[0] = _mm512_xor_si512(sums[0],
+                               _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(state))));
+    data += block_bytes;
+    count -= block_bytes;
+    for (; count >= block_bytes; data += block_bytes, count -= block_bytes) {
+      for (std::size_t k = 0; k < 4; ++k) {
+        const __m512i low = _mm512_clmulepi64_epi128(sums[k], factors, 0x00);
+        const __m512i high = _mm512_clmulepi64_epi128(sums[k], factors, 0x11);
+        sums[k] = _mm512_ternarylogic_epi64(low, high, _mm512_loadu_si512(data + 64 * k), 0x96);
+      }
+    }
+    std::uint64_t rest = 0;
+    for (const __m512i& sum : sums) {
+      std::array<std::uint64_t, 8> words;
+      _mm512_storeu_si512(words.data(), sum);
+      for (const std::uint64_t word : words) {
+        rest = _mm_crc32_u64(rest, word);
+      }
+    }
+    return static_cast<std::uint32_t>(rest);
+  }
+
+ private:
+  /// x^bits mod P as such a word.
+  static std::uint64_t factor(std::uint64_t bits) {
+    std::uint32_t power = power_of_bytes(bits / 8);
+    for (std::uint64_t bit = 0; bit < bits % 8; ++bit) {
+      power = times_x(power);
+    }
+    return std::uint64_t{power} << 32;
+  }
+  std::array<std::uint64_t, 8> factors_{};
+};
+
+std::uint32_t update_by_folding(std::uint32_t state, const std::byte* data, std::size_t count) {
+  static const Folding fold;
+  if (count >= 2 * Folding::block_bytes) {
+    state = fold(state, data, count);
+  }
+  return update_by_instruction(state, data, count);
+}
+
 #endif
 
 using Update = std::uint32_t (*)(std::uint32_t, const std::byte*, std::size_t);
 
 Update fastest_update() {
 #if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("vpclmulqdq") != 0) {
+    return update_by_folding;
+  }
   if (__builtin_cpu_supports("sse4.2") != 0) {
     return update_by_instruction;
   }

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "x86_intrinsics.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/io/digest.hpp>
@@ -46,16 +48,66 @@ Digest digest_of_block(const std::byte* data, std::size_t count, const std::uint
   return {low, high};
 }
 
+#if defined(__x86_64__)
+
+/// Eight words of memory, widened.
+template <class Word>
+__attribute__((target("avx512f,avx512dq,avx512vl"))) __m512i eight_words(const std::byte* data) {
+  if constexpr (sizeof(Word) == 1) {
+    return _mm512_cvtepu8_epi64(_mm_loadu_si64(data));
+  } else if constexpr (sizeof(Word) == 2) {
+    return _mm512_cvtepu16_epi64(_mm_loadu_si128(reinterpret_cast<const __m128i*>(data)));
+  } else if constexpr (sizeof(Word) == 4) {
+    return _mm512_cvtepu32_epi64(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(data)));
+  } else {
+    return _mm512_loadu_si512(data);
+  }
+}
+
+/// The same with the one multiplication of 64 bits that vectors have.
+template <class Word>
+__attribute__((target("avx512f,avx512dq,avx512vl"))) Digest digest_of_block_avx512(
+    const std::byte* data, std::size_t count, const std::uint64_t* low_weight,
+    const std::uint64_t* high_weight) {
+  const __m512i one = _mm512_set1_epi64(1);
+  __m512i low = _mm512_setzero_si512();
+  __m512i high = _mm512_setzero_si512();
+  std::size_t k = 0;
+  for (; k + 8 <= count; k += 8) {
+    const __m512i value = _mm512_add_epi64(eight_words<Word>(data + k * sizeof(Word)), one);
+    low = _mm512_add_epi64(low, _mm512_mullo_epi64(_mm512_loadu_si512(low_weight + k), value));
+    high = _mm512_add_epi64(high, _mm512_mullo_epi64(_mm512_loadu_si512(high_weight + k), value));
+  }
+  Digest digest =
+      digest_of_block<Word>(data + k * sizeof(Word), count - k, low_weight + k, high_weight + k);
+  digest.low += static_cast<std::uint64_t>(_mm512_reduce_add_epi64(low));
+  digest.high += static_cast<std::uint64_t>(_mm512_reduce_add_epi64(high));
+  return digest;
+}
+
+#endif
+
+template <class Word>
+auto fastest_digest_of_block() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0) {
+    return digest_of_block_avx512<Word>;
+  }
+#endif
+  return digest_of_block<Word>;
+}
+
 template <class Word>
 void add_run(Digest& digest, std::uint64_t first, std::uint64_t count, const std::byte* data) {
   static const Weights low_weights = element_weights(low_element_key);
   static const Weights high_weights = element_weights(high_element_key);
+  static const auto of_block = fastest_digest_of_block<Word>();
   while (count != 0) {
     const std::uint64_t block = first / block_elements;
     const std::uint64_t within = first % block_elements;
     const std::uint64_t part = std::min(count, block_elements - within);
-    const Digest sum = digest_of_block<Word>(data, part, low_weights.data() + within,
-                                             high_weights.data() + within);
+    const Digest sum =
+        of_block(data, part, low_weights.data() + within, high_weights.data() + within);
     digest.low += sum.low * (mix64(block) | 1);
     digest.high += sum.high * (mix64(block + high_block_key) | 1);
     first += part;

@@ -18,6 +18,9 @@
 namespace fourfold::io {
 namespace {
 
+/// Of a payload; index and manifest are written and synced at once.
+constexpr std::size_t large_write_bytes = std::size_t{1} << 20;
+
 std::string_view advice(int error_number) {
   switch (error_number) {
     case ENOSPC:
@@ -115,6 +118,11 @@ void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes
     });
     if (written <= 0) {
       cannot_write(shown_, "pwrite", written == 0 ? EIO : errno);
+    }
+    if (static_cast<std::size_t>(written) >= large_write_bytes) {
+      // The disk need not wait for sync(). Only a hint: what fails shows there.
+      ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), written,
+                        SYNC_FILE_RANGE_WRITE);
     }
     bytes = bytes.subspan(static_cast<std::size_t>(written));
     offset += static_cast<std::uint64_t>(written);
