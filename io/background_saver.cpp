@@ -57,8 +57,8 @@ class Worker {
 struct BackgroundSaver::Impl {
   using Clock = std::chrono::steady_clock;
 
-  Impl(CheckpointStore of_saver, std::size_t bytes, int rank, int ranks)
-      : store(std::move(of_saver)),
+  Impl(const CheckpointStore& of_saver, std::size_t bytes, int rank, int ranks)
+      : store(of_saver),
         staging_bytes(bytes),
         staging(std::make_unique_for_overwrite<std::byte[]>(bytes)),
         worker(rank, ranks) {
@@ -70,7 +70,7 @@ struct BackgroundSaver::Impl {
     }
   }
 
-  CheckpointStore store;
+  const CheckpointStore& store;
   std::size_t staging_bytes;
   std::unique_ptr<std::byte[]> staging;
   std::unique_ptr<StepSave> save;  ///< under way
@@ -85,11 +85,12 @@ std::size_t BackgroundSaver::staging_bytes(std::span<const TensorLayout> tensors
       plan_save(tensors, ranks, plan).bytes_of_rank[static_cast<std::size_t>(rank)]);
 }
 
-BackgroundSaver::BackgroundSaver(CheckpointStore store, std::span<const TensorLayout> tensors,
+BackgroundSaver::BackgroundSaver(const CheckpointStore& store,
+                                 std::span<const TensorLayout> tensors,
                                  const comm::Communicator& communicator) {
   const std::size_t bytes =
       staging_bytes(tensors, store.options().plan, communicator.rank(), communicator.size());
-  impl_ = std::make_unique<Impl>(std::move(store), bytes, communicator.rank(), communicator.size());
+  impl_ = std::make_unique<Impl>(store, bytes, communicator.rank(), communicator.size());
 }
 
 BackgroundSaver::~BackgroundSaver() = default;

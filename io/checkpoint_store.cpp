@@ -9,6 +9,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
@@ -29,6 +30,15 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
             AtomicFile probe(directory_ / ".probe");  // never published: gone at the end
             probe.write(std::vector<std::byte>(4096));
             probe.sync();
+          }
+        }));
+}
+
+void CheckpointStore::take_lease(comm::Communicator& communicator) {
+  agree(communicator, attempt([&] {
+          if (communicator.rank() == 0) {
+            options_.lease =
+                std::make_shared<DirectoryLease>(directory_, DirectoryLease::this_process());
           }
         }));
 }

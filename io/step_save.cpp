@@ -9,6 +9,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/directory_lease.hpp>
 
 #include <fmt/format.h>
 
@@ -179,6 +180,9 @@ void StepSave::gather(comm::Communicator& communicator) {
 }
 
 void StepSave::publish() {
+  if (options_.lease) {
+    options_.lease->check();
+  }
   publish_step(*folder_, directory_, job_, files_,
                {options_.keep_last, options_.keep_every_steps, options_.keep_best});
 }

@@ -3,10 +3,12 @@
 #include "verbs.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/directory_lease.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -55,6 +57,14 @@ void refuse_failures(const std::vector<std::string>& problems) {
 }  // namespace
 
 ExitCode gc(const GcRequest& request) {
+  if (!std::filesystem::is_directory(request.directory)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is no folder of steps; check its name", request.directory));
+  }
+  std::optional<io::DirectoryLease> lease;  // so that no run saves here meanwhile
+  if (!request.dry_run) {
+    lease.emplace(request.directory, io::DirectoryLease::this_process());
+  }
   const std::vector<std::int64_t> steps = doomed_steps(request);
   const std::vector<std::string> leftovers = io::leftovers_in(request.directory, request.set_aside);
   const char* const verb = request.dry_run ? "would remove" : "removes";

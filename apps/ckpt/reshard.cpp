@@ -8,7 +8,7 @@
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
-#include <fourfold/train/saved_model.hpp>
+#include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/state_layouts.hpp>
 
 #include <fmt/format.h>

@@ -65,6 +65,15 @@ void describe(CLI::App& command, Arguments& arguments) {
              "KEY");
   add_short(command, arguments, "--resume", "checkpoint.resume",
             "Short for --set checkpoint.resume=...: auto, never or a step directory");
+  command
+      .add_option_function<std::string>(
+          "--resume-weights-only",
+          [&arguments](const std::string& path) {
+            arguments.overrides.push_back("checkpoint.resume=" + path);
+            arguments.overrides.emplace_back("checkpoint.weights_only=true");
+          },
+          "Begin a new run with the weights of this step directory and nothing else of it")
+      ->type_name("PATH");
   add_short(command, arguments, "--progress", "log.progress",
             "Short for --set log.progress=...: auto, bar, plain or none");
   command.add_flag("--print-config", arguments.print_config,

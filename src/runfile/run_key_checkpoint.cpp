@@ -95,6 +95,13 @@ std::vector<RunKey> checkpoint_keys() {
                   "is none; \"never\": "
                   "start anew, and refuse a directory that has checkpoints; else the step "
                   "directory to go on from."},
+      {.table = "checkpoint",
+       .name = "weights_only",
+       .field = member(&CheckpointConfig::weights_only),
+       .meaning =
+           "Of the step directory that resume names only the weights are taken, for a new run "
+           "from step 0 with whatever data, optimizer and seed; a later start goes on from the "
+           "run's own checkpoints. --resume-weights-only=PATH is short for both."},
   };
 }
 

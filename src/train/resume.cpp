@@ -60,11 +60,10 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   refuse_other_data(request, checkpoint);
 }
 
-std::optional<io::Checkpoint> resume_newest(const ResumeRequest& request,
-                                            comm::Communicator& world) {
-  return request.store.restore(request.wanted, world, [&](const io::Checkpoint& checkpoint) {
-    examine(request, checkpoint);
-  });
+std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communicator& world) {
+  const auto checkpoint = request.store.restore(
+      request.wanted, world, [&](const io::Checkpoint& found) { examine(request, found); });
+  return checkpoint ? std::optional(Resumed{*checkpoint}) : std::nullopt;
 }
 
 /// Whether the newest checkpoint in checkpoint.dir comes from a run that began at `origin`.
@@ -76,32 +75,54 @@ bool went_on_from(const std::string& origin, const ResumeRequest& request,
                            .checkpoint.resume == origin;
 }
 
-std::optional<io::Checkpoint> resume_path(const ResumeRequest& request, comm::Communicator& world) {
+/// Masters, of which every run has some.
+std::vector<io::WantedBox> wanted_weights(std::span<const io::WantedBox> wanted) {
+  std::vector<io::WantedBox> weights;
+  for (const io::WantedBox& box : wanted) {
+    if (box.id.state == io::TensorState::master) {
+      weights.push_back(box);
+    }
+  }
+  return weights;
+}
+
+[[noreturn]] void refuse_later_steps(const ResumeRequest& request, const io::Checkpoint& origin,
+                                     std::int64_t newest) {
+  throw UserError(
+      ExitCode::config,
+      fmt::format("checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
+                  "never overwritten, so this run could not save) name another checkpoint.dir, or "
+                  "remove the later steps",
+                  request.config.checkpoint.resume, origin.step(),
+                  request.store.directory().string(), newest));
+}
+
+std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
+  const bool weights_only = request.config.checkpoint.weights_only;
   const io::Checkpoint checkpoint = io::open_checkpoint(path, world);
-  if (const std::int64_t newest = newest_step(request.store, world); newest > checkpoint.step()) {
+  const std::int64_t newest = newest_step(request.store, world);
+  if (newest > (weights_only ? -1 : checkpoint.step())) {
     if (went_on_from(path, request, world)) {
       log::info(fmt::format("{} holds step {} of a run that began at {}: going on from there",
                             request.store.directory().string(), newest, path));
       return resume_newest(request, world);
     }
-    throw UserError(
-        ExitCode::config,
-        fmt::format(
-            "checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
-            "never overwritten, so this run could not save) name another checkpoint.dir, or "
-            "remove the later steps",
-            path, checkpoint.step(), request.store.directory().string(), newest));
+    refuse_later_steps(request, checkpoint, newest);
   }
-  examine(request, checkpoint);
+  if (!weights_only) {
+    examine(request, checkpoint);
+  }
+  const std::vector<io::WantedBox> weights = wanted_weights(request.wanted);
   const io::LoadReport report =
-      io::load(checkpoint, request.wanted, world, request.store.done_with());
+      io::load(checkpoint, weights_only ? std::span<const io::WantedBox>(weights) : request.wanted,
+               world, request.store.done_with());
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{} is damaged ({}) resume from another step",
                                 checkpoint.path().string(), report.damage.front()));
   }
-  return checkpoint;
+  return Resumed{checkpoint, weights_only};
 }
 
 /// Kinds of state that only one of checkpoint and run has: "error_feedback".
@@ -126,8 +147,15 @@ std::string token_counts(const data::TokenDataset& dataset) {
   return fmt::format("{}", fmt::join(counts, ","));
 }
 
-std::optional<io::Checkpoint> resume(const ResumeRequest& request, comm::Communicator& world) {
+std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& mode = request.config.checkpoint.resume;
+  if (request.config.checkpoint.weights_only && (mode == "auto" || mode == "never")) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("checkpoint.weights_only = true does not go with checkpoint.resume = "
+                    "\"{}\" (whose weights?) name a step directory there, or leave it out",
+                    mode));
+  }
   if (mode == "auto") {
     return resume_newest(request, world);
   }

@@ -21,15 +21,22 @@ struct ResumeRequest {
   std::span<const std::string> allowed_changes;  ///< keys that may differ from the checkpoint's
 };
 
+/// What a run goes on from, or begins with.
+struct Resumed {
+  io::Checkpoint checkpoint;
+  bool weights_only = false;
+};
+
 /// Chooses the checkpoint that checkpoint.resume means, checks that going on from it is the same
 /// run, and loads it; the newest one may be damaged, then each older one is checked anew. With a
-/// path: a chain of jobs that has gone on from it goes on from its own newest checkpoint.
-/// Collective.
+/// path: a chain of jobs that has gone on from it goes on from its own newest checkpoint. With
+/// checkpoint.weights_only a run that begins takes the masters alone, and nothing is compared but
+/// the tensors. Collective.
 /// @return nothing when the run starts anew
 /// @throws UserError: config when the run file or the training data differ in what they mean, when
 ///   "never" meets checkpoints, or when later steps are in the way; data_corrupt when nothing
 ///   intact is left
-std::optional<io::Checkpoint> resume(const ResumeRequest& request, comm::Communicator& world);
+std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& world);
 
 /// Says what of this run's state begins at zero, and what of the checkpoint's is left behind, after
 /// keys about it have changed.

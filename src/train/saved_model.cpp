@@ -52,11 +52,6 @@ std::unique_ptr<model::Seams> seams_for(const runfile::RunConfig& config, std::i
 
 }  // namespace
 
-runfile::RunConfig saved_config(const io::Checkpoint& checkpoint) {
-  return runfile::parse_saved_config(checkpoint.scalars().text(config_text_name),
-                                     (checkpoint.path() / config_text_name).string());
-}
-
 SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh,
                        Logits logits)
     : config_(config_for(checkpoint, mesh.shape())),

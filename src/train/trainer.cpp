@@ -114,26 +114,37 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
 }
 
 void Trainer::resume_or_initialise(const TrainerOptions& options) {
-  const auto checkpoint = resume({.config = config_,
-                                  .dataset = dataset_,
-                                  .store = store_,
-                                  .wanted = state_.wanted(),
-                                  .allowed_changes = options.allowed_changes},
-                                 mesh_->world());
-  if (!checkpoint) {
+  if (config_.checkpoint.weights_only) {  // over which the weights come
+    runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
+    stream_.ref().synchronize();
+  }
+  const auto resumed = resume({.config = config_,
+                               .dataset = dataset_,
+                               .store = store_,
+                               .wanted = state_.wanted(),
+                               .allowed_changes = options.allowed_changes},
+                              mesh_->world());
+  if (!resumed) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     return;
   }
   runner_.update_weights_from_masters(stream_);
-  progress_ = progress_of(*checkpoint);
+  const io::Checkpoint& checkpoint = resumed->checkpoint;
+  if (resumed->weights_only) {
+    log::info(
+        fmt::format("begins with the weights of {} (step {}, saved on mesh {}); all else is new",
+                    checkpoint.path().string(), checkpoint.step(), checkpoint.mesh().str()));
+    return;
+  }
+  progress_ = progress_of(checkpoint);
   LossScale& loss_scale = runner_.loss_scale();
-  loss_scale.restore(loss_scale_of(*checkpoint, loss_scale.state()));
-  last_checkpoint_ = checkpoint->path();
+  loss_scale.restore(loss_scale_of(checkpoint, loss_scale.state()));
+  last_checkpoint_ = checkpoint.path();
   last_saved_step_ = progress_.step;
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
-                        checkpoint->path().string(), progress_.step, checkpoint->mesh().str(),
+                        checkpoint.path().string(), progress_.step, checkpoint.mesh().str(),
                         mesh_->shape().str()));
-  tell_other_state(*checkpoint, state_.layouts());
+  tell_other_state(checkpoint, state_.layouts());
 }
 
 void Trainer::rehearse() {
@@ -147,6 +158,7 @@ bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
 
 RunResult Trainer::run() {
   store_.check_writable(mesh_->world());  // before hours of work that could not be saved
+  store_.take_lease(mesh_->world());
   store_.sweep_leftovers(mesh_->world());
   if (config_.log.trace) {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);

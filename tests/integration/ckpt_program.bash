@@ -178,6 +178,26 @@ expect_stdout 'removes damaged-step-000000001-x'
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints
 expect_stdout 'nothing to remove'
 
+# A second job is refused while the first one lives, and takes over at once when it was killed.
+"$fourfold" train run.toml --set log.dir=alone --set train.steps=1000000 --set checkpoint.every_steps=0 >first.log 2>&1 &
+first=$!
+for ((i = 0; i < 100; ++i)); do
+  [[ -e alone/checkpoints/.lease ]] && break
+  sleep 0.1
+done
+expect_exit 78 "$fourfold" train run.toml --set log.dir=alone --set log.report=false
+expect_stderr "process $first on $(hostname) is running here"
+expect_exit 78 "$fourfold" ckpt gc alone/checkpoints
+kill -9 "$first"
+wait "$first" 2>/dev/null
+expect_exit 0 "$fourfold" train run.toml --set log.dir=alone
+expect test ! -e alone/checkpoints/.lease
+
+# A new run from the weights of another.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=tuned --resume-weights-only run/checkpoints/step-000000004 \
+  --set optim.name=sgd --set train.steps=2
+expect_stderr 'begins with the weights of run/checkpoints/step-000000004 (step 4'
+
 # One flipped bit, a file that is short, one that is missing: named, each by its verb.
 damaged=$(find start -name 'shard-*' | sort | head -n 1)
 python3 -c 'import sys

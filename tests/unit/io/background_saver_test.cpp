@@ -70,7 +70,8 @@ TEST_CASE("what changes after begin() is not in the checkpoint", "[background]")
       save_as(direct, cut, ranks, 10, world, options);
       save_as(direct, cut, ranks, 20, world, options);
       const RankState original(small_model(), cut.cut, world.rank(), ranks, true);
-      io::BackgroundSaver saver(io::CheckpointStore(background, options), original.layouts, world);
+      const io::CheckpointStore store(background, options);
+      io::BackgroundSaver saver(store, original.layouts, world);
       for (const std::int64_t step : {10, 20}) {
         RankState state(small_model(), cut.cut, world.rank(), ranks, true);
         saver.begin(request_of(state, step), world);
@@ -95,7 +96,8 @@ TEST_CASE("a save is reported once, to all ranks at the same poll, when it is co
   std::atomic<int> incomplete{0};
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const RankState state(small_model(), all_cuts()[3].cut, world.rank(), ranks, true);
-    io::BackgroundSaver saver(io::CheckpointStore(scratch / "c", options), state.layouts, world);
+    const io::CheckpointStore store(scratch / "c", options);
+    io::BackgroundSaver saver(store, state.layouts, world);
     incomplete += saver.poll(world) ? 1 : 0;  // nothing is under way
     saver.begin(request_of(state, 10), world);
     int poll = 0;
@@ -123,7 +125,8 @@ TEST_CASE("a save that fails in the background fails on all ranks at a poll, and
   std::atomic<int> saved{0};
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const RankState state(small_model(), all_cuts()[3].cut, world.rank(), ranks, true);
-    io::BackgroundSaver saver(io::CheckpointStore(scratch / "c", options), state.layouts, world);
+    const io::CheckpointStore store(scratch / "c", options);
+    io::BackgroundSaver saver(store, state.layouts, world);
     std::optional<harness::FileSizeLimit> limit;
     world.barrier();
     if (world.rank() == 0) {
@@ -158,7 +161,8 @@ TEST_CASE("a save that is under way at the end is given up and leaves no step", 
   save_at_once(scratch / "c", 10);
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const RankState state(small_model(), all_cuts()[3].cut, world.rank(), ranks, true);
-    io::BackgroundSaver saver(io::CheckpointStore(scratch / "c", options), state.layouts, world);
+    const io::CheckpointStore store(scratch / "c", options);
+    io::BackgroundSaver saver(store, state.layouts, world);
     saver.begin(request_of(state, 20), world);
   });
   comm::run_ranks(1, [&](comm::Communicator& world) {
@@ -177,7 +181,8 @@ TEST_CASE("replicas that differ are named before the state is copied", "[backgro
     if (world.rank() == 1) {
       overwrite(state);
     }
-    io::BackgroundSaver saver(io::CheckpointStore(scratch / "c", options), state.layouts, world);
+    const io::CheckpointStore store(scratch / "c", options);
+    io::BackgroundSaver saver(store, state.layouts, world);
     try {
       saver.begin(request_of(state, 20), world);
     } catch (const SystemError& error) {

@@ -89,3 +89,33 @@ TEST_CASE("a chain of jobs that began at an explicit step goes on from its own",
   CHECK(tiny.train(1, 8, "chain", {option}).losses.size() == 4);
   CHECK(tiny.train(1, 12, "chain", {option}).losses.size() == 4);
 }
+
+TEST_CASE("the weights alone begin a new run, whose later starts go on from its own", "[resume]") {
+  const TinyRun tiny("llama");
+  const RunTrace origin = tiny.train(2, 4, "origin", {"mesh.zero=1"});
+  const fs::path step = step_folder(tiny, "origin", "step-000000004");
+  // An update too small to change a bit shows what it began with.
+  const std::vector<std::string> options{resume_option(step),
+                                         "checkpoint.weights_only=true",
+                                         "optim.name=sgd",
+                                         "optim.lr=1e-37",
+                                         "optim.weight_decay=0",
+                                         "train.seed=77",
+                                         "data.train=[\"" + tiny.held_back_tokens() + "\"]"};
+  const RunTrace begun = tiny.train(1, 2, "tuned", options);
+  CHECK(begun.losses.size() == 2);
+  CHECK(begun.weights == tiny.train(1, 4, "origin").weights);
+  CHECK(begun.result.progress.step == 2);
+  CHECK(tiny.train(1, 5, "tuned", options).losses.size() == 3);
+  tiny.train(1, 3, "other");
+  CHECK_THAT(refusal([&] {
+               tiny.train(1, 5, "other", {options[0], options[1]});
+             }),
+             ContainsSubstring("already holds step 3"));
+  CHECK_THAT(refusal([&] {
+               tiny.train(1, 5, "wider", {options[0], options[1], "model.ffn=96"});
+             }),
+             ContainsSubstring("has shape"));
+  CHECK_THAT(refusal([&] { tiny.train(1, 5, "whose", {"checkpoint.weights_only=true"}); }),
+             ContainsSubstring("whose weights?"));
+}

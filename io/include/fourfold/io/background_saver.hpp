@@ -26,8 +26,8 @@ namespace fourfold::io {
 class BackgroundSaver {
  public:
   /// Takes memory for this rank's share of a save and touches it, so that the first save is not
-  /// slower than others. @param store  copied; tensors  of every save to come
-  BackgroundSaver(CheckpointStore store, std::span<const TensorLayout> tensors,
+  /// slower than others. @param store  borrowed  @param tensors  of every save to come
+  BackgroundSaver(const CheckpointStore& store, std::span<const TensorLayout> tensors,
                   const comm::Communicator& communicator);
   /// A save that is under way is given up; what it wrote is removed, now or by the next job.
   ~BackgroundSaver();

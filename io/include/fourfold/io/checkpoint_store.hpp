@@ -83,6 +83,7 @@ struct StoredTensor {
 };
 
 struct CheckpointContents;
+class DirectoryLease;
 
 /// One committed step whose manifest and index have been read and checked. Immutable; cheap to
 /// copy; the same on all ranks.
@@ -131,6 +132,8 @@ struct StoreOptions {
   int keep_best = 0;
   PlanOptions plan;
   DoneWith done_with = {};
+  /// Asked by rank 0 before a step is published; set by CheckpointStore::take_lease().
+  std::shared_ptr<const DirectoryLease> lease = {};
 };
 
 /// The checkpoints of one run: a directory with one step-NNNNNNNNN folder per committed step.
@@ -158,6 +161,11 @@ class CheckpointStore {
   /// file in it. Collective; rank 0 tries. @throws UserError (cannot_write) on all ranks
   void check_writable(comm::Communicator& communicator) const;
 
+  /// Keeps other jobs from saving here while this store lives (directory_lease.hpp). Rank 0 takes
+  /// the lease for all. Collective; may wait for `silence`.
+  /// @throws on all ranks alike as DirectoryLease
+  void take_lease(comm::Communicator& communicator);
+
   /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
   std::vector<std::int64_t> list_steps() const;
   /// Their folders, in the same order.
@@ -182,7 +190,7 @@ class CheckpointStore {
       const std::function<void(const Checkpoint&)>& examine = {}) const;
 
   /// Removes what dead jobs left: temporary folders of unfinished saves and folders half deleted.
-  /// Collective; call once at the start of a job that will save here, and only one job at a time.
+  /// Collective; call once at the start of a job that will save here, which has the lease.
   void sweep_leftovers(comm::Communicator& communicator) const;
 
  private:

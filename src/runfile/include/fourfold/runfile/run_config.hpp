@@ -166,6 +166,7 @@ struct CheckpointConfig {
   bool async = false;          ///< written from a copy while the run computes
   BusySave when_busy = BusySave::wait;
   std::string resume = "auto";  ///< "auto", "never" or a step directory
+  bool weights_only = false;    ///< of the step directory
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
 };
 

@@ -1,0 +1,258 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "file.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/directory_lease.hpp>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <thread>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+constexpr const char* lease_name = ".lease";
+constexpr std::uint64_t most_bytes = 4096;
+
+/// The line of a lease file: "fourfold-lease 1 WORD HOST PID JOB RESTARTS COUNT".
+struct Lease {
+  std::string word;  ///< tells apart any two that were ever taken
+  LeaseHolder holder;
+  long count = 0;
+
+  std::string text() const {
+    return fmt::format("fourfold-lease 1 {} {} {} {} {} {}\n", word, holder.host, holder.pid,
+                       holder.job.empty() ? "-" : holder.job, holder.restarts, count);
+  }
+};
+
+std::string random_word() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+/// Nothing when there is none. One that cannot be understood is somebody's whom nobody knows.
+std::optional<Lease> read_lease(const fs::path& path) {
+  std::string text;
+  if (read_file(path, most_bytes, text)) {
+    return kind_of(path) == EntryKind::missing ? std::nullopt : std::optional(Lease{});
+  }
+  std::istringstream line(text);
+  std::string magic;
+  int version = 0;
+  Lease lease;
+  line >> magic >> version >> lease.word >> lease.holder.host >> lease.holder.pid >>
+      lease.holder.job >> lease.holder.restarts >> lease.count;
+  if (!line || magic != "fourfold-lease" || version != 1) {
+    return Lease{.word = text, .holder = {}};
+  }
+  lease.holder.job = lease.holder.job == "-" ? "" : lease.holder.job;
+  return lease;
+}
+
+/// Makes `path` a second name of a file of ours, or not: what link() answers may get lost on NFS,
+/// but not how many names the file has.
+bool link_to(const fs::path& file, const fs::path& path) {
+  const int result = ::link(file.c_str(), path.c_str());
+  const int error_number = errno;
+  struct stat status = {};
+  if (::stat(file.c_str(), &status) == 0 && status.st_nlink == 2) {
+    return true;
+  }
+  if (result != 0 && error_number != EEXIST) {
+    cannot_write(path, "link", error_number);
+  }
+  return false;
+}
+
+/// Whether the holder is gone for sure, without watching.
+bool is_gone(const LeaseHolder& holder, const LeaseHolder& me) {
+  if (holder.host == me.host && holder.pid > 0 && holder.pid != me.pid) {
+    return ::kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH;
+  }
+  return !holder.job.empty() && holder.job == me.job && holder.restarts < me.restarts;
+}
+
+/// Takes away a lease that was left behind, and no other: who else has judged so may have taken
+/// its own by now.
+void take_away(const fs::path& path, const Lease& stale) {
+  const fs::path aside = path.string() + "-" + random_word();
+  if (::rename(path.c_str(), aside.c_str()) != 0) {
+    return;  // somebody was faster
+  }
+  const auto got = read_lease(aside);
+  if (got && got->word != stale.word) {
+    link_to(aside, path);  // back; its holder would notice otherwise
+  }
+  remove_file(aside);
+}
+
+}  // namespace
+
+std::string LeaseHolder::str() const {
+  const std::string process = fmt::format("process {} on {}", pid, host.empty() ? "?" : host);
+  return job.empty() ? process : fmt::format("job {} ({})", job, process);
+}
+
+struct DirectoryLease::Impl {
+  fs::path path;
+  Lease lease;
+  LeaseTimes times;
+  std::optional<OutputFile> file;
+  std::atomic<bool> is_lost{false};
+  bool ends = false;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::thread thread;
+
+  /// Into the file that is or was ours, under whatever name: never into another's.
+  void write() {
+    const std::string text = lease.text();
+    file->write_at(0, std::as_bytes(std::span(text)));
+    file->sync();
+  }
+
+  /// @return whether it is ours now
+  bool take() {
+    const fs::path own = path.string() + "-" + lease.word;
+    remove_file(own);
+    file.emplace(OutputFile::create(own));
+    write();
+    const bool taken = link_to(own, path);
+    remove_file(own);
+    return taken;
+  }
+
+  /// Watches one that is there. @return whether it was left behind
+  bool is_left_behind(const Lease& found) const {
+    if (is_gone(found.holder, lease.holder)) {
+      return true;
+    }
+    log::info(fmt::format(
+        "{}: {} has the lease of this directory; watching for {} s whether it is "
+        "alive",
+        path.string(), found.holder.str(), std::chrono::duration<double>(times.silence).count()));
+    const auto end = Clock::now() + times.silence;
+    while (Clock::now() < end) {
+      std::this_thread::sleep_for(std::min(times.beat, times.silence) / 4);
+      const auto now = read_lease(path);
+      if (!now || now->word != found.word) {
+        return false;  // given back, or taken over: look again
+      }
+      if (now->count != found.count) {
+        throw UserError(
+            ExitCode::config,
+            fmt::format("{}: {} is running here (its lease {} is alive), and two jobs would "
+                        "overwrite each other; wait for it, or choose another checkpoint.dir",
+                        path.parent_path().string(), found.holder.str(), path.string()));
+      }
+    }
+    log::warning(fmt::format("{}: the lease of {} is silent and is taken over",
+                             path.parent_path().string(), found.holder.str()));
+    return true;
+  }
+
+  void acquire() {
+    while (!take()) {
+      const auto found = read_lease(path);
+      if (found && is_left_behind(*found)) {
+        take_away(path, *found);
+      }
+    }
+  }
+
+  /// One count more, if the lease is still there.
+  void beat() {
+    const auto now = read_lease(path);
+    if (!now || now->word != lease.word) {
+      is_lost = true;
+      return;
+    }
+    ++lease.count;
+    try {
+      write();
+    } catch (const UserError&) {  // a full disk, a server that is away: silence, if it lasts
+    }
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, times.beat, [this] { return ends; })) {
+      beat();
+    }
+  }
+};
+
+DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
+                               const LeaseTimes& times)
+    : impl_(std::make_unique<Impl>()) {
+  make_directories(directory);
+  impl_->path = directory / lease_name;
+  impl_->lease = {.word = random_word(), .holder = me};
+  impl_->times = times;
+  impl_->acquire();
+  impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+}
+
+DirectoryLease::~DirectoryLease() {
+  {
+    const std::scoped_lock lock(impl_->mutex);
+    impl_->ends = true;
+  }
+  impl_->wake.notify_all();
+  impl_->thread.join();
+  const auto now = read_lease(impl_->path);
+  if (now && now->word == impl_->lease.word) {
+    ::unlink(impl_->path.c_str());  // should this fail, the next job finds nobody counting
+  }
+}
+
+void DirectoryLease::check() const {
+  const auto now = read_lease(impl_->path);
+  if (impl_->is_lost || !now || now->word != impl_->lease.word) {
+    throw UserError(
+        ExitCode::cannot_write,
+        fmt::format(
+            "{}: the lease of this directory is lost{}: this process stood still for longer "
+            "than {} s, or the file was removed; start again when nobody else saves there",
+            impl_->path.parent_path().string(), now ? fmt::format(" to {}", now->holder.str()) : "",
+            std::chrono::duration<double>(impl_->times.silence).count()));
+  }
+}
+
+LeaseHolder DirectoryLease::this_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const char* const job = std::getenv("SLURM_JOB_ID");
+  const char* const restarts = std::getenv("SLURM_RESTART_COUNT");
+  return {.host = host.data(),
+          .pid = ::getpid(),
+          .job = job == nullptr ? "" : job,
+          .restarts = restarts == nullptr ? 0 : std::atol(restarts)};
+}
+
+std::string lease_holder_of(const fs::path& directory) {
+  const auto found = read_lease(directory / lease_name);
+  return found ? found->holder.str() : "";
+}
+
+}  // namespace fourfold::io

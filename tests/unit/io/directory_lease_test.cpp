@@ -1,0 +1,153 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "captured_log.hpp"
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/directory_lease.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <thread>
+#include <vector>
+
+using namespace fourfold;
+using namespace std::chrono_literals;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using harness::ScratchFolder;
+using io::DirectoryLease;
+using io::LeaseHolder;
+using io::LeaseTimes;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr LeaseTimes quick{.beat = 20ms, .silence = 400ms};
+
+LeaseHolder elsewhere(const std::string& host, const std::string& job = "") {
+  return {.host = host, .pid = 77, .job = job};
+}
+
+void write_lease(const fs::path& directory, const std::string& text) {
+  fs::create_directories(directory);
+  std::ofstream(directory / ".lease") << text;
+}
+
+bool is_empty_of_leases(const fs::path& directory) {
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    if (entry.path().filename().string().starts_with(".lease")) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("the second job is refused while the first one lives, and may when it is done",
+          "[lease]") {
+  const ScratchFolder scratch;
+  {
+    const DirectoryLease first(scratch / "c", elsewhere("node1", "41"), quick);
+    CHECK(io::lease_holder_of(scratch / "c") == "job 41 (process 77 on node1)");
+    const harness::CapturedLog log;
+    CHECK_THROWS_MATCHES(
+        DirectoryLease(scratch / "c", elsewhere("node2", "42"), quick), UserError,
+        MessageMatches(ContainsSubstring("job 41 (process 77 on node1) is running")));
+    first.check();
+  }
+  CHECK(is_empty_of_leases(scratch / "c"));
+  const DirectoryLease second(scratch / "c", elsewhere("node2", "42"), quick);
+  second.check();
+}
+
+TEST_CASE("a lease that nobody counts up is taken over, and its holder learns it", "[lease]") {
+  const ScratchFolder scratch;
+  write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 77 41 0 12\n");
+  const harness::CapturedLog log;
+  const auto start = std::chrono::steady_clock::now();
+  const DirectoryLease lease(scratch / "c", elsewhere("node2", "42"), quick);
+  CHECK(std::chrono::steady_clock::now() - start >= quick.silence);
+  CHECK(log.text().find("is silent and is taken over") != std::string::npos);
+  lease.check();
+  write_lease(scratch / "c", "fourfold-lease 1 bbbb node3 5 43 0 1\n");  // somebody did the same
+  CHECK_THROWS_MATCHES(lease.check(), UserError,
+                       MessageMatches(ContainsSubstring("is lost to job 43 (process 5 on node3)")));
+}
+
+TEST_CASE("a lease that makes no sense is watched like any other", "[lease]") {
+  const ScratchFolder scratch;
+  for (const char* text : {"", "what?", "fourfold-lease 2 x y 1 - 0 0\n", "fourfold-lease 1 x\n"}) {
+    write_lease(scratch / "c", text);
+    const harness::CapturedLog log;
+    const DirectoryLease lease(scratch / "c", elsewhere("node2"), quick);
+    lease.check();
+  }
+}
+
+TEST_CASE("who is gone for sure is not waited for", "[lease]") {
+  const ScratchFolder scratch;
+  const LeaseTimes patient{.beat = 20ms, .silence = 1h};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  const LeaseHolder me = DirectoryLease::this_process();
+  write_lease(scratch / "c",
+              "fourfold-lease 1 aaaa " + me.host + " " + std::to_string(child) + " - 0 12\n");
+  const DirectoryLease after_crash(scratch / "c", me, patient);
+  // The same job, started again by the batch system on other nodes.
+  write_lease(scratch / "d", "fourfold-lease 1 aaaa node1 77 41 1 12\n");
+  LeaseHolder again = elsewhere("node2", "41");
+  again.restarts = 2;
+  const DirectoryLease after_requeue(scratch / "d", again, patient);
+}
+
+TEST_CASE("of many that find a lease left behind one gets it", "[lease]") {
+  const ScratchFolder scratch;
+  for (int round = 0; round < 8; ++round) {
+    write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 77 41 0 12\n");
+    const harness::CapturedLog log;
+    std::vector<std::optional<DirectoryLease>> leases(6);
+    std::atomic<int> refused{0};
+    std::vector<std::thread> threads;
+    for (std::size_t i = 0; i < leases.size(); ++i) {
+      threads.emplace_back([&, i] {
+        try {
+          leases[i].emplace(scratch / "c", elsewhere("node" + std::to_string(2 + i)),
+                            LeaseTimes{.beat = 10ms, .silence = 300ms});
+        } catch (const UserError&) {
+          ++refused;
+        }
+      });
+    }
+    for (std::thread& thread : threads) {
+      thread.join();
+    }
+    std::this_thread::sleep_for(50ms);
+    int holding = 0;
+    for (const auto& lease : leases) {
+      try {
+        if (lease) {
+          lease->check();
+          ++holding;
+        }
+      } catch (const UserError&) {
+        ++refused;  // it learns that another has it
+      }
+    }
+    CHECK(holding == 1);
+    CHECK(refused == 5);
+  }
+}
