@@ -69,19 +69,25 @@ std::optional<Lease> read_lease(const fs::path& path) {
   return lease;
 }
 
+enum class Linked : std::uint8_t { yes, no, cannot };
+
 /// Makes `path` a second name of a file of ours, or not: what link() answers may get lost on NFS,
 /// but not how many names the file has.
-bool link_to(const fs::path& file, const fs::path& path) {
+Linked link_to(const fs::path& file, const fs::path& path) {
   const int result = ::link(file.c_str(), path.c_str());
   const int error_number = errno;
   struct stat status = {};
   if (::stat(file.c_str(), &status) == 0 && status.st_nlink == 2) {
-    return true;
+    return Linked::yes;
+  }
+  if (result != 0 && (error_number == EPERM || error_number == EOPNOTSUPP ||
+                      error_number == ENOSYS || error_number == EMLINK)) {
+    return Linked::cannot;
   }
   if (result != 0 && error_number != EEXIST) {
     cannot_write(path, "link", error_number);
   }
-  return false;
+  return Linked::no;
 }
 
 /// Whether the holder is gone for sure, without watching.
@@ -116,7 +122,7 @@ std::string LeaseHolder::str() const {
 struct DirectoryLease::Impl {
   fs::path path;
   Lease lease;
-  LeaseTimes times;
+  LeaseOptions options;
   std::optional<OutputFile> file;
   std::atomic<bool> is_lost{false};
   bool ends = false;
@@ -137,9 +143,24 @@ struct DirectoryLease::Impl {
     remove_file(own);
     file.emplace(OutputFile::create(own));
     write();
-    const bool taken = link_to(own, path);
+    const Linked linked = options.has_links ? link_to(own, path) : Linked::cannot;
     remove_file(own);
-    return taken;
+    return linked == Linked::cannot ? take_exclusively() : linked == Linked::yes;
+  }
+
+  /// On a file system without links. There the file is empty for a moment, like one that makes no
+  /// sense: it is watched all the same.
+  bool take_exclusively() {
+    try {
+      file.emplace(OutputFile::create(path));
+    } catch (const UserError&) {
+      if (kind_of(path) == EntryKind::missing) {
+        throw;
+      }
+      return false;
+    }
+    write();
+    return true;
   }
 
   /// Watches one that is there. @return whether it was left behind
@@ -150,10 +171,10 @@ struct DirectoryLease::Impl {
     log::info(fmt::format(
         "{}: {} has the lease of this directory; watching for {} s whether it is "
         "alive",
-        path.string(), found.holder.str(), std::chrono::duration<double>(times.silence).count()));
-    const auto end = Clock::now() + times.silence;
+        path.string(), found.holder.str(), std::chrono::duration<double>(options.silence).count()));
+    const auto end = Clock::now() + options.silence;
     while (Clock::now() < end) {
-      std::this_thread::sleep_for(std::min(times.beat, times.silence) / 4);
+      std::this_thread::sleep_for(std::min(options.beat, options.silence) / 4);
       const auto now = read_lease(path);
       if (!now || now->word != found.word) {
         return false;  // given back, or taken over: look again
@@ -196,19 +217,19 @@ struct DirectoryLease::Impl {
 
   void run() {
     std::unique_lock lock(mutex);
-    while (!wake.wait_for(lock, times.beat, [this] { return ends; })) {
+    while (!wake.wait_for(lock, options.beat, [this] { return ends; })) {
       beat();
     }
   }
 };
 
 DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
-                               const LeaseTimes& times)
+                               const LeaseOptions& options)
     : impl_(std::make_unique<Impl>()) {
   make_directories(directory);
   impl_->path = directory / lease_name;
   impl_->lease = {.word = random_word(), .holder = me};
-  impl_->times = times;
+  impl_->options = options;
   impl_->acquire();
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
 }
@@ -235,7 +256,7 @@ void DirectoryLease::check() const {
             "{}: the lease of this directory is lost{}: this process stood still for longer "
             "than {} s, or the file was removed; start again when nobody else saves there",
             impl_->path.parent_path().string(), now ? fmt::format(" to {}", now->holder.str()) : "",
-            std::chrono::duration<double>(impl_->times.silence).count()));
+            std::chrono::duration<double>(impl_->options.silence).count()));
   }
 }
 

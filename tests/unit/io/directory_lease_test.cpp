@@ -7,6 +7,7 @@
 #include <fourfold/io/directory_lease.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <sys/wait.h>
@@ -27,12 +28,12 @@ using Catch::Matchers::MessageMatches;
 using harness::ScratchFolder;
 using io::DirectoryLease;
 using io::LeaseHolder;
-using io::LeaseTimes;
+using io::LeaseOptions;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr LeaseTimes quick{.beat = 20ms, .silence = 400ms};
+constexpr LeaseOptions quick{.beat = 20ms, .silence = 400ms};
 
 LeaseHolder elsewhere(const std::string& host, const std::string& job = "") {
   return {.host = host, .pid = 77, .job = job};
@@ -97,7 +98,7 @@ TEST_CASE("a lease that makes no sense is watched like any other", "[lease]") {
 
 TEST_CASE("who is gone for sure is not waited for", "[lease]") {
   const ScratchFolder scratch;
-  const LeaseTimes patient{.beat = 20ms, .silence = 1h};
+  const LeaseOptions patient{.beat = 20ms, .silence = 1h};
   const pid_t child = ::fork();
   if (child == 0) {
     ::_exit(0);
@@ -125,8 +126,9 @@ TEST_CASE("of many that find a lease left behind one gets it", "[lease]") {
     for (std::size_t i = 0; i < leases.size(); ++i) {
       threads.emplace_back([&, i] {
         try {
-          leases[i].emplace(scratch / "c", elsewhere("node" + std::to_string(2 + i)),
-                            LeaseTimes{.beat = 10ms, .silence = 300ms});
+          leases[i].emplace(
+              scratch / "c", elsewhere("node" + std::to_string(2 + i)),
+              LeaseOptions{.beat = 10ms, .silence = 300ms, .has_links = round % 2 == 0});
         } catch (const UserError&) {
           ++refused;
         }

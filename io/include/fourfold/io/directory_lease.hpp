@@ -22,9 +22,10 @@ struct LeaseHolder {
   std::string str() const;  ///< "job 1234 (process 77 on node3)"
 };
 
-struct LeaseTimes {
+struct LeaseOptions {
   std::chrono::milliseconds beat{5000};      ///< between counts
   std::chrono::milliseconds silence{30000};  ///< after which a lease counts as left behind
+  bool has_links = true;  ///< false: as where the file system has no link(), by O_EXCL
 };
 
 /// Local; one process of a job takes it for all. Not movable: a thread counts.
@@ -35,7 +36,7 @@ class DirectoryLease {
   /// of the same job; else after watching it for `silence`, which is said in the log.
   /// @throws UserError: config when another job holds it, naming that job; cannot_write
   DirectoryLease(const std::filesystem::path& directory, const LeaseHolder& me,
-                 const LeaseTimes& times = {});
+                 const LeaseOptions& options = {});
   /// Gives it back.
   ~DirectoryLease();
   DirectoryLease(const DirectoryLease&) = delete;
