@@ -214,13 +214,13 @@ Defect ExtentReader::read_chunk(const StoredExtent& extent, std::uint64_t chunk,
                                 std::span<std::byte> bytes, Digest* digest) {
   const StoredTensor& tensor = contents_.index.tensors[extent.tensor];
   const std::uint64_t offset = extent.byte_offset + chunk * chunk_bytes;
+  if (const Defect defect = file_.read_at(offset, bytes)) {
+    return described(extent, *defect);
+  }
   std::uint32_t crc = 0;
   for (std::uint64_t begin = 0; begin < bytes.size(); begin += hot_bytes) {
     const auto part =
         bytes.subspan(begin, std::min<std::uint64_t>(hot_bytes, bytes.size() - begin));
-    if (const Defect defect = file_.read_at(offset + begin, part)) {
-      return described(extent, *defect);
-    }
     crc = crc32c(part, crc);
     if (digest != nullptr) {
       *digest += digest_of_bytes(tensor.dtype, tensor.shape, extent.box,

@@ -50,8 +50,9 @@ def reshard(options, kind):
     copy = options.directory / "copy"
     rows = {"cp": [], "cp and sync": [], "reshard": []}
     peak = 0
-    for _ in range(options.repeats):
-        for what in rows:
+    for repeat in range(options.repeats):
+        for turn in range(len(rows)):
+            what = list(rows)[(repeat + turn) % len(rows)]  # whoever comes behind another is not always the same
             shutil.rmtree(copy, ignore_errors=True)
             os.sync()
             if kind == "cold":
