@@ -286,6 +286,14 @@ Defect remove_tree(const std::filesystem::path& path) {
   return first;
 }
 
+std::optional<std::uint64_t> free_files(const std::filesystem::path& path) noexcept {
+  struct statvfs status = {};
+  if (::statvfs(path.c_str(), &status) != 0 || status.f_files == 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(status.f_favail);
+}
+
 std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path) noexcept {
   struct statvfs status = {};
   if (::statvfs(path.c_str(), &status) != 0) {

@@ -102,6 +102,8 @@ Defect remove_tree(const std::filesystem::path& path);
 
 /// Bytes that an unprivileged user can still write on the file system of `path`.
 std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path) noexcept;
+/// Files that can still be made there (inodes); nothing where the file system does not count them.
+std::optional<std::uint64_t> free_files(const std::filesystem::path& path) noexcept;
 
 /// "3.1 GiB"
 std::string bytes_text(std::uint64_t bytes);

@@ -5,6 +5,7 @@
 #include "checkpoint_contents.hpp"
 #include "fingerprint.hpp"
 #include "payload_writer.hpp"
+#include "step_folder.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +40,8 @@ struct SaveJob {
   }
   std::uint64_t bytes_of(std::size_t extent) const;
   std::uint64_t payload_bytes() const;
+  /// What its folder takes; index, manifest and the folder itself are files too.
+  Room room() const { return {payload_bytes(), files.size() + 3}; }
 };
 
 /// Step, mesh and scalars: what ranks must agree on besides the tensors.

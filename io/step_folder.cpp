@@ -56,14 +56,14 @@ std::filesystem::path temporary_path(const std::filesystem::path& directory, std
   return directory / fmt::format("{}{:09}-{}", temporary_prefix, step, word);
 }
 
-void check_space(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes) {
-  const auto free = free_bytes(directory);
-  if (free && *free < bytes) {
+void check_room(const std::filesystem::path& directory, std::int64_t step, const Room& needed) {
+  const auto lack = lack_of_room(needed, {free_bytes(directory), free_files(directory)});
+  if (lack) {
     throw UserError(
         ExitCode::cannot_write,
-        fmt::format("{}: the checkpoint of step {} does not fit ({} needed, {} free there); free "
-                    "some space or choose a folder on another file system",
-                    directory.string(), step, bytes_text(bytes), bytes_text(*free)));
+        fmt::format("{}: the checkpoint of step {} does not fit ({}); free some space or "
+                    "choose a folder on another file system",
+                    directory.string(), step, *lack));
   }
 }
 
@@ -99,24 +99,36 @@ std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {
   return steps;
 }
 
+std::optional<std::string> lack_of_room(const Room& needed, const Room& free) {
+  if (needed.bytes && free.bytes && *free.bytes < *needed.bytes) {
+    return fmt::format("{} needed, {} free there", bytes_text(*needed.bytes),
+                       bytes_text(*free.bytes));
+  }
+  if (needed.files && free.files && *free.files < *needed.files) {
+    return fmt::format("{} files to be made, room for {} there (inodes)", *needed.files,
+                       *free.files);
+  }
+  return std::nullopt;
+}
+
 TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
-                             std::uint64_t bytes)
+                             const Room& needed)
     : directory_(directory), final_path_(directory / step_folder_name(step)) {
   make_directories(directory);
-  check_space(directory, step, bytes);
+  check_room(directory, step, needed);
   path_ = temporary_path(directory, step, random_word());
   make_directory(path_);  // when this throws there is no destructor, and nothing to remove
 }
 
 TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
-                             std::uint64_t bytes, std::string_view word)
+                             const Room& needed, std::string_view word)
     : directory_(directory),
       final_path_(directory / step_folder_name(step)),
       path_(temporary_path(directory, step, word)),
       is_kept_(true) {
   make_directories(directory);
   if (kind_of(path_) != EntryKind::directory) {
-    check_space(directory, step, bytes);
+    check_room(directory, step, needed);
     make_directory(path_);
   }
   for (const std::string& name : {std::string(index_name), std::string(manifest_name), unnamed}) {

@@ -21,17 +21,25 @@ std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
 /// Steps committed in a directory, ascending.
 std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
 
+/// Of a file system; what it does not tell is not there.
+struct Room {
+  std::optional<std::uint64_t> bytes;
+  std::optional<std::uint64_t> files;
+};
+/// What is missing for a step, in words. A pure function.
+std::optional<std::string> lack_of_room(const Room& needed, const Room& free);
+
 /// A folder ".tmp-step-NNNNNNNNN-<word>" beside the steps. Removed on destruction unless committed
 /// or kept.
 class TemporaryStep {
  public:
   /// A new one, with a random word.
   /// Creates it, and the directory above it where missing.
-  /// @throws UserError (cannot_write), also when less than `bytes` are free
-  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes);
+  /// @throws UserError (cannot_write), also when there is less room than is `needed`
+  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, const Room& needed);
   /// One that is kept until it is committed: what an earlier attempt of the same `word` left is
   /// gone on with.
-  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, std::uint64_t bytes,
+  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, const Room& needed,
                 std::string_view word);
   ~TemporaryStep();
   TemporaryStep(const TemporaryStep&) = delete;

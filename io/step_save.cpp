@@ -97,7 +97,7 @@ StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& o
   find_own(data);
   together(communicator, [&] {
     if (rank_ == 0) {
-      folder_.emplace(directory_, job_.step, job_.payload_bytes());
+      folder_.emplace(directory_, job_.step, job_.room());
     }
   });
   temporary_ =

@@ -128,7 +128,7 @@ class StreamedStep {
         division_(division_of(job, communicator.size())) {
     together(communicator, [&] {
       if (communicator.rank() == 0) {
-        folder_.emplace(directory, request.step, job.payload_bytes(), word_of(request));
+        folder_.emplace(directory, request.step, job.room(), word_of(request));
       }
     });
     path_ =

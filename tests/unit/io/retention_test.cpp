@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
+#include "step_folder.hpp"
 
 #include <fourfold/io/retention.hpp>
 
@@ -36,6 +37,14 @@ TEST_CASE("steps are kept for being new, multiples or best, together", "[retenti
         Steps{10, 20, 50});
   CHECK(steps_to_remove(six, {.keep_last = 0, .keep_every_steps = 20, .keep_best = 1}).empty());
   CHECK(steps_to_remove({}, {.keep_last = 1}).empty());
+}
+
+TEST_CASE("a step that does not fit is told by bytes or by files", "[retention]") {
+  CHECK(!io::lack_of_room({100, 4}, {100, 4}));
+  CHECK(!io::lack_of_room({100, 4}, {}));
+  CHECK(io::lack_of_room({3 << 20, 4}, {1 << 20, 9})->find("3.0 MiB needed, 1.0 MiB free") == 0);
+  CHECK(*io::lack_of_room({100, 19}, {100, 18}) ==
+        "19 files to be made, room for 18 there (inodes)");
 }
 
 TEST_CASE("a save removes what retention lets go, by the losses that steps note", "[retention]") {
