@@ -9,6 +9,7 @@
 
 #include <fourfold/comm/algorithm.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/io/background_saver.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -38,6 +39,7 @@ struct Options {
   std::string planned;
   bool save_only = false;
   bool load_only = false;
+  bool background = false;
 };
 
 /// Seconds until the last rank is done.
@@ -105,6 +107,37 @@ class Measurement {
     const std::int64_t bytes = total(state.bytes());
     print(world_, "save " + options_.saved, bytes, raw_s[0], ours_s);
     print(world_, "save " + options_.saved + " reserved", bytes, raw_s[1], ours_s);
+  }
+
+  /// How long a save in the background blocks a rank, beside memcpy of what it holds.
+  /// @param replicas  whether all ranks hold what rank 0 does, the same bits
+  void block(const std::string& mesh, bool replicas) {
+    const train::TargetMesh target = benchmarks::cut_for(run_, mesh);
+    const HeldState state(target, replicas ? 0 : world_.rank(), true);
+    std::vector<std::byte> copy(static_cast<std::size_t>(state.bytes()), std::byte{1});
+    const io::CheckpointStore store(checkpoints_);
+    io::BackgroundSaver saver(store, target.layouts, world_);
+    std::vector<double> raw_s;
+    std::vector<double> ours_s;
+    for (int repeat = 0; repeat < options_.repeats; ++repeat) {
+      alone([&] { fs::remove_all(checkpoints_); });
+      raw_s.push_back(seconds_of(world_, [&] {
+        std::byte* to = copy.data();
+        for (const std::span<std::byte> span : state.spans()) {
+          to = std::copy(span.begin(), span.end(), to);
+        }
+      }));
+      ours_s.push_back(seconds_of(world_, [&] {
+        saver.begin({.step = 1,
+                     .mesh = target.shape,
+                     .scalars = {{{"seed", 1}}, {}, {{"config.toml", to_toml(run_)}}},
+                     .tensors = target.layouts,
+                     .pieces = state.pieces()},
+                    world_);
+      }));
+      saver.finish(world_);
+    }
+    print(world_, "block " + mesh, total(state.bytes()), raw_s, ours_s);
   }
 
   void load(const std::string& mesh, bool cold) {
@@ -207,6 +240,11 @@ ExitCode run(const Options& options) {
     return ExitCode::finished;
   }
   Measurement measurement(options, mpi.world());
+  if (options.background) {
+    measurement.block("dp=2,zero=1", false);
+    measurement.block("dp=2", true);
+    return ExitCode::finished;
+  }
   if (!options.load_only) {
     measurement.save();
   }
@@ -235,6 +273,8 @@ int main(int argc, char** argv) {
   command.add_option("--loaded", options.loaded, "the meshes that load")->capture_default_str();
   command.add_flag("--save-only", options.save_only, "leaves a checkpoint there");
   command.add_flag("--load-only", options.load_only, "loads what is there");
+  command.add_flag("--background", options.background,
+                   "how long saves in the background block two ranks, beside memcpy");
   command.add_option("--plan", options.planned, "plans a save of this mesh instead");
   return program::run("checkpoint_speed", [&] {
     if (const auto end = program::parse(command, argc, argv)) {
