@@ -12,7 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -38,6 +37,7 @@ struct Lease {
   std::string word;  ///< tells apart any two that were ever taken
   LeaseHolder holder;
   long count = 0;
+  bool is_readable = true;
 
   std::string text() const {
     return fmt::format("fourfold-lease 1 {} {} {} {} {} {}\n", word, holder.host, holder.pid,
@@ -50,11 +50,14 @@ std::string random_word() {
   return fmt::format("{:08x}{:08x}", device(), device());
 }
 
-/// Nothing when there is none. One that cannot be understood is somebody's whom nobody knows.
+/// Nothing when there is none. One that cannot be read or understood is somebody's whom nobody
+/// knows.
 std::optional<Lease> read_lease(const fs::path& path) {
   std::string text;
   if (read_file(path, most_bytes, text)) {
-    return kind_of(path) == EntryKind::missing ? std::nullopt : std::optional(Lease{});
+    return kind_of(path) == EntryKind::missing
+               ? std::nullopt
+               : std::optional(Lease{.word = {}, .holder = {}, .is_readable = false});
   }
   std::istringstream line(text);
   std::string magic;
@@ -124,7 +127,8 @@ struct DirectoryLease::Impl {
   Lease lease;
   LeaseOptions options;
   std::optional<OutputFile> file;
-  std::atomic<bool> is_lost{false};
+  bool is_lost = false;
+  std::string taken_by;  ///< who has it then
   bool ends = false;
   std::mutex mutex;
   std::condition_variable wake;
@@ -201,15 +205,26 @@ struct DirectoryLease::Impl {
     }
   }
 
-  /// One count more, if the lease is still there.
-  void beat() {
+  /// Whether it is still ours. A server that does not answer decides nothing, and a file that
+  /// somebody removed is made again: this process lives. @pre holds mutex
+  bool keep() {
     const auto now = read_lease(path);
-    if (!now || now->word != lease.word) {
+    if (!now) {
+      is_lost = is_lost || !take();
+    } else if (now->is_readable && now->word != lease.word) {
       is_lost = true;
-      return;
+      taken_by = now->holder.str();
     }
-    ++lease.count;
+    return !is_lost;
+  }
+
+  /// One count more, if the lease is still ours.
+  void beat() {
     try {
+      if (!keep()) {
+        return;
+      }
+      ++lease.count;
       write();
     } catch (const UserError&) {  // a full disk, a server that is away: silence, if it lasts
     }
@@ -248,14 +263,15 @@ DirectoryLease::~DirectoryLease() {
 }
 
 void DirectoryLease::check() const {
-  const auto now = read_lease(impl_->path);
-  if (impl_->is_lost || !now || now->word != impl_->lease.word) {
+  const std::scoped_lock lock(impl_->mutex);
+  if (!impl_->keep()) {
     throw UserError(
         ExitCode::cannot_write,
         fmt::format(
             "{}: the lease of this directory is lost{}: this process stood still for longer "
-            "than {} s, or the file was removed; start again when nobody else saves there",
-            impl_->path.parent_path().string(), now ? fmt::format(" to {}", now->holder.str()) : "",
+            "than {} s; start again when nobody else saves there",
+            impl_->path.parent_path().string(),
+            impl_->taken_by.empty() ? "" : " to " + impl_->taken_by,
             std::chrono::duration<double>(impl_->options.silence).count()));
   }
 }

@@ -156,11 +156,11 @@ class StreamedStep {
   }
 
   void publish(const std::filesystem::path& directory) {
-    std::map<std::size_t, PayloadFrame> frames;
+    std::optional<PayloadFrame> frame;  // one at a time: there may be thousands
     const std::vector<WrittenPayload> files = gather_written(
         job_, division_, mine_,
         [&](std::size_t file) -> const PayloadFrame& {
-          return frames.try_emplace(file, job_, job_.files[file]).first->second;
+          return frame.emplace(job_, job_.files[file]);
         },
         communicator_);
     together(communicator_, [&] {

@@ -25,7 +25,7 @@ using WrittenExtents = std::map<std::size_t, WrittenExtent>;
 
 /// Brings what all processes found out to rank 0, by way of the files' leaders: two exchanges of a
 /// few words per extent, whose counts follow from the plan. Collective; blocks.
-/// @param frame_of  of a file (index into the job's) that this process leads
+/// @param frame_of  of a file (index into the job's) that this process leads; until the next call
 /// @return on rank 0 all files of the job, in their order; elsewhere nothing
 std::vector<WrittenPayload> gather_written(
     const SaveJob& job, const Division& division, const WrittenExtents& mine,

@@ -66,7 +66,10 @@ std::vector<RunKey> checkpoint_keys() {
                   "evaluated when they were saved; 0: none for that.",
        .minimum = 0,
        .maximum = 1000000,
-       .relevance = deletes},
+       .relevance = {"checkpoint.keep_last > 0 and data.validation",
+                     [](const RunConfig& config) {
+                       return config.checkpoint.keep_last > 0 && !config.data.validation.empty();
+                     }}},
       {.table = "checkpoint",
        .name = "files",
        .field = files_field(),

@@ -163,6 +163,10 @@ for name in step.tensors:
 # Old steps and leftovers go; never the newest step that a run could go on from.
 expect_exit 0 ranks 1 train run.toml --set log.dir=many --set checkpoint.every_steps=1 --set checkpoint.keep_last=0 \
   --set train.eval_every_steps=2 --set 'data.validation=["tokens"]'
+expect_exit 0 "$fourfold" ckpt info many/checkpoints/step-000000002
+expect_stdout 'validation_loss'
+expect_exit 0 "$fourfold" ckpt info many/checkpoints/step-000000003  # which was not evaluated
+expect_no_stdout 'validation_loss'
 mkdir many/checkpoints/.tmp-step-000000009-dead many/checkpoints/.trash-dead many/checkpoints/damaged-step-000000001-x
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-best 1 --dry-run
 expect_stdout 'would remove step 1'

@@ -86,6 +86,30 @@ TEST_CASE("a lease that nobody counts up is taken over, and its holder learns it
                        MessageMatches(ContainsSubstring("is lost to job 43 (process 5 on node3)")));
 }
 
+TEST_CASE("a lease that somebody removed is made again by its holder", "[lease]") {
+  const ScratchFolder scratch;
+  const DirectoryLease first(scratch / "c", elsewhere("node1", "41"), quick);
+  fs::remove(scratch / "c" / ".lease");
+  first.check();
+  CHECK(fs::exists(scratch / "c" / ".lease"));
+  const harness::CapturedLog log;
+  CHECK_THROWS_MATCHES(
+      DirectoryLease(scratch / "c", elsewhere("node2", "42"), quick), UserError,
+      MessageMatches(ContainsSubstring("job 41 (process 77 on node1) is running")));
+}
+
+TEST_CASE("a lease that cannot be read for a while is not given up", "[lease]") {
+  const ScratchFolder scratch;
+  const DirectoryLease lease(scratch / "c", elsewhere("node1", "41"), quick);
+  fs::rename(scratch / "c" / ".lease", scratch / "c" / "away");
+  fs::create_directory(scratch / "c" / ".lease");  // nothing that could be read
+  std::this_thread::sleep_for(100ms);
+  lease.check();
+  fs::remove(scratch / "c" / ".lease");
+  fs::rename(scratch / "c" / "away", scratch / "c" / ".lease");
+  lease.check();
+}
+
 TEST_CASE("a lease that makes no sense is watched like any other", "[lease]") {
   const ScratchFolder scratch;
   for (const char* text : {"", "what?", "fourfold-lease 2 x y 1 - 0 0\n", "fourfold-lease 1 x\n"}) {
