@@ -155,6 +155,12 @@ Id create_dataset(hid_t file, const std::string& path, const Id& type, const Id&
              "H5Dcreate2");
 }
 
+void write_dataset(hid_t file, const std::string& path, const Id& type, const Id& space,
+                   const void* data) {
+  const Id dataset = create_dataset(file, path, type, space);
+  check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "H5Dwrite");
+}
+
 std::uint64_t offset_of(hid_t dataset) {
   const haddr_t offset = H5Dget_offset(dataset);
   check(offset == HADDR_UNDEF ? -1 : 0, "H5Dget_offset");

@@ -64,6 +64,9 @@ Id contiguous_creation();
 void create_group(hid_t file, const std::string& path);
 /// Creates a dataset as contiguous_creation() says, and the groups above it where missing.
 Id create_dataset(hid_t file, const std::string& path, const Id& type, const Id& space);
+/// Creates one of these bytes, which lie as `type` says.
+void write_dataset(hid_t file, const std::string& path, const Id& type, const Id& space,
+                   const void* data);
 /// Where a contiguous dataset that holds something begins in its file.
 std::uint64_t offset_of(hid_t dataset);
 /// Attributes: a list of 64-bit integers (an empty one has a null space), one text.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hdf5.hpp"
 #include "index_file.hpp"
+#include "scalar_groups.hpp"
 
 #include <fourfold/base/contract.hpp>
 
@@ -24,12 +25,6 @@ Dims dims_of(const Shape& shape) {
   return dims;
 }
 
-void write_dataset(hid_t file, const std::string& path, const h5::Id& type, const h5::Id& space,
-                   const void* data) {
-  const h5::Id dataset = h5::create_dataset(file, path, type, space);
-  h5::check(H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, data), "H5Dwrite");
-}
-
 /// One column of a table: `value(row)` for each row; rows of arrays become a second dim.
 template <class Row, class Value>
 void write_column(hid_t file, const std::string& path, const std::vector<Row>& rows,
@@ -42,12 +37,12 @@ void write_column(hid_t file, const std::string& path, const std::vector<Row>& r
   const std::int64_t count = std::ssize(rows);
   if constexpr (std::is_arithmetic_v<Cell>) {
     const h5::Id space = h5::simple_space({&count, 1});
-    write_dataset(file, path, h5::type_of(dtype_of<Cell>), space, cells.data());
+    h5::write_dataset(file, path, h5::type_of(dtype_of<Cell>), space, cells.data());
   } else {
     const std::array dims{count, static_cast<std::int64_t>(std::tuple_size_v<Cell>)};
     const h5::Id space = h5::simple_space(dims);
-    write_dataset(file, path, h5::type_of(dtype_of<typename Cell::value_type>), space,
-                  cells.data());
+    h5::write_dataset(file, path, h5::type_of(dtype_of<typename Cell::value_type>), space,
+                      cells.data());
   }
 }
 
@@ -65,7 +60,7 @@ void write_text_column(hid_t file, const std::string& path, const std::vector<Ro
   }
   const std::int64_t count = std::ssize(rows);
   const h5::Id space = h5::simple_space({&count, 1});
-  write_dataset(file, path, h5::text_type(width), space, cells.data());
+  h5::write_dataset(file, path, h5::text_type(width), space, cells.data());
 }
 
 void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
@@ -111,24 +106,6 @@ void write_tables(hid_t file, const Manifest& manifest, const Index& index) {
   write_column(file, "/extents/digest", extents, [](const StoredExtent& e) {
     return std::array{e.digest.low, e.digest.high};
   });
-}
-
-void write_scalars(hid_t file, const CheckpointScalars& scalars) {
-  for (const char* group : {"/scalars", "/scalars/integers", "/scalars/reals", "/scalars/texts"}) {
-    h5::create_group(file, group);
-  }
-  const h5::Id scalar = h5::space_of({});
-  for (const auto& [name, value] : scalars.integers) {
-    write_dataset(file, "/scalars/integers/" + name, h5::type_of(DType::i64), scalar, &value);
-  }
-  for (const auto& [name, value] : scalars.reals) {
-    write_dataset(file, "/scalars/reals/" + name, h5::type_of(DType::f64), scalar, &value);
-  }
-  for (const auto& [name, value] : scalars.texts) {  // as bytes: a text may hold anything
-    const std::int64_t count = std::ssize(value);
-    const h5::Id space = h5::simple_space({&count, 1});
-    write_dataset(file, "/scalars/texts/" + name, h5::type_of(DType::u8), space, value.data());
-  }
 }
 
 /// What an element shows whose payload is missing: NaN, or all bits set for integers, so that it

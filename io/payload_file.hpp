@@ -6,11 +6,12 @@
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/dtype.hpp>
-#include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fourfold::io {
 
@@ -21,7 +22,20 @@ struct PayloadDataset {
   DType dtype = DType::f32;
   Shape global_shape;
   Box box;
+  std::uint64_t first_chunk = 0;
   std::uint64_t byte_offset = 0;  ///< out: where its bytes lie in the file
+};
+
+/// What a payload says of the save that it belongs to. With the head of the first payload file, the
+/// payloads alone hold everything that index and manifest are made of.
+struct PayloadHead {
+  std::int64_t step = 0;
+  comm::MeshShape mesh;
+  std::int64_t files = 0;  ///< payload files that the save has
+  std::string save;        ///< run_facts_fingerprint: a check of the scalars
+  // In the first payload file alone:
+  const CheckpointScalars* scalars = nullptr;  ///< borrowed
+  std::vector<StoredTensor> empty_tensors;     ///< those without elements, which have no dataset
 };
 
 struct PayloadSchema {
@@ -29,9 +43,9 @@ struct PayloadSchema {
   std::uint64_t table_offset = 0;  ///< of /_crc32c, `chunks` little-endian u32
 };
 
-/// An HDF5 file with these datasets and a /_crc32c of `chunks` entries, all without contents, and
-/// where the contents belong. The same input gives the same bytes. Touches no disk.
-PayloadSchema make_payload_schema(std::int64_t step, std::span<PayloadDataset> datasets,
+/// An HDF5 file with this head, these datasets and a /_crc32c of `chunks` entries, all without
+/// contents, and where the contents belong. The same input gives the same bytes. Touches no disk.
+PayloadSchema make_payload_schema(const PayloadHead& head, std::span<PayloadDataset> datasets,
                                   std::uint64_t chunks);
 
 }  // namespace fourfold::io

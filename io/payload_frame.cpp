@@ -11,17 +11,39 @@
 #include <utility>
 
 namespace fourfold::io {
+namespace {
+
+PayloadHead head_of(const SaveJob& job, const PlannedFile& file) {
+  PayloadHead head{.step = job.step,
+                   .mesh = job.mesh,
+                   .files = std::ssize(job.files),
+                   .save = job.run_facts,
+                   .empty_tensors = {}};
+  if (file.name == job.files.front().name) {
+    head.scalars = &job.scalars;
+    for (const TensorLayout& layout : job.tensors) {
+      if (layout.shape.elements() == 0) {
+        head.empty_tensors.push_back({layout.id, layout.dtype, layout.shape, {}});
+      }
+    }
+    std::ranges::sort(head.empty_tensors, {}, &StoredTensor::id);  // whatever the caller's order
+  }
+  return head;
+}
+
+}  // namespace
+
 PayloadFrame::PayloadFrame(const SaveJob& job, const PlannedFile& file) {
   std::vector<PayloadDataset> datasets;
   for (const std::size_t extent : file.extents) {
     const TensorLayout& layout = job.layout_of(extent);
     datasets.push_back({extent_path(layout.id, job.numbers[extent]), layout.id.state, layout.dtype,
-                        layout.shape, job.plan.extents[extent].box, 0});
+                        layout.shape, job.plan.extents[extent].box, chunks_, 0});
     bytes_.push_back(job.bytes_of(extent));
     places_.push_back({0, chunks_});
     chunks_ += chunks_of(bytes_.back());
   }
-  schema_ = make_payload_schema(job.step, datasets, chunks_);
+  schema_ = make_payload_schema(head_of(job, file), datasets, chunks_);
   for (std::size_t position = 0; position < places_.size(); ++position) {
     places_[position].byte_offset = datasets[position].byte_offset;
   }

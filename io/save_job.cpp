@@ -91,7 +91,8 @@ SaveJob::SaveJob(const SaveRequest& request, const PlanOptions& options, int ran
       scalars(request.scalars),
       tensors(request.tensors),
       plan(plan_save(request.tensors, ranks, options)),
-      files(files_of(plan, file_of_rank(options, ranks))) {
+      files(files_of(plan, file_of_rank(options, ranks))),
+      run_facts(run_facts_fingerprint(request)) {
   std::vector<std::int64_t> next(tensors.size(), 0);
   for (const PlannedExtent& extent : plan.extents) {
     numbers.push_back(next[extent.tensor]++);
@@ -113,6 +114,12 @@ void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request) {
   fingerprint.add(std::string_view(request.mesh.str()));
   add_map(fingerprint, request.scalars.texts,
           [&](const std::string& value) { fingerprint.add(std::string_view(value)); });
+}
+
+std::string run_facts_fingerprint(const SaveRequest& request) {
+  Fingerprint fingerprint;
+  add_run_facts(fingerprint, request);
+  return fingerprint.str();
 }
 
 void describe(const SaveJob& job, std::span<const WrittenPayload> written, Manifest& manifest,

@@ -31,6 +31,7 @@ struct SaveJob {
   SavePlan plan;
   std::vector<std::int64_t> numbers;  ///< of each planned extent: the k of b<k>
   std::vector<PlannedFile> files;     ///< those that hold anything, by name
+  std::string run_facts;              ///< run_facts_fingerprint
 
   /// @param ranks  that hold and write, which need not be those that run this
   SaveJob(const SaveRequest& request, const PlanOptions& options, int ranks);
@@ -46,6 +47,7 @@ struct SaveJob {
 
 /// Step, mesh and scalars: what ranks must agree on besides the tensors.
 void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request);
+std::string run_facts_fingerprint(const SaveRequest& request);
 
 /// Index and manifest (all but the size and CRC of the index) from what was written into the files
 /// of the job, in their order.

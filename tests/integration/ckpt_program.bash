@@ -97,6 +97,25 @@ try:
 except ValueError as error:
     assert "is damaged" in str(error)' "$SOURCE_DIR/docs"
 
+# Payloads say the same as the index, to any HDF5 reader.
+expect "$python" -c 'import glob, h5py, numpy as np
+for run in ("run", "other"):
+    folder = f"{run}/checkpoints/step-000000004"
+    index, paths = h5py.File(folder + "/index.h5"), sorted(glob.glob(folder + "/shard-*"))
+    payloads = [h5py.File(path) for path in paths]
+    for kind in ("integers", "reals", "texts"):
+        assert payloads[0]["scalars"][kind].keys() == index["scalars"][kind].keys()
+        for name, value in index["scalars"][kind].items():
+            assert np.array_equal(payloads[0]["scalars"][kind][name], value), name
+    names, states = (index["tensors"][column][()] for column in ("name", "state"))
+    extents = index["extents"]
+    for tensor, number, file, first in zip(*(extents[column][()] for column in ("tensor", "number", "file", "first_chunk"))):
+        box = payloads[file][f"t/{names[tensor].decode()}/{states[tensor].decode()}/b{number}"]
+        assert box.attrs["first_chunk"][0] == first, box
+    for payload in payloads:
+        assert payload.attrs["files"][0] == len(paths) and payload.attrs["save"] == payloads[0].attrs["save"]
+        assert payload.attrs["mesh"].tolist() == ([1, 1, 1, 2] if run == "run" else [2, 2, 1, 1])'
+
 # Whole checkpoints are found whole.
 expect_exit 0 "$fourfold" ckpt verify run/checkpoints
 expect_stdout 'manifest, index, names and sizes hold'

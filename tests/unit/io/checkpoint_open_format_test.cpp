@@ -87,12 +87,46 @@ TEST_CASE("a box is a dataset of its payload, with its place in the tensor as at
       run_child({"h5dump", "-A", "-d", "/t/embed.weight/master/b1", payload.string()});
   INFO(header.output);
   for (const char* said : {"H5T_IEEE_F32LE", "( 10, 13 )", "\"global_shape\"", "31, 13",
-                           "\"offset\"", "11, 0", "\"f32\"", "\"master\""}) {
+                           "\"offset\"", "11, 0", "\"f32\"", "\"master\"", "\"first_chunk\""}) {
     CHECK(header.output.find(said) != std::string::npos);
   }
   const ChildResult types =
       run_child({"h5dump", "-H", (scratch / "c/step-000000010/index.h5").string()});
   CHECK(types.output.find("16-bit little-endian floating-point") != std::string::npos);
+}
+
+TEST_CASE("payloads say whose they are, and the first one what the index says besides extents") {
+  if (!has_h5dump()) {
+    SKIP("no h5dump (package hdf5-tools)");
+  }
+  const ScratchFolder scratch;
+  save_here(scratch / "c", 1);
+  const fs::path step = scratch / "c" / "step-000000010";
+  const fs::path first = step / "shard-00000-of-00003.h5";
+  const auto attribute = [](const fs::path& file, const std::string& path) {
+    const std::string text = run_child({"h5dump", "-a", path, file.string()}).output;
+    const std::size_t begin = text.find("(0): ") + 5;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  };
+  for (const char* name : {"shard-00000-of-00003.h5", "shard-00001-of-00003.h5"}) {
+    CHECK(attribute(step / name, "/step") == "10");
+    CHECK(attribute(step / name, "/mesh") == "1, 3, 1, 1");
+    CHECK(attribute(step / name, "/files") == "3");
+    CHECK(attribute(step / name, "/save") == attribute(first, "/save"));
+  }
+  CHECK(attribute(first, "/save").size() == 34);
+  // Rows of the first tensor, then of the next one: one chunk each.
+  CHECK(attribute(first, "/t/embed.weight/master/b0/first_chunk") == "0");
+  CHECK(attribute(first, "/t/layers.0.norm.weight/master/b0/first_chunk") == "1");
+  CHECK(attribute(first, "/t/layers.0.empty/exp_avg/global_shape") == "0, 4");
+  for (const char* name :
+       {"/scalars/integers/seed", "/scalars/reals/loss_scale", "/scalars/texts/config.toml"}) {
+    CHECK(dumped(first, name, scratch) == dumped(step / "index.h5", name, scratch));
+  }
+  CHECK(dumped(first, "/scalars/integers/seed", scratch) == std::string("\xd2\x04\0\0\0\0\0\0", 8));
+  CHECK(run_child(
+            {"h5dump", "-d", "/scalars/integers/seed", (step / "shard-00001-of-00003.h5").string()})
+            .exit_code != 0);
 }
 
 TEST_CASE("a missing payload shows as NaN in the whole-tensor view, never as zeros") {
