@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <utility>
 
 namespace fourfold::io {
@@ -33,6 +34,38 @@ std::string step_folder_name(std::int64_t step) {
 
 std::string payload_file_name(int file, int files) {
   return fmt::format("shard-{:05}-of-{:05}.h5", file, files);
+}
+
+std::optional<PayloadNumber> payload_number(std::string_view name) noexcept {
+  constexpr std::string_view prefix = "shard-";
+  PayloadNumber number;
+  if (!name.starts_with(prefix)) {
+    return std::nullopt;
+  }
+  const char* end = name.data() + name.size();
+  const auto first = std::from_chars(name.data() + prefix.size(), end, number.file);
+  if (first.ec != std::errc() || !std::string_view(first.ptr, end).starts_with("-of-")) {
+    return std::nullopt;
+  }
+  const auto second = std::from_chars(first.ptr + 4, end, number.files);
+  const bool is_one = second.ec == std::errc() && number.file >= 0 && number.file < number.files &&
+                      name == payload_file_name(number.file, number.files);
+  return is_one ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::uint64_t> stored_bytes(const Shape& shape, DType dtype) noexcept {
+  constexpr std::int64_t most = std::int64_t{1} << 60;
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
+    return 0;
+  }
+  auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
+  for (const std::int64_t extent : shape) {
+    if (extent < 0 || bytes > most / extent) {
+      return std::nullopt;
+    }
+    bytes *= extent;
+  }
+  return static_cast<std::uint64_t>(bytes);
 }
 
 std::string extent_path(const TensorId& id, std::int64_t number) {

@@ -11,7 +11,9 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::io {
@@ -27,9 +29,20 @@ inline constexpr std::uint64_t chunks_of(std::uint64_t bytes) {
 
 inline constexpr const char* manifest_name = "MANIFEST.json";
 inline constexpr const char* index_name = "index.h5";
-std::string step_folder_name(std::int64_t step);                   ///< "step-000000010"
-std::string payload_file_name(int file, int files);                ///< "shard-00003-of-00016.h5"
+std::string step_folder_name(std::int64_t step);     ///< "step-000000010"
+std::string payload_file_name(int file, int files);  ///< "shard-00003-of-00016.h5"
+/// Which payload file of how many a name stands for; nothing for other names.
+struct PayloadNumber {
+  int file = 0;
+  int files = 1;
+};
+std::optional<PayloadNumber> payload_number(std::string_view name) noexcept;
 std::string extent_path(const TensorId& id, std::int64_t number);  ///< "/t/<name>/<state>/b0"
+
+/// Bytes of a tensor or extent of this shape, unless that is more than any file holds.
+std::optional<std::uint64_t> stored_bytes(const Shape& shape, DType dtype) noexcept;
+/// Whether a tensor may be called so.
+bool is_tensor_name(std::string_view name) noexcept;
 
 /// One file of the manifest.
 struct ManifestFile {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "checkpoint_contents.hpp"
 #include "fingerprint.hpp"
 #include "least_loaded.hpp"
 
@@ -25,16 +26,8 @@ constexpr std::array<std::string_view, 7> state_names = {
                   fmt::format("checkpoint plan: tensor {} {}", layout.id.str(), why));
 }
 
-bool is_legal_name(std::string_view name) {
-  return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '_' || c == '-';
-         });
-}
-
 void check_layout(const TensorLayout& layout, int ranks, std::set<TensorId>& seen) {
-  if (!is_legal_name(layout.id.name)) {
+  if (!is_tensor_name(layout.id.name)) {
     bad_layout(layout, "has a name with other characters than letters, digits, '.', '_', '-'");
   }
   if (!seen.insert(layout.id).second) {
@@ -91,6 +84,14 @@ void add_tensor(Fingerprint& fingerprint, const TensorLayout& layout) {
 }
 
 }  // namespace
+
+bool is_tensor_name(std::string_view name) noexcept {
+  return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
+}
 
 std::string_view name(TensorState state) noexcept {
   return state_names[static_cast<std::size_t>(state)];

@@ -5,6 +5,7 @@
 /// pass through it. Include only from *.hdf5.cpp files.
 #pragma once
 
+#include "file.hpp"
 #include "sparse_image.hpp"
 
 #include <fourfold/base/dtype.hpp>
@@ -43,6 +44,10 @@ Id own(hid_t id, const char* call);
 
 /// The bytes of an HDF5 file that `fill` has filled, made without touching a disk. Holds the lock.
 SparseImage made_in_memory(const std::function<void(hid_t file)>& fill);
+
+/// An HDF5 file to read, through `file`, which must outlive it: whatever is found in it, no other
+/// file is opened. Null when it is none. Hold the lock.
+Id opened(const InputFile& file);
 
 /// Type in files and in memory: little-endian; bf16 and f16 as floating-point types of their own.
 Id type_of(DType dtype);

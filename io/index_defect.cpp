@@ -9,22 +9,6 @@
 namespace fourfold::io {
 namespace {
 
-/// Bytes of a tensor of this shape, unless that is more than any file holds.
-std::optional<std::uint64_t> bytes_of(const Shape& shape, DType dtype) {
-  constexpr std::int64_t most = std::int64_t{1} << 60;
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) {
-    return 0;
-  }
-  auto bytes = static_cast<std::int64_t>(size_in_bytes(dtype));
-  for (const std::int64_t extent : shape) {
-    if (extent < 0 || bytes > most / extent) {
-      return std::nullopt;
-    }
-    bytes *= extent;
-  }
-  return static_cast<std::uint64_t>(bytes);
-}
-
 bool fits(std::uint64_t offset, std::uint64_t bytes, std::uint64_t limit) {
   return bytes <= limit && offset <= limit - bytes;
 }
@@ -34,7 +18,7 @@ Defect tensor_defect(const StoredTensor& tensor, const StoredTensor* previous,
   if (previous != nullptr && previous->id >= tensor.id) {
     return "is out of order or there twice";
   }
-  if (!bytes_of(tensor.shape, tensor.dtype)) {
+  if (!stored_bytes(tensor.shape, tensor.dtype)) {
     return fmt::format("has the impossible shape {}", tensor.shape.str());
   }
   const auto digest = manifest.digests.find(tensor.id);
@@ -48,7 +32,7 @@ Defect extent_defect(const StoredExtent& extent, DType dtype, const Manifest& ma
                      const Index& index) {
   const ManifestFile& file = manifest.files[extent.file];
   const CrcTable& table = index.tables[extent.file];
-  if (bytes_of(extent.box.extent, dtype) != extent.bytes || extent.bytes == 0) {
+  if (stored_bytes(extent.box.extent, dtype) != extent.bytes || extent.bytes == 0) {
     return fmt::format("extent {} has {} bytes, which its box {} has not", extent.number,
                        extent.bytes, extent.box.str());
   }

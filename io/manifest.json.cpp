@@ -82,24 +82,6 @@ class Reader {
   Defect defect_;
 };
 
-/// The rank count and own rank in "shard-00003-of-00016.h5", when that is what `name` is.
-bool is_payload_name(const std::string& name) {
-  constexpr std::string_view prefix = "shard-";
-  int rank = 0;
-  int ranks = 0;
-  if (!name.starts_with(prefix)) {
-    return false;
-  }
-  const char* end = name.data() + name.size();
-  const auto first = std::from_chars(name.data() + prefix.size(), end, rank);
-  if (first.ec != std::errc() || !std::string_view(first.ptr, end).starts_with("-of-")) {
-    return false;
-  }
-  const auto second = std::from_chars(first.ptr + 4, end, ranks);
-  return second.ec == std::errc() && rank >= 0 && rank < ranks &&
-         name == payload_file_name(rank, ranks);
-}
-
 void read_files(Reader& reader, const Json& json, Manifest& manifest) {
   const Json& files = reader.member(json, "files");
   if (!files.is_array()) {
@@ -112,7 +94,7 @@ void read_files(Reader& reader, const Json& json, Manifest& manifest) {
     file.bytes = static_cast<std::uint64_t>(reader.integer(entry, "bytes", 1));
     file.crc32c = reader.crc(entry, "crc32c");
     file.table_crc32c = reader.crc(entry, "crc_table_crc32c");
-    if (!is_payload_name(file.name)) {
+    if (!payload_number(file.name)) {
       reader.fail(fmt::format("names a file \"{}\", which no payload is called", file.name));
     }
     if (!manifest.files.empty() && manifest.files.back().name >= file.name) {
@@ -174,7 +156,7 @@ std::string manifest_text(const Manifest& manifest) {
   return text + std::string(checksum_member) + hex(crc) + std::string(end_of_text);
 }
 
-Defect parse_manifest(std::string_view text, Manifest& manifest) {
+Defect manifest_damage(std::string_view text) {
   if (text.size() < tail_bytes || !text.ends_with(end_of_text)) {
     return "does not end with its checksum (it is cut off or was edited)";
   }
@@ -183,6 +165,13 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
   const auto stored = crc_from_hex(tail.substr(checksum_member.size(), 8));
   if (!tail.starts_with(checksum_member) || stored != crc32c(std::as_bytes(std::span(body)))) {
     return "fails its own CRC-32C (damaged, or edited by hand)";
+  }
+  return std::nullopt;
+}
+
+Defect parse_manifest(std::string_view text, Manifest& manifest) {
+  if (Defect damage = manifest_damage(text)) {
+    return damage;
   }
   const Json json = Json::parse(text, nullptr, false);
   Reader reader;

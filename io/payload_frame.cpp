@@ -7,6 +7,8 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/io/crc32c.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -74,6 +76,27 @@ void PayloadFrame::write(OutputFile& file) const {
       file.write_at(gap.byte_offset, bytes);  // zeros are there already
     }
   }
+}
+
+Defect PayloadFrame::difference(const InputFile& file) const {
+  if (file.size_bytes() != schema_.image.size_bytes()) {
+    return fmt::format("has {} bytes, and what it says of itself makes {}", file.size_bytes(),
+                       schema_.image.size_bytes());
+  }
+  std::vector<FileRegion> payload = payload_regions();
+  for (const FileRegion& gap : gaps_between(payload, file.size_bytes())) {
+    std::vector<std::byte> found(gap.bytes);
+    if (Defect defect = file.read_at(gap.byte_offset, found)) {
+      return defect;
+    }
+    if (found != bytes_in(gap)) {
+      return fmt::format(
+          "is damaged in its HDF5 metadata, in bytes {} to {} of the file (or a "
+          "version of HDF5 wrote it that writes otherwise than this one: {})",
+          gap.byte_offset, gap.byte_offset + gap.bytes, hdf5_version());
+    }
+  }
+  return std::nullopt;
 }
 
 WrittenPayload PayloadFrame::describe(std::span<const WrittenExtent> written) const {

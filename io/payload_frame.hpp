@@ -25,8 +25,14 @@ class PayloadFrame {
   /// @throws UserError (cannot_write)
   void write(OutputFile& file) const;
 
+  /// Whether a file has this size and, apart from tensors and checksums, these bytes.
+  /// @return what differs
+  Defect difference(const InputFile& file) const;
+
   /// By position in the file; without digests.
   const PlacedExtent& place(std::size_t position) const { return places_[position]; }
+  /// Entries of /_crc32c.
+  std::uint64_t chunks() const noexcept { return chunks_; }
   /// Where an entry of /_crc32c lies.
   std::uint64_t table_entry_offset(std::uint64_t chunk) const noexcept {
     return schema_.table_offset + chunk * sizeof(std::uint32_t);

@@ -33,6 +33,8 @@ struct SaveJob {
   std::vector<PlannedFile> files;     ///< those that hold anything, by name
   std::string run_facts;              ///< run_facts_fingerprint
 
+  /// None yet: to be filled with what a job of before left.
+  SaveJob() = default;
   /// @param ranks  that hold and write, which need not be those that run this
   SaveJob(const SaveRequest& request, const PlanOptions& options, int ranks);
 

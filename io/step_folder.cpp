@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "step_folder.hpp"
 
+#include "agreement.hpp"
 #include "file.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -11,6 +12,7 @@
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -161,10 +163,33 @@ void TemporaryStep::commit(std::string_view manifest_text, std::string_view inde
   sync_directory(directory_);
 }
 
+void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
+                     std::string_view bytes) {
+  const std::filesystem::path directory = folder.parent_path();
+  const std::filesystem::path path = temporary_path(directory, step, random_word());
+  const auto failure = attempt([&] {
+    OutputFile file = OutputFile::create(path, folder / name);
+    file.write_at(0, bytes_of(bytes));
+    file.sync();
+    file.close();
+    rename_path(path, folder / name);
+  });
+  if (failure) {
+    ::unlink(path.c_str());
+    throw UserError(failure->code, failure->message);
+  }
+  sync_directory(folder);
+  sync_directory(directory);
+}
+
+std::string latest_text(std::int64_t step, std::string_view identity,
+                        std::string_view manifest_text) {
+  return fmt::format("{} {} {:08x}\n", step, identity, crc32c(bytes_of(manifest_text)));
+}
+
 void write_latest(const std::filesystem::path& directory, std::int64_t step,
                   std::string_view identity, std::string_view manifest_text) {
-  const std::string text =
-      fmt::format("{} {} {:08x}\n", step, identity, crc32c(bytes_of(manifest_text)));
+  const std::string text = latest_text(step, identity, manifest_text);
   std::string present;
   if (!read_file(directory / "LATEST", text.size(), present) && present == text) {
     return;

@@ -58,6 +58,15 @@ class TemporaryStep {
   bool is_kept_ = false;
 };
 
+/// Puts a file into a step folder, in place of one of that name, whole or not at all. Until then it
+/// lies beside the folder under a name that remove_leftovers() knows.
+/// @throws UserError (cannot_write) with the folder as it was
+void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
+                     std::string_view bytes);
+
+/// What LATEST says when this step is the one saved last.
+std::string latest_text(std::int64_t step, std::string_view identity,
+                        std::string_view manifest_text);
 /// Replaces LATEST. `manifest_text` is what the step's MANIFEST.json holds, byte for byte.
 /// @throws UserError (cannot_write)
 void write_latest(const std::filesystem::path& directory, std::int64_t step,
