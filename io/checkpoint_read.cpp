@@ -27,6 +27,26 @@ Inspection defective(std::string_view file, const std::string& what) {
   return no_checkpoint(fmt::format("{} {}", file, what));
 }
 
+/// Of a file that can be made again: with that advice, where payloads are there to make it of.
+Inspection rebuildable(const std::filesystem::path& folder, std::string_view file,
+                       const std::string& what) {
+  const auto names = names_in(folder);
+  const bool has_payloads = names && std::ranges::any_of(*names, [](const std::string& name) {
+                              return payload_number(name).has_value();
+                            });
+  return defective(file, has_payloads ? fmt::format("{}; if the rest is whole, `fourfold ckpt "
+                                                    "repair-index {}` makes it again",
+                                                    what, folder.string())
+                                      : what);
+}
+
+bool is_index_of(const Manifest& manifest, const std::string& index_bytes) {
+  return index_bytes.size() == manifest.index_bytes &&
+         crc32c(std::as_bytes(std::span(index_bytes))) == manifest.index_crc32c;
+}
+
+constexpr const char* other_index = "is not what the manifest says (its size or CRC-32C differs)";
+
 /// Exactly the files of the manifest, with their sizes; what NFS leaves of open files is let pass.
 Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest) {
   std::set<std::string> expected{manifest_name, index_name};
@@ -76,9 +96,8 @@ Inspection parse_contents(const std::filesystem::path& step_directory, std::stri
     return defective(manifest_name, *defect);
   }
   const Manifest& manifest = contents->manifest;
-  if (index_bytes.size() != manifest.index_bytes ||
-      crc32c(std::as_bytes(std::span(index_bytes))) != manifest.index_crc32c) {
-    return defective(index_name, "is not what the manifest says (its size or CRC-32C differs)");
+  if (!is_index_of(manifest, index_bytes)) {
+    return defective(index_name, other_index);
   }
   Defect defect;
   const auto failure =
@@ -106,7 +125,10 @@ Inspection inspect(const std::filesystem::path& step_directory) {
   std::string manifest_text;
   if (const Defect defect =
           read_file(step_directory / manifest_name, most_manifest_bytes, manifest_text)) {
-    return defective(manifest_name, *defect);
+    return rebuildable(step_directory, manifest_name, *defect);
+  }
+  if (const Defect damage = manifest_damage(manifest_text)) {
+    return rebuildable(step_directory, manifest_name, *damage);
   }
   Manifest manifest;
   if (const Defect defect = parse_manifest(manifest_text, manifest)) {
@@ -115,7 +137,10 @@ Inspection inspect(const std::filesystem::path& step_directory) {
   std::string index_bytes;
   if (const Defect defect =
           read_file(step_directory / index_name, manifest.index_bytes, index_bytes)) {
-    return defective(index_name, *defect);
+    return rebuildable(step_directory, index_name, *defect);
+  }
+  if (!is_index_of(manifest, index_bytes)) {
+    return rebuildable(step_directory, index_name, other_index);
   }
   Inspection inspection =
       parse_contents(step_directory, std::move(manifest_text), std::move(index_bytes));

@@ -64,6 +64,8 @@ int main(int argc, char** argv) {
   verbs.add("info", "Show what a checkpoint holds, and where", ckpt::describe_info, ckpt::info);
   verbs.add("verify", "Check whether checkpoints are whole; name what is damaged",
             ckpt::describe_verify, ckpt::verify);
+  verbs.add("repair-index", "Make a damaged index or manifest again from the payloads, with proof",
+            ckpt::describe_repair_index, ckpt::repair_index);
   verbs.add("diff", "Compare two checkpoints, also of different meshes, tensor by tensor",
             ckpt::describe_diff, ckpt::diff);
   verbs.add("reshard", "Cut a checkpoint for another mesh, bit for bit; also under mpiexec",

@@ -38,6 +38,19 @@ void describe_verify(CLI::App& verb, VerifyRequest& request) {
   add_progress_option(verb, request.progress);
 }
 
+void describe_repair_index(CLI::App& verb, RepairIndexRequest& request) {
+  verb.add_option("STEP_FOLDER", request.folder, "A step folder (step-NNNNNNNNN)")
+      ->required()
+      ->type_name("");
+  verb.add_flag("--trust-payloads", request.trust_payloads,
+                "Take the payloads' own checksums for enough where manifest and index are both "
+                "lost and LATEST does not know the step: nothing shows then that they are of one "
+                "save");
+  verb.add_flag("--dry-run", request.dry_run, "Read and check all, change nothing");
+  verb.add_flag("--json", request.json, "Print one JSON object");
+  add_progress_option(verb, request.progress);
+}
+
 void describe_diff(CLI::App& verb, DiffRequest& request) {
   verb.add_option("A", request.a, path_meaning)->required()->type_name("");
   verb.add_option("B", request.b, "The same")->required()->type_name("");

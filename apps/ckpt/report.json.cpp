@@ -152,6 +152,17 @@ std::string verified_json(const std::vector<Verified>& steps) {
   return dumped(list);
 }
 
+std::string repair_json(const io::RepairReport& report, bool dry_run) {
+  return dumped({{"path", report.path.string()},
+                 {"step", report.step},
+                 {"identity", report.identity},
+                 {"damage", report.damage},
+                 {"rebuilt", report.rebuilt},
+                 {"proof", io::name(report.proof)},
+                 {"dry_run", dry_run},
+                 {"bytes_read", report.bytes_read}});
+}
+
 std::string diff_json(const io::CheckpointDifferences& differences) {
   ordered_json tensors = ordered_json::array();
   for (const io::TensorDifference& tensor : differences.tensors) {

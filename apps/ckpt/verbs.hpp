@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/index_repair.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <cstdint>
@@ -72,6 +73,16 @@ struct GcRequest {
 void describe_gc(CLI::App& verb, GcRequest& request);
 ExitCode gc(const GcRequest& request);
 
+struct RepairIndexRequest {
+  std::string folder;  ///< a step folder
+  bool trust_payloads = false;
+  bool dry_run = false;
+  bool json = false;
+  std::string progress = "auto";
+};
+void describe_repair_index(CLI::App& verb, RepairIndexRequest& request);
+ExitCode repair_index(const RepairIndexRequest& request);
+
 struct MergeRequest {
   std::string from;
   std::string file;
@@ -126,6 +137,7 @@ std::string info_json(const io::Checkpoint& checkpoint);
 std::string steps_json(const std::filesystem::path& folder,
                        const std::vector<io::Checkpoint>& steps);
 std::string verified_json(const std::vector<Verified>& steps);
+std::string repair_json(const io::RepairReport& report, bool dry_run);
 std::string diff_json(const io::CheckpointDifferences& differences);
 
 }  // namespace fourfold::ckpt

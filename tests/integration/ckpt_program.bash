@@ -38,7 +38,7 @@ expect_stderr 'is not one of "rank", "node", or "N" with N from 1'
 
 # Help, and what is wrong with a command line.
 expect_exit 0 "$fourfold" ckpt --help
-for verb in info verify diff reshard merge gc export import; do
+for verb in info verify repair-index diff reshard merge gc export import; do
   expect_stdout "$verb"
 done
 expect_exit 64 "$fourfold" ckpt
@@ -215,6 +215,53 @@ kill -9 "$first"
 wait "$first" 2>/dev/null
 expect_exit 0 "$fourfold" train run.toml --set log.dir=alone
 expect test ! -e alone/checkpoints/.lease
+
+# Index, manifest or both lost: named with what to do, and made again from the payloads as they were; a dry run changes
+# nothing; damage of payloads is named.
+cp -r other/checkpoints lost
+step=lost/step-000000004
+expect_exit 0 "$fourfold" ckpt repair-index $step
+expect_stdout 'nothing to repair'
+truncate -s 1000 $step/index.h5
+expect_exit 65 "$fourfold" ckpt verify $step
+expect_stdout "fourfold ckpt repair-index $step"
+expect_exit 0 "$fourfold" ckpt repair-index $step --dry-run
+expect_stdout 'would make again index.h5'
+expect test "$(stat -c %s $step/index.h5)" -eq 1000
+expect_exit 0 "$fourfold" ckpt repair-index $step
+expect_stdout 'proven by MANIFEST.json'
+expect diff -r other/checkpoints lost
+rm $step/MANIFEST.json
+expect_exit 78 "$fourfold" ckpt info $step
+expect_stderr "fourfold ckpt repair-index $step"
+expect_exit 0 "$fourfold" ckpt repair-index $step --json
+expect python3 -c 'import json, sys
+report = json.load(open(sys.argv[1]))
+assert report["rebuilt"] == ["MANIFEST.json"] and report["proof"] == "index" and report["step"] == 4, report' "$output"
+expect diff -r other/checkpoints lost
+rm $step/index.h5
+printf 'x' >>$step/MANIFEST.json
+cp -r lost lost_too
+expect_exit 0 "$fourfold" train run.toml --set log.dir=lost_run --set checkpoint.dir=lost_too --set train.steps=2 \
+  --set optim.decay_steps=4
+expect_stderr 'repair-index'
+expect_exit 0 "$fourfold" ckpt repair-index $step
+expect_stdout 'proven by LATEST'
+expect diff -r other/checkpoints lost
+rm lost/LATEST $step/index.h5 $step/MANIFEST.json
+cd $step || exit 1
+expect_exit 65 "$fourfold" ckpt repair-index .
+expect_stderr 'trust-payloads'
+cd "$work" || exit 1
+expect_exit 0 "$fourfold" ckpt repair-index $step --trust-payloads
+expect_stdout 'NOT PROVEN'
+expect diff -r other/checkpoints/step-000000004 $step
+rm $step/index.h5
+shard=$(find $step -name 'shard-*' | sort | head -n 1)
+truncate -s -1 "$shard"
+expect_exit 65 "$fourfold" ckpt repair-index $step
+expect_stderr "$(basename "$shard") has"
+expect_exit 78 "$fourfold" ckpt repair-index no/such
 
 # A new run from the weights of another.
 expect_exit 0 "$fourfold" train run.toml --set log.dir=tuned --resume-weights-only run/checkpoints/step-000000004 \

@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "verbs.hpp"
+
+#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace fourfold::ckpt {
+namespace {
+
+const char* meaning_of(io::RepairProof proof) {
+  switch (proof) {
+    case io::RepairProof::not_needed:
+      return "";
+    case io::RepairProof::manifest:
+      return "proven by MANIFEST.json, which is intact and has the CRC-32C of every file";
+    case io::RepairProof::index:
+      return "proven by index.h5, which is byte for byte what the payloads make";
+    case io::RepairProof::latest:
+      return "proven by LATEST, which has the step's identity and the CRC-32C of its manifest";
+    case io::RepairProof::none:
+      break;
+  }
+  return "NOT PROVEN: checksums of all chunks hold, tensors are covered once, and payloads agree "
+         "on "
+         "step, mesh and scalars; nothing shows that they are of one save";
+}
+
+void print(const io::RepairReport& report, bool dry_run) {
+  if (report.rebuilt.empty()) {
+    fmt::print("{}: manifest, index, names and sizes hold: there is nothing to repair\n",
+               report.path.string());
+    return;
+  }
+  fmt::print("{}: step {}\n", report.path.string(), report.step);
+  for (const std::string& line : report.damage) {
+    fmt::print("  {}\n", line);
+  }
+  fmt::print("{} {} ({} of payloads read)\n{}\n", dry_run ? "would make again" : "made again",
+             fmt::join(report.rebuilt, " and "), telemetry::bytes_text(report.bytes_read),
+             meaning_of(report.proof));
+}
+
+}  // namespace
+
+ExitCode repair_index(const RepairIndexRequest& request) {
+  program::ByteProgress progress(request.progress, "checked");
+  const io::RepairReport report = io::repair_index(
+      request.folder,
+      {.dry_run = request.dry_run,
+       .trust_payloads = request.trust_payloads,
+       .progress = [&](std::int64_t done, std::int64_t total) { progress.show(done, total); }});
+  progress.finish();
+  if (request.json) {
+    fmt::print("{}\n", repair_json(report, request.dry_run));
+  } else {
+    print(report, request.dry_run);
+  }
+  return ExitCode::finished;
+}
+
+}  // namespace fourfold::ckpt
