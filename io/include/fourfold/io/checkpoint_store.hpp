@@ -223,8 +223,7 @@ struct LoadReport {
 
 /// Fills every wanted box, whatever boxes were saved. Collective: the ranks want what they like,
 /// and agree on whether all of them got it. Reads only the 4 MiB chunks that the boxes touch and
-/// checks the CRC of each; the digest of tensors that are wanted whole is checked too. After damage
-/// the wanted boxes hold anything.
+/// checks the CRC of each. After damage the wanted boxes hold anything.
 /// @throws UserError (config) listing differences() when the checkpoint is of another model
 LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
                 comm::Communicator& communicator, const DoneWith& done_with = {});
