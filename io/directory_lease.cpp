@@ -87,11 +87,21 @@ Linked link_to(const fs::path& file, const fs::path& path) {
                       error_number == ENOSYS || error_number == EMLINK)) {
     return Linked::cannot;
   }
-  if (result != 0 && error_number != EEXIST) {
+  // ENOENT: who has the lease sweeps what others of that name have left, and swept ours.
+  if (result != 0 && error_number != EEXIST && error_number != ENOENT) {
     cannot_write(path, "link", error_number);
   }
   return Linked::no;
 }
+
+/// A name that goes at the end of a scope, however it ends. Should that fail it is swept later.
+struct ForgottenName {
+  explicit ForgottenName(const fs::path& name) : path(name) {}
+  ForgottenName(const ForgottenName&) = delete;
+  ForgottenName& operator=(const ForgottenName&) = delete;
+  ~ForgottenName() { ::unlink(path.c_str()); }
+  const fs::path& path;
+};
 
 /// Whether the holder is gone for sure, without watching.
 bool is_gone(const LeaseHolder& holder, const LeaseHolder& me) {
@@ -112,7 +122,7 @@ void take_away(const fs::path& path, const Lease& stale) {
   if (got && got->word != stale.word) {
     link_to(aside, path);  // back; its holder would notice otherwise
   }
-  remove_file(aside);
+  ::unlink(aside.c_str());  // should this fail it is swept later
 }
 
 }  // namespace
@@ -144,11 +154,11 @@ struct DirectoryLease::Impl {
   /// @return whether it is ours now
   bool take() {
     const fs::path own = path.string() + "-" + lease.word;
-    remove_file(own);
+    const ForgottenName forgets(own);
+    ::unlink(own.c_str());
     file.emplace(OutputFile::create(own));
     write();
     const Linked linked = options.has_links ? link_to(own, path) : Linked::cannot;
-    remove_file(own);
     return linked == Linked::cannot ? take_exclusively() : linked == Linked::yes;
   }
 

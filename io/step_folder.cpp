@@ -26,6 +26,7 @@ constexpr std::string_view temporary_prefix = ".tmp-step-";
 constexpr std::string_view trash_prefix = ".trash-";
 constexpr std::string_view set_aside_prefix = "damaged-step-";
 constexpr std::string_view latest_prefix = "LATEST.tmp-";  ///< of an AtomicFile
+constexpr std::string_view lease_prefix = ".lease-";       ///< before it has its name
 /// The manifest before it has its name.
 const std::string unnamed = std::string(manifest_name) + ".tmp";
 
@@ -223,7 +224,8 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bo
   std::vector<std::string> leftovers;
   for (const std::string& name : names_or_none(directory)) {
     if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
-        name.starts_with(latest_prefix) || (set_aside && name.starts_with(set_aside_prefix))) {
+        name.starts_with(latest_prefix) || name.starts_with(lease_prefix) ||
+        (set_aside && name.starts_with(set_aside_prefix))) {
       leftovers.push_back(name);
     }
   }

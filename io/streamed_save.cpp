@@ -10,6 +10,7 @@
 #include "written_exchange.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/streamed_save.hpp>
 
 #include <fmt/format.h>
@@ -155,7 +156,8 @@ class StreamedStep {
     agree(communicator_, failure);
   }
 
-  void publish(const std::filesystem::path& directory) {
+  /// @param lease  on rank 0
+  void publish(const std::filesystem::path& directory, const std::optional<DirectoryLease>& lease) {
     std::optional<PayloadFrame> frame;  // one at a time: there may be thousands
     const std::vector<WrittenPayload> files = gather_written(
         job_, division_, mine_,
@@ -165,6 +167,7 @@ class StreamedStep {
         communicator_);
     together(communicator_, [&] {
       if (communicator_.rank() == 0) {
+        lease->check();
         remove_journals(path_);
         publish_step(*folder_, directory, job_, files, {}, request_.identity);
       }
@@ -237,10 +240,16 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   agree_on_plan(save_request(request), request.plan, directory, communicator);
   const SaveJob job(save_request(request), request.plan, static_cast<int>(request.mesh.ranks()));
   const std::filesystem::path folder = directory / step_folder_name(request.step);
+  std::optional<DirectoryLease> lease;  // a run that starts there would sweep what is unfinished
+  together(communicator, [&] {
+    if (communicator.rank() == 0) {
+      lease.emplace(directory, DirectoryLease::this_process());
+    }
+  });
   if (!is_there(folder, request, job, communicator)) {
     StreamedStep step(directory, request, job, communicator);
     step.write(source);
-    step.publish(directory);
+    step.publish(directory, lease);
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {folder, static_cast<std::int64_t>(job.payload_bytes()), elapsed.count()};

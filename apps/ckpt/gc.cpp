@@ -28,18 +28,18 @@ std::optional<std::int64_t> newest_valid(const std::string& directory) {
 }
 
 /// What retention lets go, but for the newest step that a run could go on from.
-std::vector<std::int64_t> doomed_steps(const GcRequest& request) {
+void choose_steps(const GcRequest& request, Removed& removed) {
   const std::vector<io::KnownStep> known = io::known_steps(
       request.directory, std::numeric_limits<std::int64_t>::max(), request.keep.keep_best > 0);
-  std::vector<std::int64_t> doomed = io::steps_to_remove(known, request.keep);
-  if (doomed.empty()) {
-    return doomed;
+  removed.steps = io::steps_to_remove(known, request.keep);
+  if (removed.steps.empty()) {
+    return;
   }
   if (const auto newest = newest_valid(request.directory)) {
-    if (std::erase(doomed, *newest) > 0) {
-      fmt::print("step {} stays: it is the newest one that holds together\n", *newest);
+    if (std::erase(removed.steps, *newest) > 0) {
+      removed.spared = newest;
     }
-    return doomed;
+    return;
   }
   throw UserError(ExitCode::data_corrupt,
                   fmt::format("{}: no step there holds together (each is named above with the "
@@ -54,6 +54,22 @@ void refuse_failures(const std::vector<std::string>& problems) {
   }
 }
 
+void print(const Removed& removed) {
+  const char* const verb = removed.dry_run ? "would remove" : "removes";
+  if (removed.spared) {
+    fmt::print("step {} stays: it is the newest one that holds together\n", *removed.spared);
+  }
+  for (const std::int64_t step : removed.steps) {
+    fmt::print("{} step {}\n", verb, step);
+  }
+  for (const std::string& name : removed.leftovers) {
+    fmt::print("{} {}\n", verb, name);
+  }
+  if (removed.steps.empty() && removed.leftovers.empty()) {
+    fmt::print("{}: there is nothing to remove\n", removed.directory.string());
+  }
+}
+
 }  // namespace
 
 ExitCode gc(const GcRequest& request) {
@@ -65,21 +81,21 @@ ExitCode gc(const GcRequest& request) {
   if (!request.dry_run) {
     lease.emplace(request.directory, io::DirectoryLease::this_process());
   }
-  const std::vector<std::int64_t> steps = doomed_steps(request);
-  const std::vector<std::string> leftovers = io::leftovers_in(request.directory, request.set_aside);
-  const char* const verb = request.dry_run ? "would remove" : "removes";
-  for (const std::int64_t step : steps) {
-    fmt::print("{} step {}\n", verb, step);
-  }
-  for (const std::string& name : leftovers) {
-    fmt::print("{} {}\n", verb, name);
-  }
-  if (steps.empty() && leftovers.empty()) {
-    fmt::print("{}: there is nothing to remove\n", request.directory);
+  Removed removed{.directory = request.directory,
+                  .steps = {},
+                  .leftovers = io::leftovers_in(request.directory, request.set_aside),
+                  .spared = {},
+                  .dry_run = request.dry_run};
+  choose_steps(request, removed);
+  if (!request.json) {
+    print(removed);
   }
   if (!request.dry_run) {
-    refuse_failures(io::remove_steps(request.directory, steps));
+    refuse_failures(io::remove_steps(request.directory, removed.steps));
     refuse_failures(io::remove_leftovers(request.directory, request.set_aside));
+  }
+  if (request.json) {
+    fmt::print("{}\n", removed_json(removed));
   }
   return ExitCode::finished;
 }

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -104,8 +105,10 @@ void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
   }
   file.publish();
   progress.finish();
-  fmt::print("{}: {} tensors, {}\n", request.file, tensors.size(),
-             telemetry::bytes_text(io::payload_bytes(checkpoint)));
+  if (!request.json) {
+    fmt::print("{}: {} tensors, {}\n", request.file, tensors.size(),
+               telemetry::bytes_text(io::payload_bytes(checkpoint)));
+  }
 }
 
 }  // namespace
@@ -114,8 +117,19 @@ ExitCode merge(const MergeRequest& request) {
   refuse_existing(request.file);
   comm::run_ranks(1, [&](comm::Communicator& self) {
     const io::Checkpoint checkpoint = io::find_checkpoint(request.from, self);
+    const auto start = std::chrono::steady_clock::now();
     if (!request.dry_run) {
       merge_into(request, checkpoint, self);
+    }
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (request.json) {
+      fmt::print("{}\n", written_json({.path = request.file,
+                                       .mesh = {},
+                                       .seconds = elapsed.count(),
+                                       .dry_run = request.dry_run},
+                                      checkpoint));
+    }
+    if (request.json || !request.dry_run) {
       return;
     }
     fmt::print("{} -> {}: {} tensors, {}; nothing was written (--dry-run)\n",

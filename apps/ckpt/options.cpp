@@ -83,6 +83,7 @@ void describe_reshard(CLI::App& verb, ReshardRequest& request) {
       ->type_name("FILES");
   add_memory_option(verb, request.memory_bytes, 96, "The most memory of each process");
   verb.add_flag("--dry-run", request.dry_run, "Only tell what would be written");
+  verb.add_flag("--json", request.json, "Print one JSON object");
   add_progress_option(verb, request.progress);
 }
 
@@ -105,6 +106,7 @@ void describe_gc(CLI::App& verb, GcRequest& request) {
   verb.add_flag("--set-aside", request.set_aside,
                 "Remove damaged steps that were set aside (damaged-step-...) too");
   verb.add_flag("--dry-run", request.dry_run, "Only tell what would be removed");
+  verb.add_flag("--json", request.json, "Print one JSON object");
 }
 
 void describe_merge(CLI::App& verb, MergeRequest& request) {
@@ -114,6 +116,7 @@ void describe_merge(CLI::App& verb, MergeRequest& request) {
       ->type_name("");
   add_memory_option(verb, request.memory_bytes, 1, "For the rows that are copied at a time");
   verb.add_flag("--dry-run", request.dry_run, "Only tell what would be written");
+  verb.add_flag("--json", request.json, "Print one JSON object");
   add_progress_option(verb, request.progress);
 }
 

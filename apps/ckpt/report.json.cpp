@@ -21,8 +21,7 @@ ordered_json numbers(const Shape& shape) {
   return list;
 }
 
-ordered_json mesh_of(const io::Checkpoint& checkpoint) {
-  const comm::MeshShape& mesh = checkpoint.mesh();
+ordered_json axes_of(const comm::MeshShape& mesh) {
   return {{"pp", mesh.pp}, {"dp", mesh.dp}, {"cp", mesh.cp}, {"tp", mesh.tp}};
 }
 
@@ -49,7 +48,7 @@ ordered_json summary_of(const io::Checkpoint& checkpoint) {
   return {{"path", checkpoint.path().string()},
           {"step", checkpoint.step()},
           {"identity", checkpoint.identity()},
-          {"mesh", mesh_of(checkpoint)},
+          {"mesh", axes_of(checkpoint.mesh())},
           {"tensor_bytes", io::payload_bytes(checkpoint)},
           {"files", io::files_of(checkpoint).size()}};
 }
@@ -161,6 +160,26 @@ std::string repair_json(const io::RepairReport& report, bool dry_run) {
                  {"proof", io::name(report.proof)},
                  {"dry_run", dry_run},
                  {"bytes_read", report.bytes_read}});
+}
+
+std::string written_json(const Written& written, const io::Checkpoint& of) {
+  return dumped({{"path", written.path.string()},
+                 {"from", of.path().string()},
+                 {"step", of.step()},
+                 {"identity", of.identity()},
+                 {"mesh", written.mesh ? axes_of(*written.mesh) : ordered_json(nullptr)},
+                 {"tensor_bytes", io::payload_bytes(of)},
+                 {"files", written.files},
+                 {"dry_run", written.dry_run},
+                 {"seconds", written.seconds}});
+}
+
+std::string removed_json(const Removed& removed) {
+  return dumped({{"path", removed.directory.string()},
+                 {"steps", removed.steps},
+                 {"leftovers", removed.leftovers},
+                 {"spared", removed.spared ? ordered_json(*removed.spared) : ordered_json(nullptr)},
+                 {"dry_run", removed.dry_run}});
 }
 
 std::string diff_json(const io::CheckpointDifferences& differences) {

@@ -84,19 +84,57 @@ io::PlanOptions plan_options(const std::string& files, std::int64_t ranks) {
   return {.file_of_rank = io::shared_files(static_cast<int>(ranks), std::stoi(files))};
 }
 
+/// Payload files that `plan` makes.
+std::size_t file_count(const io::SavePlan& plan, const io::PlanOptions& options) {
+  std::set<int> files;
+  for (const io::PlannedExtent& extent : plan.extents) {
+    files.insert(options.file_of_rank.empty()
+                     ? extent.writer
+                     : options.file_of_rank[static_cast<std::size_t>(extent.writer)]);
+  }
+  return files.size();
+}
+
 void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
-                const io::PlanOptions& options, const std::string& to) {
+                const io::PlanOptions& options, const ReshardRequest& request) {
   const auto ranks = static_cast<int>(target.shape.ranks());
   const io::SavePlan plan = io::plan_save(target.layouts, ranks, options);
+  if (request.json) {
+    fmt::print("{}\n", written_json({.path = request.to,
+                                     .mesh = target.shape,
+                                     .files = file_count(plan, options),
+                                     .dry_run = true},
+                                    checkpoint));
+    return;
+  }
   const auto writing =
       std::ranges::count_if(plan.bytes_of_rank, [](auto bytes) { return bytes > 0; });
   fmt::print("{} (mesh {}) -> {} (mesh {})\n", checkpoint.path().string(), checkpoint.mesh().str(),
-             to, target.shape.str());
+             request.to, target.shape.str());
   fmt::print("{} of {} tensors in {} boxes; {} of {} ranks have something to write, {} at most\n",
              bytes_text(io::payload_bytes(checkpoint)), checkpoint.tensors().size(),
              plan.extents.size(), writing, ranks,
              bytes_text(*std::ranges::max_element(plan.bytes_of_rank)));
   fmt::print("nothing was written (--dry-run)\n");
+}
+
+void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
+                  const io::PlanOptions& options, const io::SaveReport& report, bool json) {
+  if (json) {
+    const io::SavePlan plan =
+        io::plan_save(target.layouts, static_cast<int>(target.shape.ranks()), options);
+    fmt::print("{}\n", written_json({.path = report.path,
+                                     .mesh = target.shape,
+                                     .files = file_count(plan, options),
+                                     .seconds = report.seconds},
+                                    checkpoint));
+    return;
+  }
+  const double rate =
+      report.seconds > 0 ? static_cast<double>(report.payload_bytes) / report.seconds : 0;
+  fmt::print("{}: {} for mesh {}, identity {}: every bit was kept ({}/s)\n", report.path.string(),
+             bytes_text(report.payload_bytes), target.shape.str(), checkpoint.identity(),
+             bytes_text(static_cast<std::int64_t>(rate)));
 }
 
 }  // namespace
@@ -109,7 +147,7 @@ ExitCode reshard(const ReshardRequest& request) {
     const io::PlanOptions plan = plan_options(request.files, target.shape.ranks());
     if (request.dry_run) {
       if (world.rank() == 0) {
-        print_plan(checkpoint, target, plan, request.to);
+        print_plan(checkpoint, target, plan, request);
       }
       return;
     }
@@ -129,11 +167,7 @@ ExitCode reshard(const ReshardRequest& request) {
         source, world);
     progress.finish();
     if (world.rank() == 0) {
-      const double rate =
-          report.seconds > 0 ? static_cast<double>(report.payload_bytes) / report.seconds : 0;
-      fmt::print("{}: {} for mesh {}, identity {}: every bit was kept ({}/s)\n",
-                 report.path.string(), bytes_text(report.payload_bytes), target.shape.str(),
-                 checkpoint.identity(), bytes_text(static_cast<std::int64_t>(rate)));
+      print_report(checkpoint, target, plan, report, request.json);
     }
   });
   return ExitCode::finished;

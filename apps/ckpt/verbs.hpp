@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ struct ReshardRequest {
   std::string files = "rank";
   std::int64_t memory_bytes = default_memory_bytes;
   bool dry_run = false;
+  bool json = false;
   std::string progress = "auto";
 };
 /// Runs on all ranks that a launcher started, or alone.
@@ -69,6 +71,7 @@ struct GcRequest {
   io::Retention keep;
   bool set_aside = false;  ///< remove damaged steps that were set aside too
   bool dry_run = false;
+  bool json = false;
 };
 void describe_gc(CLI::App& verb, GcRequest& request);
 ExitCode gc(const GcRequest& request);
@@ -88,6 +91,7 @@ struct MergeRequest {
   std::string file;
   std::int64_t memory_bytes = default_memory_bytes;
   bool dry_run = false;
+  bool json = false;
   std::string progress = "auto";
 };
 void describe_merge(CLI::App& verb, MergeRequest& request);
@@ -132,6 +136,27 @@ struct Verified {
   std::int64_t bytes = 0;           ///< read of payload files
   double seconds = 0;
 };
+
+/// What reshard or merge wrote, or would write.
+struct Written {
+  std::filesystem::path path;
+  std::optional<comm::MeshShape> mesh;  ///< nothing: one file for no mesh
+  std::size_t files = 1;
+  double seconds = 0;
+  bool dry_run = false;
+};
+/// What gc removed, or would remove.
+struct Removed {
+  std::filesystem::path directory;
+  std::vector<std::int64_t> steps;
+  std::vector<std::string> leftovers;
+  std::optional<std::int64_t> spared;  ///< the newest one that holds together, which was due
+  bool dry_run = false;
+};
+
+/// @param of  what was read
+std::string written_json(const Written& written, const io::Checkpoint& of);
+std::string removed_json(const Removed& removed);
 
 std::string info_json(const io::Checkpoint& checkpoint);
 std::string steps_json(const std::filesystem::path& folder,

@@ -140,6 +140,12 @@ expect_stdout 'other values'
 expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero=1 --files 1 --dry-run
 expect_stdout 'nothing was written'
 expect test ! -e recut
+# What the verbs that write would do and did, for programs.
+json_of() { python3 -c 'import json, sys; facts = json.load(open(sys.argv[1])); print(eval(sys.argv[2], facts | {"null": None}))' "$output" "$1"; }
+expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero=1 --files 1 --dry-run --json
+expect test "$(json_of 'step, files, mesh["dp"], dry_run, path')" = "(4, 1, 2, True, 'recut')"
+expect_exit 0 "$fourfold" ckpt reshard run/checkpoints by-json --to tp=2,dp=2 --json --progress none
+expect test "$(json_of 'step, files, mesh["tp"], dry_run, path')" = "(4, $(find by-json -name 'shard-*' | wc -l), 2, False, 'by-json/step-000000004')"
 expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero=1 --files 1
 expect_stdout 'every bit was kept'
 expect_exit 0 "$fourfold" ckpt diff run/checkpoints recut
@@ -169,6 +175,8 @@ expect test ! -e no
 # One HDF5 file with each tensor whole.
 expect_exit 0 "$fourfold" ckpt merge run/checkpoints merged.h5 --memory 1M
 expect_exit 73 "$fourfold" ckpt merge run/checkpoints merged.h5
+expect_exit 0 "$fourfold" ckpt merge run/checkpoints by-json.h5 --json
+expect test "$(json_of 'path, files, mesh')" = "('by-json.h5', 1, None)"
 expect "$python" -B -c 'import sys
 sys.path.insert(0, sys.argv[1])
 import h5py, numpy as np
@@ -193,6 +201,8 @@ expect_stdout 'would remove .trash-dead'
 expect test "$(find many/checkpoints -mindepth 1 -maxdepth 1 -type d | wc -l)" -eq 7
 expect_exit 64 "$fourfold" ckpt gc many/checkpoints --keep-best 1
 truncate -s 100 many/checkpoints/step-000000004/MANIFEST.json
+expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-every 2 --json --dry-run
+expect test "$(json_of 'steps, spared, dry_run')" = "([1], 3, True)"
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-every 2
 expect_stdout 'step 3 stays'
 expect test "$(cd many/checkpoints && echo *)" = 'LATEST damaged-step-000000001-x step-000000002 step-000000003 step-000000004'
@@ -211,6 +221,8 @@ done
 expect_exit 78 "$fourfold" train run.toml --set log.dir=alone --set log.report=false
 expect_stderr "process $first on $(hostname) is running here"
 expect_exit 78 "$fourfold" ckpt gc alone/checkpoints
+expect_exit 78 "$fourfold" ckpt reshard run/checkpoints alone/checkpoints --to tp=1  # the run would sweep what is unfinished
+expect_stderr "process $first on $(hostname) is running here"
 kill -9 "$first"
 wait "$first" 2>/dev/null
 expect_exit 0 "$fourfold" train run.toml --set log.dir=alone

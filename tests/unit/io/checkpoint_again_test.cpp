@@ -78,6 +78,7 @@ TEST_CASE("only the newest steps are kept, and leftovers are swept") {
   std::ofstream(directory / ".tmp-step-000000060-abc" / "shard-00000-of-00002.h5") << "half";
   fs::create_directories(directory / ".trash-def" / "deep");
   std::ofstream(directory / "LATEST.tmp-123") << "50";
+  std::ofstream(directory / ".lease-456") << "of a start that was killed";
   std::ofstream(directory / "notes.txt") << "the user's";
   comm::run_ranks(
       2, [&](comm::Communicator& world) { io::CheckpointStore(directory).sweep_leftovers(world); });

@@ -37,10 +37,11 @@ struct StreamedSave {
 /// Writes and commits one step of a folder of steps. Collective; `source` gives every box of every
 /// tensor, and is read by one thread of this process. Tensors are shared out among the processes;
 /// each is read once, front to back.
+/// Rank 0 holds the lease of `directory` meanwhile (directory_lease.hpp).
 /// What an attempt that failed or was killed had brought to stable storage stays, in a folder
 /// ".tmp-step-...", and is not written again by the same call.
 /// @return also when the step is there already, with the same identity, mesh and files
-/// @throws as CheckpointStore::save, and what `source` throws, on all processes alike; data_corrupt
+/// @throws as CheckpointStore::save and DirectoryLease, and what `source` throws, on all processes alike; data_corrupt
 ///   when identity is known and is not that of what was written
 SaveReport save_streamed(const std::filesystem::path& directory, const StreamedSave& request,
                          TensorSource& source, comm::Communicator& communicator);
