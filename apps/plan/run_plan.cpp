@@ -151,10 +151,11 @@ std::string copy_text(const PlannedRun& run, const train::RankPlan& plan) {
   const auto layouts = train::state_layouts(run.config.model, run.layout, run.mesh,
                                             train::zero_options(run.config, run.mesh), plan.states);
   const auto bytes =
-      static_cast<std::size_t>(std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
+      static_cast<std::size_t>(run.config.checkpoint.async_copies *
+                               std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
   const ByteUnit unit = unit_for(bytes);
   return fmt::format(
-      "copy for checkpoints in the background, each rank at most: {} {} in host memory\n",
+      "copies for checkpoints in the background, each rank at most: {} {} in host memory\n",
       unit.str(bytes), unit.name);
 }
 

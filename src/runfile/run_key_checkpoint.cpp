@@ -83,12 +83,23 @@ std::vector<RunKey> checkpoint_keys() {
            "Training stands still only while each rank copies what it writes, in host memory "
            "(as much as its payload file has); a thread writes the copy."},
       {.table = "checkpoint",
+       .name = "async_copies",
+       .field = member(&CheckpointConfig::async_copies),
+       .meaning =
+           "Copies that a rank has memory for. With 2 the next checkpoint is copied while one is "
+           "still being written, and only the one after that finds none free.",
+       .minimum = 1,
+       .maximum = 2,
+       .relevance = {"checkpoint.async = true",
+                     [](const RunConfig& config) { return config.checkpoint.async; }}},
+      {.table = "checkpoint",
        .name = "when_busy",
        .field = named_field<BusySave>({BusySave::wait, BusySave::skip}, &RunConfig::checkpoint,
                                       &CheckpointConfig::when_busy),
        .meaning =
-           "When a checkpoint is due while one is still being written: wait for that, or leave "
-           "the new one out. The last one of a run is never left out.",
+           "When a checkpoint is due and no copy is free, because checkpoints are still being "
+           "written: wait for the oldest, or leave the new one out. The last one of a run is never "
+           "left out.",
        .relevance = {"checkpoint.async = true",
                      [](const RunConfig& config) { return config.checkpoint.async; }}},
       {.table = "checkpoint",

@@ -6,9 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
-#include <vector>
+#include <utility>
 
 namespace fourfold::train {
 namespace {
@@ -41,66 +42,91 @@ CheckpointWriter::CheckpointWriter(const runfile::CheckpointConfig& config,
                                    const comm::Communicator& world)
     : when_busy_(config.when_busy), store_(store) {
   if (config.async) {
-    staging_bytes_ = io::BackgroundSaver::staging_bytes(layouts, store.options().plan, world.rank(),
+    staging_bytes_ = static_cast<std::size_t>(config.async_copies) *
+                     io::BackgroundSaver::staging_bytes(layouts, store.options().plan, world.rank(),
                                                         world.size());
-    saver_.emplace(store, layouts, world);
+    for (std::int64_t copy = 0; copy < config.async_copies; ++copy) {
+      savers_.push_back(std::make_unique<io::BackgroundSaver>(store, layouts, world));
+    }
   }
 }
 
 bool CheckpointWriter::leaves_out(std::int64_t step) const {
-  if (!is_busy() || when_busy_ == runfile::BusySave::wait) {
+  if (savers_.empty() || has_free_copy() || when_busy_ == runfile::BusySave::wait) {
     return false;
   }
   log::warning(
       fmt::format("the checkpoint of step {} is left out: that of step {} is still being "
                   "written (checkpoint.when_busy = \"skip\")",
-                  step, saver_->step()));
+                  step, under_way_.front().step.step));
   return true;
+}
+
+io::BackgroundSaver& CheckpointWriter::free_saver() {
+  const auto free =
+      std::ranges::find_if(savers_, [](const auto& saver) { return !saver->is_busy(); });
+  FOURFOLD_ASSERT(free != savers_.end());
+  return **free;
 }
 
 void CheckpointWriter::save(const std::function<io::SaveRequest()>& request,
                             comm::Communicator& world, const OnCommitted& on_committed) {
   const auto start = std::chrono::steady_clock::now();
-  if (is_busy()) {
+  if (!savers_.empty() && !has_free_copy()) {
     log::info(
         fmt::format("the next checkpoint waits for that of step {}, which is still being "
                     "written",
-                    saver_->step()));
-    finish(world, on_committed);
+                    under_way_.front().step.step));
+    finish_oldest(world, on_committed);
   }
   const io::SaveRequest wanted = request();
-  std::optional<io::SaveReport> report;
-  if (saver_) {
-    saver_->begin(wanted, world);
-  } else {
-    report = store_.save(wanted, world);
+  CommittedStep step{.step = wanted.step, .path = {}};
+  const auto blocked_s = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  };
+  if (savers_.empty()) {
+    const io::SaveReport report = store_.save(wanted, world);
+    step.blocked_s = blocked_s();
+    tell(std::move(step), report, on_committed);
+    return;
   }
-  step_ = wanted.step;
-  blocked_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  tell(report, on_committed);
+  io::BackgroundSaver& saver = free_saver();
+  saver.begin(wanted, world);
+  step.blocked_s = blocked_s();
+  under_way_.push_back({&saver, std::move(step)});
 }
 
 void CheckpointWriter::poll(comm::Communicator& world, const OnCommitted& on_committed) {
-  if (saver_) {
-    tell(saver_->poll(world), on_committed);
+  if (under_way_.empty()) {
+    return;
+  }
+  if (const auto report = under_way_.front().saver->poll(world)) {
+    UnderWay done = std::move(under_way_.front());
+    under_way_.pop_front();
+    tell(std::move(done.step), *report, on_committed);
+  }
+}
+
+void CheckpointWriter::finish_oldest(comm::Communicator& world, const OnCommitted& on_committed) {
+  UnderWay oldest = std::move(under_way_.front());
+  under_way_.pop_front();
+  if (const auto report = oldest.saver->finish(world)) {
+    tell(std::move(oldest.step), *report, on_committed);
   }
 }
 
 void CheckpointWriter::finish(comm::Communicator& world, const OnCommitted& on_committed) {
-  if (saver_) {
-    tell(saver_->finish(world), on_committed);
+  while (!under_way_.empty()) {
+    finish_oldest(world, on_committed);
   }
 }
 
-void CheckpointWriter::tell(const std::optional<io::SaveReport>& report,
-                            const OnCommitted& on_committed) const {
-  if (report) {
-    on_committed({.step = step_,
-                  .path = report->path,
-                  .payload_bytes = report->payload_bytes,
-                  .blocked_s = blocked_s_,
-                  .committed_s = report->seconds});
-  }
+void CheckpointWriter::tell(CommittedStep step, const io::SaveReport& report,
+                            const OnCommitted& on_committed) {
+  step.path = report.path;
+  step.payload_bytes = report.payload_bytes;
+  step.committed_s = report.seconds;
+  on_committed(step);
 }
 
 }  // namespace fourfold::train

@@ -130,7 +130,7 @@ double time_needed_s(const TimesSoFar& times) {
   const double evaluation_s =
       times.evaluation_s > 0 ? times.evaluation_s : times.evaluation_steps * times.step_s;
   const double save_s = times.save_s > 0 ? times.save_s : times.save_bytes / first_save_bytes_per_s;
-  const double saves = times.save_under_way ? 2 : 1;
+  const double saves = 1 + times.saves_under_way;
   return times.step_s + (times.evaluation_due ? 1.25 * evaluation_s : 0) + saves * 1.5 * save_s +
          end_of_process_s;
 }

@@ -363,7 +363,7 @@ void Trainer::finish_save() {
 double Trainer::needed_s() const {
   TimesSoFar times{.step_s = step_s_,
                    .save_s = save_s_,
-                   .save_under_way = writer_.is_busy(),
+                   .saves_under_way = writer_.saves_under_way(),
                    .save_bytes = save_bytes_};
   if (evaluator_) {
     times.evaluation_due = is_due_at(progress_.step + 1, config_.train.eval_every_steps);

@@ -3,6 +3,7 @@
 /// @file
 /// Runs that save in the background save what runs save that stand still for it.
 #include "captured_log.hpp"
+#include "scratch_folder.hpp"
 #include "tiny_run.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -12,11 +13,13 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <map>
 #include <string>
 
-using fourfold::ExitCode;
+using namespace fourfold;
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
 
@@ -67,6 +70,7 @@ TEST_CASE("checkpoints written in the background are those of a run that waits",
       {"offloaded", 2, {"offload.optimizer=cpu"}},
       {"ahead", 2, {"mesh.pp=2", "optim.post_validation=true"}},
       {"compressed", 2, {"mesh.dp_compress=int8"}},
+      {"twice", 2, {"mesh.zero=1", "checkpoint.async_copies=2"}},
   };
   for (const Way& way : ways) {
     CAPTURE(way.name);
@@ -100,6 +104,79 @@ TEST_CASE("a step that is left out is said, and the last one never is", "[async_
   }
   CHECK(steps.size() + left_out == 12);
   CHECK(left_out > 0);  // a save takes two boundaries at least
+}
+
+TEST_CASE("steps of which two are written at a time appear in their order", "[async_save]") {
+  const TinyRun tiny("gpt2");
+  const fourfold::harness::CapturedLog log;
+  const std::vector<std::string> options{"checkpoint.every_steps=1", "checkpoint.async=true",
+                                         "checkpoint.async_copies=2"};
+  std::vector<std::string> newest = options;
+  newest.emplace_back("checkpoint.keep_last=1");
+  tiny.train(3, 12, "newest", newest);
+  const auto kept = steps_of(tiny, "newest");
+  CHECK(kept.size() == 1);
+  CHECK(kept.contains(12));
+  std::vector<std::string> all = options;
+  all.emplace_back("checkpoint.keep_last=0");
+  tiny.train(3, 12, "all", all);
+  CHECK(steps_of(tiny, "all").size() == 12);
+  CHECK(log.text().find("also holds later steps") == std::string::npos);
+}
+
+TEST_CASE("with two copies a second checkpoint waits for nobody, and a third for the first",
+          "[async_save]") {
+  const fourfold::harness::ScratchFolder scratch;
+  constexpr int ranks = 3;
+  const std::vector<io::TensorLayout> layouts{
+      io::TensorLayout::replicated({"w", io::TensorState::master}, DType::f32, {40, 50}, ranks)};
+  runfile::CheckpointConfig config;
+  config.async = true;
+  config.async_copies = 2;
+  config.when_busy = runfile::BusySave::skip;
+  std::atomic<int> broken{0};
+  const auto expect = [&](bool holds) { broken += holds ? 0 : 1; };
+  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    io::CheckpointStore store(scratch.path());
+    train::CheckpointWriter writer(config, store, layouts, world);
+    std::vector<float> values(2000);
+    std::vector<std::int64_t> committed;
+    const auto save = [&](std::int64_t step) {
+      std::ranges::fill(values, static_cast<float>(step));
+      const io::Piece piece{
+          layouts[0].id, Box::whole({40, 50}), {values.data(), DType::f32, {40, 50}}};
+      writer.save(
+          [&]() -> io::SaveRequest {
+            return {step, {1, ranks, 1, 1}, {}, layouts, {&piece, 1}};
+          },
+          world, [&](const train::CommittedStep& done) { committed.push_back(done.step); });
+    };
+    save(1);
+    expect(!writer.leaves_out(2));
+    save(2);
+    expect(writer.saves_under_way() == 2);
+    expect(committed.empty());
+    expect(writer.leaves_out(3));
+    save(3);  // as the last one of a run is
+    expect(committed == std::vector<std::int64_t>{1});
+    expect(writer.saves_under_way() == 2);
+    writer.finish(world, [&](const train::CommittedStep& done) { committed.push_back(done.step); });
+    expect(committed == std::vector<std::int64_t>{1, 2, 3});
+    expect(writer.saves_under_way() == 0);
+  });
+  CHECK(broken == 0);
+  // What each holds is what there was when it began.
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    for (const std::int64_t step : {1, 2, 3}) {
+      std::vector<float> values(2000);
+      const io::WantedBox wanted{
+          layouts[0].id, {40, 50}, Box::whole({40, 50}), {values.data(), DType::f32, {40, 50}}};
+      const auto folder =
+          io::CheckpointStore(scratch.path()).step_folders().at(static_cast<std::size_t>(step - 1));
+      REQUIRE(io::load(io::open_checkpoint(folder, self), {&wanted, 1}, self).intact());
+      CHECK(values == std::vector<float>(2000, static_cast<float>(step)));
+    }
+  });
 }
 
 TEST_CASE("a run that diverges ends with what it had begun to save", "[async_save]") {

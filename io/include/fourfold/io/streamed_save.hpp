@@ -41,7 +41,8 @@ struct StreamedSave {
 /// What an attempt that failed or was killed had brought to stable storage stays, in a folder
 /// ".tmp-step-...", and is not written again by the same call.
 /// @return also when the step is there already, with the same identity, mesh and files
-/// @throws as CheckpointStore::save and DirectoryLease, and what `source` throws, on all processes alike; data_corrupt
+/// @throws as CheckpointStore::save and DirectoryLease, and what `source` throws, on all processes
+/// alike; data_corrupt
 ///   when identity is known and is not that of what was written
 SaveReport save_streamed(const std::filesystem::path& directory, const StreamedSave& request,
                          TensorSource& source, comm::Communicator& communicator);

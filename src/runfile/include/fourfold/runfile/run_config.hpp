@@ -164,6 +164,7 @@ struct CheckpointConfig {
   std::int64_t keep_best = 0;  ///< by validation loss
   std::string files = "rank";  ///< "rank", "node" or the number of files
   bool async = false;          ///< written from a copy while the run computes
+  std::int64_t async_copies = 1;
   BusySave when_busy = BusySave::wait;
   std::string resume = "auto";  ///< "auto", "never" or a step directory
   bool weights_only = false;    ///< of the step directory

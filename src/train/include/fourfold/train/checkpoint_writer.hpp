@@ -9,11 +9,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace fourfold::train {
 
@@ -43,14 +45,14 @@ class CheckpointWriter {
   /// Of copies, on this rank, in host memory.
   std::size_t staging_bytes() const noexcept { return staging_bytes_; }
 
-  /// Whether a step is being written.
-  bool is_busy() const noexcept { return saver_ && saver_->is_busy(); }
-  /// Whether the step is to be left out because one is being written; says so.
+  /// Steps that are being written.
+  int saves_under_way() const noexcept { return static_cast<int>(under_way_.size()); }
+  /// Whether the step is to be left out because no copy is free for it; says so.
   bool leaves_out(std::int64_t step) const;
 
   using OnCommitted = std::function<void(const CommittedStep&)>;
-  /// Saves, or begins to, once the save that is under way is over. `request` is called then, and
-  /// may make the state ready. @throws as io::CheckpointStore::save
+  /// Saves, or begins to, once a copy is free. `request` is called then, and may make the state
+  /// ready. @throws as io::CheckpointStore::save
   void save(const std::function<io::SaveRequest()>& request, comm::Communicator& world,
             const OnCommitted& on_committed);
   /// Call it at each step boundary. @throws as io::CheckpointStore::save, of a save that failed
@@ -59,14 +61,24 @@ class CheckpointWriter {
   void finish(comm::Communicator& world, const OnCommitted& on_committed);
 
  private:
-  void tell(const std::optional<io::SaveReport>& report, const OnCommitted& on_committed) const;
+  struct UnderWay {
+    io::BackgroundSaver* saver = nullptr;
+    CommittedStep step;  ///< what is known of it when it begins
+  };
+
+  bool has_free_copy() const noexcept { return under_way_.size() < savers_.size(); }
+  io::BackgroundSaver& free_saver();
+  void finish_oldest(comm::Communicator& world, const OnCommitted& on_committed);
+  static void tell(CommittedStep step, const io::SaveReport& report,
+                   const OnCommitted& on_committed);
 
   runfile::BusySave when_busy_;
   io::CheckpointStore& store_;
   std::size_t staging_bytes_ = 0;
-  std::optional<io::BackgroundSaver> saver_;
-  std::int64_t step_ = 0;  ///< saved last
-  double blocked_s_ = 0;   ///< for it
+  std::vector<std::unique_ptr<io::BackgroundSaver>> savers_;  ///< none: training waits
+  /// Oldest first. Only that one goes on at a step boundary, so steps appear in order; the threads
+  /// of all write.
+  std::deque<UnderWay> under_way_;
 };
 
 }  // namespace fourfold::train

@@ -66,7 +66,7 @@ struct TimesSoFar {
   double step_s = 0;
   double evaluation_s = 0;
   double save_s = 0;            ///< until it was on stable storage
-  bool save_under_way = false;  ///< in the background; the end waits for it
+  int saves_under_way = 0;      ///< in the background; the end waits for them
   bool evaluation_due = false;  ///< after the next step
   /// Samples of an evaluation as a multiple of those of a step; for the first evaluation.
   double evaluation_steps = 0;
