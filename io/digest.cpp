@@ -80,8 +80,14 @@ __attribute__((target("avx512f,avx512dq,avx512vl"))) Digest digest_of_block_avx5
   }
   Digest digest =
       digest_of_block<Word>(data + k * sizeof(Word), count - k, low_weight + k, high_weight + k);
-  digest.low += static_cast<std::uint64_t>(_mm512_reduce_add_epi64(low));
-  digest.high += static_cast<std::uint64_t>(_mm512_reduce_add_epi64(high));
+  // Not _mm512_reduce_add_epi64: it adds signed words, which may not overflow.
+  std::array<std::uint64_t, 16> lanes;
+  _mm512_storeu_si512(lanes.data(), low);
+  _mm512_storeu_si512(lanes.data() + 8, high);
+  for (std::size_t lane = 0; lane < 8; ++lane) {
+    digest.low += lanes[lane];
+    digest.high += lanes[lane + 8];
+  }
   return digest;
 }
 

@@ -113,13 +113,13 @@ TEST_CASE("steps of which two are written at a time appear in their order", "[as
                                          "checkpoint.async_copies=2"};
   std::vector<std::string> newest = options;
   newest.emplace_back("checkpoint.keep_last=1");
-  tiny.train(3, 12, "newest", newest);
+  tiny.train(4, 12, "newest", newest);
   const auto kept = steps_of(tiny, "newest");
   CHECK(kept.size() == 1);
   CHECK(kept.contains(12));
   std::vector<std::string> all = options;
   all.emplace_back("checkpoint.keep_last=0");
-  tiny.train(3, 12, "all", all);
+  tiny.train(4, 12, "all", all);
   CHECK(steps_of(tiny, "all").size() == 12);
   CHECK(log.text().find("also holds later steps") == std::string::npos);
 }
