@@ -121,7 +121,7 @@ Inspection parse_contents(const std::filesystem::path& step_directory, std::stri
   return inspection;
 }
 
-Inspection inspect(const std::filesystem::path& step_directory) {
+Inspection inspect_head(const std::filesystem::path& step_directory) {
   std::string manifest_text;
   if (const Defect defect =
           read_file(step_directory / manifest_name, most_manifest_bytes, manifest_text)) {
@@ -145,10 +145,18 @@ Inspection inspect(const std::filesystem::path& step_directory) {
   Inspection inspection =
       parse_contents(step_directory, std::move(manifest_text), std::move(index_bytes));
   if (!inspection.defect) {
-    inspection.defect = file_defect(step_directory, inspection.contents->manifest);
-  }
-  if (!inspection.defect) {
     inspection.defect = name_defect(step_directory, inspection.contents->manifest.step);
+  }
+  if (inspection.defect) {
+    inspection.contents.reset();
+  }
+  return inspection;
+}
+
+Inspection inspect(const std::filesystem::path& step_directory) {
+  Inspection inspection = inspect_head(step_directory);
+  if (!inspection.defect) {
+    inspection.defect = file_defect(step_directory, inspection.contents->manifest);
   }
   if (inspection.defect) {
     inspection.contents.reset();

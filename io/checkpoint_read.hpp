@@ -27,6 +27,8 @@ Inspection no_checkpoint(std::string defect);
 
 /// Checks manifest, index, and that exactly the payload files are there, with their sizes. Local.
 Inspection inspect(const std::filesystem::path& step_directory);
+/// Of a folder that may hold a part of the payload files only: checks manifest and index. Local.
+Inspection inspect_head(const std::filesystem::path& step_directory);
 
 /// The part of it that needs no file system.
 Inspection parse_contents(const std::filesystem::path& step_directory, std::string manifest_text,

@@ -51,9 +51,8 @@ struct Committed {
 
 Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
                  std::span<const WrittenPayload> files, std::string_view identity) {
-  Manifest manifest;
-  Index index;
-  describe(job, files, manifest, index);
+  SealedStep sealed = seal_step(job, files);
+  const Manifest& manifest = sealed.manifest;
   if (!identity.empty() && manifest.identity != identity) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{}: what was written is not the state that it was to be (identity "
@@ -64,12 +63,8 @@ Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, 
   if (auto text = manifest_saved_already(directory, manifest)) {
     return {manifest.identity, std::move(*text)};
   }
-  const std::string bytes = index_bytes(manifest, index);
-  manifest.index_bytes = bytes.size();
-  manifest.index_crc32c = crc32c(std::as_bytes(std::span(bytes)));
-  std::string text = manifest_text(manifest);
-  folder.commit(text, bytes);
-  return {manifest.identity, std::move(text)};
+  folder.commit(sealed.manifest_text, sealed.index_bytes);
+  return {manifest.identity, std::move(sealed.manifest_text)};
 }
 
 /// "step-000000008, step-000000010, ...": what was saved before the run went back behind it.
@@ -159,6 +154,24 @@ void publish_step(TemporaryStep& folder, const std::filesystem::path& directory,
                   std::span<const WrittenPayload> files, const Retention& retention,
                   std::string_view identity) {
   tidy(directory, job.step, commit(folder, directory, job, files, identity), retention);
+}
+
+SealedStep seal_step(const SaveJob& job, std::span<const WrittenPayload> files) {
+  SealedStep sealed;
+  Index index;
+  describe(job, files, sealed.manifest, index);
+  sealed.index_bytes = index_bytes(sealed.manifest, index);
+  sealed.manifest.index_bytes = sealed.index_bytes.size();
+  sealed.manifest.index_crc32c = crc32c(std::as_bytes(std::span(sealed.index_bytes)));
+  sealed.manifest_text = manifest_text(sealed.manifest);
+  return sealed;
+}
+
+void publish_sealed(TemporaryStep& folder, const std::filesystem::path& directory,
+                    const SealedStep& sealed, const Retention& retention) {
+  folder.commit(sealed.manifest_text, sealed.index_bytes);
+  tidy(directory, sealed.manifest.step, {sealed.manifest.identity, sealed.manifest_text},
+       retention);
 }
 
 void settle_step(const std::filesystem::path& directory, std::int64_t step,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "checkpoint_contents.hpp"
 #include "save_job.hpp"
 #include "step_folder.hpp"
 
@@ -11,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace fourfold::io {
@@ -28,6 +30,20 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
                   std::span<const WrittenPayload> files, const Retention& retention,
                   std::string_view identity = {});
+
+/// Index and manifest as they go into the folder of a step.
+struct SealedStep {
+  Manifest manifest;
+  std::string index_bytes;
+  std::string manifest_text;
+};
+/// Of what was written. Local. @throws UserError (cannot_write)
+SealedStep seal_step(const SaveJob& job, std::span<const WrittenPayload> files);
+
+/// Gives a folder that holds the payloads of a step its index, its manifest and its name; the rest
+/// as publish_step(). Local. @pre no such step is there @throws UserError (cannot_write)
+void publish_sealed(TemporaryStep& folder, const std::filesystem::path& directory,
+                    const SealedStep& sealed, const Retention& retention);
 
 /// Of a step that is there as it is wanted: makes up for what an attempt that ended right behind
 /// the commit has not come to. Local. @throws UserError (cannot_write)

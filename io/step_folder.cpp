@@ -25,16 +25,11 @@ namespace {
 constexpr std::string_view temporary_prefix = ".tmp-step-";
 constexpr std::string_view trash_prefix = ".trash-";
 constexpr std::string_view set_aside_prefix = "damaged-step-";
-constexpr std::string_view latest_prefix = "LATEST.tmp-";  ///< of an AtomicFile
-constexpr std::string_view lease_prefix = ".lease-";       ///< before it has its name
+constexpr std::string_view latest_prefix = "LATEST.tmp-";     ///< of an AtomicFile
+constexpr std::string_view lease_prefix = ".lease-";          ///< before it has its name
+constexpr std::string_view fast_prefix = ".fast-level.tmp-";  ///< of an AtomicFile
 /// The manifest before it has its name.
 const std::string unnamed = std::string(manifest_name) + ".tmp";
-
-/// Tells apart folders of different jobs; never part of what is stored.
-std::string random_word() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
 
 /// None when there is no such folder. One that is there but cannot be read must not pass for empty:
 /// a run would silently start anew.
@@ -75,6 +70,11 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::string random_word() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
 
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
   constexpr std::string_view prefix = "step-";
@@ -225,7 +225,7 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bo
   for (const std::string& name : names_or_none(directory)) {
     if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
         name.starts_with(latest_prefix) || name.starts_with(lease_prefix) ||
-        (set_aside && name.starts_with(set_aside_prefix))) {
+        name.starts_with(fast_prefix) || (set_aside && name.starts_with(set_aside_prefix))) {
       leftovers.push_back(name);
     }
   }

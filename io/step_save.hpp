@@ -2,30 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "agreement.hpp"
-#include "payload_frame.hpp"
-#include "replicas.hpp"
-#include "save_job.hpp"
+#include "state_share.hpp"
 #include "step_folder.hpp"
-#include "written_exchange.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
-#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <memory>
 #include <optional>
-#include <vector>
 
 namespace fourfold::io {
-
-/// Of a part of a save that ranks did alone: all throw when one failed. Collective.
-void agree_on_save(comm::Communicator& communicator, std::optional<Failure> mine);
-/// Does such a part. Collective.
-void together(comm::Communicator& communicator, const std::function<void()>& work);
 
 /// One save, from the agreement on it to the committed folder, in phases: what ranks do together
 /// takes a communicator, what each does alone may run on another thread meanwhile. Removes what it
@@ -39,50 +27,35 @@ class StepSave {
            const SaveRequest& request, comm::Communicator& communicator);
 
   /// Bytes that this rank writes.
-  std::size_t own_bytes() const noexcept { return own_bytes_; }
+  std::size_t own_bytes() const noexcept { return share_.own_bytes(); }
   /// Copies them; the pieces are not read any more. @pre memory for own_bytes()
-  void stage(std::byte* memory);
+  void stage(std::byte* memory) { share_.stage(memory); }
 
   /// Writes this rank's share and brings it to stable storage.
   /// @throws UserError (cannot_write)
-  void write();
+  void write() { share_.write(temporary_); }
   /// Lets write(), on another thread, return soon with its work undone. The step is not published.
-  void give_up() noexcept { is_given_up_ = true; }
+  void give_up() noexcept { share_.give_up(); }
 
   /// Tells rank 0 what all have written. Collective.
-  void gather(comm::Communicator& communicator);
+  void gather(comm::Communicator& communicator) { share_.gather(communicator); }
 
   /// Commits the step; then LATEST and retention, of which failures are warned of. Rank 0 alone.
   /// @throws UserError (cannot_write)
   void publish();
 
-  std::int64_t step() const noexcept { return job_.step; }
+  std::int64_t step() const noexcept { return share_.job().step; }
   std::filesystem::path folder() const;  ///< of the committed step
-  std::int64_t payload_bytes() const { return static_cast<std::int64_t>(job_.payload_bytes()); }
+  std::int64_t payload_bytes() const {
+    return static_cast<std::int64_t>(share_.job().payload_bytes());
+  }
 
  private:
-  struct OwnExtent {
-    std::size_t extent;    ///< index into the plan
-    std::size_t position;  ///< in the file
-    const std::byte* data;
-  };
-  void find_own(const HeldData& data);
-
   std::filesystem::path directory_;
   const StoreOptions& options_;
-  SaveJob job_;
-  Division division_;
-  int rank_;
+  StateShare share_;
   std::optional<TemporaryStep> folder_;  ///< on rank 0
   std::filesystem::path temporary_;
-  std::vector<OwnExtent> own_;  ///< by position; all in one file
-  std::size_t own_file_ = 0;
-  std::size_t own_bytes_ = 0;
-  bool is_staged_ = false;
-  std::atomic<bool> is_given_up_{false};
-  std::optional<PayloadFrame> frame_;  ///< of own_file_
-  WrittenExtents written_;
-  std::vector<WrittenPayload> files_;  ///< on rank 0
 };
 
 }  // namespace fourfold::io

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "fast_cluster.hpp"
 #include "position_coded_state.hpp"
 #include "shared_folder.hpp"
 
@@ -27,6 +28,36 @@ TEST_CASE("ranks of any transport save together and load what others saved") {
       findings.check(state.wrong_elements() == 0, cuts[from].name + " -> " + to.name);
       findings.check(io::verify(*checkpoint, world).empty(), "verifies");
     }
+  });
+}
+
+TEST_CASE("a fast step comes back on any transport, also when a node that has a partner is lost") {
+  harness::on_ranks([](comm::Communicator& world, Findings& findings) {
+    const SharedFolder folder(world);
+    FastCluster cluster{.root = folder.path(), .node_of_rank = {}, .cut = all_cuts()[1]};
+    for (int rank = 0; rank < world.size(); ++rank) {
+      cluster.node_of_rank.push_back((rank + 1) / 2);
+    }
+    cluster.run(
+        [&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& ranks) {
+          fast.begin(ranks);
+          findings.check(cluster.save_fast(fast, 20, ranks).has_value(), "saved");
+        },
+        world);
+    world.barrier();
+    if (world.rank() == 0 && world.size() > 1) {
+      std::filesystem::remove_all(cluster.node(0));
+    }
+    world.barrier();
+    cluster.run(
+        [&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& ranks) {
+          findings.check(fast.promote_newest(ranks) == 20, "promoted");
+          RankState state(cluster.model, cluster.cut.cut, ranks.rank(), ranks.size(), false);
+          const auto checkpoint = store.restore(state.wanted, ranks);
+          findings.check(checkpoint && checkpoint->step() == 20, "restored");
+          findings.check(state.wrong_elements(20) == 0, "the values of the step");
+        },
+        world);
   });
 }
 

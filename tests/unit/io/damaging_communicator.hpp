@@ -55,6 +55,9 @@ class DamagingCommunicator : public comm::Communicator {
     return inner_.split(color, key, name);
   }
 
+ protected:
+  comm::Communicator& inner() noexcept { return inner_; }
+
  private:
   comm::Communicator& inner_;
   bool is_done_ = false;

@@ -1,0 +1,287 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "agreement.hpp"
+#include "fast_word.hpp"
+#include "file.hpp"
+#include "manifest.hpp"
+#include "node_folders.hpp"
+#include "node_map.hpp"
+#include "partner_copies.hpp"
+#include "promotion.hpp"
+#include "state_share.hpp"
+#include "step_commit.hpp"
+#include "step_folder.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/retention.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A fast step is one file per rank: none waits for another's.
+StoreOptions fast_options(StoreOptions options) {
+  options.plan.file_of_rank.clear();
+  return options;
+}
+
+/// What the ranks of a node write, and with `partner` those of the node before.
+Room room_of(const SavePlan& plan, const NodeMap& nodes, int node, bool partner) {
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 3;
+  const auto add = [&](int of) {
+    for (const int rank : nodes.ranks_on(of)) {
+      bytes += static_cast<std::uint64_t>(plan.bytes_of_rank[static_cast<std::size_t>(rank)]);
+      ++files;
+    }
+  };
+  add(node);
+  if (partner) {
+    add(nodes.previous(node));
+  }
+  return {bytes, files};
+}
+
+}  // namespace
+
+struct FastLevel::Impl {
+  Impl(FastLevelOptions with, const CheckpointStore& of_run, comm::Communicator& world)
+      : options(std::move(with)),
+        store(of_run),
+        saving(fast_options(of_run.options())),
+        nodes(options.node_of_rank),
+        node(nodes.node_of(world.rank())),
+        is_first(nodes.is_first(world.rank())),
+        copies(options.partner && nodes.nodes() > 1),
+        own_node(world.subgroup(nodes.ranks_on(node), "fast-node")) {
+    FOURFOLD_EXPECT(std::ssize(options.node_of_rank) == world.size() && options.keep_last >= 1);
+  }
+
+  /// The run's folder on this node.
+  fs::path home() const { return options.directory / word; }
+
+  void tell_of_others() const;
+  void remove_home() const;
+  void write(StateShare& share, comm::Communicator& world);
+  SealedStep shared_seal(const StateShare& share, comm::Communicator& world) const;
+  void remove(std::span<const std::int64_t> steps) const;
+  std::vector<std::int64_t> outdated(std::int64_t step) const;
+
+  FastLevelOptions options;
+  const CheckpointStore& store;
+  StoreOptions saving;
+  NodeMap nodes;
+  int node;
+  bool is_first;  ///< of its node: makes, renames and removes folders
+  bool copies;    ///< for a partner
+  std::unique_ptr<comm::Communicator> own_node;
+  std::string word;  ///< empty: the run has no fast steps yet
+};
+
+void FastLevel::Impl::tell_of_others() const {
+  if (!is_first) {
+    return;
+  }
+  const OtherFastSteps others = other_fast_steps(options.directory, word);
+  if (others.folders > 0) {
+    log::local(log::Level::info,
+               fmt::format("{}: holds {} of fast steps of other runs, or of this one before its "
+                           "checkpoints were removed ({} folders), which are left alone; remove "
+                           "them if nobody needs them",
+                           options.directory.string(), bytes_text(others.bytes), others.folders));
+  }
+}
+
+FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
+                     comm::Communicator& world)
+    : impl_(std::make_unique<Impl>(std::move(options), store, world)) {
+  require_own_folders(impl_->options.directory, impl_->nodes, world);
+  impl_->word =
+      comm::broadcast_text(world, world.rank() == 0 ? read_fast_word(store.directory()) : "", 0);
+  impl_->tell_of_others();
+}
+
+FastLevel::~FastLevel() = default;
+
+int FastLevel::nodes() const noexcept {
+  return impl_->nodes.nodes();
+}
+
+std::uint64_t FastLevel::most_node_bytes(std::span<const TensorLayout> tensors) const {
+  const NodeMap& nodes = impl_->nodes;
+  const SavePlan plan =
+      plan_save(tensors, static_cast<int>(impl_->options.node_of_rank.size()), impl_->saving.plan);
+  std::uint64_t most = 0;
+  for (int node = 0; node < nodes.nodes(); ++node) {
+    most = std::max(most, *room_of(plan, nodes, node, impl_->copies).bytes);
+  }
+  return most * (static_cast<std::uint64_t>(impl_->options.keep_last) + 1);
+}
+
+std::optional<std::int64_t> FastLevel::promote_newest(comm::Communicator& world) {
+  return impl_->word.empty()
+             ? std::nullopt
+             : promote_newest_step(impl_->home(), impl_->nodes, impl_->store, world);
+}
+
+/// What cannot be removed is a warning: it is of no use, but in nobody's way.
+void FastLevel::Impl::remove_home() const {
+  if (!is_first || word.empty()) {
+    return;
+  }
+  if (const Defect defect = remove_tree(home())) {
+    log::local(log::Level::warning, "old fast steps cannot be removed: " + *defect);
+  }
+}
+
+void FastLevel::begin(comm::Communicator& world) {
+  // First they go, then the word: what is left when this is killed is still known as the run's own.
+  impl_->remove_home();
+  world.barrier();
+  std::string word;
+  agree(world, attempt([&] {
+          if (world.rank() == 0) {
+            make_directories(impl_->store.directory());
+            word = random_word();
+            write_fast_word(impl_->store.directory(), word);
+          }
+        }));
+  impl_->word = comm::broadcast_text(world, word, 0);
+}
+
+void FastLevel::end(comm::Communicator& world) {
+  impl_->remove_home();
+  world.barrier();
+  impl_->word.clear();
+  if (world.rank() != 0) {
+    return;
+  }
+  if (const auto failure = attempt([&] { remove_fast_word(impl_->store.directory()); })) {
+    log::warning(failure->message);
+  }
+}
+
+void FastLevel::Impl::remove(std::span<const std::int64_t> steps) const {
+  std::vector<std::string> problems;
+  if (const auto failure = attempt([&] { problems = remove_steps(home(), steps); })) {
+    problems.push_back(failure->message);
+  }
+  for (const std::string& problem : problems) {
+    log::local(log::Level::warning, "a fast step cannot be removed: " + problem);
+  }
+}
+
+std::vector<std::int64_t> FastLevel::Impl::outdated(std::int64_t step) const {
+  std::vector<std::int64_t> steps;
+  if (const auto failure = attempt([&] { steps = steps_in(home()); })) {
+    log::local(log::Level::warning, failure->message);
+  }
+  std::erase_if(steps, [&](std::int64_t other) { return other > step; });
+  steps.resize(steps.size() - std::min(steps.size(), static_cast<std::size_t>(options.keep_last)));
+  return steps;
+}
+
+SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communicator& world) const {
+  SealedStep sealed;
+  together(world, [&] {
+    if (world.rank() == 0) {
+      sealed = seal_step(share.job(), share.files());
+    }
+  });
+  sealed.manifest_text = comm::broadcast_text(world, std::move(sealed.manifest_text), 0);
+  sealed.index_bytes = comm::broadcast_text(world, std::move(sealed.index_bytes), 0);
+  together(world, [&] {
+    if (const Defect defect = parse_manifest(sealed.manifest_text, sealed.manifest)) {
+      throw SystemError(ExitCode::node_fault,
+                        fmt::format("the manifest of step {} arrived damaged ({}): the memory of "
+                                    "this rank or the network is faulty",
+                                    share.job().step, *defect));
+    }
+  });
+  return sealed;
+}
+
+void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
+  const std::int64_t step = share.job().step;
+  std::optional<TemporaryStep> folder;
+  together(world, [&] {
+    if (is_first) {
+      remove_leftovers(home());  // of a save that failed: they take room
+      if (kind_of(home() / step_folder_name(step)) != EntryKind::missing) {
+        remove(std::span(&step, 1));
+      }
+      folder.emplace(home(), step, room_of(share.job().plan, nodes, node, copies));
+    }
+  });
+  const fs::path path = comm::broadcast_text(*own_node, folder ? folder->path().string() : "", 0);
+  together(world, [&] { share.write(path); });
+  share.gather(world);
+  const SealedStep sealed = shared_seal(share, world);
+  if (copies) {
+    agree_on_save(world, copy_to_partners(sealed.manifest, path, nodes, world));
+  }
+  together(world, [&] {
+    if (folder) {
+      folder->commit(sealed.manifest_text, sealed.index_bytes);
+    }
+  });
+}
+
+std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Communicator& world) {
+  FOURFOLD_EXPECT(!impl_->word.empty());
+  const auto start = std::chrono::steady_clock::now();
+  StateShare share(impl_->store.directory(), impl_->saving, request, world);
+  std::optional<std::string> refused;
+  try {
+    impl_->write(share, world);
+  } catch (const UserError& error) {
+    if (error.code() != ExitCode::cannot_write) {
+      throw;
+    }
+    refused = error.what();
+  }
+  // From here on the step is on all nodes, or on those where it is of no use.
+  if (impl_->is_first) {
+    const std::int64_t step = request.step;
+    if (!refused) {
+      impl_->remove(impl_->outdated(step));
+    } else if (kind_of(impl_->home() / step_folder_name(step)) != EntryKind::missing) {
+      impl_->remove(std::span(&step, 1));
+    }
+  }
+  if (refused) {
+    log::warning(fmt::format("step {} is not saved on the fast level, and training goes on: {}",
+                             request.step, *refused));
+    return std::nullopt;
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return SaveReport{impl_->home() / step_folder_name(request.step),
+                    static_cast<std::int64_t>(share.job().payload_bytes()), elapsed.count()};
+}
+
+void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) {
+  agree(world, attempt([&] {
+          if (world.rank() != 0 || read_fast_word(store.directory()).empty()) {
+            return;
+          }
+          remove_fast_word(store.directory());
+          log::warning(fmt::format(
+              "an earlier start of this run had checkpoint.fast_dir, and this one has not: its "
+              "fast steps are left where they are, and {} is gone on from what it holds itself",
+              store.directory().string()));
+        }));
+}
+
+}  // namespace fourfold::io

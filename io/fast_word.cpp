@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "fast_word.hpp"
+
+#include "file.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/atomic_file.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <system_error>
+
+namespace fourfold::io {
+namespace {
+
+constexpr const char* file_name = ".fast-level";
+constexpr std::string_view head = "fourfold-fast-level 1 ";
+constexpr std::size_t word_digits = 16;
+
+bool is_word(std::string_view text) {
+  return text.size() == word_digits && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+/// What cannot be looked at counts nothing: this is for people.
+std::uint64_t bytes_below(const std::filesystem::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code failure;
+  std::filesystem::recursive_directory_iterator entry(folder, failure);
+  for (; !failure && entry != std::filesystem::end(entry); entry.increment(failure)) {
+    std::error_code ignored;
+    if (entry->is_regular_file(ignored)) {
+      const auto size = entry->file_size(ignored);
+      bytes += ignored ? 0 : size;
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
+  const std::filesystem::path path = checkpoint_directory / file_name;
+  if (kind_of(path) == EntryKind::missing) {
+    return {};
+  }
+  std::string text;
+  const Defect defect = read_file(path, head.size() + word_digits + 1, text);
+  const std::string_view line = text;
+  if (!defect && line.starts_with(head) && line.ends_with('\n')) {
+    const std::string_view word = line.substr(head.size(), line.size() - head.size() - 1);
+    if (is_word(word)) {
+      return std::string(word);
+    }
+  }
+  log::warning(fmt::format("{}: {}; fast steps that this run may have left are not looked at",
+                           path.string(), defect.value_or("is not what a run writes there")));
+  return {};
+}
+
+void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word) {
+  AtomicFile file(checkpoint_directory / file_name);
+  file.write(fmt::format("{}{}\n", head, word));
+  file.publish();
+}
+
+void remove_fast_word(const std::filesystem::path& checkpoint_directory) {
+  if (kind_of(checkpoint_directory / file_name) == EntryKind::missing) {
+    return;
+  }
+  remove_file(checkpoint_directory / file_name);
+  sync_directory(checkpoint_directory);
+}
+
+OtherFastSteps other_fast_steps(const std::filesystem::path& fast_directory,
+                                const std::string& word) {
+  OtherFastSteps others;
+  for (const std::string& name : names_in(fast_directory).value_or(std::vector<std::string>{})) {
+    if (is_word(name) && name != word && kind_of(fast_directory / name) == EntryKind::directory) {
+      ++others.folders;
+      others.bytes += bytes_below(fast_directory / name);
+    }
+  }
+  return others;
+}
+
+}  // namespace fourfold::io

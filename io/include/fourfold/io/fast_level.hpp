@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The fast level of checkpoints: steps that lie spread over the nodes of a run, on their own disks
+/// or in their memory, between those of the checkpoint directory. At a restart the newest one that
+/// is whole is copied into the checkpoint directory and is a step like any other from then on.
+/// docs/checkpoint-format.md says what lies where.
+///
+///   FastLevel fast({.directory = "/dev/shm/me", .node_of_rank = nodes}, store, world);
+///   fast.promote_newest(world);          // before store.restore()
+///   fast.begin(world);                   // what is there of before is in the store now, or void
+///   ... fast.save(request, world); ...
+///   fast.end(world);                     // the last checkpoint is in the store
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace fourfold::io {
+
+struct FastLevelOptions {
+  std::filesystem::path directory;  ///< of this rank's node; another one on each node
+  std::vector<int> node_of_rank;    ///< of all ranks, counted from 0 without gaps
+  bool partner = true;              ///< each node also keeps the files of the one before it
+  int keep_last = 1;                ///< whole fast steps that are kept, at least 1
+};
+
+/// The steps of one run on the nodes of its ranks, a payload file per rank that writes. All ranks
+/// make and call it alike, one thread of each. Of the store it takes the directory, the plan but
+/// for its files, and the lease.
+class FastLevel {
+ public:
+  /// Makes the folders, and tries whether the ranks of a node see the same one and those of others
+  /// another. Says what other runs have left there. Collective.
+  /// @param store  borrowed
+  /// @throws UserError: config when nodes share the directory or ranks of a node do not;
+  ///   cannot_write
+  FastLevel(FastLevelOptions options, const CheckpointStore& store, comm::Communicator& world);
+  ~FastLevel();
+  FastLevel(const FastLevel&) = delete;
+  FastLevel& operator=(const FastLevel&) = delete;
+
+  int nodes() const noexcept;
+  /// Of the node that has most to keep: payloads of the steps that stay, and of the next one while
+  /// it is written. @param tensors  of every save to come
+  std::uint64_t most_node_bytes(std::span<const TensorLayout> tensors) const;
+
+  /// Looks for steps that are newer than the newest valid one of the store, of which all nodes that
+  /// know of one say the same, and whose payloads are all there, each on whatever node: the newest
+  /// is copied into the store by the ranks of those nodes, each file checked whole on the way, and
+  /// committed there, with LATEST and retention. A copy that is damaged is replaced by another. A
+  /// step that cannot be put together is named in a warning, and the one before it is tried.
+  /// Collective; the lease is asked before the commit. @return the step that is in the store now
+  /// @throws UserError (cannot_write) when the store cannot be written: then nothing is lost, and
+  ///   the next start tries again
+  std::optional<std::int64_t> promote_newest(comm::Communicator& world);
+
+  /// Removes all fast steps of this run, those of its earlier starts too, and gives the level a new
+  /// word: what a node that is away today still holds never comes back. Call it when the run has
+  /// what it goes on from, or begins. Collective. @throws UserError (cannot_write)
+  void begin(comm::Communicator& world);
+
+  /// Saves a step over the nodes. When it returns, the step is on all of them; older ones are
+  /// removed only then. A step that cannot be written is a warning: the store is the safe level.
+  /// Collective. @pre begin()
+  /// @return nothing when it could not be saved
+  /// @throws SystemError as CheckpointStore::save: diverged replicas, ranks that disagree
+  std::optional<SaveReport> save(const SaveRequest& request, comm::Communicator& world);
+
+  /// Removes the fast steps and the word; what cannot be removed is a warning. Collective.
+  void end(comm::Communicator& world);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// For a run without a fast level: when an earlier start of it had one, says so and forgets it, so
+/// that steps which this run leaves behind it never come back. Collective.
+/// @throws UserError (cannot_write)
+void forget_fast_level(const CheckpointStore& store, comm::Communicator& world);
+
+}  // namespace fourfold::io

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace fourfold::io {
+
+/// Which ranks are on which node. The nodes stand in a ring: each keeps copies for the one before.
+class NodeMap {
+ public:
+  /// @param node_of_rank  counted from 0 without gaps, in any order of ranks
+  explicit NodeMap(std::vector<int> node_of_rank);
+
+  int nodes() const noexcept { return static_cast<int>(ranks_.size()); }
+  int node_of(int rank) const { return node_of_rank_[static_cast<std::size_t>(rank)]; }
+  /// Ascending; at least one.
+  std::span<const int> ranks_on(int node) const { return ranks_[static_cast<std::size_t>(node)]; }
+  /// The rank's number among those on its node.
+  int place_of(int rank) const { return place_[static_cast<std::size_t>(rank)]; }
+  bool is_first(int rank) const { return place_of(rank) == 0; }
+  int next(int node) const { return (node + 1) % nodes(); }
+  int previous(int node) const { return (node + nodes() - 1) % nodes(); }
+
+ private:
+  std::vector<int> node_of_rank_;
+  std::vector<int> place_;
+  std::vector<std::vector<int>> ranks_;
+};
+
+}  // namespace fourfold::io

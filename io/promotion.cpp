@@ -1,0 +1,222 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "promotion.hpp"
+
+#include "agreement.hpp"
+#include "checkpoint_read.hpp"
+#include "file.hpp"
+#include "fingerprint.hpp"
+#include "payload_copies.hpp"
+#include "state_share.hpp"
+#include "step_commit.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/directory_lease.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <set>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fourfold::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "a, b, c and 12 more"
+std::string shortened(std::vector<std::string> names) {
+  constexpr std::size_t shown = 3;
+  const std::size_t count = names.size();
+  names.resize(std::min(count, shown));
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     count > shown ? fmt::format(" and {} more", count - shown) : "");
+}
+
+class Promotion {
+ public:
+  Promotion(const fs::path& home, const NodeMap& nodes, const CheckpointStore& store,
+            comm::Communicator& world)
+      : home_(home), nodes_(nodes), store_(store), world_(world) {}
+
+  /// Steps on any node that are newer than the newest valid one of the store, newest first.
+  std::vector<std::int64_t> candidates() {
+    std::string mine;
+    if (is_first()) {
+      // A disk that has died has nothing; whether that matters shows later.
+      if (const auto failure =
+              attempt([&] { mine = fmt::format("{}", fmt::join(steps_in(home_), " ")); })) {
+        log::local(log::Level::warning, failure->message);
+      }
+    }
+    const std::int64_t newest = newest_in_store();
+    std::set<std::int64_t, std::greater<>> steps;
+    for (const std::string& text : comm::all_gather_text(world_, mine)) {
+      std::istringstream numbers(text);
+      for (std::int64_t step = 0; numbers >> step;) {
+        if (step > newest) {
+          steps.insert(step);
+        }
+      }
+    }
+    return {steps.begin(), steps.end()};
+  }
+
+  /// @return whether the step is in the store now; when not, why has been said
+  bool promote(std::int64_t step) {
+    const auto start = std::chrono::steady_clock::now();
+    const auto head = head_of(step);
+    if (!head) {
+      return false;
+    }
+    const CheckpointContents& contents = *head->contents;
+    PayloadCopies copies(contents.manifest, home_ / step_folder_name(step), nodes_, world_);
+    if (const auto missing = copies.missing(); !missing.empty()) {
+      pass_over(step,
+                fmt::format("{} of its {} files are on no node of this run: {}", missing.size(),
+                            contents.manifest.files.size(), shortened(missing)));
+      return false;
+    }
+    make_room(store_.directory(), step, world_);
+    std::optional<TemporaryStep> folder;
+    together(world_, [&] {
+      if (world_.rank() == 0) {
+        folder.emplace(store_.directory(), step,
+                       Room{copies.bytes(), contents.manifest.files.size() + 3});
+      }
+    });
+    const fs::path target = comm::broadcast_text(world_, folder ? folder->path().string() : "", 0);
+    if (const auto damage = copies.copy_all(target); !damage.empty()) {
+      pass_over(step, shortened(damage));
+      return false;
+    }
+    commit(folder, *head);
+    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    log::info(fmt::format(
+        "step {} of the fast level is newer than what {} holds: copied there ({} in {:.1f} s)",
+        step, store_.directory().string(), bytes_text(copies.bytes()), elapsed.count()));
+    return true;
+  }
+
+ private:
+  bool is_first() const { return nodes_.is_first(world_.rank()); }
+
+  void pass_over(std::int64_t step, const std::string& reason) const {
+    log::warning(fmt::format("step {} of the fast level is passed over: {}", step, reason));
+  }
+
+  /// -1 when there is none. Steps that are passed over here are named when the run restores.
+  std::int64_t newest_in_store() {
+    std::int64_t newest = -1;
+    agree(world_, attempt([&] {
+            if (world_.rank() != 0) {
+              return;
+            }
+            std::vector<std::int64_t> steps = store_.list_steps();
+            while (!steps.empty() &&
+                   inspect(store_.directory() / step_folder_name(steps.back())).defect) {
+              steps.pop_back();
+            }
+            newest = steps.empty() ? -1 : steps.back();
+          }));
+    return comm::all_reduce_scalar(world_, newest, comm::ReduceOp::max);
+  }
+
+  /// Manifest and index that all nodes agree on which have any that hold together.
+  std::optional<Inspection> head_of(std::int64_t step) {
+    const fs::path folder = home_ / step_folder_name(step);
+    Inspection mine = no_checkpoint("");
+    std::string said;  // "=FINGERPRINT" or what is wrong
+    if (is_first() && kind_of(folder) != EntryKind::missing) {
+      const auto failure = attempt([&] { mine = inspect_head(folder); });
+      if (!failure && !mine.defect) {
+        Fingerprint fingerprint;
+        fingerprint.add(std::string_view(mine.manifest_text));
+        said = "=" + fingerprint.str();
+      } else {
+        said = fmt::format("{}: {}", folder.string(), failure ? failure->message : *mine.defect);
+      }
+    }
+    const std::vector<std::string> all = comm::all_gather_text(world_, said);
+    int root = -1;
+    std::vector<std::string> defects;
+    for (std::size_t rank = 0; rank < all.size(); ++rank) {
+      if (all[rank].starts_with('=')) {
+        root = root < 0 ? static_cast<int>(rank) : root;
+        if (all[rank] != all[static_cast<std::size_t>(root)]) {
+          pass_over(step, fmt::format("the nodes of ranks {} and {} have different manifests of it",
+                                      root, rank));
+          return std::nullopt;
+        }
+      } else if (!all[rank].empty()) {
+        defects.push_back(all[rank]);
+      }
+    }
+    if (root < 0) {
+      pass_over(step,
+                "no node has a manifest and an index that hold together: " + shortened(defects));
+      return std::nullopt;
+    }
+    return shared_head(mine, root);
+  }
+
+  Inspection shared_head(const Inspection& mine, int root) {
+    const bool is_root = world_.rank() == root;
+    std::string manifest = comm::broadcast_text(world_, is_root ? mine.manifest_text : "", root);
+    std::string index = comm::broadcast_text(world_, is_root ? mine.index_bytes : "", root);
+    Inspection head;
+    agree(world_, attempt([&] {
+            head = parse_contents(home_, std::move(manifest), std::move(index));
+            if (head.defect) {
+              throw SystemError(ExitCode::node_fault,
+                                fmt::format("{}: rank {} could read a checkpoint's index and this "
+                                            "rank cannot ({}): its memory is full or faulty, or "
+                                            "the network is",
+                                            home_.string(), root, *head.defect));
+            }
+          }));
+    return head;
+  }
+
+  void commit(std::optional<TemporaryStep>& folder, const Inspection& head) {
+    together(world_, [&] {
+      if (world_.rank() != 0) {
+        return;
+      }
+      const StoreOptions& options = store_.options();
+      if (options.lease) {
+        options.lease->check();
+      }
+      publish_sealed(*folder, store_.directory(),
+                     {head.contents->manifest, head.index_bytes, head.manifest_text},
+                     {options.keep_last, options.keep_every_steps, options.keep_best});
+    });
+  }
+
+  const fs::path& home_;
+  const NodeMap& nodes_;
+  const CheckpointStore& store_;
+  comm::Communicator& world_;
+};
+
+}  // namespace
+
+std::optional<std::int64_t> promote_newest_step(const fs::path& home, const NodeMap& nodes,
+                                                const CheckpointStore& store,
+                                                comm::Communicator& world) {
+  Promotion promotion(home, nodes, store, world);
+  for (const std::int64_t step : promotion.candidates()) {
+    if (promotion.promote(step)) {
+      return step;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace fourfold::io

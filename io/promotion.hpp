@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "node_map.hpp"
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+namespace fourfold::io {
+
+/// FastLevel::promote_newest. @param home  the run's folder on this rank's node
+std::optional<std::int64_t> promote_newest_step(const std::filesystem::path& home,
+                                                const NodeMap& nodes, const CheckpointStore& store,
+                                                comm::Communicator& world);
+
+}  // namespace fourfold::io

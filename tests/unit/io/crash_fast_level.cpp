@@ -1,0 +1,43 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// crash_fast_level DIRECTORY begin|STEP|promote|go-on: a job of a run of three ranks on two nodes
+/// below DIRECTORY: begins its fast level, saves one fast step, promotes the newest, or does all
+/// that a job does that goes on. Ends with the exit code of what went wrong. crash_fast_test runs
+/// it under the shim.
+#include "fast_cluster.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+int main(int argc, char** argv) {
+  if (argc != 3) {
+    return 64;
+  }
+  const std::string_view verb = argv[2];
+  const fourfold::io_test::FastCluster cluster = fourfold::io_test::crash_cluster(argv[1]);
+  try {
+    cluster.job([&](fourfold::io::FastLevel& fast, fourfold::io::CheckpointStore& store,
+                    fourfold::comm::Communicator& world) {
+      if (verb == "begin") {
+        fast.begin(world);
+        cluster.save(store, 5, world);
+      } else if (verb == "promote") {
+        fast.promote_newest(world);
+      } else if (verb == "go-on") {
+        store.sweep_leftovers(world);
+        fast.promote_newest(world);
+        fast.begin(world);
+      } else {
+        cluster.save_fast(fast, std::atoll(argv[2]), world);
+      }
+    });
+  } catch (const fourfold::Error& error) {
+    std::fputs(error.what(), stderr);
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Fast saves and promotions that fail: which of them end a run, which are a warning, and that what
+/// was whole before stays whole.
+#include "captured_log.hpp"
+#include "damaging_communicator.hpp"
+#include "fast_folders.hpp"
+#include "file_size_limit.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <mutex>
+
+using namespace fourfold;
+using namespace fourfold::io_test;
+using Catch::Matchers::ContainsSubstring;
+using harness::CapturedLog;
+using harness::ScratchFolder;
+namespace fs = std::filesystem;
+
+TEST_CASE("a fast step that does not fit is a warning, and the one before it stays whole") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{
+      .root = scratch.path(), .node_of_rank = {0, 0, 1}, .cut = all_cuts()[1]};
+  make_steps(cluster);
+  for (const rlim_t limit : {100, 1000, 3000, 9000}) {
+    CAPTURE(limit);
+    const CapturedLog log;
+    std::mutex mutex;
+    int saved = 0;
+    cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
+      std::optional<harness::FileSizeLimit> limited;
+      if (world.rank() == 0) {
+        limited.emplace(limit);  // of the process, so of all ranks
+      }
+      world.barrier();
+      const bool is_saved = cluster.save_fast(fast, 30, world).has_value();
+      world.barrier();
+      const std::scoped_lock lock(mutex);
+      saved += is_saved ? 1 : 0;
+    });
+    CHECK(saved == 0);
+    CHECK_THAT(log.text(), ContainsSubstring("step 30 is not saved on the fast level, and training "
+                                             "goes on: ") &&
+                               ContainsSubstring("File too large"));
+    for (const int node : {0, 1}) {
+      CHECK(names(home(cluster, node)) == std::vector<std::string>{fast_step});
+    }
+  }
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
+    cluster.save_fast(fast, 40, world);
+  });
+  const auto found = cluster.restart();
+  CHECK(found.step == 40);
+  CHECK(found.wrong == 0);
+}
+
+TEST_CASE("a store that is full ends a restart, and nothing is lost") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{
+      .root = scratch.path(), .node_of_rank = {0, 0, 1}, .cut = all_cuts()[1]};
+  make_steps(cluster);
+  const auto store = tree(cluster.store());
+  for (const rlim_t limit : {100, 1000, 3000, 9000}) {
+    CAPTURE(limit);
+    int code = 0;
+    try {
+      cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
+        std::optional<harness::FileSizeLimit> limited;
+        if (world.rank() == 0) {
+          limited.emplace(limit);
+        }
+        world.barrier();
+        fast.promote_newest(world);
+      });
+    } catch (const UserError& error) {
+      code = static_cast<int>(error.code());
+    }
+    CHECK(code == 73);
+    CHECK(tree(cluster.store()) == store);
+  }
+  const auto found = cluster.restart();
+  CHECK(found.step == 20);
+  CHECK(found.wrong == 0);
+}
+
+TEST_CASE("replicas that have diverged end the run, also at a fast save") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1, 1}};
+  make_steps(cluster);
+  std::mutex mutex;
+  int refused = 0;
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
+    try {
+      cluster.with_state(
+          30, world, [&](const io::SaveRequest& request) { return fast.save(request, world); },
+          world.rank() == 1 ? 31 : 30);
+    } catch (const SystemError& error) {
+      const std::scoped_lock lock(mutex);
+      refused += error.code() == ExitCode::data_corrupt ? 1 : 0;
+    }
+  });
+  CHECK(refused == 3);
+  CHECK(cluster.restart().step == 20);
+}
+
+namespace {
+
+/// Changes a byte of what it sends from rank to rank.
+class DamagingSender : public DamagingCommunicator {
+ public:
+  using DamagingCommunicator::DamagingCommunicator;
+  comm::Work broadcast(TensorView data, int root, device::StreamRef stream) override {
+    return inner().broadcast(data, root, stream);
+  }
+  std::unique_ptr<Communicator> subgroup(std::span<const int> members,
+                                         const std::string& name) override {
+    return inner().subgroup(members, name);
+  }
+  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream) override {
+    const auto* const bytes = static_cast<const std::byte*>(data.data());
+    damaged_.assign(bytes, bytes + data.bytes());
+    damaged_[damaged_.size() / 2] ^= std::byte{4};
+    return inner().send({damaged_.data(), data.dtype(), data.shape()}, peer, tag, stream);
+  }
+
+ private:
+  std::vector<std::byte> damaged_;
+};
+
+}  // namespace
+
+TEST_CASE("a partner's copy that arrives damaged is refused") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{
+      .root = scratch.path(), .node_of_rank = {0, 0, 1}, .cut = all_cuts()[1]};
+  make_steps(cluster);
+  const CapturedLog log;
+  comm::run_ranks(3, [&](comm::Communicator& world) {
+    DamagingSender damaging(world);
+    comm::Communicator& used = world.rank() == 1 ? damaging : world;
+    cluster.run([&](io::FastLevel& fast, io::CheckpointStore&,
+                    comm::Communicator& ranks) { cluster.save_fast(fast, 30, ranks); },
+                used);
+  });
+  CHECK_THAT(log.text(),
+             ContainsSubstring("shard-00001-of-00003.h5: the copy for the other node arrived with "
+                               "other bytes than were saved"));
+  const auto found = cluster.restart();
+  CHECK(found.step == 20);
+  CHECK(found.wrong == 0);
+}
+
+TEST_CASE("a folder that nodes share, or that ranks of a node do not, is refused") {
+  const ScratchFolder scratch;
+  const bool shared = GENERATE(true, false);
+  std::mutex mutex;
+  std::vector<std::string> messages;
+  comm::run_ranks(3, [&](comm::Communicator& world) {
+    const io::CheckpointStore store(scratch / "checkpoints");
+    const std::string name = shared || world.rank() == 0 ? "a" : "b";
+    try {
+      const io::FastLevel fast(
+          {.directory = scratch / name,
+           .node_of_rank = shared ? std::vector{0, 1, 1} : std::vector{0, 0, 0}},
+          store, world);
+    } catch (const UserError& error) {
+      const std::scoped_lock lock(mutex);
+      messages.push_back(error.what());
+    }
+  });
+  REQUIRE(messages.size() == 3);
+  CHECK_THAT(messages.front(), ContainsSubstring("checkpoint.fast_dir = \"") &&
+                                   ContainsSubstring(shared ? "the same folder on several nodes"
+                                                            : "another folder for some ranks"));
+  CHECK(names(scratch / "a").empty());
+}
