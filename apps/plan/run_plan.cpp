@@ -142,21 +142,33 @@ std::string offload_text(const PlannedRun& run, const std::vector<train::RankPla
                      unit.name, in_file);
 }
 
-/// What checkpoint.async takes on the rank that writes most.
+/// What checkpoint.async and checkpoint.fast_dir take on the rank that writes most.
 std::string copy_text(const PlannedRun& run, const train::RankPlan& plan) {
-  if (!run.config.checkpoint.async) {
+  const runfile::CheckpointConfig& config = run.config.checkpoint;
+  if (!config.async && config.fast_dir.empty()) {
     return "";
   }
   const auto ranks = static_cast<int>(run.mesh.ranks());
   const auto layouts = train::state_layouts(run.config.model, run.layout, run.mesh,
                                             train::zero_options(run.config, run.mesh), plan.states);
-  const auto bytes =
-      static_cast<std::size_t>(run.config.checkpoint.async_copies *
-                               std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
-  const ByteUnit unit = unit_for(bytes);
-  return fmt::format(
-      "copies for checkpoints in the background, each rank at most: {} {} in host memory\n",
-      unit.str(bytes), unit.name);
+  const auto saved =
+      static_cast<std::size_t>(std::ranges::max(io::plan_save(layouts, ranks).bytes_of_rank));
+  std::string text;
+  if (config.async) {
+    const std::size_t bytes = static_cast<std::size_t>(config.async_copies) * saved;
+    const ByteUnit unit = unit_for(bytes);
+    text += fmt::format(
+        "copies for checkpoints in the background, each rank at most: {} {} in host memory\n",
+        unit.str(bytes), unit.name);
+  }
+  if (!config.fast_dir.empty()) {  // and one more while it is written
+    const std::size_t bytes = (static_cast<std::size_t>(config.fast_keep_last) + 1) * saved;
+    const ByteUnit unit = unit_for(bytes);
+    text += fmt::format("steps between checkpoints, each rank at most: {} {} in {}{}\n",
+                        unit.str(bytes), unit.name, config.fast_dir,
+                        config.fast_partner ? ", and as much for the node before its own" : "");
+  }
+  return text;
 }
 
 /// "9221, 9237, 9253 ... 10229": all of a short list.

@@ -165,6 +165,31 @@ void validate_post_validation(const RunConfig& config, const Origins& origins) {
   }
 }
 
+/// Steps that are due in checkpoint.dir go there alone, unless they are left out.
+void validate_fast_level(const CheckpointConfig& checkpoint, const Origins& origins) {
+  const std::int64_t every = checkpoint.every_steps;
+  if (checkpoint.fast_dir.empty()) {
+    return;
+  }
+  if (checkpoint.fast_every_steps == 0) {
+    refuse(fmt::format(
+               "checkpoint.fast_dir = \"{}\" needs checkpoint.fast_every_steps (nothing "
+               "would be saved there) set it to some steps{}, or leave checkpoint.fast_dir "
+               "out",
+               checkpoint.fast_dir,
+               every > 1 ? fmt::format(", fewer than checkpoint.every_steps = {}", every) : ""),
+           origins);
+  }
+  const bool leaves_out = checkpoint.async && checkpoint.when_busy == BusySave::skip;
+  if (every > 0 && checkpoint.fast_every_steps % every == 0 && !leaves_out) {
+    refuse(fmt::format("checkpoint.fast_every_steps = {} is a multiple of checkpoint.every_steps = "
+                       "{} (all of its steps go to checkpoint.dir) set it to fewer steps than "
+                       "that, or leave checkpoint.fast_dir out",
+                       checkpoint.fast_every_steps, every),
+           origins);
+  }
+}
+
 }  // namespace
 
 std::string located(const std::string& message, const Origins& origins) {
@@ -199,6 +224,7 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_local(config.mesh, origins);
   validate_post_validation(config, origins);
   validate_head_chunks(config, origins);
+  validate_fast_level(config.checkpoint, origins);
   if (config.mesh.dp > 0) {  // else when the ranks are known
     validate_batch(config, config.mesh.dp, origins);
   }

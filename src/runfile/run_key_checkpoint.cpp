@@ -30,6 +30,9 @@ std::vector<RunKey> checkpoint_keys() {
   const auto member = [](auto path) { return field(&RunConfig::checkpoint, path); };
   const Relevance deletes{"checkpoint.keep_last > 0",
                           [](const RunConfig& config) { return config.checkpoint.keep_last > 0; }};
+  const Relevance is_fast{"checkpoint.fast_dir", [](const RunConfig& config) {
+                            return !config.checkpoint.fast_dir.empty();
+                          }};
   return {
       {.table = "checkpoint",
        .name = "dir",
@@ -102,6 +105,34 @@ std::vector<RunKey> checkpoint_keys() {
            "left out.",
        .relevance = {"checkpoint.async = true",
                      [](const RunConfig& config) { return config.checkpoint.async; }}},
+      {.table = "checkpoint",
+       .name = "fast_dir",
+       .field = member(&CheckpointConfig::fast_dir),
+       .meaning = "Folder of each node (on its own disk, or in /dev/shm) for steps between "
+                  "checkpoints; a restart takes the newest if it is newer and whole.",
+       .automatic = "no such steps"},
+      {.table = "checkpoint",
+       .name = "fast_every_steps",
+       .field = member(&CheckpointConfig::fast_every_steps),
+       .unit = "updates",
+       .meaning = "Updates between steps in fast_dir; one that is due in dir as well goes there "
+                  "alone.",
+       .minimum = 0,
+       .relevance = is_fast},
+      {.table = "checkpoint",
+       .name = "fast_keep_last",
+       .field = member(&CheckpointConfig::fast_keep_last),
+       .unit = "steps",
+       .meaning = "So many steps stay in fast_dir; while one is written there is one more.",
+       .minimum = 1,
+       .maximum = 1000000,
+       .relevance = is_fast},
+      {.table = "checkpoint",
+       .name = "fast_partner",
+       .field = member(&CheckpointConfig::fast_partner),
+       .meaning = "Each node also keeps what the node before it has in fast_dir, so that no single "
+                  "node is missed; twice the room.",
+       .relevance = is_fast},
       {.table = "checkpoint",
        .name = "resume",
        .field = member(&CheckpointConfig::resume),

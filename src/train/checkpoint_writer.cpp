@@ -14,6 +14,11 @@
 namespace fourfold::train {
 namespace {
 
+std::vector<int> nodes_of(int ranks, std::span<const std::string> rank_hosts) {
+  FOURFOLD_EXPECT(rank_hosts.empty() || std::ssize(rank_hosts) == ranks);
+  return rank_hosts.empty() ? io::shared_files(ranks, 1) : io::files_by_node(rank_hosts);
+}
+
 std::vector<int> file_of_rank(const std::string& files, int ranks,
                               std::span<const std::string> rank_hosts) {
   if (files == "rank") {
@@ -22,8 +27,7 @@ std::vector<int> file_of_rank(const std::string& files, int ranks,
   if (files != "node") {
     return io::shared_files(ranks, std::stoi(files));
   }
-  FOURFOLD_EXPECT(rank_hosts.empty() || std::ssize(rank_hosts) == ranks);
-  return rank_hosts.empty() ? io::shared_files(ranks, 1) : io::files_by_node(rank_hosts);
+  return nodes_of(ranks, rank_hosts);
 }
 
 }  // namespace
@@ -34,6 +38,14 @@ io::StoreOptions store_options(const runfile::CheckpointConfig& config, int rank
           .keep_every_steps = config.keep_every_steps,
           .keep_best = static_cast<int>(config.keep_best),
           .plan = {.file_of_rank = file_of_rank(config.files, ranks, rank_hosts)}};
+}
+
+io::FastLevelOptions fast_options(const runfile::CheckpointConfig& config, int ranks,
+                                  std::span<const std::string> rank_hosts) {
+  return {.directory = config.fast_dir,
+          .node_of_rank = nodes_of(ranks, rank_hosts),
+          .partner = config.fast_partner,
+          .keep_last = static_cast<int>(config.fast_keep_last)};
 }
 
 CheckpointWriter::CheckpointWriter(const runfile::CheckpointConfig& config,

@@ -61,6 +61,9 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
 }
 
 std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communicator& world) {
+  if (request.fast != nullptr) {
+    request.fast->promote_newest(world);
+  }
   const auto checkpoint = request.store.restore(
       request.wanted, world, [&](const io::Checkpoint& found) { examine(request, found); });
   return checkpoint ? std::optional(Resumed{*checkpoint}) : std::nullopt;

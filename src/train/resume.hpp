@@ -5,6 +5,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/fast_level.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <optional>
@@ -19,6 +20,9 @@ struct ResumeRequest {
   const io::CheckpointStore& store;   ///< of checkpoint.dir
   std::span<const io::WantedBox> wanted;
   std::span<const std::string> allowed_changes;  ///< keys that may differ from the checkpoint's
+  /// Where the run goes on from its own newest step, one of these may be it, and comes into the
+  /// store first.
+  io::FastLevel* fast = nullptr;
 };
 
 /// What a run goes on from, or begins with.

@@ -7,7 +7,6 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -99,6 +98,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     }
   }
   arena_.seal();
+  open_fast_level(options);
   resume_or_initialise(options);
   memory_watch_.look();
   device::return_freed_memory();
@@ -122,7 +122,8 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
                                .dataset = dataset_,
                                .store = store_,
                                .wanted = state_.wanted(),
-                               .allowed_changes = options.allowed_changes},
+                               .allowed_changes = options.allowed_changes,
+                               .fast = fast_ && !options.rehearses ? &*fast_ : nullptr},
                               mesh_->world());
   if (!resumed) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
@@ -157,9 +158,12 @@ bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
 }
 
 RunResult Trainer::run() {
-  store_.check_writable(mesh_->world());  // before hours of work that could not be saved
-  store_.take_lease(mesh_->world());
-  store_.sweep_leftovers(mesh_->world());
+  claim_directory();  // before hours of work that could not be saved
+  if (fast_) {
+    fast_->begin(mesh_->world());
+  } else {
+    io::forget_fast_level(store_, mesh_->world());
+  }
   if (config_.log.trace) {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
   }
@@ -183,6 +187,8 @@ RunResult Trainer::run() {
     if (is_due_at(progress_.step, config_.checkpoint.every_steps) &&
         (progress_.step == config_.train.steps || !writer_.leaves_out(progress_.step))) {
       save();
+    } else if (is_fast_due_at(progress_.step)) {
+      save_fast();
     }
     reason = ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
   }
@@ -198,6 +204,9 @@ RunResult Trainer::run() {
     save();
   }
   finish_save();
+  if (fast_) {
+    fast_->end(mesh_->world());
+  }
   report_memory();
   const bool finished = progress_.step >= config_.train.steps;
   result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
@@ -240,7 +249,7 @@ StepBatches Trainer::load(double& data_s) {
 bool Trainer::goes_on() const {
   const std::int64_t next = progress_.step + 1;
   return goes_ahead(config_, mesh_->shape()) && step_s_ > 0 &&
-         !is_due_at(next, config_.checkpoint.every_steps) &&
+         !is_due_at(next, config_.checkpoint.every_steps) && !is_fast_due_at(next) &&
          !(evaluator_ && is_due_at(next, config_.train.eval_every_steps));
 }
 
@@ -316,55 +325,13 @@ void Trainer::evaluate() {
   validation_loss_ = evaluation.loss;
 }
 
-void Trainer::save() {
-  writer_.save(
-      [&]() -> io::SaveRequest {
-        runner_.prepare_save(stream_);
-        stream_.ref().synchronize();
-        runner_.settle_state();
-        check_weights();
-        io::CheckpointScalars scalars = to_scalars(
-            progress_, runner_.loss_scale(), runfile::to_toml(config_), token_counts(dataset_));
-        if (validation_step_ == progress_.step) {
-          scalars.texts[io::validation_loss_name] = fmt::format("{}", validation_loss_);
-        }
-        return {.step = progress_.step,
-                .mesh = mesh_->shape(),
-                .scalars = std::move(scalars),
-                .tensors = state_.layouts(),
-                .pieces = state_.pieces()};
-      },
-      mesh_->world(), [this](const CommittedStep& committed) { note(committed); });
-  last_saved_step_ = progress_.step;
-  memory_watch_.look();
-  device::return_freed_memory();
-}
-
-void Trainer::note(const CommittedStep& committed) {
-  save_s_ = committed.committed_s;
-  last_checkpoint_ = committed.path;
-  if (metrics_ != nullptr) {
-    metrics_->checkpoint({.step = committed.step,
-                          .path = committed.path.string(),
-                          .bytes = committed.payload_bytes,
-                          .save_s = committed.blocked_s,
-                          .committed_s = committed.committed_s});
-  }
-}
-
-void Trainer::poll_save() {
-  writer_.poll(mesh_->world(), [this](const CommittedStep& committed) { note(committed); });
-}
-
-void Trainer::finish_save() {
-  writer_.finish(mesh_->world(), [this](const CommittedStep& committed) { note(committed); });
-}
-
 double Trainer::needed_s() const {
   TimesSoFar times{.step_s = step_s_,
                    .save_s = save_s_,
                    .saves_under_way = writer_.saves_under_way(),
-                   .save_bytes = save_bytes_};
+                   .save_bytes = save_bytes_,
+                   .fast_save_due = is_fast_due_at(progress_.step + 1),
+                   .fast_save_s = fast_save_s_};
   if (evaluator_) {
     times.evaluation_due = is_due_at(progress_.step + 1, config_.train.eval_every_steps);
     times.evaluation_s = evaluator_->last_run_s();

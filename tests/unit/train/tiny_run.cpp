@@ -122,6 +122,12 @@ RunTrace TinyRun::train_to_stop(int ranks, int steps, const std::string& name,
   });
 }
 
+RunTrace TinyRun::train_and_look(int ranks, int steps, const std::string& name,
+                                 const std::vector<std::string>& overrides,
+                                 const std::function<void(std::int64_t step)>& look) const {
+  return train(ranks, config(steps, name, overrides), {}, look);
+}
+
 RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
                         const std::vector<std::string>& allowed_changes,
                         const std::function<void(std::int64_t step)>& on_step) const {

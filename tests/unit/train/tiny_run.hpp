@@ -41,6 +41,13 @@ class TinyRun {
   RunTrace train_to_stop(int ranks, int steps, const std::string& name, std::int64_t stop_step,
                          const std::vector<std::string>& overrides = {}) const;
 
+  /// The same as train(), with a look at the disk after each step, before anything of it is saved.
+  RunTrace train_and_look(int ranks, int steps, const std::string& name,
+                          const std::vector<std::string>& overrides,
+                          const std::function<void(std::int64_t step)>& look) const;
+
+  /// For whatever a test keeps beside the runs.
+  std::filesystem::path folder() const { return folder_.path(); }
   std::string training_tokens() const { return (folder_ / "train").string(); }
   std::string held_back_tokens() const { return (folder_ / "held_back").string(); }
   std::filesystem::path checkpoints(const std::string& name) const;

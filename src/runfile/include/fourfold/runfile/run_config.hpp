@@ -166,6 +166,10 @@ struct CheckpointConfig {
   bool async = false;          ///< written from a copy while the run computes
   std::int64_t async_copies = 1;
   BusySave when_busy = BusySave::wait;
+  std::string fast_dir;               ///< of each node, for steps in between; empty: none
+  std::int64_t fast_every_steps = 0;  ///< > 0 with fast_dir
+  std::int64_t fast_keep_last = 1;
+  bool fast_partner = true;     ///< the next node has copies
   std::string resume = "auto";  ///< "auto", "never" or a step directory
   bool weights_only = false;    ///< of the step directory
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;

@@ -5,6 +5,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/background_saver.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/fast_level.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <cstddef>
@@ -23,6 +24,10 @@ namespace fourfold::train {
 /// @param rank_hosts  the name of each rank's node; empty: all are on one
 io::StoreOptions store_options(const runfile::CheckpointConfig& config, int ranks,
                                std::span<const std::string> rank_hosts);
+
+/// What it says of steps between them. @pre checkpoint.fast_dir is set
+io::FastLevelOptions fast_options(const runfile::CheckpointConfig& config, int ranks,
+                                  std::span<const std::string> rank_hosts);
 
 /// A step that is on stable storage.
 struct CommittedStep {

@@ -9,6 +9,7 @@
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/fast_level.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/batch_loader.hpp>
@@ -34,6 +35,8 @@ struct TrainerOptions {
   /// What is known of the program and its ranks, for logs and the report: version, device,
   /// rank_hosts, libraries. The trainer fills in the rest.
   telemetry::RunStart facts;
+  /// Only rehearse() will be called: nothing is written to where checkpoints are.
+  bool rehearses = false;
 };
 
 /// How a run ended when it ended well.
@@ -98,6 +101,14 @@ class Trainer {
   void check_weights();
   void evaluate();
   void save();
+  /// Saves on the fast level. Collective.
+  void save_fast();
+  /// What a save saves: makes the state ready, and is sure that it is good. Collective.
+  io::SaveRequest save_request();
+  void open_fast_level(const TrainerOptions& options);
+  bool is_fast_due_at(std::int64_t step) const;
+  /// Makes sure that checkpoints can be saved, by this run alone. Collective.
+  void claim_directory();
   void note(const CommittedStep& committed);
   /// Goes on with a save that is under way, or waits for it. Collective.
   void poll_save();
@@ -121,6 +132,8 @@ class Trainer {
   TrainingState state_;
   io::CheckpointStore store_;
   CheckpointWriter writer_;
+  bool is_claimed_ = false;
+  std::optional<io::FastLevel> fast_;  ///< with checkpoint.fast_dir
   StopRequest stop_request_;
   double save_bytes_;  ///< of one save, by this rank
   Progress progress_;
@@ -133,6 +146,7 @@ class Trainer {
   double validation_loss_ = 0;
   double step_s_ = 0;  ///< wall time of the last step
   double save_s_ = 0;  ///< wall time of the last save, until it was on stable storage
+  double fast_save_s_ = 0;
 };
 
 }  // namespace fourfold::train

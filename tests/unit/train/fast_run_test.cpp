@@ -1,0 +1,154 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Runs with checkpoint.fast_dir: they compute as others do, go on from a fast step when they were
+/// killed, and leave none behind.
+#include "captured_log.hpp"
+#include "tiny_run.hpp"
+
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using namespace fourfold;
+using Catch::Matchers::ContainsSubstring;
+using fourfold::test::RunTrace;
+using fourfold::test::TinyRun;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Options = std::vector<std::string>;
+using Steps = std::vector<std::int64_t>;
+
+/// A fast step after steps 3, 6 and 9 beside checkpoints after 4, 8 and the last.
+Options with_fast(const TinyRun& tiny, const std::string& folder, Options options) {
+  options.push_back("checkpoint.fast_dir='" + (tiny.folder() / folder).string() + "'");
+  options.emplace_back("checkpoint.fast_every_steps=3");
+  return options;
+}
+
+Steps steps_in(const fs::path& folder) {
+  return io::CheckpointStore(folder).list_steps();
+}
+
+/// All of them, whatever their runs' words.
+Steps fast_steps(const TinyRun& tiny, const std::string& folder) {
+  Steps steps;
+  for (const auto& home : fs::directory_iterator(tiny.folder() / folder)) {
+    for (const std::int64_t step : steps_in(home.path())) {
+      steps.push_back(step);
+    }
+  }
+  return steps;
+}
+
+/// What is on disk when a run is killed after step 8 was made and before it is saved: checkpoint 4
+/// and fast step 6.
+RunTrace killed_at_8(const TinyRun& tiny, int ranks, const Options& options) {
+  return tiny.train_and_look(ranks, 9, "whole", with_fast(tiny, "fast", options),
+                             [&](std::int64_t step) {
+                               if (step == 8) {
+                                 fs::create_directories(tiny.checkpoints("killed"));
+                                 fs::copy(tiny.checkpoints("whole"), tiny.checkpoints("killed"),
+                                          fs::copy_options::recursive);
+                                 fs::remove(tiny.checkpoints("killed") / ".lease");
+                                 fs::copy(tiny.folder() / "fast", tiny.folder() / "fast-killed",
+                                          fs::copy_options::recursive);
+                               }
+                             });
+}
+
+}  // namespace
+
+TEST_CASE("fast steps change nothing that a run computes and saves, and are gone at its end") {
+  const TinyRun tiny("gpt2");
+  struct Way {
+    std::string name;
+    int ranks;
+    Options options;
+  };
+  const std::vector<Way> ways = {
+      {"one", 1, {}},
+      {"shares", 4, {"mesh.zero=1", "checkpoint.files=node"}},
+      {"gathered", 2, {"mesh.zero=3"}},
+      {"offloaded", 2, {"offload.optimizer=cpu"}},
+      {"ahead", 2, {"mesh.pp=2", "optim.post_validation=true"}},
+      {"background", 2, {"checkpoint.async=true"}},
+  };
+  for (const Way& way : ways) {
+    CAPTURE(way.name);
+    const RunTrace plain = tiny.train(way.ranks, 11, way.name + "-plain", way.options);
+    std::vector<Steps> seen;
+    const RunTrace fast = tiny.train_and_look(
+        way.ranks, 11, way.name, with_fast(tiny, way.name + "-fast", way.options),
+        [&](std::int64_t) { seen.push_back(fast_steps(tiny, way.name + "-fast")); });
+    CHECK(fast.losses == plain.losses);
+    CHECK(fast.weights == plain.weights);
+    CHECK(steps_in(tiny.checkpoints(way.name)) == steps_in(tiny.checkpoints(way.name + "-plain")));
+    // After steps 1 to 3 there is none yet; the newest alone stays.
+    const std::vector<Steps> expected{{}, {}, {}, {3}, {3}, {3}, {6}, {6}, {6}, {9}, {9}};
+    CHECK(seen == expected);
+    CHECK(fs::is_empty(tiny.folder() / (way.name + "-fast")));
+    CHECK_FALSE(fs::exists(tiny.checkpoints(way.name) / ".fast-level"));
+  }
+}
+
+TEST_CASE("a run that was killed goes on from its newest fast step, with the same bits") {
+  const TinyRun tiny("llama");
+  const int ranks = GENERATE(1, 2);
+  const Options options = ranks == 1 ? Options{"checkpoint.keep_last=0"}
+                                     : Options{"mesh.zero=2", "checkpoint.keep_last=0"};
+  const RunTrace whole = killed_at_8(tiny, ranks, options);
+  REQUIRE(steps_in(tiny.checkpoints("killed")) == Steps{4});
+  REQUIRE(fast_steps(tiny, "fast-killed") == Steps{6});
+  SECTION("on the same mesh") {
+    const RunTrace again = tiny.train(ranks, 9, "killed", with_fast(tiny, "fast-killed", options));
+    CHECK(again.losses == std::vector<double>(whole.losses.begin() + 6, whole.losses.end()));
+    CHECK(again.weights == whole.weights);
+    CHECK(steps_in(tiny.checkpoints("killed")) == Steps{4, 6, 8, 9});
+    CHECK(fs::is_empty(tiny.folder() / "fast-killed"));
+  }
+  SECTION("on another") {
+    const RunTrace again = tiny.train(
+        4, 9, "killed", with_fast(tiny, "fast-killed", {"mesh.tp=2", "checkpoint.keep_last=0"}));
+    CHECK(again.losses.size() == 3);
+    CHECK(std::abs(again.losses.back() - whole.losses.back()) < 1e-4);
+  }
+  SECTION("one that has no fast level any more goes on from the checkpoint, and says so") {
+    const harness::CapturedLog log;
+    const RunTrace again = tiny.train(ranks, 9, "killed", options);
+    CHECK(again.losses == std::vector<double>(whole.losses.begin() + 4, whole.losses.end()));
+    CHECK_THAT(log.text(),
+               ContainsSubstring("an earlier start of this run had checkpoint.fast_dir"));
+    // What lies there is void from then on.
+    tiny.train(ranks, 10, "killed", with_fast(tiny, "fast-killed", options));
+    CHECK(fast_steps(tiny, "fast-killed") == Steps{6});
+  }
+}
+
+TEST_CASE("a run that begins anew removes the fast steps of what was there before") {
+  const TinyRun tiny("gpt2");
+  killed_at_8(tiny, 2, {});
+  fs::remove_all(tiny.checkpoints("killed") / "step-000000004");
+  const bool at_path = GENERATE(true, false);
+  Options options = with_fast(tiny, "fast-killed", {});
+  options.push_back("checkpoint.resume='" +
+                    (at_path ? (tiny.checkpoints("whole") / "step-000000004").string() : "never") +
+                    "'");
+  std::vector<Steps> seen;
+  const RunTrace again = tiny.train_and_look(2, 9, "killed", options, [&](std::int64_t) {
+    seen.push_back(fast_steps(tiny, "fast-killed"));
+  });
+  CHECK(again.losses.size() == (at_path ? 5 : 9));
+  CHECK(seen.front().empty());
+  CHECK(seen.back() == Steps{6});
+}
