@@ -130,10 +130,11 @@ std::uint64_t FastLevel::most_node_bytes(std::span<const TensorLayout> tensors) 
   return most * (static_cast<std::uint64_t>(impl_->options.keep_last) + 1);
 }
 
-std::optional<std::int64_t> FastLevel::promote_newest(comm::Communicator& world) {
+std::optional<std::int64_t> FastLevel::promote_newest(comm::Communicator& world,
+                                                      std::optional<std::int64_t> newest) {
   return impl_->word.empty()
              ? std::nullopt
-             : promote_newest_step(impl_->home(), impl_->nodes, impl_->store, world);
+             : promote_newest_step(impl_->home(), impl_->nodes, impl_->store, world, newest);
 }
 
 /// What cannot be removed is a warning: it is of no use, but in nobody's way.

@@ -45,8 +45,8 @@ class Promotion {
             comm::Communicator& world)
       : home_(home), nodes_(nodes), store_(store), world_(world) {}
 
-  /// Steps on any node that are newer than the newest valid one of the store, newest first.
-  std::vector<std::int64_t> candidates() {
+  /// Steps on any node that are newer, newest first.
+  std::vector<std::int64_t> newer_than(std::int64_t newest) {
     std::string mine;
     if (is_first()) {
       // A disk that has died has nothing; whether that matters shows later.
@@ -55,7 +55,6 @@ class Promotion {
         log::local(log::Level::warning, failure->message);
       }
     }
-    const std::int64_t newest = newest_in_store();
     std::set<std::int64_t, std::greater<>> steps;
     for (const std::string& text : comm::all_gather_text(world_, mine)) {
       std::istringstream numbers(text);
@@ -66,6 +65,23 @@ class Promotion {
       }
     }
     return {steps.begin(), steps.end()};
+  }
+
+  /// -1 when there is none. Steps that are passed over here are named when the run restores.
+  std::int64_t newest_in_store() {
+    std::int64_t newest = -1;
+    agree(world_, attempt([&] {
+            if (world_.rank() != 0) {
+              return;
+            }
+            std::vector<std::int64_t> steps = store_.list_steps();
+            while (!steps.empty() &&
+                   inspect(store_.directory() / step_folder_name(steps.back())).defect) {
+              steps.pop_back();
+            }
+            newest = steps.empty() ? -1 : steps.back();
+          }));
+    return comm::all_reduce_scalar(world_, newest, comm::ReduceOp::max);
   }
 
   /// @return whether the step is in the store now; when not, why has been said
@@ -99,7 +115,7 @@ class Promotion {
     commit(folder, *head);
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     log::info(fmt::format(
-        "step {} of the fast level is newer than what {} holds: copied there ({} in {:.1f} s)",
+        "step {} of the fast level is newer than what {} has whole: copied there ({} in {:.1f} s)",
         step, store_.directory().string(), bytes_text(copies.bytes()), elapsed.count()));
     return true;
   }
@@ -109,23 +125,6 @@ class Promotion {
 
   void pass_over(std::int64_t step, const std::string& reason) const {
     log::warning(fmt::format("step {} of the fast level is passed over: {}", step, reason));
-  }
-
-  /// -1 when there is none. Steps that are passed over here are named when the run restores.
-  std::int64_t newest_in_store() {
-    std::int64_t newest = -1;
-    agree(world_, attempt([&] {
-            if (world_.rank() != 0) {
-              return;
-            }
-            std::vector<std::int64_t> steps = store_.list_steps();
-            while (!steps.empty() &&
-                   inspect(store_.directory() / step_folder_name(steps.back())).defect) {
-              steps.pop_back();
-            }
-            newest = steps.empty() ? -1 : steps.back();
-          }));
-    return comm::all_reduce_scalar(world_, newest, comm::ReduceOp::max);
   }
 
   /// Manifest and index that all nodes agree on which have any that hold together.
@@ -209,9 +208,11 @@ class Promotion {
 
 std::optional<std::int64_t> promote_newest_step(const fs::path& home, const NodeMap& nodes,
                                                 const CheckpointStore& store,
-                                                comm::Communicator& world) {
+                                                comm::Communicator& world,
+                                                std::optional<std::int64_t> newest) {
   Promotion promotion(home, nodes, store, world);
-  for (const std::int64_t step : promotion.candidates()) {
+  for (const std::int64_t step :
+       promotion.newer_than(newest ? *newest : promotion.newest_in_store())) {
     if (promotion.promote(step)) {
       return step;
     }

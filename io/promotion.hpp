@@ -16,6 +16,7 @@ namespace fourfold::io {
 /// FastLevel::promote_newest. @param home  the run's folder on this rank's node
 std::optional<std::int64_t> promote_newest_step(const std::filesystem::path& home,
                                                 const NodeMap& nodes, const CheckpointStore& store,
-                                                comm::Communicator& world);
+                                                comm::Communicator& world,
+                                                std::optional<std::int64_t> newest);
 
 }  // namespace fourfold::io

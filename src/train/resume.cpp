@@ -60,12 +60,35 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   refuse_other_data(request, checkpoint);
 }
 
-std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communicator& world) {
-  if (request.fast != nullptr) {
-    request.fast->promote_newest(world);
+std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Communicator& world) {
+  return request.store.restore(request.wanted, world,
+                               [&](const io::Checkpoint& found) { examine(request, found); });
+}
+
+/// With the fast level. A checkpoint can be damaged where only loading it shows; then a fast step
+/// behind it may still be newer than the one before it.
+std::optional<io::Checkpoint> restore_with_fast(const ResumeRequest& request,
+                                                comm::Communicator& world) {
+  request.fast->promote_newest(world);
+  std::optional<io::Checkpoint> checkpoint;
+  try {
+    checkpoint = restore(request, world);
+    if (!checkpoint || checkpoint->step() == newest_step(request.store, world)) {
+      return checkpoint;
+    }
+  } catch (const UserError& error) {
+    if (error.code() != ExitCode::data_corrupt || !request.fast->promote_newest(world, -1)) {
+      throw;
+    }
+    return restore(request, world);
   }
-  const auto checkpoint = request.store.restore(
-      request.wanted, world, [&](const io::Checkpoint& found) { examine(request, found); });
+  return request.fast->promote_newest(world, checkpoint->step()) ? restore(request, world)
+                                                                 : checkpoint;
+}
+
+std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communicator& world) {
+  const auto checkpoint =
+      request.fast != nullptr ? restore_with_fast(request, world) : restore(request, world);
   return checkpoint ? std::optional(Resumed{*checkpoint}) : std::nullopt;
 }
 

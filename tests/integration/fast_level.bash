@@ -115,7 +115,7 @@ folder=run/checkpoints/step-$(printf %09d "$step")
 expect_exit 0 ranks 2 train run.toml --set train.steps=$((step + 4)) --dry-run
 expect test "$(newest run/checkpoints)" = 10 -a "$(newest fast)" = "$step"
 expect_exit 0 ranks 2 train run.toml --set train.steps=$((step + 4))
-expect_stderr "step $step of the fast level is newer than what run/checkpoints holds: copied there"
+expect_stderr "step $step of the fast level is newer than what run/checkpoints has whole: copied there"
 expect_stderr "resumed from $folder (step $step, "
 expect_exit 0 "$fourfold" ckpt verify --deep run/checkpoints
 expect_stdout "$folder"
@@ -145,7 +145,7 @@ for partner in true false; do
   rm -rf disk0/*
   expect_exit 0 on_nodes own 2 "$fourfold" train run.toml "${options[@]}" --set train.steps=$((step + 4))
   if [[ $partner == true ]]; then
-    expect_stderr "step $step of the fast level is newer than what $run/checkpoints holds: copied there"
+    expect_stderr "step $step of the fast level is newer than what $run/checkpoints has whole: copied there"
     expect_stderr "resumed from $run/checkpoints/step-$(printf %09d "$step") (step $step, "
   else
     expect_stderr "step $step of the fast level is passed over: 1 of its 2 files are on no node of this run"

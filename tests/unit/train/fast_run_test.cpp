@@ -51,12 +51,12 @@ Steps fast_steps(const TinyRun& tiny, const std::string& folder) {
   return steps;
 }
 
-/// What is on disk when a run is killed after step 8 was made and before it is saved: checkpoint 4
-/// and fast step 6.
-RunTrace killed_at_8(const TinyRun& tiny, int ranks, const Options& options) {
+/// What is on disk when a run is killed after a step was made and before it is saved. At 8:
+/// checkpoint 4 and fast step 6; at 9 also checkpoint 8.
+RunTrace killed_at(std::int64_t killing, const TinyRun& tiny, int ranks, const Options& options) {
   return tiny.train_and_look(ranks, 9, "whole", with_fast(tiny, "fast", options),
                              [&](std::int64_t step) {
-                               if (step == 8) {
+                               if (step == killing) {
                                  fs::create_directories(tiny.checkpoints("killed"));
                                  fs::copy(tiny.checkpoints("whole"), tiny.checkpoints("killed"),
                                           fs::copy_options::recursive);
@@ -65,6 +65,17 @@ RunTrace killed_at_8(const TinyRun& tiny, int ranks, const Options& options) {
                                           fs::copy_options::recursive);
                                }
                              });
+}
+
+/// A byte of the values, of which manifest and index tell nothing.
+void damage_payload(const fs::path& step) {
+  for (const auto& entry : fs::directory_iterator(step)) {
+    if (entry.path().filename().string().starts_with("shard-")) {
+      std::string bytes = harness::read_bytes(entry.path());
+      bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
+      harness::write_bytes(entry.path(), bytes);
+    }
+  }
 }
 
 }  // namespace
@@ -107,7 +118,7 @@ TEST_CASE("a run that was killed goes on from its newest fast step, with the sam
   const int ranks = GENERATE(1, 2);
   const Options options = ranks == 1 ? Options{"checkpoint.keep_last=0"}
                                      : Options{"mesh.zero=2", "checkpoint.keep_last=0"};
-  const RunTrace whole = killed_at_8(tiny, ranks, options);
+  const RunTrace whole = killed_at(8, tiny, ranks, options);
   REQUIRE(steps_in(tiny.checkpoints("killed")) == Steps{4});
   REQUIRE(fast_steps(tiny, "fast-killed") == Steps{6});
   SECTION("on the same mesh") {
@@ -135,9 +146,27 @@ TEST_CASE("a run that was killed goes on from its newest fast step, with the sam
   }
 }
 
+TEST_CASE(
+    "a fast step is taken when checkpoints behind it turn out damaged while they are loaded") {
+  const TinyRun tiny("gpt2");
+  const Options options{"checkpoint.keep_last=0"};
+  const RunTrace whole = killed_at(9, tiny, 2, options);
+  REQUIRE(steps_in(tiny.checkpoints("killed")) == Steps{4, 8});
+  const bool all = GENERATE(false, true);
+  for (const std::int64_t step : all ? Steps{4, 8} : Steps{8}) {
+    damage_payload(tiny.checkpoints("killed") / ("step-00000000" + std::to_string(step)));
+  }
+  const harness::CapturedLog log;
+  const RunTrace again = tiny.train(2, 9, "killed", with_fast(tiny, "fast-killed", options));
+  CHECK(again.losses == std::vector<double>(whole.losses.begin() + 6, whole.losses.end()));
+  CHECK(again.weights == whole.weights);
+  CHECK_THAT(log.text(), ContainsSubstring("step-000000008"));
+  CHECK(steps_in(tiny.checkpoints("killed")) == Steps{4, 6, 8, 9});
+}
+
 TEST_CASE("a run that begins anew removes the fast steps of what was there before") {
   const TinyRun tiny("gpt2");
-  killed_at_8(tiny, 2, {});
+  killed_at(8, tiny, 2, {});
   fs::remove_all(tiny.checkpoints("killed") / "step-000000004");
   const bool at_path = GENERATE(true, false);
   Options options = with_fast(tiny, "fast-killed", {});

@@ -52,15 +52,19 @@ class FastLevel {
   /// it is written. @param tensors  of every save to come
   std::uint64_t most_node_bytes(std::span<const TensorLayout> tensors) const;
 
-  /// Looks for steps that are newer than the newest valid one of the store, of which all nodes that
+  /// Looks for steps that are newer than `newest` of the store, of which all nodes that
   /// know of one say the same, and whose payloads are all there, each on whatever node: the newest
   /// is copied into the store by the ranks of those nodes, each file checked whole on the way, and
   /// committed there, with LATEST and retention. A copy that is damaged is replaced by another. A
   /// step that cannot be put together is named in a warning, and the one before it is tried.
-  /// Collective; the lease is asked before the commit. @return the step that is in the store now
+  /// Collective; the lease is asked before the commit.
+  /// @param newest  -1: none; without it the newest one whose manifest and index hold, and whose
+  ///   files have their sizes
+  /// @return the step that is in the store now
   /// @throws UserError (cannot_write) when the store cannot be written: then nothing is lost, and
   ///   the next start tries again
-  std::optional<std::int64_t> promote_newest(comm::Communicator& world);
+  std::optional<std::int64_t> promote_newest(comm::Communicator& world,
+                                             std::optional<std::int64_t> newest = {});
 
   /// Removes all fast steps of this run, those of its earlier starts too, and gives the level a new
   /// word: what a node that is away today still holds never comes back. Call it when the run has
