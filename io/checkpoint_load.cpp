@@ -4,6 +4,7 @@
 #include "checkpoint_contents.hpp"
 #include "extent_reader.hpp"
 #include "payload_writer.hpp"
+#include "shared_reads.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -42,19 +43,32 @@ std::vector<WantedBox> stored_ones(const Checkpoint& checkpoint,
   return stored;
 }
 
-/// All reads of this rank, in the order in which the bytes lie on disk.
-std::vector<Read> plan_reads(const Checkpoint& checkpoint, std::span<const WantedBox> wanted) {
+/// Reads of all stored extents that a part of a wanted box lies in.
+void add_reads(const Checkpoint& checkpoint, const WantedBox& wanted, const Box& box,
+               std::vector<Read>& reads) {
   const CheckpointContents& contents = checkpoint.contents();
+  const auto tensor =
+      static_cast<std::size_t>(checkpoint.find(wanted.id) - contents.index.tensors.data());
+  for (std::size_t i = contents.first_extent[tensor]; i < contents.first_extent[tensor + 1]; ++i) {
+    const StoredExtent& extent = contents.index.extents[i];
+    if (const auto part = box.empty() ? std::nullopt : intersect(extent.box, box)) {
+      reads.push_back({&extent, &wanted, *part});
+    }
+  }
+}
+
+/// All reads of this rank, in the order in which the bytes lie on disk.
+std::vector<Read> plan_reads(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
+                             const SharedReads& shared, int rank) {
   std::vector<Read> reads;
   for (const WantedBox& box : wanted) {
-    const auto tensor =
-        static_cast<std::size_t>(checkpoint.find(box.id) - contents.index.tensors.data());
-    for (std::size_t i = contents.first_extent[tensor]; i < contents.first_extent[tensor + 1];
-         ++i) {
-      const StoredExtent& extent = contents.index.extents[i];
-      if (const auto part = box.box.empty() ? std::nullopt : intersect(extent.box, box.box)) {
-        reads.push_back({&extent, &box, *part});
-      }
+    if (!shared.is_shared(box)) {
+      add_reads(checkpoint, box, box.box, reads);
+    }
+  }
+  for (const SharedReads::Part& part : shared.parts()) {
+    if (part.reader == rank) {
+      add_reads(checkpoint, *part.wanted, part.box, reads);
     }
   }
   std::sort(reads.begin(), reads.end(), [](const Read& a, const Read& b) {
@@ -148,7 +162,8 @@ std::vector<std::string> differences(const Checkpoint& checkpoint,
 }
 
 LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
-                comm::Communicator& communicator, const DoneWith& done_with) {
+                comm::Communicator& communicator, const DoneWith& done_with,
+                const ReadSharing& sharing) {
   const std::vector<std::string> different =
       gather_lines(differences(checkpoint, wanted), communicator);
   if (!different.empty()) {
@@ -161,8 +176,10 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
   std::vector<std::string> damage;
   ExtentReader reader(checkpoint.contents(), done_with);
   const std::vector<WantedBox> stored = stored_ones(checkpoint, wanted);
+  SharedReads shared;
   const auto failure = attempt([&] {
-    for (const Read& read : plan_reads(checkpoint, stored)) {
+    shared = SharedReads(checkpoint, stored, sharing, communicator);
+    for (const Read& read : plan_reads(checkpoint, stored, shared, communicator.rank())) {
       auto defect = reader.copy(*read.extent, read.part, read.wanted->box,
                                 static_cast<std::byte*>(read.wanted->data.data()));
       if (defect && damage.size() < most_lines) {
@@ -171,7 +188,11 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
     }
   });
   agree(communicator, failure);
-  return {gather_lines(damage, communicator), reader.bytes_read()};
+  LoadReport report{gather_lines(damage, communicator), reader.bytes_read()};
+  if (report.intact()) {
+    shared.exchange(communicator, done_with);
+  }
+  return report;
 }
 
 std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator,

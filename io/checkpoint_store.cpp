@@ -81,7 +81,8 @@ std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator&
 
 std::optional<Checkpoint> CheckpointStore::restore(
     std::span<const WantedBox> wanted, comm::Communicator& communicator,
-    const std::function<void(const Checkpoint&)>& examine) const {
+    const std::function<void(const Checkpoint&)>& examine,
+    std::span<const TensorLayout> layouts) const {
   std::string any;
   agree(communicator, attempt([&] {
           // Only rank 0 looks: when another gets to it, the directory may be in the making.
@@ -97,7 +98,8 @@ std::optional<Checkpoint> CheckpointStore::restore(
     if (examine) {
       examine(*checkpoint);
     }
-    const LoadReport report = load(*checkpoint, wanted, communicator, options_.done_with);
+    const LoadReport report = load(*checkpoint, wanted, communicator, options_.done_with,
+                                   {layouts, options_.share_reads_from});
     if (report.intact()) {
       return checkpoint;
     }

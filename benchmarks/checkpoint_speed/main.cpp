@@ -38,6 +38,7 @@ struct Options {
   std::vector<std::string> loaded = {"dp=2,zero=1", "pp=2", "tp=2", "dp=2"};
   std::string planned;
   bool save_only = false;
+  int share_reads_from = 0;
   bool load_only = false;
   bool background = false;
 };
@@ -156,11 +157,11 @@ class Measurement {
     std::vector<double> raw_s;
     std::vector<double> ours_s;
     const auto prepare = [&] {
-      alone([&] {
-        if (cold) {
-          benchmarks::drop_pages(checkpoints_);
-        }
-      });
+      world_.barrier();
+      if (cold) {  // each rank: it may see files of its own
+        benchmarks::drop_pages(checkpoints_);
+      }
+      world_.barrier();
     };
     for (int repeat = 0; repeat < options_.repeats; ++repeat) {
       prepare();
@@ -168,7 +169,8 @@ class Measurement {
       prepare();
       ours_s.push_back(seconds_of(world_, [&] {
         const io::LoadReport report =
-            io::load(io::find_checkpoint(checkpoints_, world_), state.wanted(), world_);
+            io::load(io::find_checkpoint(checkpoints_, world_), state.wanted(), world_, {},
+                     {target.layouts, options_.share_reads_from});
         if (!report.intact()) {
           throw SystemError(ExitCode::data_corrupt, report.damage.front());
         }
@@ -271,6 +273,8 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   command.add_option("--saved", options.saved, "the mesh that saves")->capture_default_str();
   command.add_option("--loaded", options.loaded, "the meshes that load")->capture_default_str();
+  command.add_option("--share-reads-from", options.share_reads_from,
+                     "as checkpoint.share_reads_from, when loading");
   command.add_flag("--save-only", options.save_only, "leaves a checkpoint there");
   command.add_flag("--load-only", options.load_only, "loads what is there");
   command.add_flag("--background", options.background,

@@ -69,6 +69,31 @@ def reshard(options, kind):
     return rows, peak
 
 
+def sharing(options, program, ranks=2):
+    """Replicas that each read all of a checkpoint, beside replicas that share the reading. Each rank sees a copy of the files of its own
+    at the same path, as nodes have a page cache each; all are on one disk. Needs root."""
+    saved = options.directory / "checkpoints"
+    shutil.rmtree(saved, ignore_errors=True)
+    records(options.mpiexec, "-n", "2", program, options.directory, "--state-gib", 1, "--repeats", 1, "--save-only")
+    shutil.rmtree(options.directory / "raw", ignore_errors=True)
+    copies = [options.directory / f"copy{rank}" for rank in range(ranks)]
+    for copy in copies:
+        subprocess.run(["cp", "-r", saved, copy], check=True)
+    found = []
+    for _ in range(options.repeats):
+        for share_from in (0, 2):
+            command = [options.mpiexec]
+            for copy in copies:
+                command += [":"] if len(command) > 1 else []
+                command += ["-n", "1", "unshare", "-m", "sh", "-c", 'mount --bind "$1" "$2" && shift 2 && exec "$@"', "rank", copy, saved, program,
+                            options.directory, "--load-only", "--state-gib", 1, "--repeats", 1, "--loaded", f"dp={ranks}",
+                            "--share-reads-from", share_from]
+            found += [each | {"share_from": share_from} for each in records(*command)]
+    for copy in copies:
+        shutil.rmtree(copy)
+    return found
+
+
 def rate(byte_count, seconds):
     return f"{byte_count / statistics.median(seconds) / 1e9:.2f}"
 
@@ -81,7 +106,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=7)
     parser.add_argument("--mesh", default="tp=2,pp=2", help="that reshard cuts for")
     parser.add_argument("--peer-python", default=sys.executable, help="a Python that has torch")
-    parser.add_argument("--parts", nargs="+", default=["speed", "peer", "reshard", "plan"], choices=["speed", "peer", "reshard", "plan"])
+    parser.add_argument("--parts", nargs="+", default=["speed", "peer", "reshard", "plan"],
+                        choices=["speed", "peer", "reshard", "plan", "sharing"])
     parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
     parser.add_argument("--markdown", type=pathlib.Path, help="where to write the table")
     options = parser.parse_args()
@@ -123,6 +149,14 @@ def main():
                 ratio = statistics.median(rows[beside]) / statistics.median(rows["reshard"])
                 lines.append(f"| reshard {kind}, at most {peak:.0f} MiB resident | {rate(byte_count, rows['reshard'])} | {beside} | "
                              f"{rate(byte_count, rows[beside])} | {ratio:.2f} |")
+    if "sharing" in options.parts:
+        runs = sharing(options, program)
+        found += runs
+        for cache in ("warm", "cold"):
+            alone, shared = ([run["ours_s"][0] for run in runs if run["what"].endswith(cache) and run["share_from"] == share] for share in (0, 2))
+            ratio = statistics.median(alone) / statistics.median(shared)
+            lines.append(f"| load by replicas that share the reading, {cache} | {rate(runs[0]['bytes'], shared)} | each reads all | "
+                         f"{rate(runs[0]['bytes'], alone)} | {ratio:.2f} |")
     shutil.rmtree(options.directory / "checkpoints", ignore_errors=True)
     if "plan" in options.parts:
         lines += ["", "| mesh | ranks | tensors | extents | layouts, s | fingerprint, s | plan, s |", "|---|---|---|---|---|---|---|"]

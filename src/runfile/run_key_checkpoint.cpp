@@ -141,6 +141,15 @@ std::vector<RunKey> checkpoint_keys() {
                   "start anew, and refuse a directory that has checkpoints; else the step "
                   "directory to go on from."},
       {.table = "checkpoint",
+       .name = "share_reads_from",
+       .field = member(&CheckpointConfig::share_reads_from),
+       .unit = "ranks",
+       .meaning = "So many ranks that go on from the same part of a checkpoint, or more, share the "
+                  "reading: each reads a piece of it and sends it to the others, so that the file "
+                  "system gives every byte once. 0: each reads all it needs.",
+       .minimum = 0,
+       .maximum = 1000000000},
+      {.table = "checkpoint",
        .name = "weights_only",
        .field = member(&CheckpointConfig::weights_only),
        .meaning =

@@ -37,7 +37,8 @@ io::StoreOptions store_options(const runfile::CheckpointConfig& config, int rank
   return {.keep_last = static_cast<int>(config.keep_last),
           .keep_every_steps = config.keep_every_steps,
           .keep_best = static_cast<int>(config.keep_best),
-          .plan = {.file_of_rank = file_of_rank(config.files, ranks, rank_hosts)}};
+          .plan = {.file_of_rank = file_of_rank(config.files, ranks, rank_hosts)},
+          .share_reads_from = static_cast<int>(config.share_reads_from)};
 }
 
 io::FastLevelOptions fast_options(const runfile::CheckpointConfig& config, int ranks,

@@ -10,6 +10,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -61,8 +62,9 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
 }
 
 std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Communicator& world) {
-  return request.store.restore(request.wanted, world,
-                               [&](const io::Checkpoint& found) { examine(request, found); });
+  return request.store.restore(
+      request.wanted, world, [&](const io::Checkpoint& found) { examine(request, found); },
+      request.layouts);
 }
 
 /// With the fast level. A checkpoint can be damaged where only loading it shows; then a fast step
@@ -101,14 +103,13 @@ bool went_on_from(const std::string& origin, const ResumeRequest& request,
                            .checkpoint.resume == origin;
 }
 
-/// Masters, of which every run has some.
-std::vector<io::WantedBox> wanted_weights(std::span<const io::WantedBox> wanted) {
-  std::vector<io::WantedBox> weights;
-  for (const io::WantedBox& box : wanted) {
-    if (box.id.state == io::TensorState::master) {
-      weights.push_back(box);
-    }
-  }
+/// Masters, of which every run has some. @param all  boxes or layouts
+template <class Tensor>
+std::vector<Tensor> weights_of(std::span<const Tensor> all) {
+  std::vector<Tensor> weights;
+  std::ranges::copy_if(all, std::back_inserter(weights), [](const Tensor& tensor) {
+    return tensor.id.state == io::TensorState::master;
+  });
   return weights;
 }
 
@@ -139,10 +140,14 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
   if (!weights_only) {
     examine(request, checkpoint);
   }
-  const std::vector<io::WantedBox> weights = wanted_weights(request.wanted);
-  const io::LoadReport report =
-      io::load(checkpoint, weights_only ? std::span<const io::WantedBox>(weights) : request.wanted,
-               world, request.store.done_with());
+  const auto load = [&](std::span<const io::WantedBox> wanted,
+                        std::span<const io::TensorLayout> layouts) {
+    return io::load(checkpoint, wanted, world, request.store.done_with(),
+                    {layouts, request.store.options().share_reads_from});
+  };
+  const io::LoadReport report = weights_only
+                                    ? load(weights_of(request.wanted), weights_of(request.layouts))
+                                    : load(request.wanted, request.layouts);
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{} is damaged ({}) resume from another step",

@@ -19,6 +19,7 @@ struct ResumeRequest {
   const data::TokenDataset& dataset;  ///< of training
   const io::CheckpointStore& store;   ///< of checkpoint.dir
   std::span<const io::WantedBox> wanted;
+  std::span<const io::TensorLayout> layouts;     ///< of `wanted`
   std::span<const std::string> allowed_changes;  ///< keys that may differ from the checkpoint's
   /// Where the run goes on from its own newest step, one of these may be it, and comes into the
   /// store first.

@@ -61,7 +61,9 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
              evaluation_options(config_, sequences, mesh.shape().cp, logits)) {
   comm::Communicator& world = mesh.world();
   const TrainingState state(parameters_, world.size());
-  const io::LoadReport report = io::load(checkpoint, state.wanted(), world);
+  const io::LoadReport report =
+      io::load(checkpoint, state.wanted(), world, {},
+               {state.layouts(), static_cast<int>(config_.checkpoint.share_reads_from)});
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{} is damaged ({}) use another step", checkpoint.path().string(),

@@ -122,6 +122,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
                                .dataset = dataset_,
                                .store = store_,
                                .wanted = state_.wanted(),
+                               .layouts = state_.layouts(),
                                .allowed_changes = options.allowed_changes,
                                .fast = fast_ && !options.rehearses ? &*fast_ : nullptr},
                               mesh_->world());

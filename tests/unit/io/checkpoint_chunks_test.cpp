@@ -37,14 +37,16 @@ struct Loaded {
   std::size_t damage = 0;
 };
 
-Loaded load_as(const std::filesystem::path& directory, const NamedCut& cut, int ranks) {
+Loaded load_as(const std::filesystem::path& directory, const NamedCut& cut, int ranks,
+               int share_from = 0) {
   std::atomic<std::int64_t> wrong{0};
   std::atomic<std::int64_t> bytes_read{0};
   std::atomic<std::size_t> damage{0};
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const RankState state(large_model(), cut.cut, world.rank(), ranks, false);
     const io::LoadReport report =
-        io::load(io::find_checkpoint(directory, world), state.wanted, world);
+        io::load(io::find_checkpoint(directory, world), state.wanted, world, {},
+                 {.layouts = state.layouts, .from_holders = share_from});
     wrong += state.wrong_elements();
     bytes_read += report.bytes_read;
     damage = report.damage.size();
@@ -90,6 +92,38 @@ TEST_CASE("extents of several chunks are read by rows, columns and flat ranges t
       }
     }
   }
+}
+
+TEST_CASE("ranks that want the same read each byte once between them") {
+  const harness::ScratchFolder scratch;
+  const std::vector<NamedCut> cuts = all_cuts();
+  const NamedCut& replicated = cuts[0];
+  const std::int64_t bytes = payload_bytes(large_model());
+  for (const std::size_t from : {0U, 2U}) {
+    const std::filesystem::path directory = scratch / cuts[from].name;
+    comm::run_ranks(4, [&](comm::Communicator& world) {
+      save_as(directory, cuts[from], 4, 10, world, {.keep_last = 0, .plan = {}},
+              {.model = large_model()});
+    });
+    for (const int ranks : {1, 2, 3, 4}) {
+      for (const int share_from : {1, 2, 3, 4}) {
+        CAPTURE(cuts[from].name, ranks, share_from);
+        const Loaded loaded = load_as(directory, replicated, ranks, share_from);
+        CHECK(loaded.wrong == 0);
+        CHECK(loaded.damage == 0);
+        if (ranks == 1 || share_from > ranks) {
+          CHECK(loaded.bytes_read == ranks * bytes);
+        } else {  // and chunks at the ends of the ranks' shares twice
+          CHECK(loaded.bytes_read >= bytes);
+          CHECK(loaded.bytes_read < 2 * bytes);
+        }
+      }
+    }
+    CHECK(load_as(directory, cuts[5], 5, 2).wrong == 0);  // groups of two, and one rank alone
+  }
+  // All learn of damage that one of them read, before anything is sent.
+  flip_bit(scratch / "replicated" / "step-000000010" / "shard-00002-of-00004.h5", 1 << 20);
+  CHECK(load_as(scratch / "replicated", replicated, 4, 2).damage == 1);
 }
 
 TEST_CASE("a chunk is checked whole, also where only its begin is wanted") {

@@ -18,6 +18,7 @@ TEST_CASE("what any cut on any number of ranks saved, any other loads, element f
   const harness::ScratchFolder scratch;
   const std::vector<NamedCut> cuts = all_cuts();
   std::map<std::string, std::string> digests;
+  int loads = 0;
   for (const NamedCut& from : cuts) {
     for (const int saving : {1, 3, 4}) {
       const std::filesystem::path directory = scratch / (from.name + std::to_string(saving));
@@ -25,13 +26,15 @@ TEST_CASE("what any cut on any number of ranks saved, any other loads, element f
           saving, [&](comm::Communicator& world) { save_as(directory, from, saving, 10, world); });
       for (const NamedCut& to : cuts) {
         for (const int loading : {1, 2, 5}) {
-          CAPTURE(from.name, saving, to.name, loading);
+          const int share_from = loads++ % 4;
+          CAPTURE(from.name, saving, to.name, loading, share_from);
           std::atomic<std::int64_t> wrong{0};
           std::atomic<bool> scalars_hold{true};
           comm::run_ranks(loading, [&](comm::Communicator& world) {
             RankState state(small_model(), to.cut, world.rank(), loading, false);
-            const io::CheckpointStore store(directory);
-            const auto checkpoint = store.restore(state.wanted, world);
+            // By every number of ranks that can share a read, one after the other.
+            const io::CheckpointStore store(directory, {.share_reads_from = share_from});
+            const auto checkpoint = store.restore(state.wanted, world, {}, state.layouts);
             wrong += checkpoint ? state.wrong_elements() : 1;
             if (!checkpoint || checkpoint->step() != 10 ||
                 checkpoint->scalars() != some_scalars(10) ||

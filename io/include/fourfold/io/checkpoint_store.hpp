@@ -121,6 +121,15 @@ struct WantedBox {
 /// window on a file can let go of them.
 using DoneWith = std::function<void(const void* begin, std::size_t bytes)>;
 
+/// When ranks that want the same box share the reading of it: each reads a part from the file
+/// system, checks it, and sends it to the others. Every byte is read once then, and crosses the
+/// network instead. Agrees on all ranks.
+struct ReadSharing {
+  /// How what is wanted lies on the ranks: each wants the boxes that it holds, and maybe others.
+  std::span<const TensorLayout> layouts;
+  int from_holders = 0;  ///< so many holders, or more, share; 0: none do
+};
+
 struct StoreOptions {
   /// Steps that are kept of the one just committed and those before it, the newest; older ones are
   /// removed. Later ones, which another run or this one before it went back has saved, neither
@@ -130,7 +139,9 @@ struct StoreOptions {
   /// lowest validation loss (retention.hpp). 0: none for that.
   std::int64_t keep_every_steps = 0;
   int keep_best = 0;
-  PlanOptions plan;
+  PlanOptions plan = {};
+  /// ReadSharing::from_holders of restore().
+  int share_reads_from = 0;
   DoneWith done_with = {};
   /// Asked by rank 0 before a step is published; set by CheckpointStore::take_lease().
   std::shared_ptr<const DirectoryLease> lease = {};
@@ -180,14 +191,16 @@ class CheckpointStore {
 
   /// find_newest_valid and load, falling back to the next older step, on all ranks together and
   /// with a warning that names what is damaged, until one loads whole.
+  /// @param layouts  of `wanted`, for ReadSharing; empty: each rank reads all it wants
   /// @param examine  called on each rank with every checkpoint that is about to be loaded; it may
   ///   refuse one by throwing, on all ranks alike
   /// @return nothing when there is no step at all (then `wanted` is untouched)
   /// @throws UserError: config, listing the differences by tensor, when the checkpoint is of
   ///   another model; data_corrupt when steps exist and none is intact
-  std::optional<Checkpoint> restore(
-      std::span<const WantedBox> wanted, comm::Communicator& communicator,
-      const std::function<void(const Checkpoint&)>& examine = {}) const;
+  std::optional<Checkpoint> restore(std::span<const WantedBox> wanted,
+                                    comm::Communicator& communicator,
+                                    const std::function<void(const Checkpoint&)>& examine = {},
+                                    std::span<const TensorLayout> layouts = {}) const;
 
   /// Removes what dead jobs left: temporary folders of unfinished saves and folders half deleted.
   /// Collective; call once at the start of a job that will save here, which has the lease.
@@ -223,10 +236,12 @@ struct LoadReport {
 
 /// Fills every wanted box, whatever boxes were saved. Collective: the ranks want what they like,
 /// and agree on whether all of them got it. Reads only the 4 MiB chunks that the boxes touch and
-/// checks the CRC of each. After damage the wanted boxes hold anything.
+/// checks the CRC of each; what several ranks want, as `sharing` says. After damage the wanted
+/// boxes hold anything.
 /// @throws UserError (config) listing differences() when the checkpoint is of another model
 LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
-                comm::Communicator& communicator, const DoneWith& done_with = {});
+                comm::Communicator& communicator, const DoneWith& done_with = {},
+                const ReadSharing& sharing = {});
 
 /// Reads everything, each byte once, shared among the ranks, and checks every checksum and digest.
 /// Collective. @return what is damaged, one line each; empty when all is well

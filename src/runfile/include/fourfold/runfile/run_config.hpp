@@ -169,7 +169,8 @@ struct CheckpointConfig {
   std::string fast_dir;               ///< of each node, for steps in between; empty: none
   std::int64_t fast_every_steps = 0;  ///< > 0 with fast_dir
   std::int64_t fast_keep_last = 1;
-  bool fast_partner = true;     ///< the next node has copies
+  bool fast_partner = true;  ///< the next node has copies
+  std::int64_t share_reads_from = 4;
   std::string resume = "auto";  ///< "auto", "never" or a step directory
   bool weights_only = false;    ///< of the step directory
   friend bool operator==(const CheckpointConfig&, const CheckpointConfig&) = default;
