@@ -71,7 +71,7 @@ void agree(comm::Communicator& communicator, const std::optional<Failure>& mine)
   }
   const auto messages = comm::all_gather_text(communicator, mine ? packed(*mine) : std::string());
   constexpr int shown = 4;
-  std::optional<Report> first;
+  std::optional<Report> decides;
   std::string text;
   int failed = 0;
   for (std::size_t rank = 0; rank < messages.size(); ++rank) {
@@ -82,8 +82,8 @@ void agree(comm::Communicator& communicator, const std::optional<Failure>& mine)
     if (failed < shown) {
       text += fmt::format("{}rank {}: {}", failed == 0 ? "" : "\n", rank, report.text);
     }
-    if (!first) {
-      first = report;
+    if (!decides || (decides->is_users && !report.is_users)) {
+      decides = report;
     }
     ++failed;
   }
@@ -95,10 +95,10 @@ void agree(comm::Communicator& communicator, const std::optional<Failure>& mine)
   }
   const bool has_place = mine && mine->where.line() != 0;
   const std::source_location where = has_place ? mine->where : std::source_location::current();
-  if (first->is_users) {
-    throw UserError(first->code, text, where);
+  if (decides->is_users) {
+    throw UserError(decides->code, text, where);
   }
-  throw SystemError(first->code, text, where);
+  throw SystemError(decides->code, text, where);
 }
 
 }  // namespace fourfold::io

@@ -27,9 +27,10 @@ struct Failure {
 std::optional<Failure> attempt(const std::function<void()>& work);
 
 /// Collective. Returns when no rank failed. Otherwise every rank throws the failures of the lowest
-/// ranks that have any, each with its rank: as a UserError or a SystemError, as the lowest one's
-/// was, under its exit code. Places in the sources stand beside the failures that are not users';
-/// where() of a rank that failed itself is its own.
+/// ranks that have any, each with its rank: as a UserError or a SystemError and under the exit
+/// code that the lowest one's has, of those that are no user's if there are any. Places in the
+/// sources stand beside the failures that are not users'; where() of a rank that failed itself is
+/// its own.
 void agree(comm::Communicator& communicator, const std::optional<Failure>& mine);
 
 }  // namespace fourfold::io

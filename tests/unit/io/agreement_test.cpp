@@ -86,6 +86,21 @@ TEST_CASE("another error keeps its class, its code and the place where it was no
   CHECK(thrown.at(0).line == line);
 }
 
+TEST_CASE("a fault weighs more than a user's error of a lower rank") {
+  const auto thrown = agreed(3, [](int rank) {
+    if (rank == 0) {
+      throw UserError(ExitCode::cannot_write, "full");
+    }
+    throw SystemError(rank == 1 ? ExitCode::node_fault : ExitCode::internal, "gone");
+  });
+  for (const auto& [rank, mine] : thrown) {
+    CAPTURE(rank);
+    CHECK(mine.code == ExitCode::node_fault);
+    CHECK_FALSE(mine.is_users);
+    CHECK_THAT(mine.text, ContainsSubstring("rank 0: full"));
+  }
+}
+
 TEST_CASE("the lowest rank that failed gives class and code, and the first failures are told") {
   const auto thrown = agreed(8, [](int rank) {
     if (rank == 1) {
