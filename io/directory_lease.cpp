@@ -16,6 +16,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -32,16 +33,18 @@ using Clock = std::chrono::steady_clock;
 constexpr const char* lease_name = ".lease";
 constexpr std::uint64_t most_bytes = 4096;
 
-/// The line of a lease file: "fourfold-lease 1 WORD HOST PID JOB RESTARTS COUNT".
+/// The line of a lease file: "fourfold-lease 1 WORD HOST PROCESSES PID JOB RESTARTS COUNT".
 struct Lease {
   std::string word;  ///< tells apart any two that were ever taken
   LeaseHolder holder;
   long count = 0;
-  bool is_readable = true;
+  std::string unreadable = {};  ///< why; a lease that makes no sense is readable
 
   std::string text() const {
-    return fmt::format("fourfold-lease 1 {} {} {} {} {} {}\n", word, holder.host, holder.pid,
-                       holder.job.empty() ? "-" : holder.job, holder.restarts, count);
+    const auto shown = [](const std::string& field) { return field.empty() ? "-" : field; };
+    return fmt::format("fourfold-lease 1 {} {} {} {} {} {} {}\n", word, shown(holder.host),
+                       shown(holder.processes), holder.pid, shown(holder.job), holder.restarts,
+                       count);
   }
 };
 
@@ -54,21 +57,24 @@ std::string random_word() {
 /// knows.
 std::optional<Lease> read_lease(const fs::path& path) {
   std::string text;
-  if (read_file(path, most_bytes, text)) {
+  if (const Defect defect = read_file(path, most_bytes, text)) {
     return kind_of(path) == EntryKind::missing
                ? std::nullopt
-               : std::optional(Lease{.word = {}, .holder = {}, .is_readable = false});
+               : std::optional(Lease{.word = {}, .holder = {}, .unreadable = *defect});
   }
   std::istringstream line(text);
   std::string magic;
   int version = 0;
   Lease lease;
-  line >> magic >> version >> lease.word >> lease.holder.host >> lease.holder.pid >>
-      lease.holder.job >> lease.holder.restarts >> lease.count;
+  LeaseHolder& holder = lease.holder;
+  line >> magic >> version >> lease.word >> holder.host >> holder.processes >> holder.pid >>
+      holder.job >> holder.restarts >> lease.count;
   if (!line || magic != "fourfold-lease" || version != 1) {
-    return Lease{.word = text, .holder = {}};
+    return Lease{.word = text, .holder = {}, .unreadable = {}};
   }
-  lease.holder.job = lease.holder.job == "-" ? "" : lease.holder.job;
+  for (std::string* field : {&holder.host, &holder.processes, &holder.job}) {
+    *field = *field == "-" ? "" : *field;
+  }
   return lease;
 }
 
@@ -105,7 +111,8 @@ struct ForgottenName {
 
 /// Whether the holder is gone for sure, without watching.
 bool is_gone(const LeaseHolder& holder, const LeaseHolder& me) {
-  if (holder.host == me.host && holder.pid > 0 && holder.pid != me.pid) {
+  if (holder.host == me.host && !holder.processes.empty() && holder.processes == me.processes &&
+      holder.pid > 0 && holder.pid != me.pid) {
     return ::kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH;
   }
   return !holder.job.empty() && holder.job == me.job && holder.restarts < me.restarts;
@@ -123,6 +130,18 @@ void take_away(const fs::path& path, const Lease& stale) {
     link_to(aside, path);  // back; its holder would notice otherwise
   }
   ::unlink(aside.c_str());  // should this fail it is swept later
+}
+
+/// Process numbers mean the same where this is the same: in one PID namespace (containers of a node
+/// may have one each, under one host name) until the machine is started anew.
+std::string processes_of_this_place() {
+  std::array<char, 64> name{};
+  std::string boot;
+  if (::readlink("/proc/self/ns/pid", name.data(), name.size() - 1) <= 0 ||
+      !(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) {
+    return "";
+  }
+  return fmt::format("{},{}", name.data(), boot);
 }
 
 }  // namespace
@@ -157,6 +176,7 @@ struct DirectoryLease::Impl {
     const ForgottenName forgets(own);
     ::unlink(own.c_str());
     file.emplace(OutputFile::create(own));
+    file->let_all_read();  // who may start here must see whether it is alive
     write();
     const Linked linked = options.has_links ? link_to(own, path) : Linked::cannot;
     return linked == Linked::cannot ? take_exclusively() : linked == Linked::yes;
@@ -173,6 +193,7 @@ struct DirectoryLease::Impl {
       }
       return false;
     }
+    file->let_all_read();
     write();
     return true;
   }
@@ -201,6 +222,12 @@ struct DirectoryLease::Impl {
                         path.parent_path().string(), found.holder.str(), path.string()));
       }
     }
+    if (!found.unreadable.empty()) {
+      throw UserError(ExitCode::config,
+                      fmt::format("{}: {}, so that it does not show whether another job is running "
+                                  "here; if none is, remove it",
+                                  path.string(), found.unreadable));
+    }
     log::warning(fmt::format("{}: the lease of {} is silent and is taken over",
                              path.parent_path().string(), found.holder.str()));
     return true;
@@ -221,7 +248,7 @@ struct DirectoryLease::Impl {
     const auto now = read_lease(path);
     if (!now) {
       is_lost = is_lost || !take();
-    } else if (now->is_readable && now->word != lease.word) {
+    } else if (now->unreadable.empty() && now->word != lease.word) {
       is_lost = true;
       taken_by = now->holder.str();
     }
@@ -292,6 +319,7 @@ LeaseHolder DirectoryLease::this_process() {
   const char* const job = std::getenv("SLURM_JOB_ID");
   const char* const restarts = std::getenv("SLURM_RESTART_COUNT");
   return {.host = host.data(),
+          .processes = processes_of_this_place(),
           .pid = ::getpid(),
           .job = job == nullptr ? "" : job,
           .restarts = restarts == nullptr ? 0 : std::atol(restarts)};

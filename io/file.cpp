@@ -135,6 +135,13 @@ void OutputFile::sync() {
   }
 }
 
+void OutputFile::let_all_read() noexcept {
+  struct stat status = {};
+  if (::fstat(descriptor_.get(), &status) == 0) {
+    static_cast<void>(::fchmod(descriptor_.get(), (status.st_mode & 07777U) | 0444U));
+  }
+}
+
 void OutputFile::close() {
   // Linux has closed the descriptor even when close says EINTR.
   if (::close(descriptor_.release()) != 0 && errno != EINTR) {

@@ -10,6 +10,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,14 +75,14 @@ TEST_CASE("the second job is refused while the first one lives, and may when it 
 
 TEST_CASE("a lease that nobody counts up is taken over, and its holder learns it", "[lease]") {
   const ScratchFolder scratch;
-  write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 77 41 0 12\n");
+  write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 - 77 41 0 12\n");
   const harness::CapturedLog log;
   const auto start = std::chrono::steady_clock::now();
   const DirectoryLease lease(scratch / "c", elsewhere("node2", "42"), quick);
   CHECK(std::chrono::steady_clock::now() - start >= quick.silence);
   CHECK(log.text().find("is silent and is taken over") != std::string::npos);
   lease.check();
-  write_lease(scratch / "c", "fourfold-lease 1 bbbb node3 5 43 0 1\n");  // somebody did the same
+  write_lease(scratch / "c", "fourfold-lease 1 bbbb node3 - 5 43 0 1\n");  // somebody did the same
   CHECK_THROWS_MATCHES(lease.check(), UserError,
                        MessageMatches(ContainsSubstring("is lost to job 43 (process 5 on node3)")));
 }
@@ -110,9 +111,25 @@ TEST_CASE("a lease that cannot be read for a while is not given up", "[lease]") 
   lease.check();
 }
 
+TEST_CASE("a lease that cannot be read is nobody's to take over", "[lease]") {
+  const ScratchFolder scratch;
+  fs::create_directories(scratch / "c" / ".lease");  // as where only its owner may read it
+  const harness::CapturedLog log;
+  CHECK_THROWS_MATCHES(
+      DirectoryLease(scratch / "c", elsewhere("node2", "42"), quick), UserError,
+      MessageMatches(ContainsSubstring("does not show whether another job is running")));
+  fs::remove(scratch / "c" / ".lease");
+  const mode_t before = ::umask(077);
+  const DirectoryLease lease(scratch / "c", elsewhere("node2", "42"), quick);
+  ::umask(before);
+  CHECK((fs::status(scratch / "c" / ".lease").permissions() & fs::perms::others_read) !=
+        fs::perms::none);
+}
+
 TEST_CASE("a lease that makes no sense is watched like any other", "[lease]") {
   const ScratchFolder scratch;
-  for (const char* text : {"", "what?", "fourfold-lease 2 x y 1 - 0 0\n", "fourfold-lease 1 x\n"}) {
+  for (const char* text :
+       {"", "what?", "fourfold-lease 2 x y - 1 - 0 0\n", "fourfold-lease 1 x\n"}) {
     write_lease(scratch / "c", text);
     const harness::CapturedLog log;
     const DirectoryLease lease(scratch / "c", elsewhere("node2"), quick);
@@ -129,11 +146,22 @@ TEST_CASE("who is gone for sure is not waited for", "[lease]") {
   }
   ::waitpid(child, nullptr, 0);
   const LeaseHolder me = DirectoryLease::this_process();
-  write_lease(scratch / "c",
-              "fourfold-lease 1 aaaa " + me.host + " " + std::to_string(child) + " - 0 12\n");
+  const auto line_in = [&](const std::string& processes) {
+    return "fourfold-lease 1 aaaa " + me.host + " " + processes + " " + std::to_string(child) +
+           " - 0 12\n";
+  };
+  REQUIRE_FALSE(me.processes.empty());
+  write_lease(scratch / "c", line_in(me.processes));
   const DirectoryLease after_crash(scratch / "c", me, patient);
+  // The same number in another container, or before the machine was started anew, tells nothing.
+  for (const std::string& other : {std::string("-"), "x" + me.processes}) {
+    write_lease(scratch / "e", line_in(other));
+    const harness::CapturedLog log;
+    const DirectoryLease watched(scratch / "e", me, quick);
+    CHECK(log.text().find("is silent and is taken over") != std::string::npos);
+  }
   // The same job, started again by the batch system on other nodes.
-  write_lease(scratch / "d", "fourfold-lease 1 aaaa node1 77 41 1 12\n");
+  write_lease(scratch / "d", "fourfold-lease 1 aaaa node1 - 77 41 1 12\n");
   LeaseHolder again = elsewhere("node2", "41");
   again.restarts = 2;
   const DirectoryLease after_requeue(scratch / "d", again, patient);
@@ -142,7 +170,7 @@ TEST_CASE("who is gone for sure is not waited for", "[lease]") {
 TEST_CASE("of many that find a lease left behind one gets it", "[lease]") {
   const ScratchFolder scratch;
   for (int round = 0; round < 8; ++round) {
-    write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 77 41 0 12\n");
+    write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 - 77 41 0 12\n");
     const harness::CapturedLog log;
     std::vector<std::optional<DirectoryLease>> leases(6);
     std::atomic<int> refused{0};

@@ -16,6 +16,7 @@ namespace fourfold::io {
 /// What a lease says about its holder.
 struct LeaseHolder {
   std::string host;
+  std::string processes = {};  ///< where its number means the same; empty: nowhere
   long pid = 0;
   std::string job;          ///< of the batch system, "1234"; empty: none
   long restarts = 0;        ///< of that job: an earlier start of it is dead
@@ -34,7 +35,8 @@ class DirectoryLease {
   /// Takes the lease of `directory`, which is made if it is missing. A lease left behind is taken
   /// over: at once when its holder was a process of this machine that is gone, or an earlier start
   /// of the same job; else after watching it for `silence`, which is said in the log.
-  /// @throws UserError: config when another job holds it, naming that job; cannot_write
+  /// @throws UserError: config when another job holds it, naming that job, or when it cannot be
+  ///   read all that time; cannot_write
   DirectoryLease(const std::filesystem::path& directory, const LeaseHolder& me,
                  const LeaseOptions& options = {});
   /// Gives it back.
