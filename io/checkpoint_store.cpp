@@ -116,12 +116,11 @@ std::optional<Checkpoint> CheckpointStore::restore(
 }
 
 void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
-  if (communicator.rank() == 0) {
-    for (const std::string& problem : remove_leftovers(directory_)) {
-      log::warning("what an earlier job left cannot be removed: " + problem);
-    }
-  }
-  communicator.barrier();
+  agree(communicator, attempt([&] {
+          if (communicator.rank() == 0) {
+            warn_of_leftovers(remove_leftovers(directory_));
+          }
+        }));
 }
 
 Checkpoint open_checkpoint(const std::filesystem::path& step_directory,

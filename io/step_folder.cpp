@@ -232,6 +232,12 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bo
   return leftovers;
 }
 
+void warn_of_leftovers(std::span<const std::string> problems) {
+  for (const std::string& problem : problems) {
+    log::warning("what an earlier job left cannot be removed: " + problem);
+  }
+}
+
 std::vector<std::string> remove_leftovers(const std::filesystem::path& directory, bool set_aside) {
   std::vector<std::string> problems;
   for (const std::string& name : leftovers_in(directory, set_aside)) {

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -66,6 +67,9 @@ class TemporaryStep {
 /// @throws UserError (cannot_write) with the folder as it was
 void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
                      std::string_view bytes);
+
+/// Says in the log what remove_leftovers() could not remove.
+void warn_of_leftovers(std::span<const std::string> problems);
 
 /// What LATEST says when this step is the one saved last.
 std::string latest_text(std::int64_t step, std::string_view identity,

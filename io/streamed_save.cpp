@@ -11,6 +11,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/retention.hpp>
 #include <fourfold/io/streamed_save.hpp>
 
 #include <fmt/format.h>
@@ -244,6 +245,9 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   together(communicator, [&] {
     if (communicator.rank() == 0) {
       lease.emplace(directory, DirectoryLease::this_process());
+      if (!request.goes_on) {
+        warn_of_leftovers(remove_leftovers(directory));
+      }
     }
   });
   if (!is_there(folder, request, job, communicator)) {

@@ -75,13 +75,12 @@ ExitCode import_model(const ImportRequest& request) {
   const std::vector<io::TensorLayout> layouts = interchange::layouts_of(model.config);
   program::ByteProgress progress(request.progress, "imported");
   comm::run_ranks(1, [&](comm::Communicator& self) {
-    // What an attempt that was killed has left may be of another model.
-    store.sweep_leftovers(self);
     const io::SaveReport report = io::save_streamed(
         request.to,
         {.mesh = {},
          .scalars = interchange::scalars_of(model.config, tokenizer_of(request)),
          .tensors = layouts,
+         .goes_on = false,  // an attempt that was killed may have been of another model
          .part_bytes = request.memory_bytes - beside_parts_bytes,
          .progress = [&](std::int64_t done_bytes,
                          std::int64_t total_bytes) { progress.show(done_bytes, total_bytes); }},

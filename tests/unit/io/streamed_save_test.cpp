@@ -3,12 +3,14 @@
 /// @file
 /// A checkpoint cut anew by a few processes is byte for byte what the ranks of the new cut would
 /// have saved.
+#include "captured_log.hpp"
 #include "position_coded_state.hpp"
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/streamed_save.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -16,11 +18,13 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
 using namespace fourfold;
 using namespace fourfold::io_test;
+using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using harness::read_bytes;
@@ -138,6 +142,29 @@ TEST_CASE("cutting anew writes the bytes that the ranks of the new cut would sav
       fs::remove_all(scratch / "direct");
     }
   }
+}
+
+TEST_CASE(
+    "what others have left is removed under the lease, and only when nothing is gone on with") {
+  const ScratchFolder scratch;
+  save(scratch / "from", all_cuts()[1], 3);
+  const fs::path left = scratch / "to" / ".tmp-step-000000010-0123456789abcdef";
+  fs::create_directories(left);
+  const auto anew = [](io::StreamedSave& save) { save.goes_on = false; };
+  const auto cut_anew = [&] {
+    recut(scratch / "from", scratch / "to", {all_cuts()[2], 4, 2}, 0, anew);
+  };
+  {
+    const io::DirectoryLease other(scratch / "to", {.host = "node1", .pid = 7, .job = ""},
+                                   {.beat = 50ms});
+    const harness::CapturedLog log;
+    CHECK_THROWS_MATCHES(cut_anew(), UserError, MessageMatches(ContainsSubstring("node1")));
+    CHECK(fs::exists(left));
+  }
+  recut(scratch / "from", scratch / "to", {all_cuts()[2], 4, 1});
+  CHECK(fs::exists(left));
+  cut_anew();
+  CHECK(!fs::exists(left));
 }
 
 TEST_CASE("there and back again: the same bytes") {

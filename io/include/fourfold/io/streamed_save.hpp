@@ -27,6 +27,8 @@ struct StreamedSave {
   PlanOptions plan = {};
   /// Of the state, where it is known beforehand: what is written is compared with it, bit for bit.
   std::string identity = {};
+  /// False: what earlier attempts have left in the folder is removed first.
+  bool goes_on = true;
   /// The largest part of a tensor that is held at a time, per process; some 24 MiB are needed
   /// beside it.
   std::int64_t part_bytes = std::int64_t{192} << 20;
@@ -39,7 +41,8 @@ struct StreamedSave {
 /// each is read once, front to back.
 /// Rank 0 holds the lease of `directory` meanwhile (directory_lease.hpp).
 /// What an attempt that failed or was killed had brought to stable storage stays, in a folder
-/// ".tmp-step-...", and is not written again by the same call.
+/// ".tmp-step-...", and is not written again by the same call
+/// that goes on.
 /// @return also when the step is there already, with the same identity, mesh and files
 /// @throws as CheckpointStore::save and DirectoryLease, and what `source` throws, on all processes
 /// alike; data_corrupt
