@@ -132,18 +132,20 @@ SharedReads::SharedReads(const Checkpoint& checkpoint, std::span<const WantedBox
                                     held.box.str(), layout.id.str()));
     }
     shared_.insert(*mine);
-    add_parts(**mine, group, begin, bytes_of_group[group]);
+    add_parts(**mine, group, begin, bytes_of_group[group], sharing.smallest_part_bytes);
   });
 }
 
 void SharedReads::add_parts(const WantedBox& wanted, std::size_t group, std::int64_t begin_byte,
-                            std::int64_t group_bytes) {
+                            std::int64_t group_bytes, std::int64_t smallest_part_bytes) {
   const Box& box = wanted.box;
   const std::size_t dim = dim_to_cut(box);
   const std::int64_t rows = box.rank() == 0 ? 1 : box.extent[dim];
   const std::int64_t row_bytes =
       box.elements() * static_cast<std::int64_t>(size_in_bytes(wanted.data.dtype())) / rows;
-  const int readers = groups_[group].size();
+  const RankSet& ranks = groups_[group];
+  const auto readers = static_cast<int>(
+      std::clamp<std::int64_t>(group_bytes / smallest_part_bytes, 1, ranks.size()));
   // A row belongs to the reader whose share of the group's bytes its first byte lies in.
   const auto first_row = [&](int reader) {
     const std::int64_t bytes = part_begin(group_bytes, readers, reader) - begin_byte;
@@ -155,7 +157,7 @@ void SharedReads::add_parts(const WantedBox& wanted, std::size_t group, std::int
     if (begin == end) {
       continue;
     }
-    Part part{.wanted = &wanted, .box = box, .reader = groups_[group][reader], .group = group};
+    Part part{.wanted = &wanted, .box = box, .reader = ranks[reader], .group = group};
     if (box.rank() > 0) {
       part.box.offset[dim] += begin;
       part.box.extent[dim] = end - begin;

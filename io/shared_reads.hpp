@@ -18,7 +18,8 @@
 namespace fourfold::io {
 
 /// How ranks that want the same boxes share the reading of them: of all bytes that the same set of
-/// ranks wants, in the order of the layouts, each reads an even run and hands it to the others.
+/// ranks wants, in the order of the layouts, each (or as many as there are parts of some size)
+/// reads an even run and hands it to the others.
 /// The plan is a pure function of the layouts; no rank asks another what it wants.
 class SharedReads {
  public:
@@ -54,7 +55,7 @@ class SharedReads {
   std::size_t group_of(const RankSet& ranks);
   /// @param begin_byte  of the box among all `group_bytes` bytes that the group shares
   void add_parts(const WantedBox& wanted, std::size_t group, std::int64_t begin_byte,
-                 std::int64_t group_bytes);
+                 std::int64_t group_bytes, std::int64_t smallest_part_bytes);
   /// This rank's group of each set that it is in; by all ranks, round by round.
   std::map<std::size_t, std::unique_ptr<comm::Communicator>> make_groups(
       comm::Communicator& communicator) const;

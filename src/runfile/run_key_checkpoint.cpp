@@ -146,7 +146,7 @@ std::vector<RunKey> checkpoint_keys() {
        .unit = "ranks",
        .meaning = "So many ranks that go on from the same part of a checkpoint, or more, share the "
                   "reading: each reads a piece of it and sends it to the others, so that the file "
-                  "system gives every byte once. 0: each reads all it needs.",
+                  "system gives it once. 0: each reads all it needs.",
        .minimum = 0,
        .maximum = 1000000000},
       {.table = "checkpoint",

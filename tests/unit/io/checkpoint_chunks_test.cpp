@@ -38,7 +38,7 @@ struct Loaded {
 };
 
 Loaded load_as(const std::filesystem::path& directory, const NamedCut& cut, int ranks,
-               int share_from = 0) {
+               int share_from = 0, std::int64_t smallest_part_bytes = std::int64_t{8} << 20) {
   std::atomic<std::int64_t> wrong{0};
   std::atomic<std::int64_t> bytes_read{0};
   std::atomic<std::size_t> damage{0};
@@ -46,7 +46,9 @@ Loaded load_as(const std::filesystem::path& directory, const NamedCut& cut, int 
     const RankState state(large_model(), cut.cut, world.rank(), ranks, false);
     const io::LoadReport report =
         io::load(io::find_checkpoint(directory, world), state.wanted, world, {},
-                 {.layouts = state.layouts, .from_holders = share_from});
+                 {.layouts = state.layouts,
+                  .from_holders = share_from,
+                  .smallest_part_bytes = smallest_part_bytes});
     wrong += state.wrong_elements();
     bytes_read += report.bytes_read;
     damage = report.damage.size();
@@ -108,6 +110,7 @@ TEST_CASE("ranks that want the same read each byte once between them") {
     for (const int ranks : {1, 2, 3, 4}) {
       for (const int share_from : {1, 2, 3, 4}) {
         CAPTURE(cuts[from].name, ranks, share_from);
+        CHECK(load_as(directory, replicated, ranks, share_from, 1).wrong == 0);
         const Loaded loaded = load_as(directory, replicated, ranks, share_from);
         CHECK(loaded.wrong == 0);
         CHECK(loaded.damage == 0);
@@ -116,6 +119,9 @@ TEST_CASE("ranks that want the same read each byte once between them") {
         } else {  // and chunks at the ends of the ranks' shares twice
           CHECK(loaded.bytes_read >= bytes);
           CHECK(loaded.bytes_read < 2 * bytes);
+          const Loaded by_one = load_as(directory, replicated, ranks, share_from, 2 * bytes);
+          CHECK(by_one.wrong == 0);
+          CHECK(by_one.bytes_read == bytes);
         }
       }
     }

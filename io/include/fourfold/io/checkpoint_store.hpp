@@ -122,12 +122,14 @@ struct WantedBox {
 using DoneWith = std::function<void(const void* begin, std::size_t bytes)>;
 
 /// When ranks that want the same box share the reading of it: each reads a part from the file
-/// system, checks it, and sends it to the others. Every byte is read once then, and crosses the
-/// network instead. Agrees on all ranks.
+/// system, checks it, and sends it to the others. What is stored is read about once then (chunks
+/// at the borders of parts twice), and crosses the network instead. Agrees on all ranks.
 struct ReadSharing {
   /// How what is wanted lies on the ranks: each wants the boxes that it holds, and maybe others.
   std::span<const TensorLayout> layouts;
   int from_holders = 0;  ///< so many holders, or more, share; 0: none do
+  /// So much at least is a rank's part, if there is as much: fewer ranks read then.
+  std::int64_t smallest_part_bytes = std::int64_t{8} << 20;
 };
 
 struct StoreOptions {
