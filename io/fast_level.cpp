@@ -73,6 +73,7 @@ struct FastLevel::Impl {
   fs::path home() const { return options.directory / word; }
 
   void tell_of_others() const;
+  void sweep() const;
   void remove_home() const;
   void write(StateShare& share, comm::Communicator& world);
   SealedStep shared_seal(const StateShare& share, comm::Communicator& world) const;
@@ -214,12 +215,24 @@ SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communica
   return sealed;
 }
 
+/// Of a save that failed: it takes room. A disk that cannot even be listed shows in the save.
+void FastLevel::Impl::sweep() const {
+  std::vector<std::string> problems;
+  if (const auto failure = attempt([&] { problems = remove_leftovers(home()); })) {
+    problems.push_back(failure->message);
+  }
+  for (const std::string& problem : problems) {
+    log::local(log::Level::warning,
+               "what a fast save that failed has left cannot be removed: " + problem);
+  }
+}
+
 void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
   const std::int64_t step = share.job().step;
   std::optional<TemporaryStep> folder;
   together(world, [&] {
     if (is_first) {
-      remove_leftovers(home());  // of a save that failed: they take room
+      sweep();
       if (kind_of(home() / step_folder_name(step)) != EntryKind::missing) {
         remove(std::span(&step, 1));
       }
@@ -248,7 +261,9 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
   try {
     impl_->write(share, world);
   } catch (const UserError& error) {
-    if (error.code() != ExitCode::cannot_write) {
+    // Whatever a disk or the memory of a node does to this level, the run can do without it; not
+    // without a state that is right, or a node that is sound.
+    if (error.code() == ExitCode::data_corrupt || error.code() == ExitCode::node_fault) {
       throw;
     }
     refused = error.what();

@@ -7,11 +7,14 @@
 #include "step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::io {
@@ -19,52 +22,108 @@ namespace {
 
 const std::string probe_prefix = ".probe-";
 
-}  // namespace
+/// Each node puts down a file, then all look what lies there.
+class FolderTrial {
+ public:
+  FolderTrial(const std::filesystem::path& directory, const NodeMap& nodes,
+              comm::Communicator& world)
+      : directory_(directory),
+        nodes_(nodes),
+        world_(world),
+        node_(nodes.node_of(world.rank())),
+        start_(probe_prefix +
+               comm::broadcast_text(world, world.rank() == 0 ? random_word() : "", 0)),
+        own_(fmt::format("{}-{}", start_, node_)) {}
 
-void require_own_folders(const std::filesystem::path& directory, const NodeMap& nodes,
-                         comm::Communicator& world) {
-  const bool is_first = nodes.is_first(world.rank());
-  const std::string start =
-      probe_prefix + comm::broadcast_text(world, world.rank() == 0 ? random_word() : "", 0);
-  const std::string own = fmt::format("{}-{}", start, nodes.node_of(world.rank()));
-  const auto clear_up = [&] {
-    return attempt([&] {
-      if (is_first) {
-        remove_file(directory / own);
-      }
-    });
-  };
-  const auto put_down = attempt([&] {
-    if (is_first) {
-      make_directories(directory);
-      write_new_file(directory / own, {});
-    }
-  });
-  try {
-    agree(world, put_down);
-  } catch (...) {
-    clear_up();  // what went wrong is known already
-    throw;
+  void run() {
+    note(on_first([&] {
+      make_directories(directory_);
+      write_new_file(directory_ / own_, {});
+    }));
+    const auto failure = attempt([&] { look(); });
+    const bool is_disks = failure && failure->code == ExitCode::cannot_write;
+    note(is_disks ? failure : std::nullopt);  // from here on all have looked
+    note(on_first([&] { remove_file(directory_ / own_); }));
+    agree(world_, is_disks ? std::nullopt : failure);
+    judge();
   }
-  const auto look = [&] {
-    const auto names = names_in(directory).value_or(std::vector<std::string>{});
-    const bool sees_own = std::ranges::count(names, own) > 0;
-    const bool sees_others = std::ranges::any_of(
-        names, [&](const std::string& name) { return name.starts_with(start) && name != own; });
+
+ private:
+  /// Of the first rank of each node.
+  template <class Work>
+  std::optional<Failure> on_first(const Work& work) const {
+    return nodes_.is_first(world_.rank()) ? attempt(work) : std::nullopt;
+  }
+
+  /// All learn which nodes fail. Collective.
+  void note(const std::optional<Failure>& mine) {
+    if (mine && !mine_) {
+      mine_ = mine;
+    }
+    const auto messages = comm::all_gather_text(world_, mine ? mine->message : "");
+    for (std::size_t rank = 0; rank < messages.size(); ++rank) {
+      if (!messages[rank].empty() &&
+          failed_.insert(nodes_.node_of(static_cast<int>(rank))).second) {
+        what_ += fmt::format("{}rank {}: {}", what_.empty() ? "" : "\n  ", rank, messages[rank]);
+      }
+    }
+  }
+
+  void look() const {
+    if (failed_.contains(node_)) {
+      return;
+    }
+    const auto names = names_in(directory_);
+    if (!names && kind_of(directory_) != EntryKind::missing) {
+      throw UserError(ExitCode::cannot_write,
+                      fmt::format("{}: cannot be listed; check its permissions and the file system",
+                                  directory_.string()));
+    }
+    const bool sees_own = names && std::ranges::count(*names, own_) > 0;
+    const bool sees_others = names && std::ranges::any_of(*names, [&](const std::string& name) {
+                               return name.starts_with(start_) && name != own_;
+                             });
     if (sees_others || !sees_own) {
       throw UserError(ExitCode::config,
                       fmt::format("checkpoint.fast_dir = \"{}\" is {} name a folder on a disk of "
                                   "each node, or in /dev/shm",
-                                  directory.string(),
+                                  directory_.string(),
                                   sees_own ? "the same folder on several nodes (each needs its own)"
                                            : "another folder for some ranks of a node (one has to "
                                              "see what another writes)"));
     }
-  };
-  const auto failure = attempt(look);
-  world.barrier();  // all have looked
-  const auto removal = clear_up();
-  agree(world, failure ? failure : removal);
+  }
+
+  /// A key that is wrong is wrong everywhere; some nodes alone have a disk that has died, and what
+  /// they held the others may have.
+  void judge() const {
+    if (std::ssize(failed_) == nodes_.nodes()) {
+      agree(world_, mine_);
+    } else if (!failed_.empty()) {
+      log::warning(fmt::format(
+          "checkpoint.fast_dir = \"{}\" cannot be used on {} of {} nodes: what they may hold of "
+          "fast steps is not looked at, and as long as this is so no fast step is saved; mend or "
+          "replace them\n  {}",
+          directory_.string(), failed_.size(), nodes_.nodes(), what_));
+    }
+  }
+
+  const std::filesystem::path& directory_;
+  const NodeMap& nodes_;
+  comm::Communicator& world_;
+  int node_;
+  std::string start_;  ///< of the names of all nodes' files
+  std::string own_;
+  std::set<int> failed_;  ///< nodes
+  std::string what_;
+  std::optional<Failure> mine_;
+};
+
+}  // namespace
+
+void require_own_folders(const std::filesystem::path& directory, const NodeMap& nodes,
+                         comm::Communicator& world) {
+  FolderTrial(directory, nodes, world).run();
 }
 
 }  // namespace fourfold::io

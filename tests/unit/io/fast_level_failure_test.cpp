@@ -87,6 +87,87 @@ TEST_CASE("a store that is full ends a restart, and nothing is lost") {
   CHECK(found.wrong == 0);
 }
 
+namespace {
+
+/// In place of a folder something that can be neither listed nor written, for root either: what a
+/// disk that has died is to a program.
+void kill_disk(const fs::path& folder) {
+  fs::rename(folder, folder.string() + "-gone");
+  fs::create_symlink(folder.filename(), folder);  // ELOOP
+}
+
+}  // namespace
+
+TEST_CASE("a disk that dies while the run lives costs its fast steps, not the run") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{
+      .root = scratch.path(), .node_of_rank = {0, 0, 1}, .cut = all_cuts()[1]};
+  make_steps(cluster);
+  const int node = GENERATE(0, 1);
+  const bool whole_disk = GENERATE(false, true);
+  const CapturedLog log;
+  std::mutex mutex;
+  int refused = 0;
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+    if (world.rank() == 0) {
+      kill_disk(whole_disk ? cluster.node(node) : home(cluster, node));
+    }
+    world.barrier();
+    const bool is_saved = cluster.save_fast(fast, 30, world).has_value();
+    cluster.save(store, 40, world);
+    const std::scoped_lock lock(mutex);
+    refused += is_saved ? 0 : 1;
+  });
+  CHECK(refused == 3);
+  CHECK_THAT(log.text(), ContainsSubstring("step 30 is not saved on the fast level, and training "
+                                           "goes on: "));
+  CHECK(fs::exists(cluster.store() / "step-000000040"));
+}
+
+TEST_CASE("a disk that has died keeps no run from starting whose other nodes have copies") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{
+      .root = scratch.path(), .node_of_rank = {0, 0, 1}, .cut = all_cuts()[1]};
+  make_steps(cluster);
+  const int node = GENERATE(0, 1);
+  kill_disk(cluster.node(node));
+  const CapturedLog log;
+  const auto found = cluster.restart();
+  CHECK(found.step == 20);
+  CHECK(found.wrong == 0);
+  CHECK_THAT(log.text(),
+             ContainsSubstring("cannot be used on 1 of 2 nodes") &&
+                 ContainsSubstring(node == 0 ? "rank 0: " : "rank 2: ") &&
+                 ContainsSubstring(cluster.node(node).string() + ": cannot be written"));
+  CHECK(names(cluster.node(1 - node)).size() == 1);  // no file of the trial stays
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
+    fast.begin(world);
+    if (cluster.save_fast(fast, 30, world)) {
+      throw UserError(ExitCode::internal, "a step was saved on half of the nodes");
+    }
+    fast.end(world);
+  });
+  CHECK(fs::is_empty(cluster.node(1 - node)));
+}
+
+TEST_CASE("a folder that no node can use is refused at the start") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1, 1}};
+  for (const int node : {0, 1}) {
+    fs::create_directories(cluster.node(node));
+    kill_disk(cluster.node(node));
+  }
+  int code = 0;
+  try {
+    cluster.job([](io::FastLevel&, io::CheckpointStore&, comm::Communicator&) {});
+  } catch (const UserError& error) {
+    code = static_cast<int>(error.code());
+    CHECK_THAT(error.what(), ContainsSubstring("node0: cannot be written") &&
+                                 ContainsSubstring("node1: cannot be written"));
+  }
+  CHECK(code == 73);
+}
+
 TEST_CASE("replicas that have diverged end the run, also at a fast save") {
   const ScratchFolder scratch;
   const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1, 1}};

@@ -38,10 +38,11 @@ struct FastLevelOptions {
 class FastLevel {
  public:
   /// Makes the folders, and tries whether the ranks of a node see the same one and those of others
-  /// another. Says what other runs have left there. Collective.
+  /// another. A node whose folder cannot be used has no fast steps, which is a warning: others may
+  /// have copies. Says what other runs have left there. Collective.
   /// @param store  borrowed
   /// @throws UserError: config when nodes share the directory or ranks of a node do not;
-  ///   cannot_write
+  ///   cannot_write when no node can use it
   FastLevel(FastLevelOptions options, const CheckpointStore& store, comm::Communicator& world);
   ~FastLevel();
   FastLevel(const FastLevel&) = delete;
