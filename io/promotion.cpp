@@ -12,6 +12,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -99,7 +100,11 @@ class Promotion {
                             contents.manifest.files.size(), shortened(missing)));
       return false;
     }
-    make_room(store_.directory(), step, world_);
+    if (make_room(store_.directory(), step, world_)) {
+      log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
+                            store_.directory().string()));
+      return true;
+    }
     std::optional<TemporaryStep> folder;
     together(world_, [&] {
       if (world_.rank() == 0) {
@@ -192,9 +197,9 @@ class Promotion {
       if (options.lease) {
         options.lease->check();
       }
+      // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
       publish_sealed(*folder, store_.directory(),
-                     {head.contents->manifest, head.index_bytes, head.manifest_text},
-                     {options.keep_last, options.keep_every_steps, options.keep_best});
+                     {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{});
     });
   }
 

@@ -118,7 +118,7 @@ void tidy(const std::filesystem::path& directory, std::int64_t step, const Commi
 
 }  // namespace
 
-void make_room(const std::filesystem::path& directory, std::int64_t step,
+bool make_room(const std::filesystem::path& directory, std::int64_t step,
                comm::Communicator& communicator) {
   const std::filesystem::path folder = directory / step_folder_name(step);
   bool exists = false;
@@ -131,7 +131,7 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
   exists =
       comm::all_reduce_scalar(communicator, std::int64_t{exists ? 1 : 0}, comm::ReduceOp::max) != 0;
   if (!exists) {
-    return;
+    return false;
   }
   std::vector<std::string> damage;
   if (found.defect) {
@@ -148,6 +148,7 @@ void make_room(const std::filesystem::path& directory, std::int64_t step,
                       folder.string(), damage.front(), aside.filename().string(), step));
     }
   });
+  return damage.empty();
 }
 
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,

@@ -18,8 +18,9 @@
 namespace fourfold::io {
 
 /// A run that fell back to an older step comes by the damaged one again: it is set aside. An intact
-/// step stays. Collective. @throws UserError (cannot_write)
-void make_room(const std::filesystem::path& directory, std::int64_t step,
+/// step stays. Collective. @return whether there is an intact one
+/// @throws UserError (cannot_write)
+bool make_room(const std::filesystem::path& directory, std::int64_t step,
                comm::Communicator& communicator);
 
 /// Writes index and manifest and gives the folder its name, unless the same state is there already.

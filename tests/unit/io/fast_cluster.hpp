@@ -27,6 +27,9 @@ struct FastCluster {
 
   int ranks() const { return static_cast<int>(node_of_rank.size()); }
   std::filesystem::path store() const { return root / "checkpoints"; }
+  std::vector<std::int64_t> checkpoint_steps() const {
+    return io::CheckpointStore(store()).list_steps();
+  }
   std::filesystem::path node(int number) const { return root / ("node" + std::to_string(number)); }
 
   using Body = std::function<void(io::FastLevel&, io::CheckpointStore&, comm::Communicator&)>;

@@ -10,6 +10,8 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <atomic>
+
 using namespace fourfold;
 using namespace fourfold::io_test;
 using Catch::Matchers::ContainsSubstring;
@@ -234,13 +236,32 @@ TEST_CASE("a damaged step of the store makes way for the fast one of its name") 
   CHECK(found.wrong == 0);
 }
 
-TEST_CASE("a promoted step counts for retention") {
+TEST_CASE("a step that the store has whole, and could not read for a moment, is taken there") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  REQUIRE(cluster.restart().promoted == 20);
+  const auto before = tree(cluster.store());
+  const CapturedLog log;
+  std::atomic<int> promoted = 0;
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
+    promoted += fast.promote_newest(world, 5) == 20 ? 1 : 0;  // as if 20 had been damaged
+  });
+  CHECK(promoted == 2);
+  CHECK(tree(cluster.store()) == before);
+}
+
+TEST_CASE("a promotion removes nothing, the next save what retention lets go") {
   const ScratchFolder scratch;
   FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
   make_steps(cluster);
   cluster.options.keep_last = 1;
   CHECK(cluster.restart().step == 20);
-  CHECK_FALSE(fs::exists(cluster.store() / "step-000000005"));
+  CHECK(cluster.checkpoint_steps() == std::vector<std::int64_t>{5, 20});
+  cluster.job([&](io::FastLevel&, io::CheckpointStore& store, comm::Communicator& world) {
+    cluster.save(store, 25, world);
+  });
+  CHECK(cluster.checkpoint_steps() == std::vector<std::int64_t>{25});
 }
 
 TEST_CASE("of fast steps the newest are kept, and what other runs left is not touched") {

@@ -6,6 +6,7 @@
 #include "captured_log.hpp"
 #include "tiny_run.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -162,6 +163,16 @@ TEST_CASE(
   CHECK(again.weights == whole.weights);
   CHECK_THAT(log.text(), ContainsSubstring("step-000000008"));
   CHECK(steps_in(tiny.checkpoints("killed")) == Steps{4, 6, 8, 9});
+}
+
+TEST_CASE("a run file that is refused costs no checkpoint, whatever retention says") {
+  const TinyRun tiny("gpt2");
+  killed_at(8, tiny, 2, {});
+  REQUIRE(steps_in(tiny.checkpoints("killed")) == Steps{4});
+  const Options changed =
+      with_fast(tiny, "fast-killed", {"checkpoint.keep_last=1", "optim.lr=0.5"});
+  CHECK_THROWS_AS(tiny.train(2, 9, "killed", changed), UserError);
+  CHECK(steps_in(tiny.checkpoints("killed")) == Steps{4, 6});
 }
 
 TEST_CASE("a run that begins anew removes the fast steps of what was there before") {

@@ -56,8 +56,9 @@ class FastLevel {
   /// Looks for steps that are newer than `newest` of the store, of which all nodes that
   /// know of one say the same, and whose payloads are all there, each on whatever node: the newest
   /// is copied into the store by the ranks of those nodes, each file checked whole on the way, and
-  /// committed there, with LATEST and retention. A copy that is damaged is replaced by another. A
-  /// step that cannot be put together is named in a warning, and the one before it is tried.
+  /// committed there, with LATEST; what retention lets go the next save removes. A copy that is
+  /// damaged is replaced by another. A step that cannot be put together is named in a warning, and
+  /// the one before it is tried; one that the store has intact stays there.
   /// Collective; the lease is asked before the commit.
   /// @param newest  -1: none; without it the newest one whose manifest and index hold, and whose
   ///   files have their sizes
