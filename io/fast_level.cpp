@@ -15,6 +15,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/fast_level.hpp>
 #include <fourfold/io/retention.hpp>
 
@@ -75,6 +76,11 @@ struct FastLevel::Impl {
   void tell_of_others() const;
   void sweep() const;
   void remove_home() const;
+  struct Leaving {
+    bool removes_home = false;
+    bool removes_word = false;
+  };
+  Leaving how_to_leave() const;
   void write(StateShare& share, comm::Communicator& world);
   SealedStep shared_seal(const StateShare& share, comm::Communicator& world) const;
   void remove(std::span<const std::int64_t> steps) const;
@@ -109,8 +115,13 @@ FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
                      comm::Communicator& world)
     : impl_(std::make_unique<Impl>(std::move(options), store, world)) {
   require_own_folders(impl_->options.directory, impl_->nodes, world);
-  impl_->word =
-      comm::broadcast_text(world, world.rank() == 0 ? read_fast_word(store.directory()) : "", 0);
+  std::string word;
+  agree(world, attempt([&] {
+          if (world.rank() == 0) {
+            word = read_fast_word(store.directory());
+          }
+        }));
+  impl_->word = comm::broadcast_text(world, word, 0);
   impl_->tell_of_others();
 }
 
@@ -149,6 +160,11 @@ void FastLevel::Impl::remove_home() const {
 }
 
 void FastLevel::begin(comm::Communicator& world) {
+  agree(world, attempt([&] {
+          if (impl_->store.options().lease) {
+            impl_->store.options().lease->check();
+          }
+        }));
   // First they go, then the word: what is left when this is killed is still known as the run's own.
   impl_->remove_home();
   world.barrier();
@@ -163,11 +179,34 @@ void FastLevel::begin(comm::Communicator& world) {
   impl_->word = comm::broadcast_text(world, word, 0);
 }
 
+/// While this process stood still another may have taken over: as long as its word is still ours it
+/// may be putting our steps together, and once it has its own that is not ours to remove.
+FastLevel::Impl::Leaving FastLevel::Impl::how_to_leave() const {
+  Leaving leaving;
+  const auto failure = attempt([&] {
+    leaving.removes_word = read_fast_word(store.directory()) == word;
+    leaving.removes_home = !leaving.removes_word;
+    if (store.options().lease) {
+      store.options().lease->check();
+    }
+    leaving.removes_home = true;
+  });
+  if (failure) {
+    log::warning(failure->message);
+    leaving.removes_word = false;
+  }
+  return leaving;
+}
+
 void FastLevel::end(comm::Communicator& world) {
-  impl_->remove_home();
+  const Impl::Leaving leaving = world.rank() == 0 ? impl_->how_to_leave() : Impl::Leaving{};
+  const std::int64_t removes_home = leaving.removes_home ? 1 : 0;
+  if (comm::all_reduce_scalar(world, removes_home, comm::ReduceOp::max) != 0) {
+    impl_->remove_home();
+  }
   world.barrier();
   impl_->word.clear();
-  if (world.rank() != 0) {
+  if (!leaving.removes_word) {
     return;
   }
   if (const auto failure = attempt([&] { remove_fast_word(impl_->store.directory()); })) {

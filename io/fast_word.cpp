@@ -4,6 +4,7 @@
 
 #include "file.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/atomic_file.hpp>
 
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* file_name = ".fast-level";
 constexpr std::string_view head = "fourfold-fast-level 1 ";
 constexpr std::size_t word_digits = 16;
+constexpr std::uint64_t most_bytes = 1 << 20;  ///< of what somebody may have put there instead
 
 bool is_word(std::string_view text) {
   return text.size() == word_digits && std::ranges::all_of(text, [](char c) {
@@ -49,16 +51,24 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
     return {};
   }
   std::string text;
-  const Defect defect = read_file(path, head.size() + word_digits + 1, text);
+  if (const Defect defect = read_file(path, most_bytes, text)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: {}, so nobody can tell which fast steps this run has; check "
+                                "its permissions and the file system and start again, or remove it "
+                                "to do without them",
+                                path.string(), *defect));
+  }
   const std::string_view line = text;
-  if (!defect && line.starts_with(head) && line.ends_with('\n')) {
+  if (line.starts_with(head) && line.ends_with('\n')) {
     const std::string_view word = line.substr(head.size(), line.size() - head.size() - 1);
     if (is_word(word)) {
       return std::string(word);
     }
   }
-  log::warning(fmt::format("{}: {}; fast steps that this run may have left are not looked at",
-                           path.string(), defect.value_or("is not what a run writes there")));
+  log::warning(
+      fmt::format("{}: is not what a run writes there; fast steps that this run may have "
+                  "left are not looked at",
+                  path.string()));
   return {};
 }
 

@@ -11,7 +11,9 @@
 
 namespace fourfold::io {
 
-/// Empty when there is none. One that cannot be read or understood is warned of and is none.
+/// Empty when there is none. One that nobody can understand is warned of and is none.
+/// @throws UserError (config) when it is there and cannot be read: to go on without it would throw
+///   away state that is still there
 std::string read_fast_word(const std::filesystem::path& checkpoint_directory);
 /// @throws UserError (cannot_write)
 void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word);

@@ -345,3 +345,83 @@ TEST_CASE("a word that nobody can read is none") {
   CHECK(cluster.restart().step == 5);
   CHECK_THAT(log.text(), ContainsSubstring(".fast-level: is not what a run writes there"));
 }
+
+TEST_CASE("a word that cannot be read ends a start, and what it stands for is still there") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  const fs::path file = cluster.store() / ".fast-level";
+  fs::rename(file, scratch / "word");
+  fs::create_symlink(".fast-level", file);  // ELOOP, for root too
+  std::string message;
+  try {
+    cluster.restart();
+  } catch (const UserError& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, ContainsSubstring("nobody can tell which fast steps this run has"));
+  message.clear();
+  try {  // nor does a run without the key forget it
+    comm::run_ranks(2, [&](comm::Communicator& world) {
+      io::forget_fast_level(io::CheckpointStore(cluster.store(), cluster.options), world);
+    });
+  } catch (const UserError& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, ContainsSubstring("nobody can tell which fast steps this run has"));
+  fs::remove(file);
+  fs::rename(scratch / "word", file);
+  CHECK(cluster.restart().step == 20);
+}
+
+TEST_CASE("a run that stood still removes nothing of the one that took over") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  const bool has_begun = GENERATE(false, true);  // the other one, with a word of its own
+  const std::string other = "fourfold-fast-level 1 0123456789abcdef\n";
+  std::string own;
+  const CapturedLog log;
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+    store.take_lease(world);
+    fast.begin(world);
+    cluster.save_fast(fast, 20, world);
+    if (world.rank() == 0) {
+      own = read_bytes(cluster.store() / ".fast-level");
+      harness::write_bytes(cluster.store() / ".lease",
+                           "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
+      if (has_begun) {
+        harness::write_bytes(cluster.store() / ".fast-level", other);
+      }
+    }
+    world.barrier();
+    fast.end(world);
+  });
+  CHECK(read_bytes(cluster.store() / ".fast-level") == (has_begun ? other : own));
+  // What the other one may be putting together stays; once it has begun, nobody wants it.
+  for (const int node : {0, 1}) {
+    CHECK(fs::is_empty(cluster.node(node)) == has_begun);
+  }
+  CHECK_THAT(log.text(), ContainsSubstring("the lease of this directory is lost to process 7 on"));
+}
+
+TEST_CASE("a run whose lease is lost begins nothing") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  int code = 0;
+  try {
+    cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+      store.take_lease(world);
+      if (world.rank() == 0) {
+        harness::write_bytes(cluster.store() / ".lease",
+                             "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
+      }
+      world.barrier();
+      fast.begin(world);
+    });
+  } catch (const UserError& error) {
+    code = static_cast<int>(error.code());
+  }
+  CHECK(code == 73);
+  CHECK(cluster.restart().step == 20);
+}

@@ -41,7 +41,8 @@ class FastLevel {
   /// another. A node whose folder cannot be used has no fast steps, which is a warning: others may
   /// have copies. Says what other runs have left there. Collective.
   /// @param store  borrowed
-  /// @throws UserError: config when nodes share the directory or ranks of a node do not;
+  /// @throws UserError: config when nodes share the directory, ranks of a node do not, or the
+  ///   store's word of fast steps is there and cannot be read;
   ///   cannot_write when no node can use it
   FastLevel(FastLevelOptions options, const CheckpointStore& store, comm::Communicator& world);
   ~FastLevel();
@@ -70,7 +71,8 @@ class FastLevel {
 
   /// Removes all fast steps of this run, those of its earlier starts too, and gives the level a new
   /// word: what a node that is away today still holds never comes back. Call it when the run has
-  /// what it goes on from, or begins. Collective. @throws UserError (cannot_write)
+  /// what it goes on from, or begins. Collective; the lease is asked before.
+  /// @throws UserError (cannot_write)
   void begin(comm::Communicator& world);
 
   /// Saves a step over the nodes. When it returns, the step is on all of them; older ones are
@@ -80,7 +82,8 @@ class FastLevel {
   /// @throws SystemError as CheckpointStore::save: diverged replicas, ranks that disagree
   std::optional<SaveReport> save(const SaveRequest& request, comm::Communicator& world);
 
-  /// Removes the fast steps and the word; what cannot be removed is a warning. Collective.
+  /// Removes the fast steps and the word; what cannot be removed is a warning, and so is a lease
+  /// that is lost: then what is another's by now, or may be wanted there, stays. Collective.
   void end(comm::Communicator& world);
 
  private:
