@@ -20,6 +20,7 @@
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
@@ -74,6 +75,7 @@ struct FastLevel::Impl {
   fs::path home() const { return options.directory / word; }
 
   void tell_of_others() const;
+  void tell_of_lost(comm::Communicator& world, std::int64_t from) const;
   void sweep() const;
   void remove_home() const;
   struct Leaving {
@@ -149,6 +151,26 @@ std::optional<std::int64_t> FastLevel::promote_newest(comm::Communicator& world,
              : promote_newest_step(impl_->home(), impl_->nodes, impl_->store, world, newest);
 }
 
+std::optional<Checkpoint> FastLevel::find_newest(comm::Communicator& world,
+                                                 std::int64_t after) const {
+  return impl_->word.empty()
+             ? std::nullopt
+             : find_newest_step(impl_->home(), impl_->nodes, impl_->store, world, after);
+}
+
+void FastLevel::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from) const {
+  if (word.empty()) {
+    return;
+  }
+  const auto steps = fast_steps_after(home(), nodes, store, world, from);
+  if (!steps.empty()) {
+    log::warning(fmt::format(
+        "fast steps of an earlier start are removed (of step {}): this one {}",
+        fmt::join(steps, ", "),
+        from > 0 ? fmt::format("goes on from step {}", from) : std::string("begins anew")));
+  }
+}
+
 /// What cannot be removed is a warning: it is of no use, but in nobody's way.
 void FastLevel::Impl::remove_home() const {
   if (!is_first || word.empty()) {
@@ -159,12 +181,13 @@ void FastLevel::Impl::remove_home() const {
   }
 }
 
-void FastLevel::begin(comm::Communicator& world) {
+void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
   agree(world, attempt([&] {
           if (impl_->store.options().lease) {
             impl_->store.options().lease->check();
           }
         }));
+  impl_->tell_of_lost(world, from);
   // First they go, then the word: what is left when this is killed is still known as the run's own.
   impl_->remove_home();
   world.barrier();

@@ -68,6 +68,16 @@ class Promotion {
     return {steps.begin(), steps.end()};
   }
 
+  /// The newest of them that nodes agree on.
+  std::optional<Checkpoint> newest_head(std::int64_t after) {
+    for (const std::int64_t step : newer_than(after)) {
+      if (const auto head = head_of(step)) {
+        return Checkpoint(head->contents);
+      }
+    }
+    return std::nullopt;
+  }
+
   /// -1 when there is none. Steps that are passed over here are named when the run restores.
   std::int64_t newest_in_store() {
     std::int64_t newest = -1;
@@ -223,6 +233,18 @@ std::optional<std::int64_t> promote_newest_step(const fs::path& home, const Node
     }
   }
   return std::nullopt;
+}
+
+std::optional<Checkpoint> find_newest_step(const fs::path& home, const NodeMap& nodes,
+                                           const CheckpointStore& store, comm::Communicator& world,
+                                           std::int64_t after) {
+  return Promotion(home, nodes, store, world).newest_head(after);
+}
+
+std::vector<std::int64_t> fast_steps_after(const fs::path& home, const NodeMap& nodes,
+                                           const CheckpointStore& store, comm::Communicator& world,
+                                           std::int64_t after) {
+  return Promotion(home, nodes, store, world).newer_than(after);
 }
 
 }  // namespace fourfold::io

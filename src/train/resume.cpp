@@ -94,13 +94,21 @@ std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communi
   return checkpoint ? std::optional(Resumed{*checkpoint}) : std::nullopt;
 }
 
-/// Whether the newest checkpoint in checkpoint.dir comes from a run that began at `origin`.
-bool went_on_from(const std::string& origin, const ResumeRequest& request,
-                  comm::Communicator& world) {
-  const auto newest = request.store.find_newest_valid(world);
-  return newest && runfile::parse_saved_config(newest->scalars().text(config_text_name),
-                                               newest->path().string())
-                           .checkpoint.resume == origin;
+/// Whether a checkpoint comes from a run that began at `origin`.
+bool went_on_from(const std::string& origin, const std::optional<io::Checkpoint>& checkpoint) {
+  return checkpoint && runfile::parse_saved_config(checkpoint->scalars().text(config_text_name),
+                                                   checkpoint->path().string())
+                               .checkpoint.resume == origin;
+}
+
+/// A run that began at `origin` may have been killed before its first checkpoint behind step
+/// `after`: its fast steps are its own, while those of a run before it are left behind.
+void promote_own(const std::string& origin, std::int64_t after, const ResumeRequest& request,
+                 comm::Communicator& world) {
+  if (request.fast != nullptr && newest_step(request.store, world) <= after &&
+      went_on_from(origin, request.fast->find_newest(world, after))) {
+    request.fast->promote_newest(world, after);
+  }
 }
 
 /// Masters, of which every run has some. @param all  boxes or layouts
@@ -128,9 +136,11 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
   const io::Checkpoint checkpoint = io::open_checkpoint(path, world);
+  const std::int64_t begins_at = weights_only ? -1 : checkpoint.step();
+  promote_own(path, begins_at, request, world);
   const std::int64_t newest = newest_step(request.store, world);
-  if (newest > (weights_only ? -1 : checkpoint.step())) {
-    if (went_on_from(path, request, world)) {
+  if (newest > begins_at) {
+    if (went_on_from(path, request.store.find_newest_valid(world))) {
       log::info(fmt::format("{} holds step {} of a run that began at {}: going on from there",
                             request.store.directory().string(), newest, path));
       return resume_newest(request, world);

@@ -161,7 +161,7 @@ bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
 RunResult Trainer::run() {
   claim_directory();  // before hours of work that could not be saved
   if (fast_) {
-    fast_->begin(mesh_->world());
+    fast_->begin(mesh_->world(), progress_.step);
   } else {
     io::forget_fast_level(store_, mesh_->world());
   }

@@ -175,6 +175,40 @@ TEST_CASE("a run file that is refused costs no checkpoint, whatever retention sa
   CHECK(steps_in(tiny.checkpoints("killed")) == Steps{4, 6});
 }
 
+TEST_CASE(
+    "a chain of jobs that began at a path goes on from a fast step before its own first one") {
+  const TinyRun tiny("gpt2");
+  const bool weights_only = GENERATE(false, true);
+  tiny.train(2, 4, "origin");
+  const std::string origin = (tiny.checkpoints("origin") / "step-000000004").string();
+  Options options{"checkpoint.every_steps=0", "checkpoint.resume='" + origin + "'"};
+  if (weights_only) {
+    options.emplace_back("checkpoint.weights_only=true");
+  }
+  const RunTrace whole = killed_at(8, tiny, 2, options);
+  REQUIRE(steps_in(tiny.checkpoints("killed")).empty());
+  REQUIRE(fast_steps(tiny, "fast-killed") == Steps{6});
+  SECTION("started again as it was") {
+    const RunTrace again = tiny.train(2, 9, "killed", with_fast(tiny, "fast-killed", options));
+    REQUIRE(again.losses.size() == 3);
+    CHECK(again.losses == std::vector<double>(whole.losses.end() - 3, whole.losses.end()));
+    CHECK(again.weights == whole.weights);
+    CHECK(steps_in(tiny.checkpoints("killed")) == Steps{6, 9});
+  }
+  SECTION("at another path it is another run, which says what it leaves behind") {
+    fs::copy(origin, tiny.folder() / "copied", fs::copy_options::recursive);
+    options[1] = "checkpoint.resume='" + (tiny.folder() / "copied").string() + "'";
+    const harness::CapturedLog log;
+    const RunTrace again = tiny.train(2, 9, "killed", with_fast(tiny, "fast-killed", options));
+    CHECK(again.losses == whole.losses);
+    CHECK_THAT(log.text(),
+               ContainsSubstring("fast steps of an earlier start are removed (of step "
+                                 "6): this one ") &&
+                   ContainsSubstring(weights_only ? "begins anew" : "goes on from step 4"));
+    CHECK(steps_in(tiny.checkpoints("killed")) == Steps{9});
+  }
+}
+
 TEST_CASE("a run that begins anew removes the fast steps of what was there before") {
   const TinyRun tiny("gpt2");
   killed_at(8, tiny, 2, {});
@@ -185,10 +219,13 @@ TEST_CASE("a run that begins anew removes the fast steps of what was there befor
                     (at_path ? (tiny.checkpoints("whole") / "step-000000004").string() : "never") +
                     "'");
   std::vector<Steps> seen;
+  const harness::CapturedLog log;
   const RunTrace again = tiny.train_and_look(2, 9, "killed", options, [&](std::int64_t) {
     seen.push_back(fast_steps(tiny, "fast-killed"));
   });
   CHECK(again.losses.size() == (at_path ? 5 : 9));
   CHECK(seen.front().empty());
   CHECK(seen.back() == Steps{6});
+  CHECK_THAT(log.text(), ContainsSubstring("are removed (of step 6): this one ") &&
+                             ContainsSubstring(at_path ? "goes on from step 4" : "begins anew"));
 }

@@ -69,11 +69,16 @@ class FastLevel {
   std::optional<std::int64_t> promote_newest(comm::Communicator& world,
                                              std::optional<std::int64_t> newest = {});
 
+  /// The newest step behind `after` whose manifest and index the nodes that know of it agree on,
+  /// whether or not its payloads are there: to ask it what run it is of. Collective.
+  std::optional<Checkpoint> find_newest(comm::Communicator& world, std::int64_t after) const;
+
   /// Removes all fast steps of this run, those of its earlier starts too, and gives the level a new
   /// word: what a node that is away today still holds never comes back. Call it when the run has
-  /// what it goes on from, or begins. Collective; the lease is asked before.
+  /// what it goes on from, or begins. Steps behind that are named in a warning. Collective; the
+  /// lease is asked before. @param from  the step that the run goes on from; 0: it begins
   /// @throws UserError (cannot_write)
-  void begin(comm::Communicator& world);
+  void begin(comm::Communicator& world, std::int64_t from = 0);
 
   /// Saves a step over the nodes. When it returns, the step is on all of them; older ones are
   /// removed only then. A step that cannot be written is a warning: the store is the safe level.
