@@ -27,17 +27,24 @@ Inspection defective(std::string_view file, const std::string& what) {
   return no_checkpoint(fmt::format("{} {}", file, what));
 }
 
-/// Of a file that can be made again: with that advice, where payloads are there to make it of.
-Inspection rebuildable(const std::filesystem::path& folder, std::string_view file,
-                       const std::string& what) {
+/// Of a file that can be made again of the payloads.
+Inspection rebuildable(std::string_view file, const std::string& what) {
+  Inspection inspection = defective(file, what);
+  inspection.is_rebuildable = true;
+  return inspection;
+}
+
+/// What to do about such a file, where payloads are there to make it of.
+std::string repair_advice(const std::filesystem::path& folder) {
   const auto names = names_in(folder);
   const bool has_payloads = names && std::ranges::any_of(*names, [](const std::string& name) {
                               return payload_number(name).has_value();
                             });
-  return defective(file, has_payloads ? fmt::format("{}; if the rest is whole, `fourfold ckpt "
-                                                    "repair-index {}` makes it again",
-                                                    what, folder.string())
-                                      : what);
+  return has_payloads ? fmt::format(
+                            "; if the rest is whole, `fourfold ckpt repair-index {}` makes "
+                            "it again",
+                            folder.string())
+                      : "";
 }
 
 bool is_index_of(const Manifest& manifest, const std::string& index_bytes) {
@@ -125,10 +132,10 @@ Inspection inspect_head(const std::filesystem::path& step_directory) {
   std::string manifest_text;
   if (const Defect defect =
           read_file(step_directory / manifest_name, most_manifest_bytes, manifest_text)) {
-    return rebuildable(step_directory, manifest_name, *defect);
+    return rebuildable(manifest_name, *defect);
   }
   if (const Defect damage = manifest_damage(manifest_text)) {
-    return rebuildable(step_directory, manifest_name, *damage);
+    return rebuildable(manifest_name, *damage);
   }
   Manifest manifest;
   if (const Defect defect = parse_manifest(manifest_text, manifest)) {
@@ -137,10 +144,10 @@ Inspection inspect_head(const std::filesystem::path& step_directory) {
   std::string index_bytes;
   if (const Defect defect =
           read_file(step_directory / index_name, manifest.index_bytes, index_bytes)) {
-    return rebuildable(step_directory, index_name, *defect);
+    return rebuildable(index_name, *defect);
   }
   if (!is_index_of(manifest, index_bytes)) {
-    return rebuildable(step_directory, index_name, other_index);
+    return rebuildable(index_name, other_index);
   }
   Inspection inspection =
       parse_contents(step_directory, std::move(manifest_text), std::move(index_bytes));
@@ -155,6 +162,9 @@ Inspection inspect_head(const std::filesystem::path& step_directory) {
 
 Inspection inspect(const std::filesystem::path& step_directory) {
   Inspection inspection = inspect_head(step_directory);
+  if (inspection.is_rebuildable) {
+    *inspection.defect += repair_advice(step_directory);
+  }
   if (!inspection.defect) {
     inspection.defect = file_defect(step_directory, inspection.contents->manifest);
   }

@@ -19,7 +19,8 @@ struct Inspection {
   std::shared_ptr<const CheckpointContents> contents;  ///< null when there is a defect
   std::string manifest_text;
   std::string index_bytes;
-  Defect defect;  ///< with the name of the file
+  Defect defect;                ///< with the name of the file
+  bool is_rebuildable = false;  ///< the defect, where all payloads are there
 };
 
 /// None.

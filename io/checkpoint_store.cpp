@@ -27,7 +27,8 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
   agree(communicator, attempt([&] {
           if (communicator.rank() == 0) {
             make_directories(directory_);
-            AtomicFile probe(directory_ / ".probe");  // never published: gone at the end
+            // Never published: gone at the end. The name is no other host's.
+            AtomicFile probe(directory_ / (".probe-" + random_word()));
             probe.write(std::vector<std::byte>(4096));
             probe.sync();
           }

@@ -67,8 +67,20 @@ struct FastLevel::Impl {
         node(nodes.node_of(world.rank())),
         is_first(nodes.is_first(world.rank())),
         copies(options.partner && nodes.nodes() > 1),
-        own_node(world.subgroup(nodes.ranks_on(node), "fast-node")) {
+        own_node(world.subgroup(nodes.ranks_on(node), "fast-node")),
+        peers(world.subgroup(ranks_like(world.rank()), "fast-peers")) {
     FOURFOLD_EXPECT(std::ssize(options.node_of_rank) == world.size() && options.keep_last >= 1);
+  }
+
+  /// The first ranks of all nodes, or those that are none.
+  std::vector<int> ranks_like(int rank) const {
+    std::vector<int> ranks;
+    for (int other = 0; other < static_cast<int>(options.node_of_rank.size()); ++other) {
+      if (nodes.is_first(other) == nodes.is_first(rank)) {
+        ranks.push_back(other);
+      }
+    }
+    return ranks;
   }
 
   /// The run's folder on this node.
@@ -96,7 +108,8 @@ struct FastLevel::Impl {
   bool is_first;  ///< of its node: makes, renames and removes folders
   bool copies;    ///< for a partner
   std::unique_ptr<comm::Communicator> own_node;
-  std::string word;  ///< empty: the run has no fast steps yet
+  std::unique_ptr<comm::Communicator> peers;  ///< ranks_like() this one
+  std::string word;                           ///< empty: the run has no fast steps yet
 };
 
 void FastLevel::Impl::tell_of_others() const {
@@ -257,6 +270,7 @@ std::vector<std::int64_t> FastLevel::Impl::outdated(std::int64_t step) const {
   return steps;
 }
 
+/// The index, which is large where there are many ranks, comes to those alone that write it.
 SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communicator& world) const {
   SealedStep sealed;
   together(world, [&] {
@@ -265,7 +279,9 @@ SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communica
     }
   });
   sealed.manifest_text = comm::broadcast_text(world, std::move(sealed.manifest_text), 0);
-  sealed.index_bytes = comm::broadcast_text(world, std::move(sealed.index_bytes), 0);
+  if (is_first) {  // rank 0 is one of them
+    sealed.index_bytes = comm::broadcast_text(*peers, std::move(sealed.index_bytes), 0);
+  }
   together(world, [&] {
     if (const Defect defect = parse_manifest(sealed.manifest_text, sealed.manifest)) {
       throw SystemError(ExitCode::node_fault,

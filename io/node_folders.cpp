@@ -12,15 +12,31 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <string>
-#include <utility>
+#include <system_error>
 #include <vector>
 
 namespace fourfold::io {
 namespace {
 
 const std::string probe_prefix = ".probe-";
+/// No start takes so long from putting its file down to looking.
+constexpr std::chrono::hours longest_trial{1};
+
+/// Of starts that were killed in a trial; not of those that are in one now. By the node's own
+/// clock.
+void remove_old_probes(const std::filesystem::path& directory) {
+  const auto oldest = std::filesystem::file_time_type::clock::now() - longest_trial;
+  for (const std::string& name : names_in(directory).value_or(std::vector<std::string>{})) {
+    std::error_code failure;
+    if (name.starts_with(probe_prefix) &&
+        std::filesystem::last_write_time(directory / name, failure) < oldest && !failure) {
+      std::filesystem::remove(directory / name, failure);  // next time, then
+    }
+  }
+}
 
 /// Each node puts down a file, then all look what lies there.
 class FolderTrial {
@@ -38,6 +54,7 @@ class FolderTrial {
   void run() {
     note(on_first([&] {
       make_directories(directory_);
+      remove_old_probes(directory_);
       write_new_file(directory_ / own_, {});
     }));
     const auto failure = attempt([&] { look(); });

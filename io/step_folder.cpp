@@ -28,6 +28,8 @@ constexpr std::string_view set_aside_prefix = "damaged-step-";
 constexpr std::string_view latest_prefix = "LATEST.tmp-";     ///< of an AtomicFile
 constexpr std::string_view lease_prefix = ".lease-";          ///< before it has its name
 constexpr std::string_view fast_prefix = ".fast-level.tmp-";  ///< of an AtomicFile
+constexpr std::string_view probe_prefix = ".probe-";  ///< of a look whether one can write there
+constexpr std::string_view old_probe_prefix = ".probe.tmp-";  ///< the same, as versions before did
 /// The manifest before it has its name.
 const std::string unnamed = std::string(manifest_name) + ".tmp";
 
@@ -225,7 +227,8 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bo
   for (const std::string& name : names_or_none(directory)) {
     if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
         name.starts_with(latest_prefix) || name.starts_with(lease_prefix) ||
-        name.starts_with(fast_prefix) || (set_aside && name.starts_with(set_aside_prefix))) {
+        name.starts_with(fast_prefix) || name.starts_with(probe_prefix) ||
+        name.starts_with(old_probe_prefix) || (set_aside && name.starts_with(set_aside_prefix))) {
       leftovers.push_back(name);
     }
   }

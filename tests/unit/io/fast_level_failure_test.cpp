@@ -12,6 +12,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <chrono>
 #include <mutex>
 
 using namespace fourfold;
@@ -233,6 +234,23 @@ TEST_CASE("a partner's copy that arrives damaged is refused") {
   const auto found = cluster.restart();
   CHECK(found.step == 20);
   CHECK(found.wrong == 0);
+}
+
+TEST_CASE("what a start that was killed tried its folders with is removed by one an hour later") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1, 1}};
+  for (const int node : {0, 1}) {
+    fs::create_directories(cluster.node(node));
+    for (const char* const name : {".probe-old-0", ".probe-now-0"}) {
+      harness::write_bytes(cluster.node(node) / name, "");
+    }
+    fs::last_write_time(cluster.node(node) / ".probe-old-0",
+                        fs::file_time_type::clock::now() - std::chrono::minutes(61));
+  }
+  cluster.job([](io::FastLevel&, io::CheckpointStore&, comm::Communicator&) {});
+  for (const int node : {0, 1}) {
+    CHECK(names(cluster.node(node)) == std::vector<std::string>{".probe-now-0"});
+  }
 }
 
 TEST_CASE("a folder that nodes share, or that ranks of a node do not, is refused") {

@@ -4,6 +4,7 @@
 /// Steps spread over nodes: put together again they are, byte for byte, what a save into the store
 /// writes; with whatever is lost a restart has a whole step and says what it could not have.
 #include "captured_log.hpp"
+#include "damaging_communicator.hpp"
 #include "fast_folders.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -11,6 +12,9 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <atomic>
+#include <memory>
+#include <span>
+#include <utility>
 
 using namespace fourfold;
 using namespace fourfold::io_test;
@@ -152,6 +156,71 @@ TEST_CASE("a byte flipped in any file of any node is found, and the other copy t
     }
   }
   CHECK(payloads == 3 * (partner ? 6 : 3));
+}
+
+TEST_CASE("nobody is told to repair what lies on a node: not all payloads are there") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{
+      .root = scratch.path(), .node_of_rank = {0, 1}, .partner = false, .cut = all_cuts()[1]};
+  make_steps(cluster);
+  const std::string file = GENERATE("index.h5", "MANIFEST.json");
+  for (const int node : {0, 1}) {
+    flip(home(cluster, node) / fast_step / file, 100);
+  }
+  const CapturedLog log;
+  CHECK(cluster.restart().step == 5);
+  CHECK_THAT(log.text(), ContainsSubstring("no node has a manifest and an index that hold") &&
+                             ContainsSubstring(file) && !ContainsSubstring("repair-index"));
+}
+
+namespace {
+
+/// Counts the bytes that are broadcast to this rank, in its groups too.
+class CountingCommunicator : public DamagingCommunicator {
+ public:
+  CountingCommunicator(comm::Communicator& inner, std::size_t& bytes)
+      : DamagingCommunicator(inner), bytes_(bytes) {}
+  CountingCommunicator(std::unique_ptr<Communicator> group, std::size_t& bytes)
+      : DamagingCommunicator(*group), group_(std::move(group)), bytes_(bytes) {}
+  comm::Work broadcast(TensorView data, int root, device::StreamRef stream) override {
+    bytes_ += root == rank() ? 0 : data.bytes();
+    return inner().broadcast(data, root, stream);
+  }
+  std::unique_ptr<Communicator> subgroup(std::span<const int> members,
+                                         const std::string& name) override {
+    return std::make_unique<CountingCommunicator>(inner().subgroup(members, name), bytes_);
+  }
+
+ private:
+  std::unique_ptr<Communicator> group_;
+  std::size_t& bytes_;
+};
+
+}  // namespace
+
+TEST_CASE("the index of a fast step comes to the first rank of each node, and to no other") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{
+      .root = scratch.path(), .node_of_rank = {0, 0, 1, 1, 1}, .cut = all_cuts()[1]};
+  std::vector<std::size_t> bytes(5);
+  comm::run_ranks(5, [&](comm::Communicator& world) {
+    std::size_t& own = bytes[static_cast<std::size_t>(world.rank())];
+    CountingCommunicator counting(world, own);
+    cluster.run(
+        [&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& ranks) {
+          fast.begin(ranks);
+          own = 0;
+          cluster.save_fast(fast, 20, ranks);
+        },
+        counting);
+  });
+  const std::size_t index = read_bytes(home(cluster, 1) / fast_step / "index.h5").size();
+  CAPTURE(bytes, index);
+  CHECK(bytes[2] > index);
+  for (const std::size_t other : {1, 3, 4}) {
+    CHECK(bytes[other] < index);
+  }
+  CHECK(cluster.restart().step == 20);
 }
 
 TEST_CASE("nodes that know of different steps under one name are not put together") {
