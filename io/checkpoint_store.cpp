@@ -21,11 +21,14 @@
 namespace fourfold::io {
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions options)
-    : directory_(std::move(directory)), options_(std::move(options)) {}
+    : directory_(std::move(directory)), options_(std::move(options)) {
+  options_.damaged_steps = std::make_shared<std::set<std::int64_t>>();
+}
 
 void CheckpointStore::check_writable(comm::Communicator& communicator) const {
   agree(communicator, attempt([&] {
           if (communicator.rank() == 0) {
+            refuse_step(directory_);
             make_directories(directory_);
             // Never published: gone at the end. The name is no other host's.
             AtomicFile probe(directory_ / (".probe-" + random_word()));
@@ -109,6 +112,7 @@ std::optional<Checkpoint> CheckpointStore::restore(
         "one:\n  {}",
         checkpoint->path().string(), checkpoint->step(), fmt::join(report.damage, "\n  ")));
     before = checkpoint->step();
+    options_.damaged_steps->insert(before);
   }
   throw UserError(ExitCode::data_corrupt,
                   fmt::format("{}: no checkpoint there is intact (each is named above with the "

@@ -119,7 +119,7 @@ void tidy(const std::filesystem::path& directory, std::int64_t step, const Commi
 }  // namespace
 
 bool make_room(const std::filesystem::path& directory, std::int64_t step,
-               comm::Communicator& communicator) {
+               comm::Communicator& communicator, bool was_damaged) {
   const std::filesystem::path folder = directory / step_folder_name(step);
   bool exists = false;
   const Inspection found = share(
@@ -136,6 +136,8 @@ bool make_room(const std::filesystem::path& directory, std::int64_t step,
   std::vector<std::string> damage;
   if (found.defect) {
     damage.push_back(*found.defect);
+  } else if (was_damaged) {
+    damage.emplace_back("a rank could not load it when the run started");
   } else {
     damage = verify(Checkpoint(found.contents), communicator);
   }

@@ -18,10 +18,12 @@
 namespace fourfold::io {
 
 /// A run that fell back to an older step comes by the damaged one again: it is set aside. An intact
-/// step stays. Collective. @return whether there is an intact one
+/// step stays. Collective.
+/// @param was_damaged  agreed when the run started: it is not asked again
+/// @return whether there is an intact one
 /// @throws UserError (cannot_write)
 bool make_room(const std::filesystem::path& directory, std::int64_t step,
-               comm::Communicator& communicator);
+               comm::Communicator& communicator, bool was_damaged = false);
 
 /// Writes index and manifest and gives the folder its name, unless the same state is there already.
 /// Then LATEST and retention: the step is safe already, so what fails there is only warned of.

@@ -92,6 +92,15 @@ std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
   return step;
 }
 
+void refuse_step(const std::filesystem::path& directory) {
+  if (kind_of(directory / manifest_name) != EntryKind::missing) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is a checkpoint, not a folder of checkpoints; name another "
+                                "folder, or the one it lies in",
+                                directory.string()));
+  }
+}
+
 std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {
   std::vector<std::int64_t> steps;
   for (const std::string& name : names_or_none(directory)) {

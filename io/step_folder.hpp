@@ -22,6 +22,9 @@ std::string random_word();
 
 /// The step in "step-000000010"; nothing for other names.
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
+/// A step inside a step would damage it. @throws UserError (config) when the directory that is to
+/// hold steps is one
+void refuse_step(const std::filesystem::path& directory);
 /// Steps committed in a directory, ascending.
 std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
 

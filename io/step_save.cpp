@@ -11,7 +11,7 @@ namespace fourfold::io {
 StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& options,
                    const SaveRequest& request, comm::Communicator& communicator)
     : directory_(directory), options_(options), share_(directory, options, request, communicator) {
-  make_room(directory_, step(), communicator);
+  make_room(directory_, step(), communicator, options_.damaged_steps->contains(step()));
   together(communicator, [&] {
     if (communicator.rank() == 0) {
       folder_.emplace(directory_, step(), share_.job().room());

@@ -244,6 +244,7 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   std::optional<DirectoryLease> lease;  // a run that starts there would sweep what is unfinished
   together(communicator, [&] {
     if (communicator.rank() == 0) {
+      refuse_step(directory);
       lease.emplace(directory, DirectoryLease::this_process());
       if (!request.goes_on) {
         warn_of_leftovers(remove_leftovers(directory));

@@ -12,6 +12,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <fmt/format.h>
 
+#include <atomic>
 #include <fstream>
 
 using namespace fourfold;
@@ -64,6 +65,46 @@ TEST_CASE("a damaged step makes room for the same step saved anew") {
   REQUIRE(left.size() == 3);
   CHECK(left[1].starts_with("damaged-step-000000010-"));
   CHECK(left[2] == "step-000000010");
+}
+
+TEST_CASE("a step that a rank could not load makes room even where all find it whole later") {
+  const ScratchFolder scratch;
+  const fs::path directory = scratch / "c";
+  REQUIRE(try_save(directory, 2, 5).codes == std::vector{0, 0});
+  REQUIRE(try_save(directory, 2, 10).codes == std::vector{0, 0});
+  const harness::CapturedLog log;
+  std::atomic<int> right{0};
+  comm::run_ranks(2, [&](comm::Communicator& world) {
+    const RankState state(small_model(), all_cuts()[0].cut, world.rank(), 2, false);
+    io::CheckpointStore store(directory);
+    const auto flip = [&] {  // what one rank sees, for a while
+      if (world.rank() == 0) {
+        const fs::path file = directory / "step-000000010" / "shard-00001-of-00002.h5";
+        std::string bytes = harness::read_bytes(file);
+        for (std::size_t byte = 0; byte < bytes.size(); byte += 8) {
+          bytes[byte] = static_cast<char>(bytes[byte] ^ 1);
+        }
+        harness::write_bytes(file, bytes);
+      }
+      world.barrier();
+    };
+    flip();
+    const auto restored = store.restore(state.wanted, world);
+    flip();
+    io::CheckpointScalars scalars = some_scalars(10);
+    scalars.integers["consumed_samples"] += 1;
+    const RankState anew(small_model(), all_cuts()[0].cut, world.rank(), 2, true);
+    store.save({.step = 10,
+                .mesh = {1, 2, 1, 1},
+                .scalars = scalars,
+                .tensors = anew.layouts,
+                .pieces = anew.pieces},
+               world);
+    right += restored && restored->step() == 5 ? 1 : 0;
+  });
+  CHECK(right == 2);
+  CHECK_THAT(log.text(), ContainsSubstring("set aside as damaged-step-000000010-"));
+  CHECK(names(directory).size() == 4);
 }
 
 TEST_CASE("only the newest steps are kept, and leftovers are swept") {

@@ -167,6 +167,19 @@ TEST_CASE(
   CHECK(!fs::exists(left));
 }
 
+TEST_CASE("nothing is written into a checkpoint") {
+  const ScratchFolder scratch;
+  save(scratch / "from", all_cuts()[1], 3);
+  const fs::path step = scratch / "from" / step_name;
+  const std::vector<std::string> before = names(step);
+  CHECK_THROWS_MATCHES(recut(scratch / "from", step, {all_cuts()[2], 4, 2}), UserError,
+                       MessageMatches(ContainsSubstring("not a folder of checkpoints")));
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    CHECK_THROWS_AS(io::CheckpointStore(step).check_writable(self), UserError);
+  });
+  CHECK(names(step) == before);
+}
+
 TEST_CASE("there and back again: the same bytes") {
   const ScratchFolder scratch;
   save(scratch / "a", all_cuts()[5], 4);

@@ -28,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -147,6 +148,10 @@ struct StoreOptions {
   DoneWith done_with = {};
   /// Asked by rank 0 before a step is published; set by CheckpointStore::take_lease().
   std::shared_ptr<const DirectoryLease> lease = {};
+  /// Steps that restore() has found damaged, the same on all ranks: a save of one of them sets it
+  /// aside, even if other ranks than the one that could not read it find it whole. Made by the
+  /// store.
+  std::shared_ptr<std::set<std::int64_t>> damaged_steps = {};
 };
 
 /// The checkpoints of one run: a directory with one step-NNNNNNNNN folder per committed step.
@@ -171,7 +176,8 @@ class CheckpointStore {
   SaveReport save(const SaveRequest& request, comm::Communicator& communicator);
 
   /// Tries whether a save could begin: makes the directory and writes, syncs and removes a small
-  /// file in it. Collective; rank 0 tries. @throws UserError (cannot_write) on all ranks
+  /// file in it. Collective; rank 0 tries. @throws UserError on all ranks: cannot_write; config
+  /// when the directory is itself a step
   void check_writable(comm::Communicator& communicator) const;
 
   /// Keeps other jobs from saving here while this store lives (directory_lease.hpp). Rank 0 takes
