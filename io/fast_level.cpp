@@ -137,6 +137,13 @@ FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
           }
         }));
   impl_->word = comm::broadcast_text(world, word, 0);
+  const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;
+  if (comm::all_reduce_scalar(world, is_there, comm::ReduceOp::max) == 0 && !impl_->word.empty()) {
+    log::warning(fmt::format(
+        "{}: no node has fast steps of the start before this one there: it made none yet, the "
+        "nodes have lost them, or checkpoint.fast_dir was another",
+        impl_->home().string()));
+  }
   impl_->tell_of_others();
 }
 

@@ -151,6 +151,17 @@ TEST_CASE("a disk that has died keeps no run from starting whose other nodes hav
   CHECK(fs::is_empty(cluster.node(1 - node)));
 }
 
+TEST_CASE("fast steps that are nowhere are told of") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  fs::remove_all(cluster.node(0));
+  fs::remove_all(cluster.node(1));
+  const CapturedLog log;
+  CHECK(cluster.restart().step == 5);
+  CHECK_THAT(log.text(), ContainsSubstring("no node has fast steps of the start before"));
+}
+
 TEST_CASE("a folder that no node can use is refused at the start") {
   const ScratchFolder scratch;
   const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1, 1}};
