@@ -135,6 +135,10 @@ void OutputFile::sync() {
   }
 }
 
+void OutputFile::forget_pages() noexcept {
+  ::posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
 void OutputFile::let_all_read() noexcept {
   struct stat status = {};
   if (::fstat(descriptor_.get(), &status) == 0) {

@@ -49,6 +49,8 @@ class OutputFile {
   void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   /// fdatasync: contents and size reach stable storage.
   void sync();
+  /// Lets go of what the page cache holds of it and is synced. A hint, which cannot fail.
+  void forget_pages() noexcept;
   /// Whatever the umask, all users may read it. A hint.
   void let_all_read() noexcept;
   void close();

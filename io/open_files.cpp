@@ -26,6 +26,7 @@ void OpenFiles::close_oldest() {
   const auto oldest = open_.find(recent_.back());
   if (oldest->second.is_dirty) {
     oldest->second.file.sync();
+    oldest->second.file.forget_pages();
   }
   oldest->second.file.close();
   open_.erase(oldest);
@@ -42,6 +43,7 @@ void OpenFiles::sync() {
   for (auto& [name, open] : open_) {
     if (open.is_dirty) {
       open.file.sync();
+      open.file.forget_pages();
       open.is_dirty = false;
     }
   }

@@ -24,7 +24,8 @@ class OpenFiles {
   /// Opens it, or makes it; until the next call. @throws UserError (cannot_write)
   OutputFile& use(const std::string& name);
 
-  /// Brings to stable storage all that was written since the last time.
+  /// Brings to stable storage all that was written since the last time. Its pages leave the page
+  /// cache: they serve the next bytes, and what else the machine has cached stays.
   void sync();
 
   /// Closes all, each looked at; what was written is synced before.
