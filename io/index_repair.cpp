@@ -6,10 +6,10 @@
 #include "manifest.hpp"
 #include "payload_check.hpp"
 #include "rebuilt_save.hpp"
+#include "step_commit.hpp"
 #include "step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/crc32c.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/index_repair.hpp>
 
@@ -19,12 +19,6 @@
 
 namespace fourfold::io {
 namespace {
-
-struct RebuiltFiles {
-  Manifest manifest;
-  std::string manifest_text;
-  std::string index_bytes;
-};
 
 /// Reads the payloads of a step and makes the other two files of them.
 class PayloadReading {
@@ -37,7 +31,7 @@ class PayloadReading {
     total_bytes_ *= step.manifest ? 2 : 1;
   }
 
-  RebuiltFiles rebuild() {
+  SealedStep rebuild() {
     if (step_.manifest) {  // HDF5 is to see no damaged file
       check_whole_files();
     }
@@ -100,7 +94,7 @@ class PayloadReading {
     }
   }
 
-  RebuiltFiles made_of(const SaveJob& job) {
+  SealedStep made_of(const SaveJob& job) {
     std::vector<WrittenPayload> written(job.files.size());
     for (std::size_t file = 0; file < job.files.size(); ++file) {
       const PlannedFile& planned = job.files[file];
@@ -109,13 +103,7 @@ class PayloadReading {
         refuse(*defect);
       }
     }
-    RebuiltFiles made;
-    Index index;
-    describe(job, written, made.manifest, index);
-    made.index_bytes = index_bytes(made.manifest, index);
-    made.manifest.index_bytes = made.index_bytes.size();
-    made.manifest.index_crc32c = crc32c(std::as_bytes(std::span(made.index_bytes)));
-    made.manifest_text = manifest_text(made.manifest);
+    SealedStep made = seal_step(job, written);
     const Inspection read = parse_contents(step_.folder, made.manifest_text, made.index_bytes);
     if (read.defect) {
       refuse(fmt::format("the payloads make no checkpoint: {}", *read.defect));
@@ -153,7 +141,7 @@ std::string first_difference(std::string_view made, std::string_view expected) {
 }
 
 /// What LATEST says of what was made; "" when it is proof.
-std::string doubt_of_latest(const DamagedStep& step, const RebuiltFiles& made) {
+std::string doubt_of_latest(const DamagedStep& step, const SealedStep& made) {
   const std::string wanted =
       latest_text(made.manifest.step, made.manifest.identity, made.manifest_text);
   std::string present;
@@ -165,7 +153,7 @@ std::string doubt_of_latest(const DamagedStep& step, const RebuiltFiles& made) {
 }
 
 /// @throws UserError (data_corrupt) when there is none and payloads are not to be trusted
-RepairProof proof_of(const DamagedStep& step, const RebuiltFiles& made,
+RepairProof proof_of(const DamagedStep& step, const SealedStep& made,
                      const RepairOptions& options) {
   if (step.manifest) {
     if (made.manifest_text != step.manifest_text) {
@@ -197,7 +185,7 @@ RepairProof proof_of(const DamagedStep& step, const RebuiltFiles& made,
 }
 
 /// Puts the files in place while no other job is at work there.
-void put(const DamagedStep& step, const RebuiltFiles& made, const std::vector<std::string>& names) {
+void put(const DamagedStep& step, const SealedStep& made, const std::vector<std::string>& names) {
   const DirectoryLease lease(step.folder.parent_path(), DirectoryLease::this_process());
   const DamagedStep now = look_at_step(step.folder);
   if (now.manifest_text != step.manifest_text || now.index_bytes != step.index_bytes ||
@@ -252,7 +240,7 @@ RepairReport repair_index(const std::filesystem::path& step_folder, const Repair
     return nothing_to_do(step);
   }
   PayloadReading reading(step, options);
-  const RebuiltFiles made = reading.rebuild();
+  const SealedStep made = reading.rebuild();
   RepairReport report{.path = step.folder,
                       .step = made.manifest.step,
                       .identity = made.manifest.identity,
