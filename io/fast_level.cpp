@@ -374,14 +374,17 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
 
 void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) {
   agree(world, attempt([&] {
-          if (world.rank() != 0 || read_fast_word(store.directory()).empty()) {
+          if (world.rank() != 0) {
             return;
           }
+          const std::string word = read_fast_word(store.directory());
           remove_fast_word(store.directory());
-          log::warning(fmt::format(
-              "an earlier start of this run had checkpoint.fast_dir, and this one has not: its "
-              "fast steps are left where they are, and {} is gone on from what it holds itself",
-              store.directory().string()));
+          if (!word.empty()) {
+            log::warning(fmt::format(
+                "an earlier start of this run had checkpoint.fast_dir, and this one has not: its "
+                "fast steps are left where they are, and {} is gone on from what it holds itself",
+                store.directory().string()));
+          }
         }));
 }
 

@@ -9,10 +9,16 @@
 #include <fourfold/io/atomic_file.hpp>
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -26,6 +32,20 @@ bool is_word(std::string_view text) {
   return text.size() == word_digits && std::ranges::all_of(text, [](char c) {
            return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
          });
+}
+
+std::uint64_t inode_of(const std::filesystem::path& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: cannot be looked at ({})", directory.string(),
+                                std::generic_category().message(errno)));
+  }
+  return status.st_ino;
+}
+
+std::string text_of(std::string_view word, std::uint64_t inode) {
+  return fmt::format("{}{} {}\n", head, word, inode);
 }
 
 /// What cannot be looked at counts nothing: this is for people.
@@ -43,6 +63,24 @@ std::uint64_t bytes_below(const std::filesystem::path& folder) {
   return bytes;
 }
 
+struct Written {
+  std::string word;
+  std::uint64_t inode = 0;  ///< of the checkpoint directory
+};
+
+/// nullopt: not what text_of() makes.
+std::optional<Written> parse(std::string_view text) {
+  Written written;
+  if (!text.starts_with(head) || text.size() < head.size() + word_digits) {
+    return std::nullopt;
+  }
+  written.word = text.substr(head.size(), word_digits);
+  const std::string_view number = text.substr(std::min(text.size(), head.size() + word_digits + 1));
+  std::from_chars(number.data(), number.data() + number.size(), written.inode);
+  const bool is_whole = is_word(written.word) && text == text_of(written.word, written.inode);
+  return is_whole ? std::optional(std::move(written)) : std::nullopt;
+}
+
 }  // namespace
 
 std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
@@ -58,23 +96,27 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
                                 "to do without them",
                                 path.string(), *defect));
   }
-  const std::string_view line = text;
-  if (line.starts_with(head) && line.ends_with('\n')) {
-    const std::string_view word = line.substr(head.size(), line.size() - head.size() - 1);
-    if (is_word(word)) {
-      return std::string(word);
-    }
+  const auto written = parse(text);
+  if (!written) {
+    log::warning(
+        fmt::format("{}: is not what a run writes there; fast steps that this run may have "
+                    "left are not looked at",
+                    path.string()));
+    return {};
   }
-  log::warning(
-      fmt::format("{}: is not what a run writes there; fast steps that this run may have "
-                  "left are not looked at",
-                  path.string()));
-  return {};
+  if (written->inode != inode_of(checkpoint_directory)) {
+    log::warning(
+        fmt::format("{}: came with a copy of the checkpoints of a run; that run's fast steps are "
+                    "its own, and not looked at",
+                    path.string()));
+    return {};
+  }
+  return written->word;
 }
 
 void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word) {
   AtomicFile file(checkpoint_directory / file_name);
-  file.write(fmt::format("{}{}\n", head, word));
+  file.write(text_of(word, inode_of(checkpoint_directory)));
   file.publish();
 }
 

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The word that ties the fast steps on the nodes to one checkpoint directory: 16 hexadecimal
-/// digits, in its file ".fast-level". Local.
+/// digits, in its file ".fast-level". Who copies the directory copies the file with it, and the fast
+/// steps stay the original's: the file also names the inode of the directory, which a copy does not
+/// have and which every node and every mount sees alike. Local.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +13,8 @@
 
 namespace fourfold::io {
 
-/// Empty when there is none. One that nobody can understand is warned of and is none.
+/// Empty when there is none. One that nobody can understand, or that came with a copy, is warned of
+/// and is none.
 /// @throws UserError (config) when it is there and cannot be read: to go on without it would throw
 ///   away state that is still there
 std::string read_fast_word(const std::filesystem::path& checkpoint_directory);

@@ -5,6 +5,7 @@
 /// file system: a restart has the previous or the new step whole, nothing of one in the other.
 #include "captured_log.hpp"
 #include "child_process.hpp"
+#include "copied_run.hpp"
 #include "fast_folders.hpp"
 #include "scratch_folder.hpp"
 
@@ -40,14 +41,14 @@ class KilledRun {
   explicit KilledRun(const std::string& verb) {
     REQUIRE(job(scratch_ / "original", "begin").exit_code == 0);
     REQUIRE(job(scratch_ / "original", "10").exit_code == 0);
-    fs::copy(scratch_ / "original", scratch_ / "probe", fs::copy_options::recursive);
+    harness::copy_run(scratch_ / "original", scratch_ / "probe");
     REQUIRE(job(scratch_ / "probe", verb, 0, "", scratch_ / "count").exit_code == 0);
     calls_ = std::stol(read_bytes(scratch_ / "count"));
   }
   long calls() const { return calls_; }
   fs::path fresh() const {
     fs::remove_all(scratch_ / "work");
-    fs::copy(scratch_ / "original", scratch_ / "work", fs::copy_options::recursive);
+    harness::copy_run(scratch_ / "original", scratch_ / "work");
     return scratch_ / "work";
   }
 

@@ -4,6 +4,7 @@
 /// Steps spread over nodes: put together again they are, byte for byte, what a save into the store
 /// writes; with whatever is lost a restart has a whole step and says what it could not have.
 #include "captured_log.hpp"
+#include "copied_run.hpp"
 #include "damaging_communicator.hpp"
 #include "fast_folders.hpp"
 
@@ -74,8 +75,7 @@ TEST_CASE("a fast step restarts on another mesh and other nodes, ranks without a
   for (const NamedCut& cut : all_cuts()) {
     CAPTURE(nodes, cut.name);
     const ScratchFolder copy;
-    fs::copy(scratch.path(), copy.path(),
-             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    harness::copy_run(scratch.path(), copy.path());
     const FastCluster later{.root = copy.path(), .node_of_rank = nodes, .cut = cut};
     const auto found = later.restart();
     CHECK(found.step == 20);
@@ -132,7 +132,7 @@ TEST_CASE("a byte flipped in any file of any node is found, and the other copy t
   const FastCluster cluster{
       .root = scratch / "run", .node_of_rank = {0, 1, 1}, .partner = partner, .cut = all_cuts()[2]};
   make_steps(cluster);
-  fs::copy(cluster.root, scratch / "original", fs::copy_options::recursive);
+  harness::copy_run(cluster.root, scratch / "original");
   int payloads = 0;
   for (const int node : {0, 1}) {
     for (const std::string& name : names(home(cluster, node) / fast_step)) {
@@ -140,7 +140,7 @@ TEST_CASE("a byte flipped in any file of any node is found, and the other copy t
       for (const std::size_t byte : {std::size_t{0}, bytes.size() / 2, bytes.size() - 1}) {
         CAPTURE(partner, node, name, byte);
         fs::remove_all(cluster.root);
-        fs::copy(scratch / "original", cluster.root, fs::copy_options::recursive);
+        harness::copy_run(scratch / "original", cluster.root);
         flip(home(cluster, node) / fast_step / name, byte);
         const bool is_payload = name.starts_with("shard-");
         payloads += is_payload ? 1 : 0;
@@ -386,111 +386,4 @@ TEST_CASE("what a node that was away still holds does not come back") {
   });
   fs::copy(scratch / "away", cluster.node(1), fs::copy_options::recursive);
   CHECK(cluster.restart().step == 10);
-}
-
-TEST_CASE("a run that has no fast level any more forgets what it had") {
-  const ScratchFolder scratch;
-  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
-  make_steps(cluster);
-  const CapturedLog log;
-  comm::run_ranks(2, [&](comm::Communicator& world) {
-    const io::CheckpointStore store(cluster.store(), cluster.options);
-    io::forget_fast_level(store, world);
-    io::forget_fast_level(store, world);
-  });
-  CHECK_THAT(log.text(), ContainsSubstring("an earlier start of this run had checkpoint.fast_dir"));
-  CHECK(std::ranges::count(log.text(), '\n') == 1);
-  CHECK(cluster.restart().step == 5);
-}
-
-TEST_CASE("a word that nobody can read is none") {
-  const ScratchFolder scratch;
-  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
-  make_steps(cluster);
-  const std::string text = GENERATE("", "fourfold-fast-level 1 ../../../../../x\n",
-                                    "fourfold-fast-level 2 0123456789abcdef\n");
-  harness::write_bytes(cluster.store() / ".fast-level", text);
-  const CapturedLog log;
-  CHECK(cluster.restart().step == 5);
-  CHECK_THAT(log.text(), ContainsSubstring(".fast-level: is not what a run writes there"));
-}
-
-TEST_CASE("a word that cannot be read ends a start, and what it stands for is still there") {
-  const ScratchFolder scratch;
-  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
-  make_steps(cluster);
-  const fs::path file = cluster.store() / ".fast-level";
-  fs::rename(file, scratch / "word");
-  fs::create_symlink(".fast-level", file);  // ELOOP, for root too
-  std::string message;
-  try {
-    cluster.restart();
-  } catch (const UserError& error) {
-    message = error.what();
-  }
-  CHECK_THAT(message, ContainsSubstring("nobody can tell which fast steps this run has"));
-  message.clear();
-  try {  // nor does a run without the key forget it
-    comm::run_ranks(2, [&](comm::Communicator& world) {
-      io::forget_fast_level(io::CheckpointStore(cluster.store(), cluster.options), world);
-    });
-  } catch (const UserError& error) {
-    message = error.what();
-  }
-  CHECK_THAT(message, ContainsSubstring("nobody can tell which fast steps this run has"));
-  fs::remove(file);
-  fs::rename(scratch / "word", file);
-  CHECK(cluster.restart().step == 20);
-}
-
-TEST_CASE("a run that stood still removes nothing of the one that took over") {
-  const ScratchFolder scratch;
-  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
-  const bool has_begun = GENERATE(false, true);  // the other one, with a word of its own
-  const std::string other = "fourfold-fast-level 1 0123456789abcdef\n";
-  std::string own;
-  const CapturedLog log;
-  cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
-    store.take_lease(world);
-    fast.begin(world);
-    cluster.save_fast(fast, 20, world);
-    if (world.rank() == 0) {
-      own = read_bytes(cluster.store() / ".fast-level");
-      harness::write_bytes(cluster.store() / ".lease",
-                           "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
-      if (has_begun) {
-        harness::write_bytes(cluster.store() / ".fast-level", other);
-      }
-    }
-    world.barrier();
-    fast.end(world);
-  });
-  CHECK(read_bytes(cluster.store() / ".fast-level") == (has_begun ? other : own));
-  // What the other one may be putting together stays; once it has begun, nobody wants it.
-  for (const int node : {0, 1}) {
-    CHECK(fs::is_empty(cluster.node(node)) == has_begun);
-  }
-  CHECK_THAT(log.text(), ContainsSubstring("the lease of this directory is lost to process 7 on"));
-}
-
-TEST_CASE("a run whose lease is lost begins nothing") {
-  const ScratchFolder scratch;
-  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
-  make_steps(cluster);
-  int code = 0;
-  try {
-    cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
-      store.take_lease(world);
-      if (world.rank() == 0) {
-        harness::write_bytes(cluster.store() / ".lease",
-                             "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
-      }
-      world.barrier();
-      fast.begin(world);
-    });
-  } catch (const UserError& error) {
-    code = static_cast<int>(error.code());
-  }
-  CHECK(code == 73);
-  CHECK(cluster.restart().step == 20);
 }

@@ -4,6 +4,7 @@
 /// Runs with checkpoint.fast_dir: they compute as others do, go on from a fast step when they were
 /// killed, and leave none behind.
 #include "captured_log.hpp"
+#include "copied_run.hpp"
 #include "tiny_run.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -55,17 +56,15 @@ Steps fast_steps(const TinyRun& tiny, const std::string& folder) {
 /// What is on disk when a run is killed after a step was made and before it is saved. At 8:
 /// checkpoint 4 and fast step 6; at 9 also checkpoint 8.
 RunTrace killed_at(std::int64_t killing, const TinyRun& tiny, int ranks, const Options& options) {
-  return tiny.train_and_look(ranks, 9, "whole", with_fast(tiny, "fast", options),
-                             [&](std::int64_t step) {
-                               if (step == killing) {
-                                 fs::create_directories(tiny.checkpoints("killed"));
-                                 fs::copy(tiny.checkpoints("whole"), tiny.checkpoints("killed"),
-                                          fs::copy_options::recursive);
-                                 fs::remove(tiny.checkpoints("killed") / ".lease");
-                                 fs::copy(tiny.folder() / "fast", tiny.folder() / "fast-killed",
-                                          fs::copy_options::recursive);
-                               }
-                             });
+  return tiny.train_and_look(
+      ranks, 9, "whole", with_fast(tiny, "fast", options), [&](std::int64_t step) {
+        if (step == killing) {
+          harness::copy_run(tiny.checkpoints("whole"), tiny.checkpoints("killed"));
+          fs::remove(tiny.checkpoints("killed") / ".lease");
+          fs::copy(tiny.folder() / "fast", tiny.folder() / "fast-killed",
+                   fs::copy_options::recursive);
+        }
+      });
 }
 
 /// A byte of the values, of which manifest and index tell nothing.

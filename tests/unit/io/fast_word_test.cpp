@@ -1,0 +1,177 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Whose fast steps they are: those of the directory that has their word, and of no copy of it; of
+/// the job that holds its lease, and of none that has lost it.
+#include "captured_log.hpp"
+#include "copied_run.hpp"
+#include "fast_folders.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <string>
+
+using namespace fourfold;
+using namespace fourfold::io_test;
+using Catch::Matchers::ContainsSubstring;
+using harness::CapturedLog;
+using harness::read_bytes;
+using harness::ScratchFolder;
+namespace fs = std::filesystem;
+
+TEST_CASE("a copy of the checkpoints has none of the run's fast steps, and takes none away") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch / "run", .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  fs::copy(cluster.store(), scratch / "copy", fs::copy_options::recursive);
+  fs::rename(cluster.store(), scratch / "original");
+  fs::rename(scratch / "copy", cluster.store());
+  const auto on_nodes = [&] { return std::pair(tree(cluster.node(0)), tree(cluster.node(1))); };
+  const auto before = on_nodes();
+  const bool has_level = GENERATE(true, false);
+  const CapturedLog log;
+  if (has_level) {
+    CHECK(cluster.restart().step == 5);
+    cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
+      fast.begin(world);
+      cluster.save_fast(fast, 20, world);
+      fast.end(world);
+    });
+  } else {
+    comm::run_ranks(2, [&](comm::Communicator& world) {
+      io::forget_fast_level(io::CheckpointStore(cluster.store(), cluster.options), world);
+    });
+  }
+  CHECK_THAT(log.text(), ContainsSubstring(".fast-level: came with a copy of the checkpoints") &&
+                             !ContainsSubstring("an earlier start of this run"));
+  CHECK_FALSE(fs::exists(cluster.store() / ".fast-level"));
+  CHECK(on_nodes() == before);
+  fs::rename(cluster.store(), scratch / "copy");
+  fs::rename(scratch / "original", cluster.store());
+  CHECK(cluster.restart().step == 20);
+}
+
+TEST_CASE("checkpoints that were moved have their run's fast steps still") {
+  const ScratchFolder scratch;
+  FastCluster cluster{.root = scratch / "run", .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  fs::create_directory(scratch / "elsewhere");
+  fs::rename(cluster.root, scratch / "elsewhere/run");
+  cluster.root = scratch / "elsewhere/run";
+  CHECK(cluster.restart().step == 20);
+}
+
+TEST_CASE("a run that has no fast level any more forgets what it had") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  const CapturedLog log;
+  comm::run_ranks(2, [&](comm::Communicator& world) {
+    const io::CheckpointStore store(cluster.store(), cluster.options);
+    io::forget_fast_level(store, world);
+    io::forget_fast_level(store, world);
+  });
+  CHECK_THAT(log.text(), ContainsSubstring("an earlier start of this run had checkpoint.fast_dir"));
+  CHECK(std::ranges::count(log.text(), '\n') == 1);
+  CHECK(cluster.restart().step == 5);
+}
+
+TEST_CASE("a word that nobody can read is none") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  const std::string text = GENERATE(
+      "", "fourfold-fast-level 1 ../../../../../x 7\n",
+      "fourfold-fast-level 2 0123456789abcdef 7\n", "fourfold-fast-level 1 0123456789abcdef\n",
+      "fourfold-fast-level 1 0123456789abcdef 7", "fourfold-fast-level 1 0123456789abcdef 07\n",
+      "fourfold-fast-level 1 0123456789abcdef -7\n",
+      "fourfold-fast-level 1 0123456789abcdef 18446744073709551616\n",
+      "fourfold-fast-level 1 0123456789abcdef/7\n", "fourfold-fast-level 1 0123456789abcdef 7\n\n");
+  harness::write_bytes(cluster.store() / ".fast-level", text);
+  const CapturedLog log;
+  CHECK(cluster.restart().step == 5);
+  CHECK_THAT(log.text(), ContainsSubstring(".fast-level: is not what a run writes there"));
+}
+
+TEST_CASE("a word that cannot be read ends a start, and what it stands for is still there") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  const fs::path file = cluster.store() / ".fast-level";
+  fs::rename(file, scratch / "word");
+  fs::create_symlink(".fast-level", file);  // ELOOP, for root too
+  std::string message;
+  try {
+    cluster.restart();
+  } catch (const UserError& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, ContainsSubstring("nobody can tell which fast steps this run has"));
+  message.clear();
+  try {  // nor does a run without the key forget it
+    comm::run_ranks(2, [&](comm::Communicator& world) {
+      io::forget_fast_level(io::CheckpointStore(cluster.store(), cluster.options), world);
+    });
+  } catch (const UserError& error) {
+    message = error.what();
+  }
+  CHECK_THAT(message, ContainsSubstring("nobody can tell which fast steps this run has"));
+  fs::remove(file);
+  fs::rename(scratch / "word", file);
+  CHECK(cluster.restart().step == 20);
+}
+
+TEST_CASE("a run that stood still removes nothing of the one that took over") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  const bool has_begun = GENERATE(false, true);  // the other one, with a word of its own
+  const std::string other = "fourfold-fast-level 1 0123456789abcdef 7\n";
+  std::string own;
+  const CapturedLog log;
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+    store.take_lease(world);
+    fast.begin(world);
+    cluster.save_fast(fast, 20, world);
+    if (world.rank() == 0) {
+      own = read_bytes(cluster.store() / ".fast-level");
+      harness::write_bytes(cluster.store() / ".lease",
+                           "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
+      if (has_begun) {
+        harness::write_bytes(cluster.store() / ".fast-level", other);
+      }
+    }
+    world.barrier();
+    fast.end(world);
+  });
+  CHECK(read_bytes(cluster.store() / ".fast-level") == (has_begun ? other : own));
+  // What the other one may be putting together stays; once it has begun, nobody wants it.
+  for (const int node : {0, 1}) {
+    CHECK(fs::is_empty(cluster.node(node)) == has_begun);
+  }
+  CHECK_THAT(log.text(), ContainsSubstring("the lease of this directory is lost to process 7 on"));
+}
+
+TEST_CASE("a run whose lease is lost begins nothing") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  int code = 0;
+  try {
+    cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+      store.take_lease(world);
+      if (world.rank() == 0) {
+        harness::write_bytes(cluster.store() / ".lease",
+                             "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
+      }
+      world.barrier();
+      fast.begin(world);
+    });
+  } catch (const UserError& error) {
+    code = static_cast<int>(error.code());
+  }
+  CHECK(code == 73);
+  CHECK(cluster.restart().step == 20);
+}
