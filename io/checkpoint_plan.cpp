@@ -140,6 +140,14 @@ int RankSet::operator[](int index) const {
   return rank;
 }
 
+std::vector<int> RankSet::members() const {
+  std::vector<int> ranks;
+  for (int index = 0; index < size(); ++index) {
+    ranks.push_back((*this)[index]);
+  }
+  return ranks;
+}
+
 bool RankSet::contains(int rank) const noexcept {
   int rest = rank - first_;
   for (const Axis& axis : axes_) {  // strides exceed the span below them: the largest fit is right

@@ -174,22 +174,25 @@ Inspection inspect(const std::filesystem::path& step_directory) {
   return inspection;
 }
 
-Inspection share(const std::function<Inspection()>& look, comm::Communicator& communicator) {
-  const bool is_root = communicator.rank() == 0;
+Inspection inspect_for_all(const std::function<Inspection()>& look,
+                           comm::Communicator& communicator) {
   Inspection found;
   agree(communicator, attempt([&] {
-          if (is_root) {
+          if (communicator.rank() == 0) {
             found = look();
           }
         }));
   const std::string defect = comm::broadcast_text(communicator, found.defect.value_or(""), 0);
-  if (!defect.empty()) {
-    return no_checkpoint(defect);
-  }
+  return defect.empty() ? broadcast_inspection(std::move(found), 0, communicator)
+                        : no_checkpoint(defect);
+}
+
+Inspection broadcast_inspection(Inspection found, int root, comm::Communicator& communicator) {
+  const bool is_root = communicator.rank() == root;
   const std::string path =
-      comm::broadcast_text(communicator, is_root ? found.contents->path.string() : "", 0);
-  std::string manifest = comm::broadcast_text(communicator, found.manifest_text, 0);
-  std::string index = comm::broadcast_text(communicator, found.index_bytes, 0);
+      comm::broadcast_text(communicator, is_root ? found.contents->path.string() : "", root);
+  std::string manifest = comm::broadcast_text(communicator, found.manifest_text, root);
+  std::string index = comm::broadcast_text(communicator, found.index_bytes, root);
   agree(communicator, attempt([&] {
           if (is_root) {
             return;
@@ -198,9 +201,9 @@ Inspection share(const std::function<Inspection()>& look, comm::Communicator& co
           if (found.defect) {
             throw SystemError(
                 ExitCode::node_fault,
-                fmt::format("{}: rank 0 could read the checkpoint and this rank cannot ({}): its "
+                fmt::format("{}: rank {} could read the checkpoint and this rank cannot ({}): its "
                             "memory is full or faulty, or the network is",
-                            path, *found.defect));
+                            path, root, *found.defect));
           }
         }));
   return found;

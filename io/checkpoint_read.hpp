@@ -38,6 +38,11 @@ Inspection parse_contents(const std::filesystem::path& step_directory, std::stri
 /// Runs `look` on rank 0 and gives what it found to all, a defect too. Collective.
 /// @throws on all ranks alike what `look` throws, and SystemError (node_fault) naming the rank when
 ///   one cannot make of the same bytes what rank 0 made of them
-Inspection share(const std::function<Inspection()>& look, comm::Communicator& communicator);
+Inspection inspect_for_all(const std::function<Inspection()>& look,
+                           comm::Communicator& communicator);
+
+/// Gives what the rank `root` has found, and what holds together, to all. Collective.
+/// @throws SystemError (node_fault) on all ranks alike, as inspect_for_all()
+Inspection broadcast_inspection(Inspection found, int root, comm::Communicator& communicator);
 
 }  // namespace fourfold::io

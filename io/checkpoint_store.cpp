@@ -3,6 +3,7 @@
 #include "agreement.hpp"
 #include "checkpoint_read.hpp"
 #include "file.hpp"
+#include "random_word.hpp"
 #include "step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -38,6 +39,12 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
         }));
 }
 
+void StoreOptions::check_lease() const {
+  if (lease) {
+    lease->check();
+  }
+}
+
 void CheckpointStore::take_lease(comm::Communicator& communicator) {
   agree(communicator, attempt([&] {
           if (communicator.rank() == 0) {
@@ -49,6 +56,17 @@ void CheckpointStore::take_lease(comm::Communicator& communicator) {
 
 std::vector<std::int64_t> CheckpointStore::list_steps() const {
   return steps_in(directory_);
+}
+
+std::int64_t CheckpointStore::newest_step(comm::Communicator& communicator) const {
+  std::int64_t newest = -1;
+  agree(communicator, attempt([&] {
+          if (communicator.rank() == 0) {
+            const std::vector<std::int64_t> steps = list_steps();
+            newest = steps.empty() ? -1 : steps.back();
+          }
+        }));
+  return comm::all_reduce_scalar(communicator, newest, comm::ReduceOp::max);
 }
 
 std::vector<std::filesystem::path> CheckpointStore::step_folders() const {
@@ -79,7 +97,7 @@ std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator&
     }
     return found;
   };
-  const Inspection found = share(look, communicator);
+  const Inspection found = inspect_for_all(look, communicator);
   return found.defect ? std::nullopt : std::optional(Checkpoint(found.contents));
 }
 
@@ -87,14 +105,7 @@ std::optional<Checkpoint> CheckpointStore::restore(
     std::span<const WantedBox> wanted, comm::Communicator& communicator,
     const std::function<void(const Checkpoint&)>& examine,
     std::span<const TensorLayout> layouts) const {
-  std::string any;
-  agree(communicator, attempt([&] {
-          // Only rank 0 looks: when another gets to it, the directory may be in the making.
-          if (communicator.rank() == 0) {
-            any = list_steps().empty() ? "" : "some";
-          }
-        }));
-  if (comm::broadcast_text(communicator, any, 0).empty()) {
+  if (newest_step(communicator) < 0) {
     return std::nullopt;
   }
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
@@ -131,7 +142,7 @@ void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
 Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
                            comm::Communicator& communicator) {
   std::string missing;
-  const Inspection found = share(
+  const Inspection found = inspect_for_all(
       [&] {
         std::error_code failure;
         const bool is_there = std::filesystem::exists(step_directory / manifest_name, failure);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "file.hpp"
+#include "random_word.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -19,7 +20,6 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <sstream>
 #include <thread>
 #include <utility>
@@ -47,11 +47,6 @@ struct Lease {
                        count);
   }
 };
-
-std::string random_word() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
 
 /// Nothing when there is none. One that cannot be read or understood is somebody's whom nobody
 /// knows.

@@ -8,6 +8,7 @@
 #include "node_map.hpp"
 #include "partner_copies.hpp"
 #include "promotion.hpp"
+#include "random_word.hpp"
 #include "state_share.hpp"
 #include "step_commit.hpp"
 #include "step_folder.hpp"
@@ -15,7 +16,6 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/fast_level.hpp>
 #include <fourfold/io/retention.hpp>
 
@@ -202,11 +202,7 @@ void FastLevel::Impl::remove_home() const {
 }
 
 void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
-  agree(world, attempt([&] {
-          if (impl_->store.options().lease) {
-            impl_->store.options().lease->check();
-          }
-        }));
+  agree(world, attempt([&] { impl_->store.options().check_lease(); }));
   impl_->tell_of_lost(world, from);
   // First they go, then the word: what is left when this is killed is still known as the run's own.
   impl_->remove_home();
@@ -229,9 +225,7 @@ FastLevel::Impl::Leaving FastLevel::Impl::how_to_leave() const {
   const auto failure = attempt([&] {
     leaving.removes_word = read_fast_word(store.directory()) == word;
     leaving.removes_home = !leaving.removes_word;
-    if (store.options().lease) {
-      store.options().lease->check();
-    }
+    store.options().check_lease();
     leaving.removes_home = true;
   });
   if (failure) {
@@ -341,6 +335,8 @@ void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
 std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Communicator& world) {
   FOURFOLD_EXPECT(!impl_->word.empty());
   const auto start = std::chrono::steady_clock::now();
+  // Who has taken over may be putting together the very steps that this would remove.
+  agree(world, attempt([&] { impl_->store.options().check_lease(); }));
   StateShare share(impl_->store.directory(), impl_->saving, request, world);
   std::optional<std::string> refused;
   try {

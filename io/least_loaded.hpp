@@ -32,14 +32,11 @@ class LeastLoaded {
  private:
   using Entry = std::pair<std::int64_t, int>;  ///< bytes as they were once, rank
   using Heap = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
-  struct Order {
-    bool operator()(const RankSet& a, const RankSet& b) const;
-  };
 
   Heap& heap_of(const RankSet& holders);
 
   std::span<std::int64_t> bytes_of_rank_;
-  std::map<RankSet, Heap, Order> heaps_;
+  std::map<RankSet, Heap> heaps_;
 };
 
 }  // namespace fourfold::io

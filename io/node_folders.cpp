@@ -4,6 +4,7 @@
 
 #include "agreement.hpp"
 #include "file.hpp"
+#include "random_word.hpp"
 #include "step_folder.hpp"
 
 #include <fourfold/base/error.hpp>

@@ -11,7 +11,6 @@
 #include "step_commit.hpp"
 
 #include <fourfold/base/log.hpp>
-#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
@@ -110,7 +109,7 @@ class Promotion {
                             contents.manifest.files.size(), shortened(missing)));
       return false;
     }
-    if (make_room(store_.directory(), step, world_)) {
+    if (make_way(store_.directory(), step, world_)) {
       log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
                             store_.directory().string()));
       return true;
@@ -177,25 +176,7 @@ class Promotion {
                 "no node has a manifest and an index that hold together: " + shortened(defects));
       return std::nullopt;
     }
-    return shared_head(mine, root);
-  }
-
-  Inspection shared_head(const Inspection& mine, int root) {
-    const bool is_root = world_.rank() == root;
-    std::string manifest = comm::broadcast_text(world_, is_root ? mine.manifest_text : "", root);
-    std::string index = comm::broadcast_text(world_, is_root ? mine.index_bytes : "", root);
-    Inspection head;
-    agree(world_, attempt([&] {
-            head = parse_contents(home_, std::move(manifest), std::move(index));
-            if (head.defect) {
-              throw SystemError(ExitCode::node_fault,
-                                fmt::format("{}: rank {} could read a checkpoint's index and this "
-                                            "rank cannot ({}): its memory is full or faulty, or "
-                                            "the network is",
-                                            home_.string(), root, *head.defect));
-            }
-          }));
-    return head;
+    return broadcast_inspection(std::move(mine), root, world_);
   }
 
   void commit(std::optional<TemporaryStep>& folder, const Inspection& head) {
@@ -203,10 +184,7 @@ class Promotion {
       if (world_.rank() != 0) {
         return;
       }
-      const StoreOptions& options = store_.options();
-      if (options.lease) {
-        options.lease->check();
-      }
+      store_.options().check_lease();
       // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
       publish_sealed(*folder, store_.directory(),
                      {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{});

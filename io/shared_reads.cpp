@@ -15,14 +15,6 @@ namespace {
 /// Sent at a time, so that who is done with memory can let go of it.
 constexpr std::size_t message_bytes = std::size_t{64} << 20;
 
-std::vector<int> members_of(const RankSet& ranks) {
-  std::vector<int> members;
-  for (int i = 0; i < ranks.size(); ++i) {
-    members.push_back(ranks[i]);
-  }
-  return members;
-}
-
 bool shares(const ReadSharing& sharing, const HeldBox& held) {
   return sharing.from_holders > 0 && held.holders.size() >= std::max(2, sharing.from_holders);
 }
@@ -64,7 +56,7 @@ std::vector<std::vector<std::size_t>> rounds_of(std::span<const RankSet> sets, i
   std::vector<std::vector<std::size_t>> rounds;
   std::vector<std::vector<bool>> taken;
   for (std::size_t set = 0; set < sets.size(); ++set) {
-    const std::vector<int> members = members_of(sets[set]);
+    const std::vector<int> members = sets[set].members();
     const auto is_free = [&](const std::vector<bool>& round) {
       return std::ranges::none_of(
           members, [&](int rank) { return bool(round[static_cast<std::size_t>(rank)]); });
@@ -84,18 +76,8 @@ std::vector<std::vector<std::size_t>> rounds_of(std::span<const RankSet> sets, i
 
 }  // namespace
 
-SharedReads::SetKey SharedReads::key_of(const RankSet& ranks) {
-  SetKey key{ranks[0]};
-  std::size_t at = 1;
-  for (const RankSet::Axis& axis : ranks.axes()) {
-    key[at++] = axis.count;
-    key[at++] = axis.stride;
-  }
-  return key;
-}
-
 std::size_t SharedReads::group_of(const RankSet& ranks) {
-  const auto [found, is_new] = group_of_set_.emplace(key_of(ranks), groups_.size());
+  const auto [found, is_new] = group_of_set_.emplace(ranks, groups_.size());
   if (is_new) {
     groups_.push_back(ranks);
   }
@@ -175,7 +157,7 @@ std::map<std::size_t, std::unique_ptr<comm::Communicator>> SharedReads::make_gro
     const auto own = std::ranges::find_if(
         round, [&](std::size_t set) { return groups_[set].contains(communicator.rank()); });
     const std::vector<int> members =
-        own == round.end() ? std::vector<int>{communicator.rank()} : members_of(groups_[*own]);
+        own == round.end() ? std::vector<int>{communicator.rank()} : groups_[*own].members();
     auto group = communicator.subgroup(members, "readers");
     if (own != round.end()) {
       mine.emplace(*own, std::move(group));
@@ -187,7 +169,7 @@ std::map<std::size_t, std::unique_ptr<comm::Communicator>> SharedReads::make_gro
 void SharedReads::exchange(comm::Communicator& communicator, const DoneWith& done_with) const {
   const auto groups = make_groups(communicator);
   for (const Part& part : parts_) {
-    const std::vector<int> members = members_of(groups_[part.group]);
+    const std::vector<int> members = groups_[part.group].members();
     const auto root = static_cast<int>(std::ranges::find(members, part.reader) - members.begin());
     std::byte* const data = static_cast<std::byte*>(part.wanted->data.data()) + part.byte_offset;
     for (std::size_t begin = 0; begin < part.bytes; begin += message_bytes) {

@@ -6,7 +6,6 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -49,9 +48,6 @@ class SharedReads {
   void exchange(comm::Communicator& communicator, const DoneWith& done_with) const;
 
  private:
-  /// First rank, then count and stride of each axis: equal for equal sets.
-  using SetKey = std::array<int, 9>;
-  static SetKey key_of(const RankSet& ranks);
   std::size_t group_of(const RankSet& ranks);
   /// @param begin_byte  of the box among all `group_bytes` bytes that the group shares
   void add_parts(const WantedBox& wanted, std::size_t group, std::int64_t begin_byte,
@@ -60,7 +56,7 @@ class SharedReads {
   std::map<std::size_t, std::unique_ptr<comm::Communicator>> make_groups(
       comm::Communicator& communicator) const;
 
-  std::map<SetKey, std::size_t> group_of_set_;
+  std::map<RankSet, std::size_t> group_of_set_;
   std::vector<RankSet> groups_;
   std::vector<Part> parts_;  ///< of boxes that this rank wants
   std::set<const WantedBox*> shared_;

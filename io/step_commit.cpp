@@ -118,11 +118,11 @@ void tidy(const std::filesystem::path& directory, std::int64_t step, const Commi
 
 }  // namespace
 
-bool make_room(const std::filesystem::path& directory, std::int64_t step,
-               comm::Communicator& communicator, bool was_damaged) {
+bool make_way(const std::filesystem::path& directory, std::int64_t step,
+              comm::Communicator& communicator, bool was_damaged) {
   const std::filesystem::path folder = directory / step_folder_name(step);
   bool exists = false;
-  const Inspection found = share(
+  const Inspection found = inspect_for_all(
       [&] {
         exists = kind_of(folder) != EntryKind::missing;
         return exists ? inspect(folder) : no_checkpoint("missing");

@@ -22,8 +22,8 @@ namespace fourfold::io {
 /// @param was_damaged  agreed when the run started: it is not asked again
 /// @return whether there is an intact one
 /// @throws UserError (cannot_write)
-bool make_room(const std::filesystem::path& directory, std::int64_t step,
-               comm::Communicator& communicator, bool was_damaged = false);
+bool make_way(const std::filesystem::path& directory, std::int64_t step,
+              comm::Communicator& communicator, bool was_damaged = false);
 
 /// Writes index and manifest and gives the folder its name, unless the same state is there already.
 /// Then LATEST and retention: the step is safe already, so what fails there is only warned of.

@@ -4,6 +4,7 @@
 
 #include "agreement.hpp"
 #include "file.hpp"
+#include "random_word.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -17,7 +18,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <random>
 
 namespace fourfold::io {
 namespace {
@@ -72,11 +72,6 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 }  // namespace
-
-std::string random_word() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}", device(), device());
-}
 
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
   constexpr std::string_view prefix = "step-";

@@ -17,9 +17,6 @@
 
 namespace fourfold::io {
 
-/// 16 hexadecimal digits that tell apart folders of different jobs; never part of what is stored.
-std::string random_word();
-
 /// The step in "step-000000010"; nothing for other names.
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
 /// A step inside a step would damage it. @throws UserError (config) when the directory that is to

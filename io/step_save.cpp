@@ -4,14 +4,12 @@
 
 #include "step_commit.hpp"
 
-#include <fourfold/io/directory_lease.hpp>
-
 namespace fourfold::io {
 
 StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& options,
                    const SaveRequest& request, comm::Communicator& communicator)
     : directory_(directory), options_(options), share_(directory, options, request, communicator) {
-  make_room(directory_, step(), communicator, options_.damaged_steps->contains(step()));
+  make_way(directory_, step(), communicator, options_.damaged_steps->contains(step()));
   together(communicator, [&] {
     if (communicator.rank() == 0) {
       folder_.emplace(directory_, step(), share_.job().room());
@@ -22,9 +20,7 @@ StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& o
 }
 
 void StepSave::publish() {
-  if (options_.lease) {
-    options_.lease->check();
-  }
+  options_.check_lease();
   publish_step(*folder_, directory_, share_.job(), share_.files(),
                {options_.keep_last, options_.keep_every_steps, options_.keep_best});
 }

@@ -20,16 +20,6 @@ namespace {
 
 constexpr const char* data_key = "data.train";
 
-/// The newest step in the store's directory; -1 when there is none. Rank 0 looks.
-std::int64_t newest_step(const io::CheckpointStore& store, comm::Communicator& world) {
-  std::int64_t newest = -1;
-  if (world.rank() == 0) {
-    const auto steps = store.list_steps();
-    newest = steps.empty() ? -1 : steps.back();
-  }
-  return comm::all_reduce_scalar(world, newest, comm::ReduceOp::max);
-}
-
 /// Files that grew, shrank, came or went: the permutation of samples is another one then.
 void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   const auto& texts = checkpoint.scalars().texts;
@@ -75,7 +65,7 @@ std::optional<io::Checkpoint> restore_with_fast(const ResumeRequest& request,
   std::optional<io::Checkpoint> checkpoint;
   try {
     checkpoint = restore(request, world);
-    if (!checkpoint || checkpoint->step() == newest_step(request.store, world)) {
+    if (!checkpoint || checkpoint->step() == request.store.newest_step(world)) {
       return checkpoint;
     }
   } catch (const UserError& error) {
@@ -105,7 +95,7 @@ bool went_on_from(const std::string& origin, const std::optional<io::Checkpoint>
 /// `after`: its fast steps are its own, while those of a run before it are left behind.
 void promote_own(const std::string& origin, std::int64_t after, const ResumeRequest& request,
                  comm::Communicator& world) {
-  if (request.fast != nullptr && newest_step(request.store, world) <= after &&
+  if (request.fast != nullptr && request.store.newest_step(world) <= after &&
       went_on_from(origin, request.fast->find_newest(world, after))) {
     request.fast->promote_newest(world, after);
   }
@@ -138,7 +128,7 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
   const io::Checkpoint checkpoint = io::open_checkpoint(path, world);
   const std::int64_t begins_at = weights_only ? -1 : checkpoint.step();
   promote_own(path, begins_at, request, world);
-  const std::int64_t newest = newest_step(request.store, world);
+  const std::int64_t newest = request.store.newest_step(world);
   if (newest > begins_at) {
     if (went_on_from(path, request.store.find_newest_valid(world))) {
       log::info(fmt::format("{} holds step {} of a run that began at {}: going on from there",
@@ -203,7 +193,7 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   if (mode != "never") {
     return resume_path(request, world);
   }
-  if (newest_step(request.store, world) >= 0) {
+  if (request.store.newest_step(world) >= 0) {
     throw UserError(ExitCode::config,
                     fmt::format("checkpoint.resume is \"never\" but {} holds checkpoints (their "
                                 "steps are never overwritten) name another checkpoint.dir or "

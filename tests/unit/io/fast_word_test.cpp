@@ -154,20 +154,29 @@ TEST_CASE("a run that stood still removes nothing of the one that took over") {
   CHECK_THAT(log.text(), ContainsSubstring("the lease of this directory is lost to process 7 on"));
 }
 
-TEST_CASE("a run whose lease is lost begins nothing") {
+TEST_CASE("a run whose lease is lost begins nothing, and saves nothing") {
   const ScratchFolder scratch;
   const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
   make_steps(cluster);
+  const bool has_begun = GENERATE(false, true);
   int code = 0;
   try {
     cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
       store.take_lease(world);
+      if (has_begun) {
+        fast.begin(world);
+        cluster.save_fast(fast, 20, world);
+      }
       if (world.rank() == 0) {
         harness::write_bytes(cluster.store() / ".lease",
                              "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
       }
       world.barrier();
-      fast.begin(world);
+      if (has_begun) {
+        cluster.save_fast(fast, 30, world);
+      } else {
+        fast.begin(world);
+      }
     });
   } catch (const UserError& error) {
     code = static_cast<int>(error.code());

@@ -52,7 +52,7 @@ class RankSet {
   struct Axis {
     int count = 1;
     int stride = 0;
-    friend bool operator==(const Axis&, const Axis&) = default;
+    friend auto operator<=>(const Axis&, const Axis&) = default;
   };
 
   /// Rank 0 alone.
@@ -70,7 +70,10 @@ class RankSet {
   bool contains(int rank) const noexcept;
   /// Slowest first; unused ones have count 1.
   std::span<const Axis> axes() const noexcept { return axes_; }
-  friend bool operator==(const RankSet&, const RankSet&) = default;
+  /// All of them, ascending.
+  std::vector<int> members() const;
+  /// Some order; equal sets are equal.
+  friend auto operator<=>(const RankSet&, const RankSet&) = default;
 
  private:
   int first_ = 0;

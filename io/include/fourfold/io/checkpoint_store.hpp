@@ -152,6 +152,9 @@ struct StoreOptions {
   /// aside, even if other ranks than the one that could not read it find it whole. Made by the
   /// store.
   std::shared_ptr<std::set<std::int64_t>> damaged_steps = {};
+
+  /// Local. @throws as DirectoryLease::check(), where there is a lease
+  void check_lease() const;
 };
 
 /// The checkpoints of one run: a directory with one step-NNNNNNNNN folder per committed step.
@@ -187,6 +190,9 @@ class CheckpointStore {
 
   /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
   std::vector<std::int64_t> list_steps() const;
+  /// The newest of them; -1 when there is none. Collective; rank 0 looks: when another gets to it,
+  /// the directory may be in the making. @throws on all ranks alike when it cannot be read
+  std::int64_t newest_step(comm::Communicator& communicator) const;
   /// Their folders, in the same order.
   std::vector<std::filesystem::path> step_folders() const;
 

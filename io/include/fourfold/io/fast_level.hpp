@@ -82,8 +82,9 @@ class FastLevel {
 
   /// Saves a step over the nodes. When it returns, the step is on all of them; older ones are
   /// removed only then. A step that cannot be written is a warning: the store is the safe level.
-  /// Collective. @pre begin()
+  /// Collective; the lease is asked before. @pre begin()
   /// @return nothing when it could not be saved
+  /// @throws UserError (cannot_write) when the lease is lost
   /// @throws SystemError as CheckpointStore::save: diverged replicas, ranks that disagree
   std::optional<SaveReport> save(const SaveRequest& request, comm::Communicator& world);
 
