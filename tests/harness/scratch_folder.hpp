@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -56,6 +57,20 @@ inline std::string read_bytes(const std::filesystem::path& file) {
     throw std::runtime_error("cannot read " + file.string());
   }
   return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// All regular files below a folder, by their paths in it. A folder that is not there has none.
+inline std::map<std::string, std::string> files_below(const std::filesystem::path& folder) {
+  std::map<std::string, std::string> files;
+  if (!std::filesystem::exists(folder)) {
+    return files;
+  }
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) {
+      files[std::filesystem::relative(entry.path(), folder).string()] = read_bytes(entry.path());
+    }
+  }
+  return files;
 }
 
 }  // namespace fourfold::harness

@@ -4,10 +4,8 @@
 /// Fast saves and promotions that die, or whose calls fail, at every single call that changes the
 /// file system: a restart has the previous or the new step whole, nothing of one in the other.
 #include "captured_log.hpp"
-#include "child_process.hpp"
-#include "copied_run.hpp"
+#include "crash_job.hpp"
 #include "fast_folders.hpp"
-#include "scratch_folder.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -17,51 +15,31 @@
 using namespace fourfold;
 using namespace fourfold::io_test;
 using harness::ChildResult;
-using harness::read_bytes;
-using harness::ScratchFolder;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int killed = 99;
-
-ChildResult job(const fs::path& root, const std::string& verb, long at = 0,
-                const std::string& how = "", const fs::path& count = {}) {
-  return harness::run_child({FOURFOLD_CRASH_FAST_LEVEL, root.string(), verb},
-                            {{"LD_PRELOAD", FOURFOLD_CRASH_SHIM},
-                             {"FOURFOLD_CRASH_UNDER", root.string()},
-                             {"FOURFOLD_CRASH_AT", std::to_string(at)},
-                             {"FOURFOLD_CRASH_HOW", how},
-                             {"FOURFOLD_CRASH_COUNT", count.string()}});
+ChildResult job(const fs::path& root, const std::string& verb,
+                const Disturbance& disturbance = {}) {
+  return run_disturbed({FOURFOLD_CRASH_FAST_LEVEL, root.string(), verb}, root, disturbance);
 }
 
-/// A run with step 5 in the store and step 10 on the fast level, copied anew for each attempt.
-class KilledRun {
- public:
-  explicit KilledRun(const std::string& verb) {
-    REQUIRE(job(scratch_ / "original", "begin").exit_code == 0);
-    REQUIRE(job(scratch_ / "original", "10").exit_code == 0);
-    harness::copy_run(scratch_ / "original", scratch_ / "probe");
-    REQUIRE(job(scratch_ / "probe", verb, 0, "", scratch_ / "count").exit_code == 0);
-    calls_ = std::stol(read_bytes(scratch_ / "count"));
-  }
-  long calls() const { return calls_; }
-  fs::path fresh() const {
-    fs::remove_all(scratch_ / "work");
-    harness::copy_run(scratch_ / "original", scratch_ / "work");
-    return scratch_ / "work";
-  }
-
- private:
-  ScratchFolder scratch_;
-  long calls_ = 0;
-};
+/// Jobs of a run that was killed with step 5 in the store and step 10 on the fast level.
+Attempts attempts_at(const std::string& verb) {
+  Attempts attempts;
+  REQUIRE(job(attempts.original(), "begin").exit_code == 0);
+  REQUIRE(job(attempts.original(), "10").exit_code == 0);
+  attempts.rehearse([&](const fs::path& root, const Disturbance& disturbance) {
+    return job(root, verb, disturbance);
+  });
+  return attempts;
+}
 
 }  // namespace
 
 TEST_CASE("killed at any call of a fast save, a restart has the previous or the new step whole") {
   const std::string how = GENERATE("before", "after", "alone");
-  const KilledRun run("20");
+  const Attempts run = attempts_at("20");
   REQUIRE(run.calls() > 60);
   long previous = 0;
   long next = 0;
@@ -69,7 +47,7 @@ TEST_CASE("killed at any call of a fast save, a restart has the previous or the 
     CAPTURE(how, at);
     const fs::path work = run.fresh();
     // How many calls there are may differ by a few: ranks may or may not be at one together.
-    const ChildResult result = job(work, "20", at, how);
+    const ChildResult result = job(work, "20", {at, how});
     REQUIRE((result.exit_code == killed || (result.exit_code == 0 && at > run.calls() - 3)));
     const harness::CapturedLog log;
     const auto found = crash_cluster(work).restart();
@@ -88,12 +66,12 @@ TEST_CASE("killed at any call of a fast save, a restart has the previous or the 
 
 TEST_CASE("failing calls leave a fast save undone, with a warning, and the run goes on") {
   const int error = GENERATE(ENOSPC, EIO, EDQUOT);
-  const KilledRun run("20");
+  const Attempts run = attempts_at("20");
   long undone = 0;
   for (long at = 1; at <= run.calls(); ++at) {
     CAPTURE(error, at);
     const fs::path work = run.fresh();
-    const ChildResult result = job(work, "20", at, std::to_string(error));
+    const ChildResult result = job(work, "20", {at, std::to_string(error)});
     CAPTURE(result.output);
     // The first calls are the start's, which tries whether the folders can be written.
     REQUIRE((result.exit_code == 0 || (result.exit_code == 73 && at < 12)));
@@ -110,13 +88,13 @@ TEST_CASE("failing calls leave a fast save undone, with a warning, and the run g
 
 TEST_CASE("a promotion that is killed anywhere is made again") {
   const std::string how = GENERATE("before", "after", "alone");
-  const KilledRun run("promote");
+  const Attempts run = attempts_at("promote");
   REQUIRE(run.calls() > 20);
   long there = 0;
   for (long at = 1; at <= run.calls(); ++at) {
     CAPTURE(how, at);
     const fs::path work = run.fresh();
-    const ChildResult result = job(work, "promote", at, how);
+    const ChildResult result = job(work, "promote", {at, how});
     REQUIRE((result.exit_code == killed || (result.exit_code == 0 && at > run.calls() - 3)));
     there += fs::exists(work / "checkpoints/step-000000010") ? 1 : 0;
     const harness::CapturedLog log;
@@ -131,12 +109,12 @@ TEST_CASE("a promotion that is killed anywhere is made again") {
 
 TEST_CASE("failing calls end a promotion with exit code 73, and the next start makes it") {
   const int error = GENERATE(ENOSPC, EIO, EDQUOT);
-  const KilledRun run("promote");
+  const Attempts run = attempts_at("promote");
   long refused = 0;
   for (long at = 1; at <= run.calls(); ++at) {
     CAPTURE(error, at);
     const fs::path work = run.fresh();
-    const ChildResult result = job(work, "promote", at, std::to_string(error));
+    const ChildResult result = job(work, "promote", {at, std::to_string(error)});
     CAPTURE(result.output);
     REQUIRE((result.exit_code == 0 || result.exit_code == 73));
     refused += result.exit_code == 73 ? 1 : 0;
@@ -150,12 +128,12 @@ TEST_CASE("failing calls end a promotion with exit code 73, and the next start m
 TEST_CASE(
     "a start that is killed anywhere leaves nothing behind that the next does not take away") {
   const std::string how = GENERATE("before", "after", "alone");
-  const KilledRun run("go-on");
+  const Attempts run = attempts_at("go-on");
   REQUIRE(run.calls() > 40);
   for (long at = 1; at <= run.calls(); ++at) {
     CAPTURE(how, at);
     const fs::path work = run.fresh();
-    const ChildResult result = job(work, "go-on", at, how);
+    const ChildResult result = job(work, "go-on", {at, how});
     REQUIRE((result.exit_code == killed || (result.exit_code == 0 && at > run.calls() - 3)));
     REQUIRE(job(work, "go-on").exit_code == 0);
     REQUIRE(names(work / "checkpoints") ==

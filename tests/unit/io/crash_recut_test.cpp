@@ -4,7 +4,7 @@
 /// Cutting a checkpoint anew that dies, or whose calls fail, at every single call that changes the
 /// file system: the step is there complete or not at all, the same command completes it, and the
 /// original is as it was.
-#include "child_process.hpp"
+#include "crash_job.hpp"
 #include "position_coded_state.hpp"
 #include "scratch_folder.hpp"
 
@@ -18,27 +18,15 @@
 using namespace fourfold;
 using namespace fourfold::io_test;
 using harness::ChildResult;
+using harness::files_below;
 using harness::read_bytes;
 using harness::ScratchFolder;
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr int killed = 99;
 constexpr int processes = 2;
 constexpr const char* step_name = "step-000000010";
-
-/// All files below a folder, by name.
-std::map<std::string, std::string> tree(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  if (fs::exists(folder)) {
-    for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-      files[fs::relative(entry.path(), folder).string()] =
-          entry.is_regular_file() ? read_bytes(entry.path()) : "";
-    }
-  }
-  return files;
-}
 
 /// A checkpoint of two ranks, and what becomes of it undisturbed.
 class Recutting {
@@ -48,37 +36,33 @@ class Recutting {
       save_as(from(), all_cuts()[1], 2, 10, world,
               {.keep_last = 0, .plan = {.smallest_part_bytes = 8}}, {.model = tiny_model()});
     });
-    REQUIRE(recut(0, "", scratch_ / "count").exit_code == 0);
+    REQUIRE(recut({.count = scratch_ / "count"}).exit_code == 0);
     calls_ = std::stol(read_bytes(scratch_ / "count"));
-    original_ = tree(from());
-    whole_ = tree(to());
-    REQUIRE(tree(to() / step_name).size() == 4);  // manifest, index, two payloads
+    original_ = files_below(from());
+    whole_ = files_below(to());
+    REQUIRE(files_below(to() / step_name).size() == 4);  // manifest, index, two payloads
   }
 
   long calls() const { return calls_; }
   fs::path from() const { return scratch_ / "from"; }
   fs::path to() const { return scratch_ / "to"; }
 
-  ChildResult recut(long at = 0, const std::string& how = "", const fs::path& count = {}) const {
-    return harness::run_child(
-        {FOURFOLD_CRASH_RECUTTER, from().string(), to().string(), std::to_string(processes)},
-        {{"LD_PRELOAD", FOURFOLD_CRASH_SHIM},
-         {"FOURFOLD_CRASH_UNDER", to().string()},
-         {"FOURFOLD_CRASH_AT", std::to_string(at)},
-         {"FOURFOLD_CRASH_HOW", how},
-         {"FOURFOLD_CRASH_COUNT", count.string()}});
+  ChildResult recut(const Disturbance& disturbance = {}) const {
+    return run_disturbed(
+        {FOURFOLD_CRASH_RECUTTER, from().string(), to().string(), std::to_string(processes)}, to(),
+        disturbance);
   }
 
   /// @return whether the step is there; it is complete then
   bool is_there() const {
-    REQUIRE(tree(from()) == original_);
+    REQUIRE(files_below(from()) == original_);
     if (!fs::exists(to() / step_name)) {
       return false;
     }
-    for (const auto& [name, bytes] : tree(to() / step_name)) {
+    for (const auto& [name, bytes] : files_below(to() / step_name)) {
       REQUIRE(whole_.at(std::string(step_name) + "/" + name) == bytes);
     }
-    REQUIRE(tree(to() / step_name).size() == 4);
+    REQUIRE(files_below(to() / step_name).size() == 4);
     return true;
   }
 
@@ -87,12 +71,12 @@ class Recutting {
     const ChildResult again = recut();
     CAPTURE(again.output);
     REQUIRE(again.exit_code == 0);
-    std::map<std::string, std::string> left = tree(to());
+    std::map<std::string, std::string> left = files_below(to());
     std::erase_if(left, [](const auto& file) {  // what the next run sweeps
       return file.first.starts_with("LATEST.tmp-") || file.first.starts_with(".lease-");
     });
     REQUIRE(left == whole_);
-    REQUIRE(tree(from()) == original_);
+    REQUIRE(files_below(from()) == original_);
   }
 
  private:
@@ -113,7 +97,7 @@ TEST_CASE("killed at any call, one rank or all, cutting anew has left nothing or
     for (long at = 1; at <= recutting.calls(); ++at) {
       CAPTURE(how, at);
       fs::remove_all(recutting.to());
-      REQUIRE(recutting.recut(at, how).exit_code == killed);
+      REQUIRE(recutting.recut({at, how}).exit_code == killed);
       ++(recutting.is_there() ? whole : nothing);
       recutting.complete();
     }
@@ -131,7 +115,7 @@ TEST_CASE("failing calls end cutting anew with exit code 73, and the same comman
     for (long at = 1; at <= recutting.calls(); ++at) {
       CAPTURE(error, at);
       fs::remove_all(recutting.to());
-      const ChildResult result = recutting.recut(at, std::to_string(error));
+      const ChildResult result = recutting.recut({at, std::to_string(error)});
       CAPTURE(result.output);
       const bool is_there = recutting.is_there();
       if (result.exit_code == 73) {
@@ -156,7 +140,7 @@ TEST_CASE("interrupted and short calls do not disturb cutting anew") {
     for (long at = 1; at <= recutting.calls(); ++at) {
       CAPTURE(how, at);
       fs::remove_all(recutting.to());
-      const ChildResult result = recutting.recut(at, how);
+      const ChildResult result = recutting.recut({at, how});
       CAPTURE(result.output);
       // mkdir, rename, unlink and rmdir are not interrupted by signals; were they, it is an error.
       REQUIRE((result.exit_code == 0 || (std::string(how) == "again" && result.exit_code == 73)));

@@ -3,7 +3,7 @@
 /// @file
 /// A repair of index and manifest that dies, or whose calls fail, at every single call that changes
 /// the file system: each file is as it was or as it was saved, and the next repair completes it.
-#include "child_process.hpp"
+#include "crash_job.hpp"
 #include "repaired_step.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -13,14 +13,13 @@
 using namespace fourfold;
 using namespace fourfold::io_test;
 using harness::ChildResult;
+using harness::files_below;
 using harness::read_bytes;
 using harness::ScratchFolder;
 using harness::write_bytes;
 namespace fs = std::filesystem;
 
 namespace {
-
-constexpr int killed = 99;
 
 /// A checkpoint whose index is cut and whose manifest is lost or has a flipped bit.
 class Repairing {
@@ -40,7 +39,7 @@ class Repairing {
     }
     damaged_ = files_below(scratch_ / "damaged");
     damage_again();
-    REQUIRE(repair(0, "", scratch_ / "count").exit_code == 0);
+    REQUIRE(repair({.count = scratch_ / "count"}).exit_code == 0);
     REQUIRE(files_below(work()) == whole_);
     calls_ = std::stol(read_bytes(scratch_ / "count"));
   }
@@ -53,13 +52,9 @@ class Repairing {
     fs::copy(scratch_ / "damaged", work(), fs::copy_options::recursive);
   }
 
-  ChildResult repair(long at, const std::string& how, const fs::path& count = {}) const {
-    return harness::run_child({FOURFOLD_CRASH_REPAIRER, (work() / "step-000000010").string()},
-                              {{"LD_PRELOAD", FOURFOLD_CRASH_SHIM},
-                               {"FOURFOLD_CRASH_UNDER", work().string()},
-                               {"FOURFOLD_CRASH_AT", std::to_string(at)},
-                               {"FOURFOLD_CRASH_HOW", how},
-                               {"FOURFOLD_CRASH_COUNT", count.string()}});
+  ChildResult repair(const Disturbance& disturbance = {}) const {
+    return run_disturbed({FOURFOLD_CRASH_REPAIRER, (work() / "step-000000010").string()}, work(),
+                         disturbance);
   }
 
   /// Whether the step is whole; if not, every file is as it was or as it is to be, the index first.
@@ -80,7 +75,7 @@ class Repairing {
 
   /// The same command, undisturbed, after one that was not; then a job that saves here begins.
   void complete() const {
-    const ChildResult again = repair(0, "");
+    const ChildResult again = repair();
     CAPTURE(again.output);
     REQUIRE(again.exit_code == 0);
     comm::run_ranks(
@@ -109,7 +104,7 @@ TEST_CASE("killed at any call, a repair can be made again") {
       for (long at = 1; at <= repairing.calls(); ++at) {
         CAPTURE(has_manifest, how, at);
         repairing.damage_again();
-        REQUIRE(repairing.repair(at, how).exit_code == killed);
+        REQUIRE(repairing.repair({at, how}).exit_code == killed);
         ++(repairing.is_whole() ? whole : damaged);
         repairing.complete();
       }
@@ -127,7 +122,7 @@ TEST_CASE("failing calls end a repair with exit code 73, and no file is half of 
     for (long at = 1; at <= repairing.calls(); ++at) {
       CAPTURE(error, at);
       repairing.damage_again();
-      const ChildResult result = repairing.repair(at, std::to_string(error));
+      const ChildResult result = repairing.repair({at, std::to_string(error)});
       CAPTURE(result.output);
       const bool is_whole = repairing.is_whole();
       if (result.exit_code == 73) {
@@ -153,7 +148,7 @@ TEST_CASE("interrupted and short calls do not disturb a repair") {
     for (long at = 1; at <= repairing.calls(); ++at) {
       CAPTURE(how, at);
       repairing.damage_again();
-      const ChildResult result = repairing.repair(at, how);
+      const ChildResult result = repairing.repair({at, how});
       CAPTURE(result.output);
       // rename and unlink are not interrupted by signals; were they, it is an error.
       REQUIRE((result.exit_code == 0 || (std::string(how) == "again" && result.exit_code == 73)));

@@ -19,18 +19,6 @@ namespace fourfold::io_test {
 
 inline constexpr const char* fast_step = "step-000000020";
 
-/// All files below a folder, by name.
-inline std::map<std::string, std::string> tree(const std::filesystem::path& folder) {
-  std::map<std::string, std::string> files;
-  if (std::filesystem::exists(folder)) {
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-      files[std::filesystem::relative(entry.path(), folder).string()] =
-          entry.is_regular_file() ? harness::read_bytes(entry.path()) : "";
-    }
-  }
-  return files;
-}
-
 /// The only word's folder on a node.
 inline std::filesystem::path home(const FastCluster& cluster, int node) {
   std::vector<std::filesystem::path> folders;

@@ -19,6 +19,7 @@ using namespace fourfold;
 using namespace fourfold::io_test;
 using Catch::Matchers::ContainsSubstring;
 using harness::CapturedLog;
+using harness::files_below;
 using harness::ScratchFolder;
 namespace fs = std::filesystem;
 
@@ -64,7 +65,7 @@ TEST_CASE("a store that is full ends a restart, and nothing is lost") {
   const FastCluster cluster{
       .root = scratch.path(), .node_of_rank = {0, 0, 1}, .cut = all_cuts()[1]};
   make_steps(cluster);
-  const auto store = tree(cluster.store());
+  const auto store = files_below(cluster.store());
   for (const rlim_t limit : {100, 1000, 3000, 9000}) {
     CAPTURE(limit);
     int code = 0;
@@ -81,7 +82,7 @@ TEST_CASE("a store that is full ends a restart, and nothing is lost") {
       code = static_cast<int>(error.code());
     }
     CHECK(code == 73);
-    CHECK(tree(cluster.store()) == store);
+    CHECK(files_below(cluster.store()) == store);
   }
   const auto found = cluster.restart();
   CHECK(found.step == 20);

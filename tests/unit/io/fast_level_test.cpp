@@ -21,6 +21,7 @@ using namespace fourfold;
 using namespace fourfold::io_test;
 using Catch::Matchers::ContainsSubstring;
 using harness::CapturedLog;
+using harness::files_below;
 using harness::read_bytes;
 using harness::ScratchFolder;
 namespace fs = std::filesystem;
@@ -46,8 +47,8 @@ TEST_CASE("a fast step put together again is what a save into the store writes, 
       io::CheckpointStore direct(scratch / "direct", cluster.options);
       cluster.save(direct, 20, world);
     });
-    const auto promoted = tree(cluster.store() / fast_step);
-    CHECK(promoted == tree(scratch / "direct" / fast_step));
+    const auto promoted = files_below(cluster.store() / fast_step);
+    CHECK(promoted == files_below(scratch / "direct" / fast_step));
     CHECK(read_bytes(cluster.store() / "LATEST") == read_bytes(scratch / "direct/LATEST"));
   }
 }
@@ -284,11 +285,11 @@ TEST_CASE("a fast step that is not newer than the store's is left alone") {
   cluster.job([&](io::FastLevel&, io::CheckpointStore& store, comm::Communicator& world) {
     cluster.save(store, newer, world);
   });
-  const auto before = tree(cluster.store());
+  const auto before = files_below(cluster.store());
   const auto found = cluster.restart();
   CHECK(found.step == newer);
   CHECK_FALSE(found.promoted);
-  CHECK(tree(cluster.store()) == before);
+  CHECK(files_below(cluster.store()) == before);
 }
 
 TEST_CASE("a damaged step of the store makes way for the fast one of its name") {
@@ -310,14 +311,14 @@ TEST_CASE("a step that the store has whole, and could not read for a moment, is 
   const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
   make_steps(cluster);
   REQUIRE(cluster.restart().promoted == 20);
-  const auto before = tree(cluster.store());
+  const auto before = files_below(cluster.store());
   const CapturedLog log;
   std::atomic<int> promoted = 0;
   cluster.job([&](io::FastLevel& fast, io::CheckpointStore&, comm::Communicator& world) {
     promoted += fast.promote_newest(world, 5) == 20 ? 1 : 0;  // as if 20 had been damaged
   });
   CHECK(promoted == 2);
-  CHECK(tree(cluster.store()) == before);
+  CHECK(files_below(cluster.store()) == before);
 }
 
 TEST_CASE("a promotion removes nothing, the next save what retention lets go") {
@@ -340,7 +341,7 @@ TEST_CASE("of fast steps the newest are kept, and what other runs left is not to
     fs::create_directories(cluster.node(node) / "0123456789abcdef/step-000000090");
     harness::write_bytes(cluster.node(node) / "0123456789abcdef/step-000000090/shard", "others'");
   }
-  const auto others = tree(cluster.node(0) / "0123456789abcdef");
+  const auto others = files_below(cluster.node(0) / "0123456789abcdef");
   const std::string first = [&] {
     make_steps(cluster, {10, 20, 30, 40});
     return read_bytes(cluster.store() / ".fast-level");
@@ -367,7 +368,7 @@ TEST_CASE("of fast steps the newest are kept, and what other runs left is not to
   }
   for (const int node : {0, 1}) {
     CHECK(names(cluster.node(node)) == std::vector<std::string>{"0123456789abcdef"});
-    CHECK(tree(cluster.node(node) / "0123456789abcdef") == others);
+    CHECK(files_below(cluster.node(node) / "0123456789abcdef") == others);
   }
 }
 

@@ -18,6 +18,7 @@ using namespace fourfold;
 using namespace fourfold::io_test;
 using Catch::Matchers::ContainsSubstring;
 using harness::CapturedLog;
+using harness::files_below;
 using harness::read_bytes;
 using harness::ScratchFolder;
 namespace fs = std::filesystem;
@@ -29,7 +30,9 @@ TEST_CASE("a copy of the checkpoints has none of the run's fast steps, and takes
   fs::copy(cluster.store(), scratch / "copy", fs::copy_options::recursive);
   fs::rename(cluster.store(), scratch / "original");
   fs::rename(scratch / "copy", cluster.store());
-  const auto on_nodes = [&] { return std::pair(tree(cluster.node(0)), tree(cluster.node(1))); };
+  const auto on_nodes = [&] {
+    return std::pair(files_below(cluster.node(0)), files_below(cluster.node(1)));
+  };
   const auto before = on_nodes();
   const bool has_level = GENERATE(true, false);
   const CapturedLog log;

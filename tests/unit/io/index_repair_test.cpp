@@ -16,6 +16,7 @@
 using namespace fourfold;
 using namespace fourfold::io_test;
 using Catch::Matchers::ContainsSubstring;
+using harness::files_below;
 using harness::read_bytes;
 using harness::ScratchFolder;
 using harness::write_bytes;

@@ -17,18 +17,6 @@
 
 namespace fourfold::io_test {
 
-/// All regular files below a folder, with their bytes.
-inline std::map<std::string, std::string> files_below(const std::filesystem::path& folder) {
-  std::map<std::string, std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
-    if (entry.is_regular_file()) {
-      files[std::filesystem::relative(entry.path(), folder).string()] =
-          harness::read_bytes(entry.path());
-    }
-  }
-  return files;
-}
-
 /// What a save to be repaired later is made with.
 struct RepairCase {
   std::size_t cut = 1;  ///< of all_cuts()
