@@ -22,6 +22,12 @@ FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "
            "apps/program": "program", "tests/harness": "harness", **{f"src/{room}": room for room in
            ("base", "device", "comm", "model", "parallel", "data", "runfile", "interchange",
             "telemetry", "train", "plan")}}
+# The same inside io, whose folders are compiled as one library. Its public headers belong to the folder of their source.
+IO_ARROWS = {
+    "disk": [], "sums": [], "hdf5": ["disk"], "tokens": ["disk"], "foreign": ["sums", "hdf5"], "format": ["sums", "hdf5"],
+    "step": ["format"], "payload": ["step"], "load": ["payload"], "save": ["load"], "repair": ["save"], "fast": ["save"],
+}
+IO_HEADERS_ALONE = {"file_descriptor": "disk", "text_file": "disk", "checkpoint": "format", "save_request": "format"}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
@@ -36,9 +42,10 @@ SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
 LONGEST = 500
 
 
-def reach(room):
+def reach(room, arrows=None):
     """The room itself and everything below it."""
-    return {room}.union(*(reach(below) for below in ARROWS[room]))
+    arrows = arrows or ARROWS
+    return {room}.union(*(reach(below, arrows) for below in arrows[room]))
 
 
 def room_of(path):
@@ -70,6 +77,27 @@ def breaches(path, text):
                 yield number, f"<{header}> may only be included in files that match {door}"
 
 
+def io_breaches(texts):
+    """Includes inside io against its arrows, and sources that lie in none of its folders. `texts`: contents by path."""
+    folder_of = dict(IO_HEADERS_ALONE)
+    for path in texts:
+        if source := re.match(r"io/(\w+)/(\w+)[.\w]*\.cpp$", path):
+            folder_of[source.group(2)] = source.group(1)
+    for path, text in texts.items():
+        if not path.startswith("io/"):
+            continue
+        parts = path.split("/")
+        own = folder_of.get(parts[-1].split(".")[0]) if parts[1] == "include" else parts[1]
+        if own not in IO_ARROWS:
+            yield f"{path}:1: lies in no folder of io"
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if include := re.match(r'\s*#\s*include\s*(?:<fourfold/io/(\w+)\.hpp>|"(\w+)/)', line):
+                other = folder_of.get(include.group(1)) or include.group(2)
+                if other not in reach(own, IO_ARROWS):
+                    yield f"{path}:{number}: '{own}' of io must not include from '{other}'"
+
+
 def untested(texts):
     """Public headers of the rooms that no file under tests/ includes. `texts`: contents by path."""
     included = {header for path, text in texts.items() if path.startswith("tests/")
@@ -86,6 +114,7 @@ def main(root):
     texts = {p.relative_to(root).as_posix(): p.read_text(encoding="utf-8") for p in paths}
     wrong = [f"{path}:{line}: {words}" for path, text in texts.items() for line, words in breaches(path, text)]
     wrong += untested(texts)
+    wrong += io_breaches(texts)
     print("\n".join(wrong + [f"{len(paths)} files, {len(wrong)} breaches"]))
     return 1 if wrong or not paths else 0
 

@@ -55,6 +55,16 @@ class CheckLayers(unittest.TestCase):
         user = "src/comm/mesh.cpp"
         self.assertEqual(len(list(check_layers.untested({header: "", user: "#include <fourfold/base/box.hpp>\n"}))), 1)
 
+    def test_arrows_inside_io(self):
+        def found(path, body):
+            return list(check_layers.io_breaches({path: body, "io/save/store.cpp": "", "io/disk/file.cpp": ""}))
+        self.assertEqual(found("io/save/step.cpp", '#include "disk/file.hpp"\n#include <fourfold/io/store.hpp>\n'), [])
+        self.assertEqual(len(found("io/disk/lease.cpp", '#include "save/step.hpp"\n')), 1)
+        self.assertEqual(len(found("io/load/load.cpp", "#include <fourfold/io/store.hpp>\n")), 1)
+        self.assertEqual(len(found("io/include/fourfold/io/file.hpp", "#include <fourfold/io/store.hpp>\n")), 1)
+        self.assertEqual(len(found("io/step.cpp", "")), 1)
+        self.assertEqual(len(found("io/include/fourfold/io/nobody.hpp", "")), 1)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <fourfold/base/philox.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/save_request.hpp>
 
 #include <algorithm>
 #include <cstring>

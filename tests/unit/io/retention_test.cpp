@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
-#include "step_folder.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/io/retention.hpp>
 

@@ -4,7 +4,7 @@
 /// What two checkpoints have in common and where they differ, whatever meshes saved them.
 #pragma once
 
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
 
 #include <cstddef>
 #include <cstdint>

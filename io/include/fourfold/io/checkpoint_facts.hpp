@@ -4,7 +4,7 @@
 /// How a checkpoint lies in its files, for people and tools.
 #pragma once
 
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
 
 #include <cstdint>
 #include <string>

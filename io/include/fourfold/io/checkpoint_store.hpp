@@ -14,124 +14,25 @@
 /// memory. Call them at a step boundary.
 #pragma once
 
-#include <fourfold/base/box.hpp>
-#include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/comm/mesh.hpp>
+#include <fourfold/io/checkpoint.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-#include <fourfold/io/digest.hpp>
+#include <fourfold/io/save_request.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
-#include <string>
-#include <string_view>
 #include <vector>
 
 namespace fourfold::io {
 
-/// The few numbers and texts that are state besides the tensors: "consumed_samples",
-/// "loss_scale", "config.toml", ... Names obey the rule of TensorId. Texts may hold anything.
-struct CheckpointScalars {
-  std::map<std::string, std::int64_t, std::less<>> integers;
-  std::map<std::string, double, std::less<>> reals;
-  std::map<std::string, std::string, std::less<>> texts;
-
-  /// @throws UserError (data_corrupt) naming the entry when a checkpoint lacks it
-  std::int64_t integer(std::string_view name) const;
-  double real(std::string_view name) const;
-  const std::string& text(std::string_view name) const;
-  /// Compares bits: a NaN equals itself.
-  friend bool operator==(const CheckpointScalars& a, const CheckpointScalars& b) noexcept;
-};
-
-/// What this rank holds of one tensor: one of the layout's boxes of which it is a holder, dense, in
-/// host memory. Borrowed for the call.
-struct Piece {
-  TensorId id;
-  Box box;
-  ConstTensorView data;
-};
-
-/// Everything that goes into one checkpoint. step, mesh, scalars and tensors agree on all ranks;
-/// pieces are this rank's own, one for each held box whose holders it is among, in any order.
-struct SaveRequest {
-  std::int64_t step = 0;
-  comm::MeshShape mesh;  ///< recorded for people and tools; a restart does not depend on it
-  CheckpointScalars scalars;
-  std::span<const TensorLayout> tensors;
-  std::span<const Piece> pieces;
-};
-
-struct SaveReport {
-  std::filesystem::path path;      ///< of the committed step directory
-  std::int64_t payload_bytes = 0;  ///< of all ranks
-  double seconds = 0;              ///< this rank's wall time
-};
-
-/// A logical tensor as a checkpoint has it.
-struct StoredTensor {
-  TensorId id;
-  DType dtype = DType::f32;
-  Shape shape;
-  Digest digest;
-};
-
-struct CheckpointContents;
 class DirectoryLease;
-
-/// One committed step whose manifest and index have been read and checked. Immutable; cheap to
-/// copy; the same on all ranks.
-class Checkpoint {
- public:
-  explicit Checkpoint(std::shared_ptr<const CheckpointContents> contents);
-
-  std::int64_t step() const noexcept;
-  const std::filesystem::path& path() const noexcept;
-  /// 32 hexadecimal digits that depend on the step, the integers, the reals and the tensors, so
-  /// on all that a run computes on with, and not on mesh or texts: equal state, equal identity.
-  const std::string& identity() const noexcept;
-  const comm::MeshShape& mesh() const noexcept;
-  const CheckpointScalars& scalars() const noexcept;
-  /// Ordered by id.
-  std::span<const StoredTensor> tensors() const noexcept;
-  const StoredTensor* find(const TensorId& id) const noexcept;
-  const CheckpointContents& contents() const noexcept { return *contents_; }
-
- private:
-  std::shared_ptr<const CheckpointContents> contents_;
-};
-
-/// A box that this rank wants and where to put it. data is host memory, dense, of the tensor's
-/// dtype; shape is the shape of the whole logical tensor as the program has it.
-struct WantedBox {
-  TensorId id;
-  Shape shape;
-  Box box;
-  TensorView data;
-  bool or_zeros = false;  ///< a checkpoint without the tensor fills it with zeros
-};
-
-/// Told of bytes of a piece or a wanted box that a call is done with for now: memory that is a
-/// window on a file can let go of them.
-using DoneWith = std::function<void(const void* begin, std::size_t bytes)>;
-
-/// When ranks that want the same box share the reading of it: each reads a part from the file
-/// system, checks it, and sends it to the others. What is stored is read about once then (chunks
-/// at the borders of parts twice), and crosses the network instead. Agrees on all ranks.
-struct ReadSharing {
-  /// How what is wanted lies on the ranks: each wants the boxes that it holds, and maybe others.
-  std::span<const TensorLayout> layouts;
-  int from_holders = 0;  ///< so many holders, or more, share; 0: none do
-  /// So much at least is a rank's part, if there is as much: fewer ranks read then.
-  std::int64_t smallest_part_bytes = std::int64_t{8} << 20;
-};
 
 struct StoreOptions {
   /// Steps that are kept of the one just committed and those before it, the newest; older ones are
@@ -234,33 +135,5 @@ Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
 /// Finds the checkpoint a user names: a step folder, or a folder of steps, of which the newest
 /// valid one is taken. Collective. @throws as open_checkpoint
 Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicator& communicator);
-
-/// What keeps `wanted` from being filled from `checkpoint`: missing tensors (but for or_zeros),
-/// other shapes or dtypes, one line each, by name. Local. Tensors of the checkpoint that nobody
-/// wants are fine.
-std::vector<std::string> differences(const Checkpoint& checkpoint,
-                                     std::span<const WantedBox> wanted);
-
-struct LoadReport {
-  /// What is damaged, one line each with file, tensor and reason, of all ranks. Empty: all is well.
-  std::vector<std::string> damage;
-  std::int64_t bytes_read = 0;  ///< by this rank
-  bool intact() const noexcept { return damage.empty(); }
-};
-
-/// Fills every wanted box, whatever boxes were saved. Collective: the ranks want what they like,
-/// and agree on whether all of them got it. Reads only the 4 MiB chunks that the boxes touch and
-/// checks the CRC of each; what several ranks want, as `sharing` says. After damage the wanted
-/// boxes hold anything.
-/// @throws UserError (config) listing differences() when the checkpoint is of another model
-LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
-                comm::Communicator& communicator, const DoneWith& done_with = {},
-                const ReadSharing& sharing = {});
-
-/// Reads everything, each byte once, shared among the ranks, and checks every checksum and digest.
-/// Collective. @return what is damaged, one line each; empty when all is well
-/// @param on_read  told of bytes of payload files that this rank has read, a chunk at a time
-std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator,
-                                const std::function<void(std::int64_t bytes)>& on_read = {});
 
 }  // namespace fourfold::io

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/save_request.hpp>
 #include <fourfold/io/tensor_source.hpp>
 
 #include <cstdint>

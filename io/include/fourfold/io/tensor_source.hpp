@@ -7,7 +7,7 @@
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
 
 #include <cstdint>
 #include <memory>

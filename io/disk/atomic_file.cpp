@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/atomic_file.hpp>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::size_t buffer_bytes = 1 << 20;
+
+/// What is no file must not be replaced by one: for root that would be the end of /dev/null.
+void require_replaceable(const std::filesystem::path& path) {
+  struct stat found {};
+  // Through a link too, such as /dev/stdout. A folder is an error of rename().
+  if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) {
+    throw UserError(
+        ExitCode::cannot_write,
+        fmt::format("{}: cannot be written (it is a device, a pipe or a socket, and a file would "
+                    "take its place) name a file",
+                    path.string()));
+  }
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::filesystem::path path)
+    : path_(std::move(path)), temporary_(fmt::format("{}.tmp-{}", path_.string(), ::getpid())) {
+  require_replaceable(path_);
+  ::unlink(temporary_.c_str());  // of a process of the same number that died
+  file_ = std::make_unique<OutputFile>(OutputFile::create(temporary_, path_));
+  buffer_.reserve(buffer_bytes);
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) {
+    file_.reset();
+    ::unlink(temporary_.c_str());
+  }
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  FOURFOLD_EXPECT(file_ != nullptr);
+  if (buffer_.size() + bytes.size() > buffer_bytes) {
+    flush();
+  }
+  if (bytes.size() < buffer_bytes) {
+    buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
+    return;
+  }
+  file_->write_at(written_bytes_, bytes);  // nothing is gained by a copy
+  written_bytes_ += bytes.size();
+}
+
+void AtomicFile::flush() {
+  file_->write_at(written_bytes_, buffer_);
+  written_bytes_ += buffer_.size();
+  buffer_.clear();
+}
+
+void AtomicFile::sync() {
+  if (file_ == nullptr) {
+    return;
+  }
+  flush();
+  file_->sync();
+  file_->close();
+  file_.reset();
+}
+
+void AtomicFile::publish() {
+  sync();
+  rename_path(temporary_, path_);
+  temporary_.clear();
+  const std::filesystem::path folder = path_.parent_path();
+  sync_directory(folder.empty() ? "." : folder);
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,327 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+/// Of a payload; index and manifest are written and synced at once.
+constexpr std::size_t large_write_bytes = std::size_t{1} << 20;
+
+std::string_view advice(int error_number) {
+  switch (error_number) {
+    case ENOSPC:
+      return "free some space or choose a folder on another file system";
+    case EDQUOT:
+      return "free some of your quota or choose a folder on another file system";
+    case EFBIG:
+      return "raise the limit on file sizes (ulimit -f)";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "check permissions or choose a folder that you can write to";
+    case ENOENT:
+      return "create the folder or choose another";
+    case ENOTDIR:
+    case EISDIR:
+    case EEXIST:
+      return "choose another folder or name";
+    default:
+      return "check the file system";
+  }
+}
+
+/// Calls `call` until it is not interrupted.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result == -1 && errno == EINTR) {
+    result = call();
+  }
+  return result;
+}
+
+std::string reason(std::string_view call) {
+  return fmt::format("{}: {}", call, std::strerror(errno));
+}
+
+}  // namespace
+
+void cannot_write(const std::filesystem::path& path, std::string_view call, int error_number) {
+  std::filesystem::path existing = path;
+  while (kind_of(existing) == EntryKind::missing && existing.has_parent_path() &&
+         existing != existing.parent_path()) {
+    existing = existing.parent_path();
+  }
+  const auto free = free_bytes(existing);
+  throw UserError(ExitCode::cannot_write,
+                  fmt::format("{}: cannot be written ({}: {}; {} free there); {}", path.string(),
+                              call, std::strerror(error_number),
+                              free ? bytes_text(*free) : "unknown space", advice(error_number)));
+}
+
+OutputFile::OutputFile(const std::filesystem::path& path, std::filesystem::path shown, int flags)
+    : shown_(std::move(shown)) {
+  descriptor_.reset(uninterrupted(
+      [&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666); }));
+  if (!descriptor_) {
+    cannot_write(shown_, "open", errno);
+  }
+}
+
+OutputFile OutputFile::create(const std::filesystem::path& path) {
+  return create(path, path);
+}
+
+OutputFile OutputFile::create(const std::filesystem::path& path, std::filesystem::path shown) {
+  return {path, std::move(shown), O_CREAT | O_EXCL};
+}
+
+OutputFile OutputFile::open(const std::filesystem::path& path) {
+  return {path, path, 0};
+}
+
+OutputFile OutputFile::open_or_create(const std::filesystem::path& path) {
+  return {path, path, O_CREAT};
+}
+
+void OutputFile::set_size(std::uint64_t bytes) {
+  if (uninterrupted([&] { return ::ftruncate(descriptor_.get(), static_cast<off_t>(bytes)); }) !=
+      0) {
+    cannot_write(shown_, "ftruncate", errno);
+  }
+  const auto reserved = uninterrupted([&] {
+    return bytes == 0 ? 0 : ::fallocate(descriptor_.get(), 0, 0, static_cast<off_t>(bytes));
+  });
+  if (reserved != 0 && errno != EOPNOTSUPP && errno != ENOSYS) {
+    cannot_write(shown_, "fallocate", errno);
+  }
+}
+
+void OutputFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = uninterrupted([&] {
+      return ::pwrite(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    });
+    if (written <= 0) {
+      cannot_write(shown_, "pwrite", written == 0 ? EIO : errno);
+    }
+    if (static_cast<std::size_t>(written) >= large_write_bytes) {
+      // The disk need not wait for sync(). Only a hint: what fails shows there.
+      ::sync_file_range(descriptor_.get(), static_cast<off_t>(offset), written,
+                        SYNC_FILE_RANGE_WRITE);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+    offset += static_cast<std::uint64_t>(written);
+  }
+}
+
+void OutputFile::sync() {
+  if (uninterrupted([&] { return ::fdatasync(descriptor_.get()); }) != 0) {
+    cannot_write(shown_, "fdatasync", errno);
+  }
+}
+
+void OutputFile::forget_pages() noexcept {
+  ::posix_fadvise(descriptor_.get(), 0, 0, POSIX_FADV_DONTNEED);
+}
+
+void OutputFile::let_all_read() noexcept {
+  struct stat status = {};
+  if (::fstat(descriptor_.get(), &status) == 0) {
+    static_cast<void>(::fchmod(descriptor_.get(), (status.st_mode & 07777U) | 0444U));
+  }
+}
+
+void OutputFile::close() {
+  // Linux has closed the descriptor even when close says EINTR.
+  if (::close(descriptor_.release()) != 0 && errno != EINTR) {
+    cannot_write(shown_, "close", errno);
+  }
+}
+
+void write_new_file(const std::filesystem::path& path, std::span<const std::byte> bytes) {
+  OutputFile file = OutputFile::create(path);
+  file.write_at(0, bytes);
+  file.sync();
+  file.close();
+}
+
+Defect InputFile::open(const std::filesystem::path& path) {
+  return adopt(FileDescriptor(uninterrupted(
+      [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); })));
+}
+
+Defect InputFile::adopt(FileDescriptor descriptor) {
+  descriptor_ = std::move(descriptor);
+  struct stat status = {};
+  if (!descriptor_ || ::fstat(descriptor_.get(), &status) != 0) {
+    return reason("cannot be opened");
+  }
+  if (!S_ISREG(status.st_mode)) {
+    descriptor_.reset();
+    return "is not a regular file";
+  }
+  size_bytes_ = static_cast<std::uint64_t>(status.st_size);
+  return std::nullopt;
+}
+
+Defect InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
+  while (!bytes.empty()) {
+    const ssize_t got = uninterrupted([&] {
+      return ::pread(descriptor_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    });
+    if (got < 0) {
+      return fmt::format("cannot be read at byte {} ({})", offset, std::strerror(errno));
+    }
+    if (got == 0) {
+      return fmt::format("ends at byte {}, in the middle of what it should hold", offset);
+    }
+    bytes = bytes.subspan(static_cast<std::size_t>(got));
+    offset += static_cast<std::uint64_t>(got);
+  }
+  return std::nullopt;
+}
+
+Defect read_file(const std::filesystem::path& path, std::uint64_t limit, std::string& contents) {
+  InputFile file;
+  if (auto defect = file.open(path)) {
+    return defect;
+  }
+  if (file.size_bytes() > limit) {
+    return fmt::format("has {} bytes, more than the {} it may have", file.size_bytes(), limit);
+  }
+  contents.resize(file.size_bytes());
+  return file.read_at(0, std::as_writable_bytes(std::span(contents)));
+}
+
+void make_directory(const std::filesystem::path& path) {
+  if (::mkdir(path.c_str(), 0777) != 0) {
+    cannot_write(path, "mkdir", errno);
+  }
+}
+
+void make_directories(const std::filesystem::path& path) {
+  std::error_code ignored;  // what is wrong shows in mkdir
+  if (std::filesystem::is_directory(path, ignored)) {
+    return;
+  }
+  const std::filesystem::path parent = path.parent_path();
+  if (!parent.empty()) {
+    make_directories(parent);
+  }
+  if (::mkdir(path.c_str(), 0777) != 0 &&
+      (errno != EEXIST || !std::filesystem::is_directory(path, ignored))) {
+    cannot_write(path, "mkdir", errno == EEXIST ? ENOTDIR : errno);
+  }
+  sync_directory(parent.empty() ? "." : parent);
+}
+
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) {
+    cannot_write(to, "rename", errno);
+  }
+}
+
+void remove_file(const std::filesystem::path& path) {
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    cannot_write(path, "unlink", errno);
+  }
+}
+
+void sync_directory(const std::filesystem::path& path) {
+  const FileDescriptor directory(
+      uninterrupted([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  if (!directory) {
+    cannot_write(path, "open", errno);
+  }
+  // EINVAL: this file system has nothing to sync for folders.
+  if (uninterrupted([&] { return ::fsync(directory.get()); }) != 0 && errno != EINVAL) {
+    cannot_write(path, "fsync", errno);
+  }
+}
+
+EntryKind kind_of(const std::filesystem::path& path) noexcept {
+  struct stat status = {};
+  if (::lstat(path.c_str(), &status) != 0) {
+    return errno == ENOENT || errno == ENOTDIR ? EntryKind::missing : EntryKind::other;
+  }
+  if (S_ISREG(status.st_mode)) {
+    return EntryKind::file;
+  }
+  return S_ISDIR(status.st_mode) ? EntryKind::directory : EntryKind::other;
+}
+
+std::optional<std::vector<std::string>> names_in(const std::filesystem::path& directory) {
+  std::error_code failure;
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator entry(directory, failure), end; !failure && entry != end;
+       entry.increment(failure)) {
+    names.push_back(entry->path().filename().string());
+  }
+  if (failure) {
+    return std::nullopt;
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Defect remove_tree(const std::filesystem::path& path) {
+  Defect first;
+  if (kind_of(path) == EntryKind::directory) {
+    for (const std::string& name : names_in(path).value_or(std::vector<std::string>{})) {
+      Defect defect = remove_tree(path / name);
+      if (!first) {
+        first = std::move(defect);
+      }
+    }
+    if (::rmdir(path.c_str()) != 0 && !first) {
+      first = fmt::format("{}: {}", path.string(), reason("rmdir"));
+    }
+  } else if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
+    first = fmt::format("{}: {}", path.string(), reason("unlink"));
+  }
+  return first;
+}
+
+std::optional<std::uint64_t> free_files(const std::filesystem::path& path) noexcept {
+  struct statvfs status = {};
+  if (::statvfs(path.c_str(), &status) != 0 || status.f_files == 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(status.f_favail);
+}
+
+std::optional<std::uint64_t> free_bytes(const std::filesystem::path& path) noexcept {
+  struct statvfs status = {};
+  if (::statvfs(path.c_str(), &status) != 0) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(status.f_bavail) * status.f_frsize;
+}
+
+std::string bytes_text(std::uint64_t bytes) {
+  constexpr std::array<std::string_view, 6> units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  auto value = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  while (value >= 1024 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, units[unit]);
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,72 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/new_folder.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+void require_missing(const std::filesystem::path& path) {
+  if (kind_of(path) != EntryKind::missing) {
+    cannot_write(path, "mkdir", EEXIST);
+  }
+}
+
+std::filesystem::path folder_above(const std::filesystem::path& path) {
+  return path.has_parent_path() ? path.parent_path() : ".";
+}
+
+}  // namespace
+
+NewFolder::NewFolder(std::filesystem::path final_path, std::uint64_t bytes)
+    : final_path_(std::move(final_path)) {
+  if (!final_path_.has_filename()) {  // "out/"
+    final_path_ = final_path_.parent_path();
+  }
+  require_missing(final_path_);
+  const std::filesystem::path above = folder_above(final_path_);
+  make_directories(above);
+  const auto free = free_bytes(above);
+  if (free && *free < bytes) {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: does not fit ({} needed, {} free there); free some space or "
+                                "choose a folder on another file system",
+                                final_path_.string(), bytes_text(bytes), bytes_text(*free)));
+  }
+  const std::filesystem::path sibling =
+      above / fmt::format(".tmp-{}-{}", final_path_.filename().string(), ::getpid());
+  remove_tree(sibling);  // of a process of the same number that died
+  make_directory(sibling);
+  path_ = sibling;
+}
+
+NewFolder::~NewFolder() {
+  if (path_.empty()) {
+    return;
+  }
+  if (const Defect defect = remove_tree(path_)) {
+    log::local(log::Level::warning,
+               fmt::format("an unfinished folder could not be removed ({})", *defect));
+  }
+}
+
+void NewFolder::publish() {
+  FOURFOLD_EXPECT(!path_.empty());
+  sync_directory(path_);
+  require_missing(final_path_);
+  rename_path(path_, final_path_);
+  path_.clear();
+  sync_directory(folder_above(final_path_));
+}
+
+}  // namespace fourfold::io

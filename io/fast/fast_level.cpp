@@ -1,0 +1,387 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+#include "disk/random_word.hpp"
+#include "fast/fast_word.hpp"
+#include "fast/node_folders.hpp"
+#include "fast/node_map.hpp"
+#include "fast/partner_copies.hpp"
+#include "fast/promotion.hpp"
+#include "format/manifest.hpp"
+#include "save/state_share.hpp"
+#include "save/step_commit.hpp"
+#include "step/step_folder.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/retention.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <span>
+#include <string_view>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A fast step is one file per rank: none waits for another's.
+StoreOptions fast_options(StoreOptions options) {
+  options.plan.file_of_rank.clear();
+  return options;
+}
+
+/// What the ranks of a node write, and with `partner` those of the node before.
+Room room_of(const SavePlan& plan, const NodeMap& nodes, int node, bool partner) {
+  std::uint64_t bytes = 0;
+  std::uint64_t files = 3;
+  const auto add = [&](int of) {
+    for (const int rank : nodes.ranks_on(of)) {
+      bytes += static_cast<std::uint64_t>(plan.bytes_of_rank[static_cast<std::size_t>(rank)]);
+      ++files;
+    }
+  };
+  add(node);
+  if (partner) {
+    add(nodes.previous(node));
+  }
+  return {bytes, files};
+}
+
+}  // namespace
+
+struct FastLevel::Impl {
+  Impl(FastLevelOptions with, const CheckpointStore& of_run, comm::Communicator& world)
+      : options(std::move(with)),
+        store(of_run),
+        saving(fast_options(of_run.options())),
+        nodes(options.node_of_rank),
+        node(nodes.node_of(world.rank())),
+        is_first(nodes.is_first(world.rank())),
+        copies(options.partner && nodes.nodes() > 1),
+        own_node(world.subgroup(nodes.ranks_on(node), "fast-node")),
+        peers(world.subgroup(ranks_like(world.rank()), "fast-peers")) {
+    FOURFOLD_EXPECT(std::ssize(options.node_of_rank) == world.size() && options.keep_last >= 1);
+  }
+
+  /// The first ranks of all nodes, or those that are none.
+  std::vector<int> ranks_like(int rank) const {
+    std::vector<int> ranks;
+    for (int other = 0; other < static_cast<int>(options.node_of_rank.size()); ++other) {
+      if (nodes.is_first(other) == nodes.is_first(rank)) {
+        ranks.push_back(other);
+      }
+    }
+    return ranks;
+  }
+
+  /// The run's folder on this node.
+  fs::path home() const { return options.directory / word; }
+
+  void tell_of_others() const;
+  void tell_of_lost(comm::Communicator& world, std::int64_t from) const;
+  void sweep() const;
+  void remove_home() const;
+  struct Leaving {
+    bool removes_home = false;
+    bool removes_word = false;
+  };
+  Leaving how_to_leave() const;
+  void write(StateShare& share, comm::Communicator& world);
+  SealedStep shared_seal(const StateShare& share, comm::Communicator& world) const;
+  void remove(std::span<const std::int64_t> steps) const;
+  std::vector<std::int64_t> outdated(std::int64_t step) const;
+
+  FastLevelOptions options;
+  const CheckpointStore& store;
+  StoreOptions saving;
+  NodeMap nodes;
+  int node;
+  bool is_first;  ///< of its node: makes, renames and removes folders
+  bool copies;    ///< for a partner
+  std::unique_ptr<comm::Communicator> own_node;
+  std::unique_ptr<comm::Communicator> peers;  ///< ranks_like() this one
+  std::string word;                           ///< empty: the run has no fast steps yet
+};
+
+void FastLevel::Impl::tell_of_others() const {
+  if (!is_first) {
+    return;
+  }
+  const OtherFastSteps others = other_fast_steps(options.directory, word);
+  if (others.folders > 0) {
+    log::local(log::Level::info,
+               fmt::format("{}: holds {} of fast steps of other runs, or of this one before its "
+                           "checkpoints were removed ({} folders), which are left alone; remove "
+                           "them if nobody needs them",
+                           options.directory.string(), bytes_text(others.bytes), others.folders));
+  }
+}
+
+FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
+                     comm::Communicator& world)
+    : impl_(std::make_unique<Impl>(std::move(options), store, world)) {
+  require_own_folders(impl_->options.directory, impl_->nodes, world);
+  std::string word;
+  comm::together(world, [&] {
+    if (world.rank() == 0) {
+      word = read_fast_word(store.directory());
+    }
+  });
+  impl_->word = comm::broadcast_text(world, word, 0);
+  const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;
+  if (comm::all_reduce_scalar(world, is_there, comm::ReduceOp::max) == 0 && !impl_->word.empty()) {
+    log::warning(fmt::format(
+        "{}: no node has fast steps of the start before this one there: it made none yet, the "
+        "nodes have lost them, or checkpoint.fast_dir was another",
+        impl_->home().string()));
+  }
+  impl_->tell_of_others();
+}
+
+FastLevel::~FastLevel() = default;
+
+int FastLevel::nodes() const noexcept {
+  return impl_->nodes.nodes();
+}
+
+std::uint64_t FastLevel::most_node_bytes(std::span<const TensorLayout> tensors) const {
+  const NodeMap& nodes = impl_->nodes;
+  const SavePlan plan =
+      plan_save(tensors, static_cast<int>(impl_->options.node_of_rank.size()), impl_->saving.plan);
+  std::uint64_t most = 0;
+  for (int node = 0; node < nodes.nodes(); ++node) {
+    most = std::max(most, *room_of(plan, nodes, node, impl_->copies).bytes);
+  }
+  return most * (static_cast<std::uint64_t>(impl_->options.keep_last) + 1);
+}
+
+std::optional<std::int64_t> FastLevel::promote_newest(comm::Communicator& world,
+                                                      std::optional<std::int64_t> newest) {
+  return impl_->word.empty()
+             ? std::nullopt
+             : promote_newest_step(impl_->home(), impl_->nodes, impl_->store, world, newest);
+}
+
+std::optional<Checkpoint> FastLevel::find_newest(comm::Communicator& world,
+                                                 std::int64_t after) const {
+  return impl_->word.empty()
+             ? std::nullopt
+             : find_newest_step(impl_->home(), impl_->nodes, impl_->store, world, after);
+}
+
+void FastLevel::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from) const {
+  if (word.empty()) {
+    return;
+  }
+  const auto steps = fast_steps_after(home(), nodes, store, world, from);
+  if (!steps.empty()) {
+    log::warning(fmt::format(
+        "fast steps of an earlier start are removed (of step {}): this one {}",
+        fmt::join(steps, ", "),
+        from > 0 ? fmt::format("goes on from step {}", from) : std::string("begins anew")));
+  }
+}
+
+/// What cannot be removed is a warning: it is of no use, but in nobody's way.
+void FastLevel::Impl::remove_home() const {
+  if (!is_first || word.empty()) {
+    return;
+  }
+  if (const Defect defect = remove_tree(home())) {
+    log::local(log::Level::warning, "old fast steps cannot be removed: " + *defect);
+  }
+}
+
+void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
+  comm::together(world, [&] { impl_->store.options().check_lease(); });
+  impl_->tell_of_lost(world, from);
+  // First they go, then the word: what is left when this is killed is still known as the run's own.
+  impl_->remove_home();
+  world.barrier();
+  std::string word;
+  comm::together(world, [&] {
+    if (world.rank() == 0) {
+      make_directories(impl_->store.directory());
+      word = random_word();
+      write_fast_word(impl_->store.directory(), word);
+    }
+  });
+  impl_->word = comm::broadcast_text(world, word, 0);
+}
+
+/// While this process stood still another may have taken over: as long as its word is still ours it
+/// may be putting our steps together, and once it has its own that is not ours to remove.
+FastLevel::Impl::Leaving FastLevel::Impl::how_to_leave() const {
+  Leaving leaving;
+  const auto failure = comm::attempt([&] {
+    leaving.removes_word = read_fast_word(store.directory()) == word;
+    leaving.removes_home = !leaving.removes_word;
+    store.options().check_lease();
+    leaving.removes_home = true;
+  });
+  if (failure) {
+    log::warning(failure->message);
+    leaving.removes_word = false;
+  }
+  return leaving;
+}
+
+void FastLevel::end(comm::Communicator& world) {
+  const Impl::Leaving leaving = world.rank() == 0 ? impl_->how_to_leave() : Impl::Leaving{};
+  const std::int64_t removes_home = leaving.removes_home ? 1 : 0;
+  if (comm::all_reduce_scalar(world, removes_home, comm::ReduceOp::max) != 0) {
+    impl_->remove_home();
+  }
+  world.barrier();
+  impl_->word.clear();
+  if (!leaving.removes_word) {
+    return;
+  }
+  if (const auto failure = comm::attempt([&] { remove_fast_word(impl_->store.directory()); })) {
+    log::warning(failure->message);
+  }
+}
+
+void FastLevel::Impl::remove(std::span<const std::int64_t> steps) const {
+  std::vector<std::string> problems;
+  if (const auto failure = comm::attempt([&] { problems = remove_steps(home(), steps); })) {
+    problems.push_back(failure->message);
+  }
+  for (const std::string& problem : problems) {
+    log::local(log::Level::warning, "a fast step cannot be removed: " + problem);
+  }
+}
+
+std::vector<std::int64_t> FastLevel::Impl::outdated(std::int64_t step) const {
+  std::vector<std::int64_t> steps;
+  if (const auto failure = comm::attempt([&] { steps = steps_in(home()); })) {
+    log::local(log::Level::warning, failure->message);
+  }
+  std::erase_if(steps, [&](std::int64_t other) { return other > step; });
+  steps.resize(steps.size() - std::min(steps.size(), static_cast<std::size_t>(options.keep_last)));
+  return steps;
+}
+
+/// The index, which is large where there are many ranks, comes to those alone that write it.
+SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communicator& world) const {
+  SealedStep sealed;
+  write_together(world, [&] {
+    if (world.rank() == 0) {
+      sealed = seal_step(share.job(), share.files());
+    }
+  });
+  sealed.manifest_text = comm::broadcast_text(world, std::move(sealed.manifest_text), 0);
+  if (is_first) {  // rank 0 is one of them
+    sealed.index_bytes = comm::broadcast_text(*peers, std::move(sealed.index_bytes), 0);
+  }
+  write_together(world, [&] {
+    if (const Defect defect = parse_manifest(sealed.manifest_text, sealed.manifest)) {
+      throw SystemError(ExitCode::node_fault,
+                        fmt::format("the manifest of step {} arrived damaged ({}): the memory of "
+                                    "this rank or the network is faulty",
+                                    share.job().step, *defect));
+    }
+  });
+  return sealed;
+}
+
+/// Of a save that failed: it takes room. A disk that cannot even be listed shows in the save.
+void FastLevel::Impl::sweep() const {
+  std::vector<std::string> problems;
+  if (const auto failure = comm::attempt([&] { problems = remove_leftovers(home()); })) {
+    problems.push_back(failure->message);
+  }
+  for (const std::string& problem : problems) {
+    log::local(log::Level::warning,
+               "what a fast save that failed has left cannot be removed: " + problem);
+  }
+}
+
+void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
+  const std::int64_t step = share.job().step;
+  std::optional<TemporaryStep> folder;
+  write_together(world, [&] {
+    if (is_first) {
+      sweep();
+      if (kind_of(home() / step_folder_name(step)) != EntryKind::missing) {
+        remove(std::span(&step, 1));
+      }
+      folder.emplace(home(), step, room_of(share.job().plan, nodes, node, copies));
+    }
+  });
+  const fs::path path = comm::broadcast_text(*own_node, folder ? folder->path().string() : "", 0);
+  write_together(world, [&] { share.write(path); });
+  share.gather(world);
+  const SealedStep sealed = shared_seal(share, world);
+  if (copies) {
+    agree_on_save(world, copy_to_partners(sealed.manifest, path, nodes, world));
+  }
+  write_together(world, [&] {
+    if (folder) {
+      folder->commit(sealed.manifest_text, sealed.index_bytes);
+    }
+  });
+}
+
+std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Communicator& world) {
+  FOURFOLD_EXPECT(!impl_->word.empty());
+  const auto start = std::chrono::steady_clock::now();
+  // Who has taken over may be putting together the very steps that this would remove.
+  comm::together(world, [&] { impl_->store.options().check_lease(); });
+  StateShare share(impl_->store.directory(), impl_->saving, request, world);
+  std::optional<std::string> refused;
+  try {
+    impl_->write(share, world);
+  } catch (const UserError& error) {
+    // Whatever a disk or the memory of a node does to this level, the run can do without it; not
+    // without a state that is right, or a node that is sound.
+    if (error.code() == ExitCode::data_corrupt || error.code() == ExitCode::node_fault) {
+      throw;
+    }
+    refused = error.what();
+  }
+  // From here on the step is on all nodes, or on those where it is of no use.
+  if (impl_->is_first) {
+    const std::int64_t step = request.step;
+    if (!refused) {
+      impl_->remove(impl_->outdated(step));
+    } else if (kind_of(impl_->home() / step_folder_name(step)) != EntryKind::missing) {
+      impl_->remove(std::span(&step, 1));
+    }
+  }
+  if (refused) {
+    log::warning(fmt::format("step {} is not saved on the fast level, and training goes on: {}",
+                             request.step, *refused));
+    return std::nullopt;
+  }
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return SaveReport{impl_->home() / step_folder_name(request.step),
+                    static_cast<std::int64_t>(share.job().payload_bytes()), elapsed.count()};
+}
+
+void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) {
+  comm::together(world, [&] {
+    if (world.rank() != 0) {
+      return;
+    }
+    const std::string word = read_fast_word(store.directory());
+    remove_fast_word(store.directory());
+    if (!word.empty()) {
+      log::warning(fmt::format(
+          "an earlier start of this run had checkpoint.fast_dir, and this one has not: its "
+          "fast steps are left where they are, and {} is gone on from what it holds itself",
+          store.directory().string()));
+    }
+  });
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,143 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "fast/fast_word.hpp"
+
+#include "disk/file.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/atomic_file.hpp>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+constexpr const char* file_name = ".fast-level";
+constexpr std::string_view head = "fourfold-fast-level 1 ";
+constexpr std::size_t word_digits = 16;
+constexpr std::uint64_t most_bytes = 1 << 20;  ///< of what somebody may have put there instead
+
+bool is_word(std::string_view text) {
+  return text.size() == word_digits && std::ranges::all_of(text, [](char c) {
+           return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+         });
+}
+
+std::uint64_t inode_of(const std::filesystem::path& directory) {
+  struct stat status {};
+  if (::stat(directory.c_str(), &status) != 0) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: cannot be looked at ({})", directory.string(),
+                                std::generic_category().message(errno)));
+  }
+  return status.st_ino;
+}
+
+std::string text_of(std::string_view word, std::uint64_t inode) {
+  return fmt::format("{}{} {}\n", head, word, inode);
+}
+
+/// What cannot be looked at counts nothing: this is for people.
+std::uint64_t bytes_below(const std::filesystem::path& folder) {
+  std::uint64_t bytes = 0;
+  std::error_code failure;
+  std::filesystem::recursive_directory_iterator entry(folder, failure);
+  for (; !failure && entry != std::filesystem::end(entry); entry.increment(failure)) {
+    std::error_code ignored;
+    if (entry->is_regular_file(ignored)) {
+      const auto size = entry->file_size(ignored);
+      bytes += ignored ? 0 : size;
+    }
+  }
+  return bytes;
+}
+
+struct Written {
+  std::string word;
+  std::uint64_t inode = 0;  ///< of the checkpoint directory
+};
+
+/// nullopt: not what text_of() makes.
+std::optional<Written> parse(std::string_view text) {
+  Written written;
+  if (!text.starts_with(head) || text.size() < head.size() + word_digits) {
+    return std::nullopt;
+  }
+  written.word = text.substr(head.size(), word_digits);
+  const std::string_view number = text.substr(std::min(text.size(), head.size() + word_digits + 1));
+  std::from_chars(number.data(), number.data() + number.size(), written.inode);
+  const bool is_whole = is_word(written.word) && text == text_of(written.word, written.inode);
+  return is_whole ? std::optional(std::move(written)) : std::nullopt;
+}
+
+}  // namespace
+
+std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
+  const std::filesystem::path path = checkpoint_directory / file_name;
+  if (kind_of(path) == EntryKind::missing) {
+    return {};
+  }
+  std::string text;
+  if (const Defect defect = read_file(path, most_bytes, text)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: {}, so nobody can tell which fast steps this run has; check "
+                                "its permissions and the file system and start again, or remove it "
+                                "to do without them",
+                                path.string(), *defect));
+  }
+  const auto written = parse(text);
+  if (!written) {
+    log::warning(
+        fmt::format("{}: is not what a run writes there; fast steps that this run may have "
+                    "left are not looked at",
+                    path.string()));
+    return {};
+  }
+  if (written->inode != inode_of(checkpoint_directory)) {
+    log::warning(
+        fmt::format("{}: came with a copy of the checkpoints of a run; that run's fast steps are "
+                    "its own, and not looked at",
+                    path.string()));
+    return {};
+  }
+  return written->word;
+}
+
+void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word) {
+  AtomicFile file(checkpoint_directory / file_name);
+  file.write(text_of(word, inode_of(checkpoint_directory)));
+  file.publish();
+}
+
+void remove_fast_word(const std::filesystem::path& checkpoint_directory) {
+  if (kind_of(checkpoint_directory / file_name) == EntryKind::missing) {
+    return;
+  }
+  remove_file(checkpoint_directory / file_name);
+  sync_directory(checkpoint_directory);
+}
+
+OtherFastSteps other_fast_steps(const std::filesystem::path& fast_directory,
+                                const std::string& word) {
+  OtherFastSteps others;
+  for (const std::string& name : names_in(fast_directory).value_or(std::vector<std::string>{})) {
+    if (is_word(name) && name != word && kind_of(fast_directory / name) == EntryKind::directory) {
+      ++others.folders;
+      others.bytes += bytes_below(fast_directory / name);
+    }
+  }
+  return others;
+}
+
+}  // namespace fourfold::io

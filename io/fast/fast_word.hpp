@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The word that ties the fast steps on the nodes to one checkpoint directory: 16 hexadecimal
+/// digits, in its file ".fast-level". Who copies the directory copies the file with it, and the
+/// fast steps stay the original's: the file also names the inode of the directory, which a copy
+/// does not have and which every node and every mount sees alike. Local.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace fourfold::io {
+
+/// Empty when there is none. One that nobody can understand, or that came with a copy, is warned of
+/// and is none.
+/// @throws UserError (config) when it is there and cannot be read: to go on without it would throw
+///   away state that is still there
+std::string read_fast_word(const std::filesystem::path& checkpoint_directory);
+/// @throws UserError (cannot_write)
+void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word);
+/// Removes it, if it is there. @throws UserError (cannot_write)
+void remove_fast_word(const std::filesystem::path& checkpoint_directory);
+
+/// What others left, or still keep, on a node.
+struct OtherFastSteps {
+  int folders = 0;
+  std::uint64_t bytes = 0;
+};
+/// @param fast_directory  of the node; missing: nothing
+/// @param word            whose folder is not meant; empty: none
+OtherFastSteps other_fast_steps(const std::filesystem::path& fast_directory,
+                                const std::string& word);
+
+}  // namespace fourfold::io

@@ -1,0 +1,96 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+#include "foreign/array_schema.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/array_file.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <system_error>
+
+namespace fourfold::io {
+
+struct ArrayFile::Impl {
+  std::filesystem::path path;
+  std::filesystem::path partial;
+  std::vector<ArrayDescription> arrays;
+  std::vector<std::uint64_t> byte_offsets;
+  comm::Communicator& communicator;
+  std::optional<OutputFile> file;
+
+  bool leads() const { return communicator.rank() == 0; }
+
+  void create(const ArraySchema& schema) {
+    std::error_code missing;
+    std::filesystem::remove(partial, missing);  // of a run that was cut off
+    file = OutputFile::create(partial);
+    file->set_size(schema.image.size_bytes());
+    write_image(*file, schema.image);
+  }
+};
+
+ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> arrays,
+                     const std::vector<Attribute>& attributes, comm::Communicator& communicator)
+    : impl_(new Impl{.path = path,
+                     .partial = path.string() + ".partial",
+                     .arrays = std::move(arrays),
+                     .byte_offsets = {},
+                     .communicator = communicator,
+                     .file = {}}) {
+  const ArraySchema schema = make_array_schema(impl_->arrays, attributes);
+  impl_->byte_offsets = schema.byte_offsets;
+  comm::together(communicator, [&] {
+    if (impl_->leads()) {
+      impl_->create(schema);
+    }
+  });
+  comm::together(communicator, [&] {
+    if (!impl_->leads()) {
+      impl_->file = OutputFile::open(impl_->partial);
+    }
+  });
+}
+
+ArrayFile::~ArrayFile() {
+  if (impl_->file && impl_->leads()) {
+    std::error_code ignored;
+    std::filesystem::remove(impl_->partial, ignored);
+  }
+}
+
+void ArrayFile::write_rows(std::string_view path, std::int64_t first, ConstTensorView rows) {
+  const auto array = std::ranges::find(impl_->arrays, path, &ArrayDescription::path);
+  FOURFOLD_EXPECT(array != impl_->arrays.end() && impl_->file);
+  FOURFOLD_EXPECT(rows.dtype() == array->dtype && rows.shape().rank() == array->shape.rank());
+  FOURFOLD_EXPECT(
+      std::equal(rows.shape().begin() + 1, rows.shape().end(), array->shape.begin() + 1));
+  FOURFOLD_EXPECT(first >= 0 && first + rows.dim(0) <= array->shape[0]);
+  const auto row_bytes = static_cast<std::uint64_t>(array->shape.elements() / array->shape[0]) *
+                         size_in_bytes(array->dtype);
+  const std::uint64_t begin =
+      impl_->byte_offsets[static_cast<std::size_t>(array - impl_->arrays.begin())];
+  impl_->file->write_at(begin + static_cast<std::uint64_t>(first) * row_bytes,
+                        {static_cast<const std::byte*>(rows.data()), rows.bytes()});
+}
+
+void ArrayFile::publish() {
+  FOURFOLD_EXPECT(impl_->file);
+  comm::together(impl_->communicator, [&] {
+    impl_->file->sync();
+    impl_->file->close();
+  });
+  comm::together(impl_->communicator, [&] {
+    if (impl_->leads()) {
+      rename_path(impl_->partial, impl_->path);
+      const auto folder = impl_->path.parent_path();
+      sync_directory(folder.empty() ? "." : folder);
+    }
+  });
+  impl_->file.reset();
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/array_schema.hpp"
+
+#include "hdf5/hdf5.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+namespace fourfold::io {
+
+ArraySchema make_array_schema(std::span<const ArrayDescription> arrays,
+                              std::span<const ArrayFile::Attribute> attributes) {
+  ArraySchema schema;
+  schema.image = h5::made_in_memory([&](hid_t file) {
+    for (const auto& [name, text] : attributes) {
+      h5::write_attribute(file, name.c_str(), text);
+    }
+    for (const ArrayDescription& array : arrays) {
+      FOURFOLD_EXPECT(array.shape.rank() > 0 && array.shape.elements() > 0);
+      const h5::Id dataset =
+          h5::create_dataset(file, array.path, h5::type_of(array.dtype), h5::space_of(array.shape));
+      schema.byte_offsets.push_back(h5::offset_of(dataset.get()));
+    }
+  });
+  return schema;
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "disk/file.hpp"
+
+#include <fourfold/io/stored_array.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io {
+
+/// The JSON of a safetensors file. Byte ranges are within the part of the file behind it.
+struct SafetensorsHeader {
+  std::vector<StoredArray::Description> arrays;
+  std::map<std::string, std::string> metadata;
+};
+
+/// Reads `text` and checks that it is of the expected form, without a name twice, and that type,
+/// shape and byte range of each array agree. Memory stays in proportion to the names in it.
+Defect parse_safetensors_header(std::string_view text, SafetensorsHeader& header);
+
+/// File name by array name, from the text of model.safetensors.index.json; nothing else in it is
+/// looked at.
+Defect parse_safetensors_index(std::string_view text, std::map<std::string, std::string>& file_of);
+
+}  // namespace fourfold::io

@@ -1,0 +1,315 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/safetensors_header.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/text.hpp>
+#include <fourfold/io/safetensors.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <set>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+
+constexpr const char* metadata_name = "__metadata__";
+
+struct Type {
+  std::string_view name;
+  unsigned bits;
+  std::optional<DType> dtype = {};
+};
+
+/// All types of the format; arrays of those without a DType can lie in a file, and are not read.
+constexpr std::array<Type, 22> types{{
+    {"BOOL", 8},
+    {"F4", 4},
+    {"F6_E2M3", 6},
+    {"F6_E3M2", 6},
+    {"U8", 8, DType::u8},
+    {"I8", 8},
+    {"F8_E5M2", 8},
+    {"F8_E4M3", 8},
+    {"F8_E8M0", 8},
+    {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8},
+    {"I16", 16},
+    {"U16", 16, DType::u16},
+    {"F16", 16, DType::f16},
+    {"BF16", 16, DType::bf16},
+    {"I32", 32, DType::i32},
+    {"U32", 32, DType::u32},
+    {"F32", 32, DType::f32},
+    {"C64", 64},
+    {"F64", 64, DType::f64},
+    {"I64", 64, DType::i64},
+    {"U64", 64, DType::u64},
+}};
+
+const Type* type_named(std::string_view name) noexcept {
+  const auto* const found = std::ranges::find(types, name, &Type::name);
+  return found == types.end() ? nullptr : found;
+}
+
+std::string_view type_of(DType dtype) {
+  const auto* const found = std::ranges::find(types, std::optional(dtype), &Type::dtype);
+  FOURFOLD_ASSERT(found != types.end());
+  return found->name;
+}
+
+/// Takes a header as it is parsed, so that no tree of it is ever built, and stops at the first
+/// thing that is not as it should be.
+class HeaderReader final : public json::json_sax_t {
+ public:
+  explicit HeaderReader(SafetensorsHeader& header) : header_(&header) {}
+  const Defect& defect() const noexcept { return defect_; }
+
+  bool start_object(std::size_t /*members*/) override {
+    switch (place_) {
+      case Place::before:
+        place_ = Place::top;
+        return true;
+      case Place::top:
+        place_ = name_ == metadata_name ? Place::metadata : Place::entry;
+        member_.clear();
+        array_ = {};
+        array_.name = name_;
+        seen_ = 0;
+        shape_.clear();
+        range_.clear();
+        return true;
+      default:
+        return unexpected("an object");
+    }
+  }
+  bool end_object() override {
+    if (place_ == Place::entry && !end_entry()) {
+      return false;
+    }
+    place_ = place_ == Place::top ? Place::after : Place::top;
+    return true;
+  }
+  bool key(std::string& text) override {
+    if (place_ == Place::top) {
+      name_ = text;
+      return names_.insert(name_).second ||
+             fail(fmt::format("has two entries '{}'", printable(name_)));
+    }
+    member_ = text;
+    if (place_ == Place::metadata) {
+      return header_->metadata.emplace(member_, "").second ||
+             fail(fmt::format("has '{}' twice in its metadata", printable(member_)));
+    }
+    const unsigned bit = member_ == "dtype"          ? 1U
+                         : member_ == "shape"        ? 2U
+                         : member_ == "data_offsets" ? 4U
+                                                     : 0U;
+    if (bit == 0 || (seen_ & bit) != 0) {
+      return fail(fmt::format("has '{}' {} in the entry '{}'", printable(member_),
+                              bit == 0 ? "as an unknown member" : "twice", printable(name_)));
+    }
+    seen_ |= bit;
+    return true;
+  }
+  bool start_array(std::size_t /*elements*/) override {
+    if (place_ != Place::entry || (member_ != "shape" && member_ != "data_offsets")) {
+      return unexpected("a list");
+    }
+    place_ = Place::list;
+    return true;
+  }
+  bool end_array() override {
+    place_ = Place::entry;
+    return true;
+  }
+  bool string(std::string& text) override {
+    if (place_ == Place::metadata) {
+      header_->metadata[member_] = text;
+      return true;
+    }
+    if (place_ != Place::entry || member_ != "dtype") {
+      return unexpected("a text");
+    }
+    array_.type = text;
+    return true;
+  }
+  bool number_unsigned(json::number_unsigned_t number) override {
+    const bool is_shape = member_ == "shape";
+    std::vector<std::int64_t>& list = is_shape ? shape_ : range_;
+    if (place_ != Place::list || number > static_cast<std::uint64_t>(INT64_MAX)) {
+      return unexpected(fmt::format("the number {}", number));
+    }
+    if (list.size() == (is_shape ? Shape::max_rank : 2)) {
+      return fail(fmt::format("has more than {} numbers as {} of '{}'", list.size(), member_,
+                              printable(name_)));
+    }
+    list.push_back(static_cast<std::int64_t>(number));
+    return true;
+  }
+  bool null() override { return unexpected("null"); }
+  bool boolean(bool /*value*/) override { return unexpected("true or false"); }
+  bool number_integer(json::number_integer_t number) override {
+    return unexpected(fmt::format("the number {}", number));
+  }
+  bool number_float(json::number_float_t /*number*/, const json::string_t& text) override {
+    return unexpected("the number " + text);
+  }
+  bool binary(json::binary_t& /*bytes*/) override { return unexpected("bytes"); }
+  bool parse_error(std::size_t position, const std::string& /*token*/,
+                   const nlohmann::detail::exception& /*error*/) override {
+    return fail(fmt::format("is no JSON from byte {} of the header on", position));
+  }
+
+ private:
+  enum class Place : std::uint8_t { before, top, metadata, entry, list, after };
+
+  bool fail(std::string what) {
+    if (!defect_) {
+      defect_ = std::move(what);
+    }
+    return false;
+  }
+  bool unexpected(const std::string& what) {
+    return fail(
+        fmt::format("has {} where it does not belong (entry '{}')", what, printable(name_)));
+  }
+  bool end_entry();
+
+  SafetensorsHeader* header_;
+  Defect defect_;
+  Place place_ = Place::before;
+  std::set<std::string> names_;
+  std::string name_;    ///< key of the entry
+  std::string member_;  ///< key within it
+  unsigned seen_ = 0;   ///< members of the entry, a bit each
+  StoredArray::Description array_;
+  std::vector<std::int64_t> shape_;
+  std::vector<std::int64_t> range_;
+};
+
+/// Bytes of an array; nothing when they are no whole number, or too many to count.
+std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, unsigned bits) {
+  std::int64_t total = bits;
+  for (const std::int64_t extent : shape) {
+    if (__builtin_mul_overflow(total, extent, &total)) {
+      return std::nullopt;
+    }
+  }
+  return total % 8 == 0 ? std::optional(static_cast<std::uint64_t>(total) / 8) : std::nullopt;
+}
+
+bool HeaderReader::end_entry() {
+  const std::string shown = printable(name_);
+  if (seen_ != 7 || range_.size() != 2 || range_[1] < range_[0]) {
+    return fail(fmt::format("has an entry '{}' without dtype, shape and two ascending data_offsets",
+                            shown));
+  }
+  const Type* const type = type_named(array_.type);
+  if (type == nullptr) {
+    return fail(fmt::format("has '{}' of the unknown type '{}'", shown, printable(array_.type)));
+  }
+  const std::optional<std::uint64_t> bytes = bytes_of(shape_, type->bits);
+  if (!bytes || *bytes != static_cast<std::uint64_t>(range_[1] - range_[0])) {
+    return fail(fmt::format("gives '{}' {} bytes, which are not what its shape [{}] of {} takes",
+                            shown, range_[1] - range_[0], fmt::join(shape_, ", "), type->name));
+  }
+  array_.dtype = type->dtype;
+  array_.shape = Shape(shape_);
+  array_.first_byte = static_cast<std::uint64_t>(range_[0]);
+  array_.bytes = *bytes;
+  header_->arrays.push_back(std::move(array_));
+  return true;
+}
+
+}  // namespace
+
+Defect parse_safetensors_header(std::string_view text, SafetensorsHeader& header) {
+  // The parser takes a zero byte for the end of its input, and whatever follows would go unseen.
+  if (!text.starts_with('{') || text.find('\0') != std::string_view::npos) {
+    return "has a header that is no JSON object";
+  }
+  header = {};
+  HeaderReader reader(header);
+  if (!json::sax_parse(text, &reader) && !reader.defect()) {
+    return "has a header that is no JSON";
+  }
+  return reader.defect();
+}
+
+Defect parse_safetensors_index(std::string_view text, std::map<std::string, std::string>& file_of) {
+  Defect defect;
+  std::set<std::string> names;
+  const auto look = [&](int depth, json::parse_event_t event, json& value) {
+    if (depth > 16) {
+      throw std::length_error("is nested too deep");  // nobody's index is; memory is for texts
+    }
+    if (event == json::parse_event_t::key && depth == 2 &&
+        !names.insert(value.get<std::string>()).second) {
+      defect = fmt::format("names '{}' twice", printable(value.get<std::string>()));
+    }
+    return true;
+  };
+  json index;
+  try {
+    index = json::parse(text, look);
+  } catch (const json::parse_error& error) {
+    return fmt::format("is no JSON from byte {} on", error.byte);
+  } catch (const json::exception&) {
+    return "has a number that no type holds";
+  } catch (const std::length_error& error) {
+    return error.what();
+  }
+  if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
+    return "has no object \"weight_map\"";
+  }
+  file_of.clear();
+  for (const auto& [name, file] : index["weight_map"].items()) {
+    if (!file.is_string()) {
+      return fmt::format("does not say in which file '{}' is", printable(name));
+    }
+    file_of.emplace(name, file.get<std::string>());
+  }
+  return defect;
+}
+
+std::string safetensors_header(std::span<const ArrayToWrite> arrays,
+                               const std::map<std::string, std::string>& metadata) {
+  ordered_json header = ordered_json::object();
+  header[metadata_name] = metadata;
+  std::int64_t offset = 0;
+  for (const ArrayToWrite& array : arrays) {
+    FOURFOLD_EXPECT(!header.contains(array.name));
+    header[array.name] = {{"dtype", type_of(array.dtype)},
+                          {"shape", std::vector(array.shape.begin(), array.shape.end())},
+                          {"data_offsets", {offset, offset + array.bytes()}}};
+    offset += array.bytes();
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  std::uint64_t length = text.size();
+  static_assert(std::endian::native == std::endian::little);
+  std::string result(sizeof length, '\0');
+  std::memcpy(result.data(), &length, sizeof length);
+  return result + text;
+}
+
+std::string safetensors_index(const std::map<std::string, std::string>& file_of,
+                              std::int64_t total_bytes, std::int64_t total_parameters) {
+  const ordered_json index{
+      {"metadata", {{"total_size", total_bytes}, {"total_parameters", total_parameters}}},
+      {"weight_map", file_of}};
+  return index.dump(2) + "\n";
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "foreign/foreign_file.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/text.hpp>
+#include <fourfold/io/stored_array.hpp>
+#include <fourfold/io/text_file.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace fourfold::io {
+
+std::shared_ptr<const ForeignFile> open_foreign(const std::filesystem::path& path) {
+  // What a link leads to is not what was looked at, and may lie anywhere.
+  if (kind_of(path) == EntryKind::other) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is not read (it is a symbolic link or a device, and may lead "
+                                "anywhere) copy the folder with what its links lead to: cp -rL",
+                                path.string()));
+  }
+  auto opened = std::make_shared<ForeignFile>(ForeignFile{path, {}});
+  if (const Defect defect = opened->file.open(path)) {
+    throw UserError(ExitCode::config, fmt::format("{}: {}", path.string(), *defect));
+  }
+  return opened;
+}
+
+std::string text_of_file(const std::filesystem::path& path, std::uint64_t limit) {
+  const std::shared_ptr<const ForeignFile> opened = open_foreign(path);
+  const std::uint64_t bytes = opened->file.size_bytes();
+  if (bytes > limit) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: has {}, more than the {} that such a file may have",
+                                path.string(), bytes_text(bytes), bytes_text(limit)));
+  }
+  std::string text(bytes, '\0');
+  if (const Defect defect = opened->file.read_at(0, std::as_writable_bytes(std::span(text)))) {
+    throw UserError(ExitCode::data_corrupt, fmt::format("{}: {}", path.string(), *defect));
+  }
+  return text;
+}
+
+StoredArray::StoredArray(std::shared_ptr<const ForeignFile> file, Description description)
+    : file_(std::move(file)), description_(std::move(description)) {
+  FOURFOLD_EXPECT(description_.first_byte <= file_->file.size_bytes() &&
+                  description_.bytes <= file_->file.size_bytes() - description_.first_byte);
+}
+
+const std::filesystem::path& StoredArray::path() const noexcept {
+  return file_->path;
+}
+
+void StoredArray::read(std::uint64_t first, std::span<std::byte> target) const {
+  FOURFOLD_EXPECT(first <= bytes() && target.size() <= bytes() - first);
+  if (const Defect defect = file_->file.read_at(description_.first_byte + first, target)) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: {} {}; the file is damaged, fetch or make it again",
+                                path().string(), printable(name()), *defect));
+  }
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,254 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "format/checkpoint_contents.hpp"
+#include "format/least_loaded.hpp"
+#include "sums/fingerprint.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::array<std::string_view, 7> state_names = {
+    "weight", "master", "exp_avg", "exp_avg_sq", "momentum", "error_feedback", "outer_momentum"};
+
+[[noreturn]] void bad_layout(const TensorLayout& layout, const std::string& why) {
+  throw UserError(ExitCode::internal,
+                  fmt::format("checkpoint plan: tensor {} {}", layout.id.str(), why));
+}
+
+void check_layout(const TensorLayout& layout, int ranks, std::set<TensorId>& seen) {
+  if (!is_tensor_name(layout.id.name)) {
+    bad_layout(layout, "has a name with other characters than letters, digits, '.', '_', '-'");
+  }
+  if (!seen.insert(layout.id).second) {
+    bad_layout(layout, "is there twice");
+  }
+  std::vector<Box> boxes;
+  for (const HeldBox& held : layout.boxes) {
+    boxes.push_back(held.box);
+    if (held.holders[0] < 0 || held.holders[held.holders.size() - 1] >= ranks) {
+      bad_layout(layout,
+                 fmt::format("box {} is held by ranks outside 0..{}", held.box.str(), ranks - 1));
+    }
+  }
+  if (const auto defect = cover_defect(layout.shape, boxes)) {
+    bad_layout(layout, *defect);
+  }
+}
+
+/// The parts of a held box, in order: cuts along the slowest dim longer than one stay contiguous.
+std::vector<Box> parts_of(const Box& box, std::int64_t element_bytes, int holders,
+                          const PlanOptions& options) {
+  std::size_t dim = 0;
+  while (dim < box.rank() && box.extent[dim] <= 1) {
+    ++dim;
+  }
+  const std::int64_t bytes = box.elements() * element_bytes;
+  const std::int64_t wanted = std::min<std::int64_t>(
+      holders, bytes / std::max<std::int64_t>(options.smallest_part_bytes, 1));
+  if (dim == box.rank() || wanted < 2) {
+    return {box};
+  }
+  const std::int64_t parts = std::min(wanted, box.extent[dim]);
+  std::vector<Box> result(static_cast<std::size_t>(parts), box);
+  for (std::int64_t index = 0; index < parts; ++index) {
+    const Range range = even_part(box.extent[dim], parts, index);
+    result[static_cast<std::size_t>(index)].offset[dim] = box.offset[dim] + range.begin;
+    result[static_cast<std::size_t>(index)].extent[dim] = range.count;
+  }
+  return result;
+}
+
+void add_box(Fingerprint& fingerprint, const Box& box) {
+  for (std::size_t dim = 0; dim < box.rank(); ++dim) {
+    fingerprint.add(box.offset[dim]);
+    fingerprint.add(box.extent[dim]);
+  }
+}
+
+void add_tensor(Fingerprint& fingerprint, const TensorLayout& layout) {
+  fingerprint.add(layout.id.str());
+  fingerprint.add(name(layout.dtype));
+  fingerprint.add(static_cast<std::int64_t>(layout.shape.rank()));
+  add_box(fingerprint, Box::whole(layout.shape));
+}
+
+}  // namespace
+
+bool is_tensor_name(std::string_view name) noexcept {
+  return !name.empty() && name.size() <= 255 && name != "." && name != ".." &&
+         std::all_of(name.begin(), name.end(), [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
+}
+
+std::string_view name(TensorState state) noexcept {
+  return state_names[static_cast<std::size_t>(state)];
+}
+
+std::optional<TensorState> tensor_state_from_name(std::string_view text) noexcept {
+  const auto* const found = std::find(state_names.begin(), state_names.end(), text);
+  if (found == state_names.end()) {
+    return std::nullopt;
+  }
+  return static_cast<TensorState>(found - state_names.begin());
+}
+
+std::string TensorId::str() const {
+  return fmt::format("{}/{}", name, io::name(state));
+}
+
+RankSet::RankSet(int first, std::span<const Axis> axes) : first_(first) {
+  FOURFOLD_EXPECT(axes.size() <= axes_.size());
+  std::copy(axes.begin(), axes.end(), axes_.end() - static_cast<std::ptrdiff_t>(axes.size()));
+  [[maybe_unused]] int span = 0;
+  for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+    FOURFOLD_EXPECT(axis->count >= 1);
+    FOURFOLD_EXPECT(axis->count == 1 || axis->stride > span);
+    span += (axis->count - 1) * axis->stride;
+  }
+}
+
+RankSet RankSet::all(int ranks) {
+  const Axis axis{ranks, 1};
+  return RankSet(0, {&axis, 1});
+}
+
+int RankSet::size() const noexcept {
+  return std::accumulate(axes_.begin(), axes_.end(), 1,
+                         [](int product, const Axis& axis) { return product * axis.count; });
+}
+
+int RankSet::operator[](int index) const {
+  FOURFOLD_EXPECT(index >= 0 && index < size());
+  int rank = first_;
+  for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+    rank += (index % axis->count) * axis->stride;
+    index /= axis->count;
+  }
+  return rank;
+}
+
+std::vector<int> RankSet::members() const {
+  std::vector<int> ranks;
+  for (int index = 0; index < size(); ++index) {
+    ranks.push_back((*this)[index]);
+  }
+  return ranks;
+}
+
+bool RankSet::contains(int rank) const noexcept {
+  int rest = rank - first_;
+  for (const Axis& axis : axes_) {  // strides exceed the span below them: the largest fit is right
+    if (axis.count > 1) {
+      rest -= std::clamp(rest / axis.stride, 0, axis.count - 1) * axis.stride;
+    }
+  }
+  return rest == 0;
+}
+
+TensorLayout TensorLayout::replicated(TensorId id, DType dtype, Shape shape, int ranks) {
+  return {std::move(id), dtype, shape, {{Box::whole(shape), RankSet::all(ranks)}}};
+}
+
+std::vector<int> shared_files(int ranks, int files) {
+  FOURFOLD_EXPECT(ranks >= 1 && files >= 1);
+  std::vector<int> file_of_rank;
+  for (int file = 0; file < std::min(files, ranks); ++file) {
+    const Range range = even_part(ranks, std::min(files, ranks), file);
+    file_of_rank.insert(file_of_rank.end(), static_cast<std::size_t>(range.count), file);
+  }
+  return file_of_rank;
+}
+
+std::vector<int> files_by_node(std::span<const std::string> rank_hosts) {
+  std::map<std::string_view, int> files;
+  std::vector<int> file_of_rank;
+  for (const std::string& host : rank_hosts) {
+    file_of_rank.push_back(files.emplace(host, static_cast<int>(files.size())).first->second);
+  }
+  return file_of_rank;
+}
+
+SavePlan plan_save(std::span<const TensorLayout> layouts, int ranks, const PlanOptions& options) {
+  FOURFOLD_EXPECT(ranks >= 1);
+  SavePlan plan;
+  plan.bytes_of_rank.assign(static_cast<std::size_t>(ranks), 0);
+  std::vector<std::int64_t> bytes;
+  std::set<TensorId> seen;
+  for (std::size_t tensor = 0; tensor < layouts.size(); ++tensor) {
+    const TensorLayout& layout = layouts[tensor];
+    check_layout(layout, ranks, seen);
+    const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(layout.dtype));
+    for (std::size_t held = 0; held < layout.boxes.size(); ++held) {
+      const HeldBox& held_box = layout.boxes[held];
+      if (held_box.box.empty()) {
+        continue;
+      }
+      for (const Box& part :
+           parts_of(held_box.box, element_bytes, held_box.holders.size(), options)) {
+        plan.extents.push_back({tensor, held, part, -1});
+        bytes.push_back(part.elements() * element_bytes);
+      }
+    }
+  }
+  std::vector<std::size_t> order(plan.extents.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return bytes[a] > bytes[b]; });
+  LeastLoaded writers(plan.bytes_of_rank);
+  for (const std::size_t index : order) {
+    PlannedExtent& extent = plan.extents[index];
+    extent.writer =
+        writers.give(layouts[extent.tensor].boxes[extent.held_box].holders, bytes[index]);
+  }
+  return plan;
+}
+
+std::string plan_fingerprint(std::span<const TensorLayout> layouts, int ranks,
+                             const PlanOptions& options) {
+  Fingerprint fingerprint;
+  fingerprint.add(ranks);
+  fingerprint.add(options.smallest_part_bytes);
+  fingerprint.add(std::as_bytes(std::span(options.file_of_rank)));
+  for (const TensorLayout& layout : layouts) {
+    add_tensor(fingerprint, layout);
+    for (const HeldBox& held : layout.boxes) {
+      add_box(fingerprint, held.box);
+      fingerprint.add(held.holders.size());
+      for (const RankSet::Axis& axis : held.holders.axes()) {
+        fingerprint.add(axis.count);
+        fingerprint.add(axis.stride);
+      }
+      fingerprint.add(held.holders[0]);
+    }
+  }
+  return fingerprint.str();
+}
+
+std::string model_fingerprint(std::span<const TensorLayout> layouts) {
+  std::vector<const TensorLayout*> sorted;
+  for (const TensorLayout& layout : layouts) {
+    sorted.push_back(&layout);
+  }
+  std::sort(sorted.begin(), sorted.end(),
+            [](const TensorLayout* a, const TensorLayout* b) { return a->id < b->id; });
+  Fingerprint fingerprint;
+  for (const TensorLayout* layout : sorted) {
+    add_tensor(fingerprint, *layout);
+  }
+  return fingerprint.str();
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,93 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "format/payload_file.hpp"
+
+#include "format/scalar_groups.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace fourfold::io {
+namespace {
+
+constexpr const char* table_path = "/_crc32c";
+
+std::span<const std::int64_t> values_of(const Shape& shape) {
+  return {shape.begin(), shape.rank()};
+}
+
+void write_head(hid_t file, const PayloadHead& head) {
+  h5::write_attribute(file, "format", "fourfold checkpoint payload 1");
+  h5::write_attribute(file, "step", {&head.step, 1});
+  const comm::MeshShape& mesh = head.mesh;
+  const std::array<std::int64_t, 4> degrees{mesh.pp, mesh.dp, mesh.cp, mesh.tp};
+  h5::write_attribute(file, "mesh", degrees);
+  h5::write_attribute(file, "files", {&head.files, 1});
+  h5::write_attribute(file, "save", head.save);
+}
+
+void write_extents(hid_t file, std::span<PayloadDataset> datasets) {
+  for (PayloadDataset& wanted : datasets) {
+    const h5::Id dataset = h5::create_dataset(file, wanted.path, h5::type_of(wanted.dtype),
+                                              h5::space_of(wanted.box.extent));
+    const auto first_chunk = static_cast<std::int64_t>(wanted.first_chunk);
+    h5::write_attribute(dataset.get(), "global_shape", values_of(wanted.global_shape));
+    h5::write_attribute(dataset.get(), "offset", values_of(wanted.box.offset));
+    h5::write_attribute(dataset.get(), "dtype", name(wanted.dtype));
+    h5::write_attribute(dataset.get(), "state", name(wanted.state));
+    h5::write_attribute(dataset.get(), "first_chunk", {&first_chunk, 1});
+    wanted.byte_offset = h5::offset_of(dataset.get());
+  }
+}
+
+/// A tensor without elements is its group, with what else its datasets would say.
+void write_empty_tensors(hid_t file, std::span<const StoredTensor> tensors) {
+  for (const StoredTensor& tensor : tensors) {
+    const std::string path = "/t/" + tensor.id.str();
+    h5::create_group(file, path);
+    const h5::Id group = h5::own(H5Gopen2(file, path.c_str(), H5P_DEFAULT), "H5Gopen2");
+    h5::write_attribute(group.get(), "global_shape", values_of(tensor.shape));
+    h5::write_attribute(group.get(), "dtype", name(tensor.dtype));
+    h5::write_attribute(group.get(), "state", name(tensor.id.state));
+  }
+}
+
+/// @return where the table lies
+std::uint64_t create_table(hid_t file, std::uint64_t chunks) {
+  const auto entries = static_cast<std::int64_t>(chunks);
+  const h5::Id table = h5::create_dataset(file, table_path, h5::type_of(DType::u32),
+                                          h5::simple_space({&entries, 1}));
+  return h5::offset_of(table.get());
+}
+
+}  // namespace
+
+std::string hdf5_version() {
+  const auto held = h5::lock();
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  h5::check(H5get_libversion(&major, &minor, &release), "H5get_libversion");
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+PayloadSchema make_payload_schema(const PayloadHead& head, std::span<PayloadDataset> datasets,
+                                  std::uint64_t chunks) {
+  FOURFOLD_EXPECT(!datasets.empty());
+  PayloadSchema schema;
+  schema.image = h5::made_in_memory([&](hid_t file) {
+    write_head(file, head);
+    write_extents(file, datasets);
+    schema.table_offset = create_table(file, chunks);
+    write_empty_tensors(file, head.empty_tensors);
+    if (head.scalars != nullptr) {
+      write_scalars(file, *head.scalars);
+    }
+  });
+  return schema;
+}
+
+}  // namespace fourfold::io

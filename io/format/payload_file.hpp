@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "hdf5/sparse_image.hpp"
+
+#include <fourfold/base/box.hpp>
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/io/checkpoint.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fourfold::io {
+
+/// One dataset that a payload file is to have.
+struct PayloadDataset {
+  std::string path;  ///< "/t/<name>/<state>/b<k>"
+  TensorState state = TensorState::weight;
+  DType dtype = DType::f32;
+  Shape global_shape;
+  Box box;
+  std::uint64_t first_chunk = 0;
+  std::uint64_t byte_offset = 0;  ///< out: where its bytes lie in the file
+};
+
+/// What a payload says of the save that it belongs to. With the head of the first payload file, the
+/// payloads alone hold everything that index and manifest are made of.
+struct PayloadHead {
+  std::int64_t step = 0;
+  comm::MeshShape mesh;
+  std::int64_t files = 0;  ///< payload files that the save has
+  std::string save;        ///< run_facts_fingerprint: a check of the scalars
+  // In the first payload file alone:
+  const CheckpointScalars* scalars = nullptr;  ///< borrowed
+  std::vector<StoredTensor> empty_tensors;     ///< those without elements, which have no dataset
+};
+
+struct PayloadSchema {
+  SparseImage image;               ///< HDF5's metadata, and where the file ends
+  std::uint64_t table_offset = 0;  ///< of /_crc32c, `chunks` little-endian u32
+};
+
+/// "1.10.8": what is made in memory is so of one version.
+std::string hdf5_version();
+
+/// An HDF5 file with this head, these datasets and a /_crc32c of `chunks` entries, all without
+/// contents, and where the contents belong. The same input gives the same bytes. Touches no disk.
+PayloadSchema make_payload_schema(const PayloadHead& head, std::span<PayloadDataset> datasets,
+                                  std::uint64_t chunks);
+
+}  // namespace fourfold::io

@@ -1,0 +1,140 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "format/payload_read.hpp"
+
+#include "format/scalar_groups.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace fourfold::io {
+namespace {
+
+int degree(const std::vector<std::int64_t>& degrees, std::size_t axis) {
+  return static_cast<int>(std::clamp<std::int64_t>(degrees[axis], 1, 1 << 30));
+}
+
+PayloadHead read_head(TableReader& reader) {
+  if (reader.text("/", "format") != "fourfold checkpoint payload 1") {
+    reader.fail("is not a payload of a fourfold checkpoint that this program knows");
+  }
+  std::vector<std::int64_t> degrees = reader.integers("/", "mesh");
+  if (degrees.size() != 4) {
+    reader.fail("\"mesh\" is not four numbers");
+    degrees.assign(4, 1);
+  }
+  return {.step = reader.integer("/", "step", 0),
+          .mesh = {degree(degrees, 0), degree(degrees, 1), degree(degrees, 2), degree(degrees, 3)},
+          .files = reader.integer("/", "files", 1),
+          .save = reader.text("/", "save"),
+          .empty_tensors = {}};
+}
+
+/// A shape out of an attribute; empty of dims, and a defect, when it is none.
+Shape read_shape(TableReader& reader, const std::string& path, const char* attribute) {
+  const std::vector<std::int64_t> dims = reader.integers(path, attribute);
+  if (dims.size() > Shape::max_rank ||
+      std::ranges::any_of(dims, [](std::int64_t extent) { return extent < 0; })) {
+    reader.fail(fmt::format("\"{}\" of {} is no shape", attribute, path));
+    return {};
+  }
+  return Shape({dims.data(), dims.size()});
+}
+
+/// The tensor that the attributes of a dataset, or of an empty tensor's group, tell of.
+StoredTensor read_tensor(TableReader& reader, const std::string& path, const TensorId& id) {
+  const auto dtype = dtype_from_name(reader.text(path, "dtype"));
+  const Shape shape = read_shape(reader, path, "global_shape");
+  if (!dtype || reader.text(path, "state") != name(id.state) ||
+      !stored_bytes(shape, dtype.value_or(DType::f32))) {
+    reader.fail(fmt::format("{} is not of a tensor", path));
+  }
+  return {id, dtype.value_or(DType::f32), shape, {}};
+}
+
+/// The k of "b<k>".
+std::optional<std::int64_t> number_of(std::string_view name) {
+  std::int64_t number = 0;
+  const auto [end, failure] = std::from_chars(name.data() + 1, name.data() + name.size(), number);
+  const bool is_number = failure == std::errc() && number >= 0;
+  return is_number && name == fmt::format("b{}", number) ? std::optional(number) : std::nullopt;
+}
+
+DescribedExtent read_extent(TableReader& reader, const TensorId& id, std::string_view name) {
+  const auto number = number_of(name);
+  const std::string path = extent_path(id, number.value_or(0));
+  if (!number) {
+    reader.fail(fmt::format("/t/{} holds {}, which is no extent", id.str(), name));
+    return {};
+  }
+  DescribedExtent extent{.tensor = read_tensor(reader, path, id), .number = *number, .box = {}};
+  const h5::Id dataset = reader.open(path);
+  const std::vector<hsize_t> dims = TableReader::dims_of(dataset.get());
+  const Shape offset = read_shape(reader, path, "offset");
+  const auto fits = [](hsize_t dim) { return dim <= hsize_t{INT64_MAX}; };
+  if (dims.size() != extent.tensor.shape.rank() || offset.rank() != dims.size() ||
+      !std::ranges::all_of(dims, fits)) {
+    reader.fail(fmt::format("{} has other dims than its tensor", path));
+    return extent;
+  }
+  const std::vector<std::int64_t> extents(dims.begin(), dims.end());
+  extent.box = {offset, Shape({extents.data(), extents.size()})};
+  extent.first_chunk = static_cast<std::uint64_t>(reader.integer(path, "first_chunk", 0));
+  if (stored_bytes(extent.box.extent, extent.tensor.dtype).value_or(0) == 0) {
+    reader.fail(fmt::format("{} has the impossible extent {}", path, extent.box.extent.str()));
+  }
+  return extent;
+}
+
+void read_tensors(TableReader& reader, PayloadDescription& description) {
+  for (const std::string& tensor : reader.names("/t")) {
+    for (const std::string& state_name : reader.names("/t/" + tensor)) {
+      const auto state = tensor_state_from_name(state_name);
+      if (!state || !is_tensor_name(tensor)) {
+        reader.fail(fmt::format("/t/{}/{} is no tensor", tensor, state_name));
+        return;
+      }
+      const TensorId id{tensor, *state};
+      const std::vector<std::string> extents = reader.names("/t/" + id.str());
+      if (extents.empty() && !reader.defect()) {
+        description.head.empty_tensors.push_back(read_tensor(reader, "/t/" + id.str(), id));
+      }
+      for (const std::string& extent : extents) {
+        description.extents.push_back(read_extent(reader, id, extent));
+        if (reader.defect()) {
+          return;
+        }
+      }
+    }
+  }
+  std::ranges::sort(description.extents, {}, &DescribedExtent::first_chunk);
+  std::ranges::sort(description.head.empty_tensors, {}, &StoredTensor::id);
+}
+
+}  // namespace
+
+Defect describe_payload(const InputFile& file, PayloadDescription& description) {
+  const auto held = h5::lock();
+  const h5::Id opened = h5::opened(file);
+  if (!opened) {
+    return "is not an HDF5 file that can be opened";
+  }
+  TableReader reader(opened.get());
+  const std::vector<std::string> parts = reader.names("/");  // no link leads out of the file
+  description = {};
+  description.head = read_head(reader);
+  if (!reader.defect()) {
+    read_tensors(reader, description);
+  }
+  if (!reader.defect() && std::ranges::find(parts, "scalars") != parts.end()) {
+    reader.names("/scalars");
+    description.scalars = read_scalars(reader);
+  }
+  return reader.defect();
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,203 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "load/extent_reader.hpp"
+
+#include "payload/payload_writer.hpp"
+
+#include <fourfold/io/crc32c.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace fourfold::io {
+
+ExtentReader::ExtentReader(const CheckpointContents& contents, DoneWith done_with,
+                           std::function<void(std::int64_t bytes)> on_read)
+    : contents_(contents),
+      done_with_(std::move(done_with)),
+      on_read_(std::move(on_read)),
+      open_file_(contents.manifest.files.size()) {}
+
+Defect ExtentReader::use_file(std::size_t file) {
+  if (file == open_file_) {
+    return std::nullopt;
+  }
+  open_file_ = contents_.manifest.files.size();
+  const ManifestFile& expected = contents_.manifest.files[file];
+  const CrcTable& table = contents_.index.tables[file];
+  const auto named = [&](const std::string& what) {
+    return fmt::format("{} {}", expected.name, what);
+  };
+  if (const Defect defect = file_.open(contents_.path / expected.name)) {
+    return named(*defect);
+  }
+  if (file_.size_bytes() != expected.bytes) {
+    return named(fmt::format("has {} bytes instead of {}", file_.size_bytes(), expected.bytes));
+  }
+  table_.resize(table.chunks);
+  const auto bytes = std::as_writable_bytes(std::span(table_));
+  if (const Defect defect = file_.read_at(table.byte_offset, bytes)) {
+    return named(*defect);
+  }
+  if (crc32c(bytes) != expected.table_crc32c) {
+    return named("has a damaged CRC table, or is the payload of another checkpoint");
+  }
+  open_file_ = file;
+  return std::nullopt;
+}
+
+void ExtentReader::count(std::int64_t bytes) {
+  bytes_read_ += bytes;
+  if (on_read_) {
+    on_read_(bytes);
+  }
+}
+
+std::string ExtentReader::described(const StoredExtent& extent, const std::string& what) const {
+  return fmt::format("{}: tensor {} b{} {}", contents_.manifest.files[extent.file].name,
+                     contents_.index.tensors[extent.tensor].id.str(), extent.number, what);
+}
+
+ExtentReader::OpenChunk ExtentReader::open_chunk(const StoredExtent& extent,
+                                                 std::uint64_t byte) const {
+  const std::uint64_t begin = byte / chunk_bytes * chunk_bytes;
+  return {begin, std::min(begin + chunk_bytes, extent.bytes), 0};
+}
+
+Defect ExtentReader::read_next(const StoredExtent& extent, OpenChunk& chunk,
+                               std::span<std::byte> bytes) {
+  if (const Defect defect = file_.read_at(extent.byte_offset + chunk.next_byte, bytes)) {
+    return described(extent, *defect);
+  }
+  chunk.crc = crc32c(bytes, chunk.crc);
+  chunk.next_byte += bytes.size();
+  count(std::ssize(bytes));
+  return std::nullopt;
+}
+
+Defect ExtentReader::read_piece(const StoredExtent& extent, OpenChunk& chunk) {
+  memory_.resize(hot_bytes);
+  const auto piece =
+      std::span(memory_).first(std::min(hot_bytes, chunk.end_byte - chunk.next_byte));
+  piece_ = piece;
+  return read_next(extent, chunk, piece);
+}
+
+Defect ExtentReader::close_chunk(const StoredExtent& extent, OpenChunk& chunk) {
+  while (chunk.next_byte < chunk.end_byte) {
+    if (Defect defect = read_piece(extent, chunk)) {
+      return defect;
+    }
+  }
+  const std::uint64_t number = chunk.end_byte == 0 ? 0 : (chunk.end_byte - 1) / chunk_bytes;
+  if (chunk.crc != table_[extent.first_chunk + number]) {
+    return described(extent, fmt::format("is damaged in bytes {} to {} of the file (CRC-32C)",
+                                         extent.byte_offset + number * chunk_bytes,
+                                         extent.byte_offset + chunk.end_byte));
+  }
+  return std::nullopt;
+}
+
+/// Runs ascend in the extent, so each chunk is gone through once, piece by piece: what a run covers
+/// whole is read to where it belongs, and the rest by way of memory that stays in the core's cache.
+Defect ExtentReader::copy(const StoredExtent& extent, const Box& part, const Box& target_box,
+                          std::byte* target) {
+  if (Defect defect = use_file(extent.file)) {
+    return defect;
+  }
+  const std::uint64_t element_bytes = size_in_bytes(contents_.index.tensors[extent.tensor].dtype);
+  std::optional<OpenChunk> chunk;
+  Defect defect;
+  for_each_run(extent.box, target_box, part, [&](const Run& run) {
+    std::uint64_t begin = static_cast<std::uint64_t>(run.source_element) * element_bytes;
+    const std::uint64_t end = begin + static_cast<std::uint64_t>(run.elements) * element_bytes;
+    std::byte* to = target + static_cast<std::uint64_t>(run.target_element) * element_bytes;
+    while (begin < end && !defect) {
+      if (!chunk || begin >= chunk->end_byte) {
+        defect = chunk ? close_chunk(extent, *chunk) : std::nullopt;
+        chunk = open_chunk(extent, begin);
+        continue;
+      }
+      std::uint64_t count = 0;
+      if (begin < chunk->next_byte) {
+        count = std::min(end, chunk->next_byte) - begin;
+        const auto from = piece_.last(chunk->next_byte - begin).first(count);
+        std::ranges::copy(from, to);
+      } else if (const std::uint64_t piece = std::min(hot_bytes, chunk->end_byte - begin);
+                 begin == chunk->next_byte && end - begin >= piece) {
+        count = piece;
+        defect = read_next(extent, *chunk, {to, count});
+      } else {
+        defect = read_piece(extent, *chunk);
+        continue;
+      }
+      if (done_with_) {
+        done_with_(to, count);
+      }
+      begin += count;
+      to += count;
+    }
+  });
+  return defect || !chunk ? defect : close_chunk(extent, *chunk);
+}
+
+Defect ExtentReader::copy_box(std::size_t tensor, const Box& box, std::byte* target) {
+  for (std::size_t i = contents_.first_extent[tensor]; i < contents_.first_extent[tensor + 1];
+       ++i) {
+    const StoredExtent& extent = contents_.index.extents[i];
+    const auto part = box.empty() ? std::nullopt : intersect(extent.box, box);
+    if (Defect defect = part ? copy(extent, *part, box, target) : std::nullopt) {
+      return defect;
+    }
+  }
+  return std::nullopt;
+}
+
+Defect ExtentReader::check(const StoredExtent& extent, std::uint32_t& crc) {
+  if (Defect defect = use_file(extent.file)) {
+    return defect;
+  }
+  const StoredTensor& tensor = contents_.index.tensors[extent.tensor];
+  Digest digest;
+  crc = 0;
+  for (std::uint64_t begin = 0; begin < extent.bytes; begin += chunk_bytes) {
+    OpenChunk chunk = open_chunk(extent, begin);
+    while (chunk.next_byte < chunk.end_byte) {
+      const std::uint64_t first = chunk.next_byte;
+      if (Defect defect = read_piece(extent, chunk)) {
+        return defect;
+      }
+      digest += digest_of_bytes(tensor.dtype, tensor.shape, extent.box, first, piece_);
+    }
+    if (Defect defect = close_chunk(extent, chunk)) {
+      return defect;
+    }
+    crc = crc32c_combine(crc, chunk.crc, chunk.end_byte - begin);
+  }
+  if (digest != extent.digest) {
+    return described(extent, "has another digest than the index says");
+  }
+  return std::nullopt;
+}
+
+Defect ExtentReader::crc_of(std::size_t file, std::uint64_t byte_offset, std::uint64_t bytes,
+                            std::uint32_t& crc) {
+  if (Defect defect = use_file(file)) {
+    return defect;
+  }
+  crc = 0;
+  memory_.resize(hot_bytes);
+  for (std::uint64_t done = 0; done < bytes; done += hot_bytes) {
+    const auto piece = std::span(memory_).first(std::min(hot_bytes, bytes - done));
+    if (const Defect defect = file_.read_at(byte_offset + done, piece)) {
+      return fmt::format("{} {}", contents_.manifest.files[file].name, *defect);
+    }
+    count(std::ssize(piece));
+    crc = crc32c(piece, crc);
+  }
+  return std::nullopt;
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "format/checkpoint_contents.hpp"
+#include "load/extent_reader.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/tensor_source.hpp>
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace fourfold::io {
+
+struct CheckpointSource::Reader : ExtentReader {
+  using ExtentReader::ExtentReader;
+};
+
+CheckpointSource::CheckpointSource(Checkpoint checkpoint)
+    : checkpoint_(std::move(checkpoint)),
+      reader_(std::make_unique<Reader>(checkpoint_.contents())) {}
+
+CheckpointSource::~CheckpointSource() = default;
+
+std::int64_t CheckpointSource::bytes_read() const noexcept {
+  return reader_->bytes_read();
+}
+
+void CheckpointSource::read(const TensorId& id, const Box& box, TensorView target) {
+  const StoredTensor* const tensor = checkpoint_.find(id);
+  FOURFOLD_EXPECT(tensor != nullptr && target.dtype() == tensor->dtype &&
+                  target.elements() == box.elements());
+  const auto row = static_cast<std::size_t>(tensor - checkpoint_.contents().index.tensors.data());
+  if (const Defect defect = reader_->copy_box(row, box, static_cast<std::byte*>(target.data()))) {
+    throw UserError(ExitCode::data_corrupt, fmt::format("{} is damaged: {}; choose another step",
+                                                        checkpoint_.path().string(), *defect));
+  }
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,56 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "format/payload_file.hpp"
+#include "payload/payload_writer.hpp"
+#include "payload/save_job.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace fourfold::io {
+
+/// Everything of a payload file but its tensors' bytes and their checksums: HDF5's metadata, and
+/// where each extent lies. A pure function of the job, so all that write into one file work it out
+/// alike and need not wait for one another.
+class PayloadFrame {
+ public:
+  PayloadFrame(const SaveJob& job, const PlannedFile& file);
+
+  /// Gives the file its size and HDF5's metadata. Touches no byte of the payload: others may have
+  /// written theirs already.
+  /// @throws UserError (cannot_write)
+  void write(OutputFile& file) const;
+
+  /// Whether a file has this size and, apart from tensors and checksums, these bytes.
+  /// @return what differs
+  Defect difference(const InputFile& file) const;
+
+  /// By position in the file; without digests.
+  const PlacedExtent& place(std::size_t position) const { return places_[position]; }
+  /// Entries of /_crc32c.
+  std::uint64_t chunks() const noexcept { return chunks_; }
+  /// Where an entry of /_crc32c lies.
+  std::uint64_t table_entry_offset(std::uint64_t chunk) const noexcept {
+    return schema_.table_offset + chunk * sizeof(std::uint32_t);
+  }
+
+  /// The whole file, once all of it is written. @param written  of all extents, by position
+  WrittenPayload describe(std::span<const WrittenExtent> written) const;
+
+ private:
+  /// Extents by position, then the table; without CRCs.
+  std::vector<FileRegion> payload_regions() const;
+  /// HDF5's metadata, or padding.
+  std::vector<std::byte> bytes_in(const FileRegion& gap) const;
+
+  std::vector<PlacedExtent> places_;
+  std::vector<std::uint64_t> bytes_;  ///< of each extent
+  std::uint64_t chunks_ = 0;
+  PayloadSchema schema_;
+};
+
+}  // namespace fourfold::io

@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "format/checkpoint_contents.hpp"
+#include "payload/payload_writer.hpp"
+#include "step/step_folder.hpp"
+#include "sums/fingerprint.hpp"
+
+#include <fourfold/io/save_request.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace fourfold::io {
+
+/// A payload file that will be written, and the extents in it (indices into the plan) in the order
+/// in which they lie there: those of one writer after those of another.
+struct PlannedFile {
+  std::string name;
+  std::vector<std::size_t> extents;
+};
+
+/// A save as all that take part in it work it out alike. The tensors are borrowed.
+struct SaveJob {
+  std::int64_t step = 0;
+  comm::MeshShape mesh;
+  CheckpointScalars scalars;
+  std::span<const TensorLayout> tensors;
+  SavePlan plan;
+  std::vector<std::int64_t> numbers;  ///< of each planned extent: the k of b<k>
+  std::vector<PlannedFile> files;     ///< those that hold anything, by name
+  std::string run_facts;              ///< run_facts_fingerprint
+
+  /// None yet: to be filled with what a job of before left.
+  SaveJob() = default;
+  /// @param ranks  that hold and write, which need not be those that run this
+  SaveJob(const SaveRequest& request, const PlanOptions& options, int ranks);
+
+  const TensorLayout& layout_of(std::size_t extent) const {
+    return tensors[plan.extents[extent].tensor];
+  }
+  std::uint64_t bytes_of(std::size_t extent) const;
+  std::uint64_t payload_bytes() const;
+  /// What its folder takes; index, manifest and the folder itself are files too.
+  Room room() const { return {payload_bytes(), files.size() + 3}; }
+};
+
+/// Step, mesh and scalars: what ranks must agree on besides the tensors.
+void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request);
+std::string run_facts_fingerprint(const SaveRequest& request);
+
+/// Index and manifest (all but the size and CRC of the index) from what was written into the files
+/// of the job, in their order.
+void describe(const SaveJob& job, std::span<const WrittenPayload> written, Manifest& manifest,
+              Index& index);
+
+}  // namespace fourfold::io

@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "repair/damaged_step.hpp"
+
+#include "format/manifest.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/crc32c.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+/// More than an index or a manifest has.
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;
+
+/// Reads one of the two files that can be rebuilt, if it is there. @return why it cannot be used
+Defect read_rebuildable(const std::filesystem::path& folder, const std::string& name,
+                        std::string& contents) {
+  const std::filesystem::path path = folder / name;
+  const EntryKind kind = kind_of(path);
+  if (kind == EntryKind::missing) {
+    return fmt::format("{} is missing", name);
+  }
+  if (kind != EntryKind::file) {
+    refuse_repair(folder,
+                  fmt::format("{} is no regular file (a link, for example); remove it", name));
+  }
+  if (auto defect = read_file(path, most_bytes, contents)) {
+    contents.clear();
+    return fmt::format("{} {}", name, *defect);
+  }
+  return std::nullopt;
+}
+
+void read_manifest(DamagedStep& step) {
+  step.manifest_damage = read_rebuildable(step.folder, manifest_name, step.manifest_text);
+  if (step.manifest_damage) {
+    return;
+  }
+  if (const auto damage = manifest_damage(step.manifest_text)) {
+    step.manifest_damage = fmt::format("{} {}", manifest_name, *damage);
+    return;
+  }
+  Manifest manifest;
+  if (const auto defect = parse_manifest(step.manifest_text, manifest)) {
+    refuse_repair(step.folder, fmt::format("{} is not damaged, but {}", manifest_name, *defect));
+  }
+  step.manifest = std::move(manifest);
+}
+
+void read_index(DamagedStep& step) {
+  step.index_damage = read_rebuildable(step.folder, index_name, step.index_bytes);
+  if (step.index_damage || !step.manifest) {
+    return;
+  }
+  if (step.index_bytes.size() != step.manifest->index_bytes ||
+      crc32c(std::as_bytes(std::span(step.index_bytes))) != step.manifest->index_crc32c) {
+    step.index_damage =
+        fmt::format("{} is not what the manifest says (its size or CRC-32C differs)", index_name);
+  }
+}
+
+/// The payload files that are there; nothing else may be.
+void list_payloads(DamagedStep& step) {
+  const auto names = names_in(step.folder);
+  if (!names) {
+    refuse_repair(step.folder, "cannot be read");
+  }
+  std::optional<PayloadNumber> first;
+  for (const std::string& name : *names) {
+    if (name == manifest_name || name == index_name || name.starts_with(".nfs")) {
+      continue;
+    }
+    const auto number = payload_number(name);
+    if (!number) {
+      refuse_repair(step.folder, fmt::format("{} does not belong to a checkpoint", name));
+    }
+    if (first && number->files != first->files) {
+      refuse_repair(step.folder, fmt::format("{} and {} are payloads of different saves", name,
+                                             step.payloads.front()));
+    }
+    first = number;
+    step.payloads.push_back(name);
+  }
+}
+
+void compare_with_manifest(const DamagedStep& step) {
+  std::vector<std::string> expected;
+  for (const ManifestFile& file : step.manifest->files) {
+    expected.push_back(file.name);
+    if (!std::ranges::binary_search(step.payloads, file.name)) {
+      refuse_repair(step.folder, fmt::format("{} is missing", file.name));
+    }
+  }
+  for (const std::string& name : step.payloads) {
+    if (!std::ranges::binary_search(expected, name)) {
+      refuse_repair(step.folder, fmt::format("{} does not belong to the checkpoint", name));
+    }
+  }
+}
+
+}  // namespace
+
+void refuse_repair(const std::filesystem::path& folder, const std::string& what) {
+  throw UserError(ExitCode::data_corrupt,
+                  fmt::format("{}: {}; nothing was changed", folder.string(), what));
+}
+
+DamagedStep look_at_step(const std::filesystem::path& folder) {
+  std::error_code failure;
+  DamagedStep step;
+  step.folder = std::filesystem::canonical(folder, failure);  // "." has a name and a folder above
+  if (failure || !std::filesystem::is_directory(step.folder, failure)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is no folder; name a step-NNNNNNNNN folder", folder.string()));
+  }
+  read_manifest(step);
+  read_index(step);
+  list_payloads(step);
+  if (step.manifest) {
+    compare_with_manifest(step);
+  }
+  return step;
+}
+
+}  // namespace fourfold::io

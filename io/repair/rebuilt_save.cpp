@@ -1,0 +1,184 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "repair/rebuilt_save.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace fourfold::io {
+namespace {
+
+/// An extent, and which of which payload it is.
+struct Part {
+  const DescribedExtent* extent = nullptr;
+  std::size_t file = 0;
+};
+
+struct TensorParts {
+  StoredTensor tensor;
+  std::map<std::int64_t, Part> parts;  ///< by number
+};
+
+/// Both texts: what the file says, and what the others say.
+Defect head_defect(const PayloadHead& head, const PayloadHead& first, std::string_view first_name) {
+  if (head.step != first.step) {
+    return fmt::format("is of step {}, and {} is of step {}", head.step, first_name, first.step);
+  }
+  if (head.mesh != first.mesh) {
+    return fmt::format("was saved on mesh {}, and {} on mesh {}", head.mesh.str(), first_name,
+                       first.mesh.str());
+  }
+  if (head.files != first.files) {
+    return fmt::format("is one of {} payload files, and {} one of {}", head.files, first_name,
+                       first.files);
+  }
+  if (head.save != first.save) {
+    return fmt::format("is of another save than {} (the scalars that they were saved with differ)",
+                       first_name);
+  }
+  return std::nullopt;
+}
+
+/// "shard-00001-of-00003.h5", ...: what is not there, where it can be told.
+Defect missing_files(std::span<const std::string> names, std::int64_t wanted) {
+  if (std::ssize(names) == wanted) {
+    return std::nullopt;
+  }
+  const auto files = payload_number(names.front()).value_or(PayloadNumber{}).files;
+  std::vector<std::string> missing;
+  for (int file = 0; file < files && files == wanted && missing.size() < 10; ++file) {
+    if (!std::ranges::binary_search(names, payload_file_name(file, files))) {
+      missing.push_back(payload_file_name(file, files));
+    }
+  }
+  return fmt::format(
+      "{} of its {} payload files are there{}", names.size(), wanted,
+      missing.empty() ? std::string() : fmt::format(" (missing: {})", fmt::join(missing, ", ")));
+}
+
+Defect heads_defect(std::span<const std::string> names,
+                    std::span<const PayloadDescription> payloads) {
+  for (std::size_t file = 0; file < payloads.size(); ++file) {
+    const PayloadDescription& payload = payloads[file];
+    if (auto defect = head_defect(payload.head, payloads[0].head, names[0])) {
+      return fmt::format("{} {}", names[file], *defect);
+    }
+    if (payload.extents.empty()) {
+      return fmt::format("{} holds no part of a tensor", names[file]);
+    }
+    if (file > 0 && (payload.scalars || !payload.head.empty_tensors.empty())) {
+      return fmt::format("{} holds what only the first payload file does", names[file]);
+    }
+  }
+  if (auto defect = missing_files(names, payloads[0].head.files)) {
+    return defect;
+  }
+  if (!payloads[0].scalars) {
+    return fmt::format("{} has no scalars, so it is not the first payload file of its save",
+                       names[0]);
+  }
+  const PayloadHead& head = payloads[0].head;
+  const SaveRequest facts{.step = head.step,
+                          .mesh = head.mesh,
+                          .scalars = *payloads[0].scalars,
+                          .tensors = {},
+                          .pieces = {}};
+  if (run_facts_fingerprint(facts) != head.save) {
+    return fmt::format("{} is damaged in its scalars", names[0]);
+  }
+  return std::nullopt;
+}
+
+using Tensors = std::map<TensorId, TensorParts>;
+
+Defect collect(std::span<const std::string> names, std::span<const PayloadDescription> payloads,
+               Tensors& tensors) {
+  for (const StoredTensor& tensor : payloads[0].head.empty_tensors) {
+    tensors[tensor.id].tensor = tensor;
+  }
+  for (std::size_t file = 0; file < payloads.size(); ++file) {
+    for (const DescribedExtent& extent : payloads[file].extents) {
+      const StoredTensor& tensor = extent.tensor;
+      const auto [entry, is_new] = tensors.try_emplace(tensor.id, TensorParts{tensor, {}});
+      const StoredTensor& known = entry->second.tensor;
+      if (known.dtype != tensor.dtype || known.shape != tensor.shape) {
+        return fmt::format("{}: tensor {} is {} {} there and {} {} elsewhere", names[file],
+                           tensor.id.str(), name(tensor.dtype), tensor.shape.str(),
+                           name(known.dtype), known.shape.str());
+      }
+      if (!entry->second.parts.emplace(extent.number, Part{&extent, file}).second) {
+        return fmt::format("{}: tensor {} b{} is there twice", names[file], tensor.id.str(),
+                           extent.number);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Defect tensor_defect(const TensorParts& tensor) {
+  std::vector<Box> boxes;
+  for (const auto& [number, part] : tensor.parts) {
+    if (number != std::ssize(boxes)) {
+      return fmt::format("tensor {} has no b{}", tensor.tensor.id.str(), boxes.size());
+    }
+    boxes.push_back(part.extent->box);
+  }
+  if (const auto defect = cover_defect(tensor.tensor.shape, boxes)) {
+    return fmt::format("tensor {} {}", tensor.tensor.id.str(), *defect);
+  }
+  return std::nullopt;
+}
+
+/// Plan and files of a job whose tensors hold together.
+void fill(std::span<const std::string> names, std::span<const PayloadDescription> payloads,
+          const Tensors& tensors, RebuiltSave& rebuilt) {
+  SaveJob& job = rebuilt.job;
+  std::map<const DescribedExtent*, std::size_t> place;
+  for (const auto& [id, tensor] : tensors) {
+    for (const auto& [number, part] : tensor.parts) {
+      place.emplace(part.extent, job.plan.extents.size());
+      job.plan.extents.push_back({rebuilt.layouts.size(), 0, part.extent->box, 0});
+      job.numbers.push_back(number);
+    }
+    rebuilt.layouts.push_back({id, tensor.tensor.dtype, tensor.tensor.shape, {}});
+  }
+  for (std::size_t file = 0; file < payloads.size(); ++file) {
+    job.files.push_back({names[file], {}});
+    for (const DescribedExtent& extent : payloads[file].extents) {
+      job.files.back().extents.push_back(place.at(&extent));
+    }
+  }
+  job.step = payloads[0].head.step;
+  job.mesh = payloads[0].head.mesh;
+  job.run_facts = payloads[0].head.save;
+  job.scalars = *payloads[0].scalars;
+  job.tensors = rebuilt.layouts;
+}
+
+}  // namespace
+
+Defect rebuild_save(std::span<const std::string> names,
+                    std::span<const PayloadDescription> payloads, RebuiltSave& rebuilt) {
+  if (payloads.empty()) {
+    return "holds no payload file";
+  }
+  if (auto defect = heads_defect(names, payloads)) {
+    return defect;
+  }
+  Tensors tensors;
+  if (auto defect = collect(names, payloads, tensors)) {
+    return defect;
+  }
+  for (const auto& [id, tensor] : tensors) {
+    if (auto defect = tensor_defect(tensor)) {
+      return defect;
+    }
+  }
+  fill(names, payloads, tensors, rebuilt);
+  return std::nullopt;
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,151 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "save/step_save.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/background_saver.hpp>
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <thread>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+/// A thread that does one piece of work at a time, as this rank.
+class Worker {
+ public:
+  Worker(int rank, int ranks) : rank_(rank), ranks_(ranks) {}
+  ~Worker() { join(); }
+  Worker(const Worker&) = delete;
+  Worker& operator=(const Worker&) = delete;
+
+  void start(std::function<void()> work) {
+    join();
+    is_done_ = false;
+    thread_ = std::thread([this, work = std::move(work)] {
+      log::set_thread_rank(rank_, ranks_);
+      failure_ = comm::attempt(work);
+      is_done_.store(true, std::memory_order_release);
+    });
+  }
+  /// Whether nothing is being done.
+  bool is_done() const noexcept { return is_done_.load(std::memory_order_acquire); }
+  void join() {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+  /// What the last piece of work ended with. @pre joined
+  std::optional<comm::Failure> take_failure() { return std::exchange(failure_, std::nullopt); }
+
+ private:
+  int rank_;
+  int ranks_;
+  std::atomic<bool> is_done_{true};
+  std::optional<comm::Failure> failure_;
+  std::thread thread_;
+};
+
+}  // namespace
+
+struct BackgroundSaver::Impl {
+  using Clock = std::chrono::steady_clock;
+
+  Impl(const CheckpointStore& of_saver, std::size_t bytes, int rank, int ranks)
+      : store(of_saver),
+        staging_bytes(bytes),
+        staging(std::make_unique_for_overwrite<std::byte[]>(bytes)),
+        worker(rank, ranks) {
+    std::memset(staging.get(), 0, bytes);
+  }
+  ~Impl() {
+    if (save) {
+      save->give_up();
+    }
+  }
+
+  const CheckpointStore& store;
+  std::size_t staging_bytes;
+  std::unique_ptr<std::byte[]> staging;
+  std::unique_ptr<StepSave> save;  ///< under way
+  bool is_publishing = false;
+  Clock::time_point began;
+  Worker worker;  ///< ends before what it works on
+};
+
+std::size_t BackgroundSaver::staging_bytes(std::span<const TensorLayout> tensors,
+                                           const PlanOptions& plan, int rank, int ranks) {
+  return static_cast<std::size_t>(
+      plan_save(tensors, ranks, plan).bytes_of_rank[static_cast<std::size_t>(rank)]);
+}
+
+BackgroundSaver::BackgroundSaver(const CheckpointStore& store,
+                                 std::span<const TensorLayout> tensors,
+                                 const comm::Communicator& communicator) {
+  const std::size_t bytes =
+      staging_bytes(tensors, store.options().plan, communicator.rank(), communicator.size());
+  impl_ = std::make_unique<Impl>(store, bytes, communicator.rank(), communicator.size());
+}
+
+BackgroundSaver::~BackgroundSaver() = default;
+
+bool BackgroundSaver::is_busy() const noexcept {
+  return impl_->save != nullptr;
+}
+
+std::int64_t BackgroundSaver::step() const noexcept {
+  return impl_->save ? impl_->save->step() : -1;
+}
+
+void BackgroundSaver::begin(const SaveRequest& request, comm::Communicator& communicator) {
+  FOURFOLD_EXPECT(!is_busy());
+  impl_->began = Impl::Clock::now();
+  auto save = std::make_unique<StepSave>(impl_->store.directory(), impl_->store.options(), request,
+                                         communicator);
+  FOURFOLD_ASSERT(save->own_bytes() <= impl_->staging_bytes);
+  save->stage(impl_->staging.get());
+  impl_->save = std::move(save);
+  impl_->is_publishing = false;
+  impl_->worker.start([impl = impl_.get()] { impl->save->write(); });
+}
+
+std::optional<SaveReport> BackgroundSaver::poll(comm::Communicator& communicator) {
+  if (!is_busy()) {
+    return std::nullopt;
+  }
+  const std::int64_t busy = impl_->worker.is_done() ? 0 : 1;
+  if (comm::all_reduce_scalar(communicator, busy, comm::ReduceOp::max) != 0) {
+    return std::nullopt;
+  }
+  impl_->worker.join();
+  std::unique_ptr<StepSave> save = std::move(impl_->save);  // gone, should anything fail
+  agree_on_save(communicator, impl_->worker.take_failure());
+  if (impl_->is_publishing) {
+    const std::chrono::duration<double> elapsed = Impl::Clock::now() - impl_->began;
+    return SaveReport{save->folder(), save->payload_bytes(), elapsed.count()};
+  }
+  save->gather(communicator);
+  impl_->save = std::move(save);
+  impl_->is_publishing = true;
+  if (communicator.rank() == 0) {
+    impl_->worker.start([impl = impl_.get()] { impl->save->publish(); });
+  }
+  return std::nullopt;
+}
+
+std::optional<SaveReport> BackgroundSaver::finish(comm::Communicator& communicator) {
+  std::optional<SaveReport> report;
+  while (is_busy() && !report) {
+    impl_->worker.join();
+    report = poll(communicator);
+  }
+  return report;
+}
+
+}  // namespace fourfold::io

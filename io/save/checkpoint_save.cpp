@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "save/step_save.hpp"
+
+#include <fourfold/io/checkpoint_store.hpp>
+
+#include <chrono>
+
+namespace fourfold::io {
+
+SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator& communicator) {
+  const auto start = std::chrono::steady_clock::now();
+  StepSave save(directory_, options_, request, communicator);
+  write_together(communicator, [&] { save.write(); });
+  save.gather(communicator);
+  write_together(communicator, [&] {
+    if (communicator.rank() == 0) {
+      save.publish();
+    }
+  });
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  return {save.folder(), save.payload_bytes(), elapsed.count()};
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "save/state_share.hpp"
+
+#include "disk/file.hpp"
+#include "save/plan_agreement.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace fourfold::io {
+namespace {
+
+/// Finds the piece of every held box of this rank.
+HeldData match_pieces(const SaveRequest& request, int rank) {
+  std::map<TensorId, std::vector<const Piece*>> pieces;
+  for (const Piece& piece : request.pieces) {
+    pieces[piece.id].push_back(&piece);
+  }
+  HeldData data;
+  for (const TensorLayout& layout : request.tensors) {
+    const std::vector<const Piece*>& candidates = pieces[layout.id];
+    data.emplace_back(layout.boxes.size(), nullptr);
+    for (std::size_t box = 0; box < layout.boxes.size(); ++box) {
+      const HeldBox& held = layout.boxes[box];
+      if (held.box.empty() || !held.holders.contains(rank)) {
+        continue;
+      }
+      const auto piece =
+          std::find_if(candidates.begin(), candidates.end(),
+                       [&](const Piece* candidate) { return candidate->box == held.box; });
+      if (piece == candidates.end() || (*piece)->data.dtype() != layout.dtype ||
+          (*piece)->data.elements() != held.box.elements()) {
+        throw UserError(ExitCode::internal,
+                        fmt::format("checkpoint: no piece of the right size and dtype was passed "
+                                    "for box {} of tensor {}",
+                                    held.box.str(), layout.id.str()));
+      }
+      data.back()[box] = static_cast<const std::byte*>((*piece)->data.data());
+    }
+  }
+  return data;
+}
+
+/// A save writes with as many ranks as hold: each its own extents, the first in a file its frame.
+Division division_of(const SaveJob& job) {
+  Division division;
+  for (const PlannedExtent& extent : job.plan.extents) {
+    division.process_of_extent.push_back(extent.writer);
+  }
+  for (const PlannedFile& file : job.files) {
+    division.leader_of_file.push_back(job.plan.extents[file.extents.front()].writer);
+  }
+  return division;
+}
+
+/// A job of which all ranks have made the same.
+SaveJob agreed_job(const std::filesystem::path& directory, const PlanOptions& options,
+                   const SaveRequest& request, comm::Communicator& communicator) {
+  agree_on_plan(request, options, directory, communicator);
+  return {request, options, communicator.size()};
+}
+
+}  // namespace
+
+void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine) {
+  if (mine && mine->code == ExitCode::cannot_write) {
+    mine->message += "; checkpoints that exist are untouched";
+  }
+  comm::agree(communicator, mine);
+}
+
+void write_together(comm::Communicator& communicator, const std::function<void()>& work) {
+  agree_on_save(communicator, comm::attempt(work));
+}
+
+StateShare::StateShare(const std::filesystem::path& directory, const StoreOptions& options,
+                       const SaveRequest& request, comm::Communicator& communicator)
+    : options_(options),
+      job_(agreed_job(directory, options.plan, request, communicator)),
+      division_(division_of(job_)),
+      rank_(communicator.rank()) {
+  HeldData data;
+  write_together(communicator, [&] { data = match_pieces(request, rank_); });
+  compare_replicas(request.tensors, data, communicator, options_.done_with);
+  find_own(data);
+}
+
+void StateShare::find_own(const HeldData& data) {
+  for (std::size_t file = 0; file < job_.files.size(); ++file) {
+    const std::vector<std::size_t>& extents = job_.files[file].extents;
+    for (std::size_t position = 0; position < extents.size(); ++position) {
+      const PlannedExtent& planned = job_.plan.extents[extents[position]];
+      if (planned.writer != rank_) {
+        continue;
+      }
+      const TensorLayout& layout = job_.tensors[planned.tensor];
+      std::int64_t first_element = 0;  // a part is contiguous in the box it was cut from
+      for_each_run(layout.boxes[planned.held_box].box, planned.box, planned.box,
+                   [&](const Run& run) { first_element = run.source_element; });
+      own_.push_back({extents[position], position,
+                      data[planned.tensor][planned.held_box] +
+                          static_cast<std::size_t>(first_element) * size_in_bytes(layout.dtype)});
+      own_file_ = file;
+      own_bytes_ += job_.bytes_of(extents[position]);
+    }
+  }
+}
+
+void StateShare::stage(std::byte* memory) {
+  for (OwnExtent& own : own_) {
+    const std::size_t bytes = job_.bytes_of(own.extent);
+    std::memcpy(memory, own.data, bytes);
+    if (options_.done_with) {
+      options_.done_with(own.data, bytes);
+    }
+    own.data = memory;
+    memory += bytes;
+  }
+  is_staged_ = true;
+}
+
+void StateShare::write(const std::filesystem::path& folder) {
+  if (own_.empty()) {
+    return;
+  }
+  const PlannedFile& planned = job_.files[own_file_];
+  frame_.emplace(job_, planned);
+  OutputFile file = OutputFile::open_or_create(folder / planned.name);
+  if (division_.leader_of_file[own_file_] == rank_) {
+    frame_->write(file);
+  }
+  std::vector<std::uint32_t> table;  // of this rank's extents, which follow one another
+  for (const OwnExtent& own : own_) {
+    const TensorLayout& layout = job_.layout_of(own.extent);
+    ExtentWriter writer(layout.dtype, layout.shape, job_.plan.extents[own.extent].box,
+                        frame_->place(own.position).byte_offset);
+    const std::size_t bytes = job_.bytes_of(own.extent);
+    for (std::size_t begin = 0; begin < bytes; begin += chunk_bytes) {
+      if (is_given_up_) {
+        return;
+      }
+      const std::span chunk(own.data + begin, std::min<std::size_t>(chunk_bytes, bytes - begin));
+      writer.append(file, chunk);
+      if (options_.done_with && !is_staged_) {
+        options_.done_with(chunk.data(), chunk.size());
+      }
+    }
+    written_.emplace(own.extent, writer.result());
+    table.insert(table.end(), writer.table().begin(), writer.table().end());
+  }
+  file.write_at(frame_->table_entry_offset(frame_->place(own_.front().position).first_chunk),
+                std::as_bytes(std::span(table)));
+  file.sync();
+  file.close();
+}
+
+void StateShare::gather(comm::Communicator& communicator) {
+  files_ = gather_written(
+      job_, division_, written_, [&](std::size_t) -> const PayloadFrame& { return *frame_; },
+      communicator);
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,174 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "save/written_exchange.hpp"
+
+#include <fourfold/comm/fail_together.hpp>
+
+#include <cstdint>
+#include <numeric>
+#include <span>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::size_t words_per_extent = 3;
+constexpr std::size_t words_per_file = 5;
+constexpr std::size_t words_per_place = 4;
+
+using Words = std::vector<std::uint64_t>;
+
+/// Sends send[r] to rank r. @param recv_counts  words that come from each rank
+std::vector<Words> exchange(const std::vector<Words>& send,
+                            const std::vector<std::int64_t>& recv_counts,
+                            comm::Communicator& communicator) {
+  Words out;
+  std::vector<std::int64_t> send_counts;
+  for (const Words& words : send) {
+    out.insert(out.end(), words.begin(), words.end());
+    send_counts.push_back(std::ssize(words));
+  }
+  Words in(static_cast<std::size_t>(
+      std::accumulate(recv_counts.begin(), recv_counts.end(), std::int64_t{0})));
+  communicator
+      .all_to_all(ConstTensorView(out.data(), {std::ssize(out)}), send_counts,
+                  TensorView(in.data(), {std::ssize(in)}), recv_counts, {})
+      .wait({});
+  std::vector<Words> received;
+  auto next = in.begin();
+  for (const std::int64_t count : recv_counts) {
+    received.emplace_back(next, next + count);
+    next += count;
+  }
+  return received;
+}
+
+void put(Words& words, const WrittenExtent& written) {
+  words.insert(words.end(), {written.digest.low, written.digest.high,
+                             std::uint64_t{written.crc32c} << 32 | written.table_crc32c});
+}
+
+WrittenExtent take_extent(std::span<const std::uint64_t>& words) {
+  const WrittenExtent written{{words[0], words[1]},
+                              static_cast<std::uint32_t>(words[2] >> 32),
+                              static_cast<std::uint32_t>(words[2])};
+  words = words.subspan(words_per_extent);
+  return written;
+}
+
+void put(Words& words, const WrittenPayload& payload) {
+  words.insert(words.end(), {payload.file_bytes, payload.table_offset, payload.chunks,
+                             payload.table_crc32c, payload.file_crc32c});
+  for (const PlacedExtent& extent : payload.extents) {
+    words.insert(words.end(),
+                 {extent.byte_offset, extent.first_chunk, extent.digest.low, extent.digest.high});
+  }
+}
+
+WrittenPayload take_payload(std::size_t extents, std::span<const std::uint64_t>& words) {
+  WrittenPayload payload{.extents = {},
+                         .file_bytes = words[0],
+                         .table_offset = words[1],
+                         .chunks = words[2],
+                         .table_crc32c = static_cast<std::uint32_t>(words[3]),
+                         .file_crc32c = static_cast<std::uint32_t>(words[4])};
+  words = words.subspan(words_per_file);
+  for (std::size_t i = 0; i < extents; ++i) {
+    payload.extents.push_back({words[0], words[1], {words[2], words[3]}});
+    words = words.subspan(words_per_place);
+  }
+  return payload;
+}
+
+class Exchange {
+ public:
+  Exchange(const SaveJob& job, const Division& division, comm::Communicator& communicator)
+      : job_(job), division_(division), communicator_(communicator) {}
+
+  /// What all found out about the extents of the files that this process leads.
+  WrittenExtents to_leaders(const WrittenExtents& mine) {
+    std::vector<Words> send(ranks());
+    std::vector<std::int64_t> recv_counts(ranks(), 0);
+    each_extent([&](std::size_t extent, int writer, int leader) {
+      if (writer == communicator_.rank()) {
+        put(send[static_cast<std::size_t>(leader)], mine.at(extent));
+      }
+      if (leader == communicator_.rank()) {
+        recv_counts[static_cast<std::size_t>(writer)] += words_per_extent;
+      }
+    });
+    const std::vector<Words> received = exchange(send, recv_counts, communicator_);
+    std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
+    WrittenExtents led;
+    each_extent([&](std::size_t extent, int writer, int leader) {
+      if (leader == communicator_.rank()) {
+        led.emplace(extent, take_extent(rest[static_cast<std::size_t>(writer)]));
+      }
+    });
+    return led;
+  }
+
+  /// Files by their index in the job.
+  std::vector<WrittenPayload> to_first(const std::map<std::size_t, WrittenPayload>& led) {
+    std::vector<Words> send(ranks());
+    for (const auto& [file, payload] : led) {
+      put(send[0], payload);
+    }
+    std::vector<std::int64_t> recv_counts(ranks(), 0);
+    for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
+      recv_counts[static_cast<std::size_t>(division_.leader_of_file[file])] +=
+          static_cast<std::int64_t>(words_per_file +
+                                    job_.files[file].extents.size() * words_per_place);
+    }
+    const std::vector<Words> received = exchange(send, recv_counts, communicator_);
+    std::vector<std::span<const std::uint64_t>> rest(received.begin(), received.end());
+    std::vector<WrittenPayload> all;
+    for (std::size_t file = 0; communicator_.rank() == 0 && file < job_.files.size(); ++file) {
+      all.push_back(take_payload(job_.files[file].extents.size(),
+                                 rest[static_cast<std::size_t>(division_.leader_of_file[file])]));
+    }
+    return all;
+  }
+
+ private:
+  std::size_t ranks() const { return static_cast<std::size_t>(communicator_.size()); }
+
+  /// In one order, on all processes.
+  template <class Visit>
+  void each_extent(const Visit& visit) const {
+    for (std::size_t file = 0; file < job_.files.size(); ++file) {
+      for (const std::size_t extent : job_.files[file].extents) {
+        visit(extent, division_.process_of_extent[extent], division_.leader_of_file[file]);
+      }
+    }
+  }
+
+  const SaveJob& job_;
+  const Division& division_;
+  comm::Communicator& communicator_;
+};
+
+}  // namespace
+
+std::vector<WrittenPayload> gather_written(
+    const SaveJob& job, const Division& division, const WrittenExtents& mine,
+    const std::function<const PayloadFrame&(std::size_t file)>& frame_of,
+    comm::Communicator& communicator) {
+  Exchange exchange(job, division, communicator);
+  const WrittenExtents written = exchange.to_leaders(mine);
+  std::map<std::size_t, WrittenPayload> led;
+  comm::together(communicator, [&] {
+    for (std::size_t file = 0; file < job.files.size(); ++file) {
+      if (division.leader_of_file[file] != communicator.rank()) {
+        continue;
+      }
+      std::vector<WrittenExtent> in_file;
+      for (const std::size_t extent : job.files[file].extents) {
+        in_file.push_back(written.at(extent));
+      }
+      led.emplace(file, frame_of(file).describe(in_file));
+    }
+  });
+  return exchange.to_first(led);
+}
+
+}  // namespace fourfold::io

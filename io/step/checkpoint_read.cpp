@@ -1,0 +1,211 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "step/checkpoint_read.hpp"
+
+#include "format/index_file.hpp"
+#include "format/manifest.hpp"
+#include "step/step_folder.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/crc32c.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::uint64_t most_manifest_bytes = std::uint64_t{1} << 30;
+
+Inspection defective(std::string_view file, const std::string& what) {
+  return no_checkpoint(fmt::format("{} {}", file, what));
+}
+
+/// Of a file that can be made again of the payloads.
+Inspection rebuildable(std::string_view file, const std::string& what) {
+  Inspection inspection = defective(file, what);
+  inspection.is_rebuildable = true;
+  return inspection;
+}
+
+/// What to do about such a file, where payloads are there to make it of.
+std::string repair_advice(const std::filesystem::path& folder) {
+  const auto names = names_in(folder);
+  const bool has_payloads = names && std::ranges::any_of(*names, [](const std::string& name) {
+                              return payload_number(name).has_value();
+                            });
+  return has_payloads ? fmt::format(
+                            "; if the rest is whole, `fourfold ckpt repair-index {}` makes "
+                            "it again",
+                            folder.string())
+                      : "";
+}
+
+bool is_index_of(const Manifest& manifest, const std::string& index_bytes) {
+  return index_bytes.size() == manifest.index_bytes &&
+         crc32c(std::as_bytes(std::span(index_bytes))) == manifest.index_crc32c;
+}
+
+constexpr const char* other_index = "is not what the manifest says (its size or CRC-32C differs)";
+
+/// Exactly the files of the manifest, with their sizes; what NFS leaves of open files is let pass.
+Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest) {
+  std::set<std::string> expected{manifest_name, index_name};
+  for (const ManifestFile& file : manifest.files) {
+    expected.insert(file.name);
+    InputFile opened;
+    if (const Defect defect = opened.open(folder / file.name)) {
+      return fmt::format("{} {}", file.name, *defect);
+    }
+    if (opened.size_bytes() != file.bytes) {
+      return fmt::format("{} has {} bytes instead of {}", file.name, opened.size_bytes(),
+                         file.bytes);
+    }
+  }
+  const auto names = names_in(folder);
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (!expected.contains(name) && !name.starts_with(".nfs")) {
+      return fmt::format("{} does not belong to the checkpoint", name);
+    }
+  }
+  return std::nullopt;
+}
+
+/// A folder that is named like another step would be taken for newer or older than it is. Other
+/// names are for people: a copy may be called as they like.
+Defect name_defect(const std::filesystem::path& folder, std::int64_t step) {
+  const auto named = step_of_folder(folder.filename().string());
+  if (!named || *named == step) {
+    return std::nullopt;
+  }
+  return fmt::format("is of step {}; rename the folder to {}", step, step_folder_name(step));
+}
+
+}  // namespace
+
+Inspection no_checkpoint(std::string defect) {
+  Inspection inspection;
+  inspection.defect = std::move(defect);
+  return inspection;
+}
+
+Inspection parse_contents(const std::filesystem::path& step_directory, std::string manifest_text,
+                          std::string index_bytes) {
+  auto contents = std::make_shared<CheckpointContents>();
+  contents->path = step_directory;
+  if (const Defect defect = parse_manifest(manifest_text, contents->manifest)) {
+    return defective(manifest_name, *defect);
+  }
+  const Manifest& manifest = contents->manifest;
+  if (!is_index_of(manifest, index_bytes)) {
+    return defective(index_name, other_index);
+  }
+  Defect defect;
+  const auto failure =
+      comm::attempt([&] { defect = parse_index(index_bytes, manifest, contents->index); });
+  if (failure || defect) {
+    return defective(index_name, failure ? failure->message : *defect);
+  }
+  std::size_t extent = 0;
+  for (std::size_t tensor = 0; tensor < contents->index.tensors.size(); ++tensor) {
+    contents->first_extent.push_back(extent);
+    while (extent < contents->index.extents.size() &&
+           contents->index.extents[extent].tensor == tensor) {
+      ++extent;
+    }
+  }
+  contents->first_extent.push_back(extent);
+  Inspection inspection;
+  inspection.contents = std::move(contents);
+  inspection.manifest_text = std::move(manifest_text);
+  inspection.index_bytes = std::move(index_bytes);
+  return inspection;
+}
+
+Inspection inspect_head(const std::filesystem::path& step_directory) {
+  std::string manifest_text;
+  if (const Defect defect =
+          read_file(step_directory / manifest_name, most_manifest_bytes, manifest_text)) {
+    return rebuildable(manifest_name, *defect);
+  }
+  if (const Defect damage = manifest_damage(manifest_text)) {
+    return rebuildable(manifest_name, *damage);
+  }
+  Manifest manifest;
+  if (const Defect defect = parse_manifest(manifest_text, manifest)) {
+    return defective(manifest_name, *defect);
+  }
+  std::string index_bytes;
+  if (const Defect defect =
+          read_file(step_directory / index_name, manifest.index_bytes, index_bytes)) {
+    return rebuildable(index_name, *defect);
+  }
+  if (!is_index_of(manifest, index_bytes)) {
+    return rebuildable(index_name, other_index);
+  }
+  Inspection inspection =
+      parse_contents(step_directory, std::move(manifest_text), std::move(index_bytes));
+  if (!inspection.defect) {
+    inspection.defect = name_defect(step_directory, inspection.contents->manifest.step);
+  }
+  if (inspection.defect) {
+    inspection.contents.reset();
+  }
+  return inspection;
+}
+
+Inspection inspect(const std::filesystem::path& step_directory) {
+  Inspection inspection = inspect_head(step_directory);
+  if (inspection.is_rebuildable) {
+    *inspection.defect += repair_advice(step_directory);
+  }
+  if (!inspection.defect) {
+    inspection.defect = file_defect(step_directory, inspection.contents->manifest);
+  }
+  if (inspection.defect) {
+    inspection.contents.reset();
+  }
+  return inspection;
+}
+
+Inspection inspect_for_all(const std::function<Inspection()>& look,
+                           comm::Communicator& communicator) {
+  Inspection found;
+  comm::together(communicator, [&] {
+    if (communicator.rank() == 0) {
+      found = look();
+    }
+  });
+  const std::string defect = comm::broadcast_text(communicator, found.defect.value_or(""), 0);
+  return defect.empty() ? broadcast_inspection(std::move(found), 0, communicator)
+                        : no_checkpoint(defect);
+}
+
+Inspection broadcast_inspection(Inspection found, int root, comm::Communicator& communicator) {
+  const bool is_root = communicator.rank() == root;
+  const std::string path =
+      comm::broadcast_text(communicator, is_root ? found.contents->path.string() : "", root);
+  std::string manifest = comm::broadcast_text(communicator, found.manifest_text, root);
+  std::string index = comm::broadcast_text(communicator, found.index_bytes, root);
+  comm::together(communicator, [&] {
+    if (is_root) {
+      return;
+    }
+    found = parse_contents(path, std::move(manifest), std::move(index));
+    if (found.defect) {
+      throw SystemError(
+          ExitCode::node_fault,
+          fmt::format("{}: rank {} could read the checkpoint and this rank cannot ({}): its "
+                      "memory is full or faulty, or the network is",
+                      path, root, *found.defect));
+    }
+  });
+  return found;
+}
+
+}  // namespace fourfold::io

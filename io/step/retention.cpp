@@ -1,0 +1,83 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "format/checkpoint_contents.hpp"
+#include "step/checkpoint_read.hpp"
+#include "step/step_folder.hpp"
+
+#include <fourfold/io/retention.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <set>
+
+namespace fourfold::io {
+namespace {
+
+std::optional<double> validation_loss(const std::filesystem::path& folder) {
+  const Inspection found = inspect(folder);
+  if (found.defect) {
+    return std::nullopt;
+  }
+  const auto& texts = found.contents->index.scalars.texts;
+  const auto noted = texts.find(validation_loss_name);
+  if (noted == texts.end()) {
+    return std::nullopt;
+  }
+  double loss = 0;
+  const std::string& text = noted->second;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), loss);
+  const bool is_number = failure == std::errc() && rest == text.data() + text.size();
+  return is_number && std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
+                                          const Retention& retention) {
+  const auto count = static_cast<std::size_t>(std::max(retention.keep_last, 0));
+  if (count == 0 || steps.size() <= count) {
+    return {};
+  }
+  std::set<std::int64_t> kept;
+  std::vector<KnownStep> rated;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const bool is_multiple =
+        retention.keep_every_steps > 0 && steps[i].step % retention.keep_every_steps == 0;
+    if (i + count >= steps.size() || is_multiple) {
+      kept.insert(steps[i].step);
+    }
+    if (steps[i].validation_loss) {
+      rated.push_back(steps[i]);
+    }
+  }
+  std::ranges::sort(rated, [](const KnownStep& a, const KnownStep& b) {
+    return *a.validation_loss != *b.validation_loss ? *a.validation_loss < *b.validation_loss
+                                                    : a.step > b.step;
+  });
+  rated.resize(std::min(rated.size(), static_cast<std::size_t>(std::max(retention.keep_best, 0))));
+  for (const KnownStep& best : rated) {
+    kept.insert(best.step);
+  }
+  std::vector<std::int64_t> removed;
+  for (const KnownStep& known : steps) {
+    if (!kept.contains(known.step)) {
+      removed.push_back(known.step);
+    }
+  }
+  return removed;
+}
+
+std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::int64_t newest,
+                                   bool with_losses) {
+  std::vector<KnownStep> known;
+  for (const std::int64_t step : steps_in(directory)) {
+    if (step <= newest) {
+      known.push_back(
+          {step, with_losses ? validation_loss(directory / step_folder_name(step)) : std::nullopt});
+    }
+  }
+  return known;
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,266 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "step/step_folder.hpp"
+
+#include "disk/file.hpp"
+#include "disk/random_word.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/retention.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::string_view temporary_prefix = ".tmp-step-";
+constexpr std::string_view trash_prefix = ".trash-";
+constexpr std::string_view set_aside_prefix = "damaged-step-";
+constexpr std::string_view latest_prefix = "LATEST.tmp-";     ///< of an AtomicFile
+constexpr std::string_view lease_prefix = ".lease-";          ///< before it has its name
+constexpr std::string_view fast_prefix = ".fast-level.tmp-";  ///< of an AtomicFile
+constexpr std::string_view probe_prefix = ".probe-";  ///< of a look whether one can write there
+constexpr std::string_view old_probe_prefix = ".probe.tmp-";  ///< the same, as versions before did
+/// The manifest before it has its name.
+const std::string unnamed = std::string(manifest_name) + ".tmp";
+
+/// None when there is no such folder. One that is there but cannot be read must not pass for empty:
+/// a run would silently start anew.
+std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
+  if (auto names = names_in(directory)) {
+    return std::move(*names);
+  }
+  std::error_code failure;
+  const auto type = std::filesystem::status(directory, failure).type();
+  if (type == std::filesystem::file_type::not_found ||
+      type == std::filesystem::file_type::regular) {
+    return {};
+  }
+  throw UserError(ExitCode::config,
+                  fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
+                              "check its permissions and the file system",
+                              directory.string()));
+}
+
+std::filesystem::path temporary_path(const std::filesystem::path& directory, std::int64_t step,
+                                     std::string_view word) {
+  return directory / fmt::format("{}{:09}-{}", temporary_prefix, step, word);
+}
+
+void check_room(const std::filesystem::path& directory, std::int64_t step, const Room& needed) {
+  const auto lack = lack_of_room(needed, {free_bytes(directory), free_files(directory)});
+  if (lack) {
+    throw UserError(
+        ExitCode::cannot_write,
+        fmt::format("{}: the checkpoint of step {} does not fit ({}); free some space or "
+                    "choose a folder on another file system",
+                    directory.string(), step, *lack));
+  }
+}
+
+std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+}  // namespace
+
+std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
+  constexpr std::string_view prefix = "step-";
+  std::int64_t step = 0;
+  if (!name.starts_with(prefix)) {
+    return std::nullopt;
+  }
+  const char* end = name.data() + name.size();
+  const auto [rest, failure] = std::from_chars(name.data() + prefix.size(), end, step);
+  if (failure != std::errc() || rest != end || step < 0 || name != step_folder_name(step)) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+void refuse_step(const std::filesystem::path& directory) {
+  if (kind_of(directory / manifest_name) != EntryKind::missing) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is a checkpoint, not a folder of checkpoints; name another "
+                                "folder, or the one it lies in",
+                                directory.string()));
+  }
+}
+
+std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {
+  std::vector<std::int64_t> steps;
+  for (const std::string& name : names_or_none(directory)) {
+    const auto step = step_of_folder(name);
+    if (step && kind_of(directory / name) == EntryKind::directory) {
+      steps.push_back(*step);
+    }
+  }
+  std::sort(steps.begin(), steps.end());
+  return steps;
+}
+
+std::optional<std::string> lack_of_room(const Room& needed, const Room& free) {
+  if (needed.bytes && free.bytes && *free.bytes < *needed.bytes) {
+    return fmt::format("{} needed, {} free there", bytes_text(*needed.bytes),
+                       bytes_text(*free.bytes));
+  }
+  if (needed.files && free.files && *free.files < *needed.files) {
+    return fmt::format("{} files to be made, room for {} there (inodes)", *needed.files,
+                       *free.files);
+  }
+  return std::nullopt;
+}
+
+TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
+                             const Room& needed)
+    : directory_(directory), final_path_(directory / step_folder_name(step)) {
+  make_directories(directory);
+  check_room(directory, step, needed);
+  path_ = temporary_path(directory, step, random_word());
+  make_directory(path_);  // when this throws there is no destructor, and nothing to remove
+}
+
+TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
+                             const Room& needed, std::string_view word)
+    : directory_(directory),
+      final_path_(directory / step_folder_name(step)),
+      path_(temporary_path(directory, step, word)),
+      is_kept_(true) {
+  make_directories(directory);
+  if (kind_of(path_) != EntryKind::directory) {
+    check_room(directory, step, needed);
+    make_directory(path_);
+  }
+  for (const std::string& name : {std::string(index_name), std::string(manifest_name), unnamed}) {
+    remove_file(path_ / name);  // an attempt that was killed while it committed
+  }
+}
+
+TemporaryStep::~TemporaryStep() {
+  if (path_.empty() || is_kept_) {
+    return;
+  }
+  if (const Defect defect = remove_tree(path_)) {
+    log::local(log::Level::warning,
+               fmt::format("an unfinished checkpoint could not be removed ({}); the next job that "
+                           "saves here removes it",
+                           *defect));
+  }
+}
+
+void TemporaryStep::commit(std::string_view manifest_text, std::string_view index_bytes) {
+  write_new_file(path_ / index_name, bytes_of(index_bytes));
+  write_new_file(path_ / unnamed, bytes_of(manifest_text));
+  rename_path(path_ / unnamed, path_ / manifest_name);
+  sync_directory(path_);
+  if (kind_of(final_path_) != EntryKind::missing) {
+    cannot_write(final_path_, "rename", EEXIST);
+  }
+  rename_path(path_, final_path_);
+  path_.clear();
+  sync_directory(directory_);
+}
+
+void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
+                     std::string_view bytes) {
+  const std::filesystem::path directory = folder.parent_path();
+  const std::filesystem::path path = temporary_path(directory, step, random_word());
+  const auto failure = comm::attempt([&] {
+    OutputFile file = OutputFile::create(path, folder / name);
+    file.write_at(0, bytes_of(bytes));
+    file.sync();
+    file.close();
+    rename_path(path, folder / name);
+  });
+  if (failure) {
+    ::unlink(path.c_str());
+    throw UserError(failure->code, failure->message);
+  }
+  sync_directory(folder);
+  sync_directory(directory);
+}
+
+std::string latest_text(std::int64_t step, std::string_view identity,
+                        std::string_view manifest_text) {
+  return fmt::format("{} {} {:08x}\n", step, identity, crc32c(bytes_of(manifest_text)));
+}
+
+void write_latest(const std::filesystem::path& directory, std::int64_t step,
+                  std::string_view identity, std::string_view manifest_text) {
+  const std::string text = latest_text(step, identity, manifest_text);
+  std::string present;
+  if (!read_file(directory / "LATEST", text.size(), present) && present == text) {
+    return;
+  }
+  AtomicFile file(directory / "LATEST");
+  file.write(text);
+  file.publish();
+}
+
+std::vector<std::string> remove_steps(const std::filesystem::path& directory,
+                                      std::span<const std::int64_t> steps) {
+  std::vector<std::string> problems;
+  for (const std::int64_t step : steps) {
+    const std::filesystem::path trash =
+        directory / fmt::format("{}{}", trash_prefix, random_word());
+    if (::rename((directory / step_folder_name(step)).c_str(), trash.c_str()) != 0) {
+      problems.push_back(fmt::format("{}: rename: {}",
+                                     (directory / step_folder_name(step)).string(),
+                                     std::system_category().message(errno)));
+      continue;
+    }
+    sync_directory(directory);
+    if (Defect defect = remove_tree(trash)) {
+      problems.push_back(std::move(*defect));
+    }
+  }
+  return problems;
+}
+
+std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bool set_aside) {
+  std::vector<std::string> leftovers;
+  for (const std::string& name : names_or_none(directory)) {
+    if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
+        name.starts_with(latest_prefix) || name.starts_with(lease_prefix) ||
+        name.starts_with(fast_prefix) || name.starts_with(probe_prefix) ||
+        name.starts_with(old_probe_prefix) || (set_aside && name.starts_with(set_aside_prefix))) {
+      leftovers.push_back(name);
+    }
+  }
+  return leftovers;
+}
+
+void warn_of_leftovers(std::span<const std::string> problems) {
+  for (const std::string& problem : problems) {
+    log::warning("what an earlier job left cannot be removed: " + problem);
+  }
+}
+
+std::vector<std::string> remove_leftovers(const std::filesystem::path& directory, bool set_aside) {
+  std::vector<std::string> problems;
+  for (const std::string& name : leftovers_in(directory, set_aside)) {
+    if (Defect defect = remove_tree(directory / name)) {
+      problems.push_back(std::move(*defect));
+    }
+  }
+  return problems;
+}
+
+std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step) {
+  const std::filesystem::path aside =
+      directory / fmt::format("damaged-{}-{}", step_folder_name(step), random_word());
+  rename_path(directory / step_folder_name(step), aside);
+  sync_directory(directory);
+  return aside;
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A step folder on its way: temporary while it is written, then committed by one rename, later
+/// removed by another. Local; rank 0 does this for all.
+#pragma once
+
+#include "format/checkpoint_contents.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io {
+
+/// The step in "step-000000010"; nothing for other names.
+std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
+/// A step inside a step would damage it. @throws UserError (config) when the directory that is to
+/// hold steps is one
+void refuse_step(const std::filesystem::path& directory);
+/// Steps committed in a directory, ascending.
+std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
+
+/// Of a file system; what it does not tell is not there.
+struct Room {
+  std::optional<std::uint64_t> bytes;
+  std::optional<std::uint64_t> files;
+};
+/// What is missing for a step, in words. A pure function.
+std::optional<std::string> lack_of_room(const Room& needed, const Room& free);
+
+/// A folder ".tmp-step-NNNNNNNNN-<word>" beside the steps. Removed on destruction unless committed
+/// or kept.
+class TemporaryStep {
+ public:
+  /// A new one, with a random word.
+  /// Creates it, and the directory above it where missing.
+  /// @throws UserError (cannot_write), also when there is less room than is `needed`
+  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, const Room& needed);
+  /// One that is kept until it is committed: what an earlier attempt of the same `word` left is
+  /// gone on with.
+  TemporaryStep(const std::filesystem::path& directory, std::int64_t step, const Room& needed,
+                std::string_view word);
+  ~TemporaryStep();
+  TemporaryStep(const TemporaryStep&) = delete;
+  TemporaryStep& operator=(const TemporaryStep&) = delete;
+
+  const std::filesystem::path& path() const noexcept { return path_; }
+
+  /// Writes index and manifest, syncs the folder, gives it its name and syncs the
+  /// directory. From the rename on, the step exists. @throws UserError (cannot_write)
+  void commit(std::string_view manifest_text, std::string_view index_bytes);
+
+ private:
+  std::filesystem::path directory_;
+  std::filesystem::path final_path_;
+  std::filesystem::path path_;
+  bool is_kept_ = false;
+};
+
+/// Puts a file into a step folder, in place of one of that name, whole or not at all. Until then it
+/// lies beside the folder under a name that remove_leftovers() knows.
+/// @throws UserError (cannot_write) with the folder as it was
+void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
+                     std::string_view bytes);
+
+/// Says in the log what remove_leftovers() could not remove.
+void warn_of_leftovers(std::span<const std::string> problems);
+
+/// What LATEST says when this step is the one saved last.
+std::string latest_text(std::int64_t step, std::string_view identity,
+                        std::string_view manifest_text);
+/// Replaces LATEST. `manifest_text` is what the step's MANIFEST.json holds, byte for byte.
+/// @throws UserError (cannot_write)
+void write_latest(const std::filesystem::path& directory, std::int64_t step,
+                  std::string_view identity, std::string_view manifest_text);
+
+/// Renames a damaged step to "damaged-step-NNNNNNNNN-<random>", to make room for a good one.
+/// @throws UserError (cannot_write) @return the new path
+std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step);
+
+}  // namespace fourfold::io

@@ -1,0 +1,172 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tokens/token_bytes.hpp"
+
+#include <fourfold/io/token_file.hpp>
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstring>
+#include <string>
+
+namespace fourfold::io {
+
+using detail::corrupt;
+using detail::load;
+using detail::megatron_header_bytes;
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "token files are little-endian");
+
+constexpr std::string_view megatron_magic("MMIDIDX\0\0", 9);
+constexpr std::size_t llmc_header_bytes = 1024;
+constexpr std::int32_t llmc_magic_u16 = 20240520;
+constexpr std::int32_t llmc_magic_u32 = 20240801;
+
+/// The type code of a Megatron index whose header is inside the file.
+TokenType type_code_of(const MappedFile& index) {
+  constexpr std::size_t offset = 17;
+  const auto code = load<std::uint8_t>(index, offset);
+  switch (code) {
+    case 1:
+    case 2:
+    case 3:
+    case 4:
+    case 5:
+    case 8:
+      return static_cast<TokenType>(code);
+    case 6:
+    case 7:
+      corrupt(index, offset,
+              fmt::format("type code {} means floating-point numbers, not tokens", code));
+    default:
+      corrupt(index, offset, fmt::format("type code {} does not exist (1 to 8 do)", code));
+  }
+}
+
+bool is_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored);
+}
+
+std::filesystem::path bin_of(const std::filesystem::path& path) {
+  const std::string text = path.string();
+  if (text.ends_with(".idx")) {
+    return text.substr(0, text.size() - 4) + ".bin";
+  }
+  return text.ends_with(".bin") || is_file(path) ? text : text + ".bin";
+}
+
+}  // namespace
+
+TokenFile::TokenFile(const std::filesystem::path& path) : tokens_file_(bin_of(path)) {
+  std::filesystem::path index_path = tokens_file_.path();
+  index_path.replace_extension(".idx");
+  if (tokens_file_.bytes().empty()) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: is empty (no tokens to train on); prepare it again",
+                                tokens_file_.path().string()));
+  }
+  if (tokens_file_.path().extension() == ".bin" && is_file(index_path)) {
+    open_megatron(index_path);
+  } else {
+    open_llmc();
+  }
+}
+
+void TokenFile::open_megatron(const std::filesystem::path& index_path) {
+  format_ = TokenFormat::megatron;
+  index_file_ = MappedFile(index_path);
+  const std::span<const std::byte> index = index_file_.bytes();
+  if (index.size() < megatron_header_bytes) {
+    corrupt(index_file_, index.size(),
+            fmt::format("ends inside the header of {} bytes", megatron_header_bytes));
+  }
+  if (std::memcmp(index.data(), megatron_magic.data(), megatron_magic.size()) != 0) {
+    corrupt(index_file_, 0, "does not start with MMIDIDX");
+  }
+  if (const auto version = load<std::uint64_t>(index_file_, 9); version != 1) {
+    corrupt(index_file_, 9, fmt::format("has version {} (only 1 exists)", version));
+  }
+  type_ = type_code_of(index_file_);
+  const auto sequences = load<std::uint64_t>(index_file_, 18);
+  const auto boundaries = load<std::uint64_t>(index_file_, 26);
+  // Divisions, not products: a hostile count must not wrap around.
+  const std::size_t array_bytes = index.size() - megatron_header_bytes;
+  if (sequences > array_bytes / 12 || boundaries > (array_bytes - sequences * 12) / 8) {
+    corrupt(index_file_, 18,
+            fmt::format("announces {} sequences and {} document boundaries, which need more "
+                        "than the {} bytes of the file",
+                        sequences, boundaries, index.size()));
+  }
+  const std::size_t rest = array_bytes - sequences * 12 - boundaries * 8;
+  if (rest != 0 && rest != sequences) {  // the modes of a multimodal file are one byte per sequence
+    corrupt(index_file_, index.size() - rest,
+            fmt::format("{} bytes follow the arrays of {} sequences and {} boundaries", rest,
+                        sequences, boundaries));
+  }
+  if (sequences == 0 || boundaries < 2) {
+    corrupt(index_file_, 18,
+            fmt::format("has {} sequences and {} document boundaries, so no document", sequences,
+                        boundaries));
+  }
+  sequences_ = static_cast<std::int64_t>(sequences);
+  boundaries_ = static_cast<std::int64_t>(boundaries);
+  const std::size_t bytes = tokens_file_.bytes().size();
+  const std::size_t token_bytes = size_bytes(type_);
+  if (bytes % token_bytes != 0) {
+    corrupt(tokens_file_, bytes,
+            fmt::format("ends inside a token of {} bytes ({})", token_bytes, name(type_)));
+  }
+  tokens_ = static_cast<std::int64_t>(bytes / token_bytes);
+  const std::int64_t indexed =
+      pointer(sequences_ - 1) / static_cast<std::int64_t>(token_bytes) + length(sequences_ - 1);
+  if (pointer(0) != 0 || indexed != tokens_) {
+    corrupt(
+        tokens_file_, bytes,
+        fmt::format(
+            "ends after {} tokens, but {} ends after {} (they belong to different files, or one is "
+            "truncated)",
+            tokens_, index_path.string(), indexed));
+  }
+  if (boundary(0) != 0 || boundary(boundaries_ - 1) != sequences_) {
+    corrupt(index_file_, megatron_header_bytes + sequences * 12,
+            fmt::format("document boundaries run from {} to {} instead of 0 to {}", boundary(0),
+                        boundary(boundaries_ - 1), sequences_));
+  }
+}
+
+void TokenFile::open_llmc() {
+  format_ = TokenFormat::llmc;
+  const std::size_t bytes = tokens_file_.bytes().size();
+  const std::int32_t magic = bytes < 4 ? 0 : load<std::int32_t>(tokens_file_, 0);
+  if (magic != llmc_magic_u16 && magic != llmc_magic_u32) {
+    corrupt(tokens_file_, 0,
+            fmt::format("no .idx lies beside it, and its first number is {} instead of the llm.c "
+                        "magic {} or {}",
+                        magic, llmc_magic_u16, llmc_magic_u32));
+  }
+  if (bytes < llmc_header_bytes) {
+    corrupt(tokens_file_, bytes,
+            fmt::format("ends inside the header of {} bytes", llmc_header_bytes));
+  }
+  const std::int32_t version = load<std::int32_t>(tokens_file_, 4);
+  const std::int32_t expected_version = magic == llmc_magic_u16 ? 1 : 7;
+  if (version != expected_version) {
+    corrupt(tokens_file_, 4,
+            fmt::format("has version {} where magic {} has {}", version, magic, expected_version));
+  }
+  type_ = magic == llmc_magic_u16 ? TokenType::u16 : TokenType::u32;
+  tokens_ = load<std::int32_t>(tokens_file_, 8);
+  first_token_offset_ = llmc_header_bytes;
+  const std::size_t payload_bytes = bytes - llmc_header_bytes;
+  if (tokens_ <= 0 || payload_bytes != static_cast<std::size_t>(tokens_) * size_bytes(type_)) {
+    corrupt(tokens_file_, 8,
+            fmt::format("announces {} tokens of {} bytes, but {} bytes follow the header", tokens_,
+                        size_bytes(type_), payload_bytes));
+  }
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/comm/fail_together.hpp>
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <new>
+#include <string_view>
+
+namespace fourfold::comm {
+namespace {
+
+constexpr std::string_view users = "user";
+
+/// A failure as it travels: "CODE CLASS PLACE\nMESSAGE". The place is empty for users' errors.
+std::string packed(const Failure& failure) {
+  const std::string place =
+      failure.is_users || failure.where.line() == 0
+          ? ""
+          : fmt::format("{}:{}", failure.where.file_name(), failure.where.line());
+  return fmt::format("{} {} {}\n{}", static_cast<int>(failure.code),
+                     failure.is_users ? users : "system", place, failure.message);
+}
+
+struct Report {
+  ExitCode code = ExitCode::internal;
+  bool is_users = false;
+  std::string text;  ///< with the place
+
+  explicit Report(std::string_view packed_failure) {
+    const std::size_t line_end = packed_failure.find('\n');
+    std::string_view head = packed_failure.substr(0, line_end);
+    int number = 0;
+    std::from_chars(head.data(), head.data() + head.size(), number);
+    code = static_cast<ExitCode>(number);
+    head.remove_prefix(head.find(' ') + 1);
+    is_users = head.starts_with(users);
+    const std::string_view place = head.substr(head.find(' ') + 1);
+    text = packed_failure.substr(line_end + 1);
+    if (!place.empty()) {
+      text += fmt::format(" (noticed at {})", place);
+    }
+  }
+};
+
+}  // namespace
+
+std::optional<Failure> attempt(const std::function<void()>& work) {
+  try {
+    work();
+    return std::nullopt;
+  } catch (const UserError& error) {
+    return Failure{error.code(), true, error.what(), error.where()};
+  } catch (const Error& error) {
+    return Failure{error.code(), false, error.what(), error.where()};
+  } catch (const std::bad_alloc&) {
+    return Failure{ExitCode::config,
+                   true,
+                   "out of memory (this host has no more) run with a smaller model or micro-batch",
+                   {}};
+  } catch (const std::exception& error) {
+    return Failure{ExitCode::internal, false, error.what(), {}};
+  }
+}
+
+void agree(Communicator& communicator, const std::optional<Failure>& mine) {
+  const std::int64_t failures = mine ? 1 : 0;
+  if (all_reduce_scalar(communicator, failures, ReduceOp::max) == 0) {
+    return;
+  }
+  const auto messages = all_gather_text(communicator, mine ? packed(*mine) : std::string());
+  constexpr int shown = 4;
+  std::optional<Report> decides;
+  std::string text;
+  int failed = 0;
+  for (std::size_t rank = 0; rank < messages.size(); ++rank) {
+    if (messages[rank].empty()) {
+      continue;
+    }
+    const Report report(messages[rank]);
+    if (failed < shown) {
+      text += fmt::format("{}rank {}: {}", failed == 0 ? "" : "\n", rank, report.text);
+    }
+    if (!decides || (decides->is_users && !report.is_users)) {
+      decides = report;
+    }
+    ++failed;
+  }
+  if (failed > shown) {
+    text += fmt::format("\nand {} more ranks", failed - shown);
+  }
+  if (messages.size() == 1) {
+    text = mine->message;
+  }
+  const bool has_place = mine && mine->where.line() != 0;
+  const std::source_location where = has_place ? mine->where : std::source_location::current();
+  if (decides->is_users) {
+    throw UserError(decides->code, text, where);
+  }
+  throw SystemError(decides->code, text, where);
+}
+
+void together(Communicator& communicator, const std::function<void()>& work) {
+  agree(communicator, attempt(work));
+}
+
+}  // namespace fourfold::comm
