@@ -4,9 +4,11 @@
 #include "divergence.hpp"
 #include "memory_report.hpp"
 #include "resume.hpp"
+#include "run_saves.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -38,26 +40,6 @@ std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& co
       config.data.validation, dataset_options(config, data::TokenDataset::Order::sequential));
 }
 
-/// Of one save, if each rank writes an equal share.
-double save_bytes_per_rank(const TrainingState& state, int ranks) {
-  double bytes = 0;
-  for (const io::TensorLayout& layout : state.layouts()) {
-    bytes += static_cast<double>(layout.shape.elements()) *
-             static_cast<double>(size_in_bytes(layout.dtype));
-  }
-  return bytes / ranks;
-}
-
-/// Offloaded state passes through it piece by piece.
-io::CheckpointStore make_store(const runfile::CheckpointConfig& config, const comm::Mesh& mesh,
-                               const std::vector<std::string>& rank_hosts, StepRunner& runner) {
-  io::StoreOptions options = store_options(config, mesh.world().size(), rank_hosts);
-  options.done_with = [&runner](const void* begin, std::size_t bytes) {
-    runner.tier().release(begin, bytes);
-  };
-  return io::CheckpointStore(config.dir, std::move(options));
-}
-
 /// What does not fit the mesh is told with its place in the run file.
 StepRunner make_runner(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                        device::Arena& arena) {
@@ -83,10 +65,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
              zero_options(config_, mesh.shape()),
              {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
-      store_(make_store(config_.checkpoint, mesh, options.facts.rank_hosts, runner_)),
-      writer_(config_.checkpoint, store_, state_.layouts(), mesh.world()),
-      stop_request_(config_.log.dir, options.deadline_unix_s),
-      save_bytes_(save_bytes_per_rank(state_, mesh.world().size())) {
+      stop_request_(config_.log.dir, options.deadline_unix_s) {
   if (validation_) {
     const std::int64_t samples = config_.train.eval_batches * config_.train.global_batch;
     evaluator_ =
@@ -98,7 +77,15 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     }
   }
   arena_.seal();
-  open_fast_level(options);
+  // Offloaded state passes through saves and loads piece by piece.
+  const auto done_with = [this](const void* begin, std::size_t bytes) {
+    runner_.tier().release(begin, bytes);
+  };
+  saves_ = std::make_unique<RunSaves>(config_, state_.layouts(), mesh.world(),
+                                      RunSavesOptions{.rank_hosts = options.facts.rank_hosts,
+                                                      .done_with = done_with,
+                                                      .metrics = metrics,
+                                                      .rehearses = options.rehearses});
   resume_or_initialise(options);
   memory_watch_.look();
   device::return_freed_memory();
@@ -107,11 +94,13 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   if (metrics_ != nullptr) {
     telemetry::RunStart start = run_start(facts, options.facts);
     start.first_step = progress_.step;
-    start.checkpoint = last_checkpoint_.string();
+    start.checkpoint = saves_->newest().string();
     start.deadline_unix_s = options.deadline_unix_s.value_or(0);
     metrics_->start(start);
   }
 }
+
+Trainer::~Trainer() = default;
 
 void Trainer::resume_or_initialise(const TrainerOptions& options) {
   if (config_.checkpoint.weights_only) {  // over which the weights come
@@ -120,11 +109,11 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   }
   const auto resumed = resume({.config = config_,
                                .dataset = dataset_,
-                               .store = store_,
+                               .store = saves_->store(),
                                .wanted = state_.wanted(),
                                .layouts = state_.layouts(),
                                .allowed_changes = options.allowed_changes,
-                               .fast = fast_ && !options.rehearses ? &*fast_ : nullptr},
+                               .fast = options.rehearses ? nullptr : saves_->fast_level()},
                               mesh_->world());
   if (!resumed) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
@@ -141,8 +130,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   progress_ = progress_of(checkpoint);
   LossScale& loss_scale = runner_.loss_scale();
   loss_scale.restore(loss_scale_of(checkpoint, loss_scale.state()));
-  last_checkpoint_ = checkpoint.path();
-  last_saved_step_ = progress_.step;
+  saves_->resumed_from(checkpoint);
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
                         checkpoint.path().string(), progress_.step, checkpoint.mesh().str(),
                         mesh_->shape().str()));
@@ -151,7 +139,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
 
 void Trainer::rehearse() {
   loader_.load(progress_.step, progress_.consumed_samples, stream_);
-  store_.check_writable(mesh_->world());
+  saves_->check_writable();
 }
 
 bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
@@ -159,12 +147,8 @@ bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
 }
 
 RunResult Trainer::run() {
-  claim_directory();  // before hours of work that could not be saved
-  if (fast_) {
-    fast_->begin(mesh_->world(), progress_.step);
-  } else {
-    io::forget_fast_level(store_, mesh_->world());
-  }
+  saves_->begin(progress_.step);  // before hours of work that could not be saved
+  const auto request = [this] { return save_request(); };
   if (config_.log.trace) {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
   }
@@ -184,12 +168,8 @@ RunResult Trainer::run() {
     if (evaluator_ && is_due_at(progress_.step, config_.train.eval_every_steps)) {
       evaluate();
     }
-    poll_save();
-    if (is_due_at(progress_.step, config_.checkpoint.every_steps) &&
-        (progress_.step == config_.train.steps || !writer_.leaves_out(progress_.step))) {
-      save();
-    } else if (is_fast_due_at(progress_.step)) {
-      save_fast();
+    if (saves_->after_step(progress_.step, request)) {
+      look_behind_save();
     }
     reason = ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
   }
@@ -201,13 +181,10 @@ RunResult Trainer::run() {
     log::info(fmt::format("{} of {} updates tried before their norm was known, {} made again",
                           tried_updates_, progress_.step - first_step, redone_updates_));
   }
-  if (progress_.step != last_saved_step_ && progress_.step > 0) {
-    save();
+  if (saves_->save_last(progress_.step, request)) {
+    look_behind_save();
   }
-  finish_save();
-  if (fast_) {
-    fast_->end(mesh_->world());
-  }
+  saves_->end();
   report_memory();
   const bool finished = progress_.step >= config_.train.steps;
   result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
@@ -215,13 +192,35 @@ RunResult Trainer::run() {
   result.progress = progress_;
   result.tried_updates = tried_updates_;
   result.redone_updates = redone_updates_;
-  result.checkpoint = last_checkpoint_;
+  result.checkpoint = saves_->newest();
   return result;
+}
+
+io::SaveRequest Trainer::save_request() {
+  runner_.prepare_save(stream_);
+  stream_.ref().synchronize();
+  runner_.settle_state();
+  check_weights();
+  io::CheckpointScalars scalars = to_scalars(progress_, runner_.loss_scale(),
+                                             runfile::to_toml(config_), token_counts(dataset_));
+  if (validation_step_ == progress_.step) {
+    scalars.texts[io::validation_loss_name] = fmt::format("{}", validation_loss_);
+  }
+  return {.step = progress_.step,
+          .mesh = mesh_->shape(),
+          .scalars = std::move(scalars),
+          .tensors = state_.layouts(),
+          .pieces = state_.pieces()};
+}
+
+void Trainer::look_behind_save() {
+  memory_watch_.look();
+  device::return_freed_memory();
 }
 
 void Trainer::report_memory() {
   telemetry::MemoryRecord record =
-      memory_record(arena_, runner_.tier(), writer_.staging_bytes(), memory_watch_, *mesh_);
+      memory_record(arena_, runner_.tier(), saves_->staging_bytes(), memory_watch_, *mesh_);
   if (record.taken_bytes == 0) {
     return;
   }
@@ -249,8 +248,7 @@ StepBatches Trainer::load(double& data_s) {
 
 bool Trainer::goes_on() const {
   const std::int64_t next = progress_.step + 1;
-  return goes_ahead(config_, mesh_->shape()) && step_s_ > 0 &&
-         !is_due_at(next, config_.checkpoint.every_steps) && !is_fast_due_at(next) &&
+  return goes_ahead(config_, mesh_->shape()) && step_s_ > 0 && !saves_->is_due_at(next) &&
          !(evaluator_ && is_due_at(next, config_.train.eval_every_steps));
 }
 
@@ -295,17 +293,17 @@ void Trainer::record(const MadeStep& step) {
 }
 
 void Trainer::check_finite(const StepOutcome& outcome) {
-  if (divergence(outcome, config_.train, progress_.step, last_checkpoint_)) {
-    finish_save();  // what was saved before is good, and named
-    throw *divergence(outcome, config_.train, progress_.step, last_checkpoint_);
+  if (divergence(outcome, config_.train, progress_.step, saves_->newest())) {
+    saves_->finish();  // what was saved before is good, and named
+    throw *divergence(outcome, config_.train, progress_.step, saves_->newest());
   }
 }
 
 void Trainer::check_weights() {
   const std::int64_t lost = runner_.weights_are_finite(stream_) ? 0 : 1;
   if (comm::all_reduce_scalar(mesh_->world(), lost, comm::ReduceOp::max) > 0) {
-    finish_save();
-    throw lost_weights(progress_.step, last_checkpoint_);
+    saves_->finish();
+    throw lost_weights(progress_.step, saves_->newest());
   }
 }
 
@@ -318,21 +316,17 @@ void Trainer::evaluate() {
                           .tokens = evaluation.targets,
                           .eval_s = watch.seconds()});
   }
-  if (divergence(evaluation, progress_.step, last_checkpoint_)) {
-    finish_save();
-    throw *divergence(evaluation, progress_.step, last_checkpoint_);
+  if (divergence(evaluation, progress_.step, saves_->newest())) {
+    saves_->finish();
+    throw *divergence(evaluation, progress_.step, saves_->newest());
   }
   validation_step_ = progress_.step;
   validation_loss_ = evaluation.loss;
 }
 
 double Trainer::needed_s() const {
-  TimesSoFar times{.step_s = step_s_,
-                   .save_s = save_s_,
-                   .saves_under_way = writer_.saves_under_way(),
-                   .save_bytes = save_bytes_,
-                   .fast_save_due = is_fast_due_at(progress_.step + 1),
-                   .fast_save_s = fast_save_s_};
+  TimesSoFar times{.step_s = step_s_};
+  saves_->add_to(times, progress_.step + 1);
   if (evaluator_) {
     times.evaluation_due = is_due_at(progress_.step + 1, config_.train.eval_every_steps);
     times.evaluation_s = evaluator_->last_run_s();

@@ -9,11 +9,9 @@
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
-#include <fourfold/io/fast_level.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/checkpoint_writer.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/step_tracer.hpp>
@@ -28,6 +26,8 @@
 #include <vector>
 
 namespace fourfold::train {
+
+class RunSaves;
 
 struct TrainerOptions {
   std::vector<std::string> allowed_changes;    ///< --allow-change: keys that may differ on resuming
@@ -61,6 +61,7 @@ class Trainer {
   /// @throws UserError for everything that is wrong with run file, data or checkpoints
   Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
           const TrainerOptions& options, telemetry::MetricsLog* metrics);
+  ~Trainer();
 
   /// Trains to train.steps, or until a stop is asked for (perhaps during set-up: then no step is
   /// made, and nothing saved that is not already); saves and evaluates as the run file says.
@@ -100,19 +101,10 @@ class Trainer {
   /// A loss tells of weights that were lost only one step later. Collective.
   void check_weights();
   void evaluate();
-  void save();
-  /// Saves on the fast level. Collective.
-  void save_fast();
   /// What a save saves: makes the state ready, and is sure that it is good. Collective.
   io::SaveRequest save_request();
-  void open_fast_level(const TrainerOptions& options);
-  bool is_fast_due_at(std::int64_t step) const;
-  /// Makes sure that checkpoints can be saved, by this run alone. Collective.
-  void claim_directory();
-  void note(const CommittedStep& committed);
-  /// Goes on with a save that is under way, or waits for it. Collective.
-  void poll_save();
-  void finish_save();
+  /// Behind a save: what it took of memory, and gives that back.
+  void look_behind_save();
   double needed_s() const;
   /// What is done every so many steps and behind the last one.
   bool is_due_at(std::int64_t step, std::int64_t every_steps) const;
@@ -130,23 +122,15 @@ class Trainer {
   BatchLoader loader_;
   std::unique_ptr<Evaluator> evaluator_;
   TrainingState state_;
-  io::CheckpointStore store_;
-  CheckpointWriter writer_;
-  bool is_claimed_ = false;
-  std::optional<io::FastLevel> fast_;  ///< with checkpoint.fast_dir
+  std::unique_ptr<RunSaves> saves_;
   StopRequest stop_request_;
-  double save_bytes_;  ///< of one save, by this rank
   Progress progress_;
   std::optional<StepBatches> ahead_;  ///< of the next step, which has begun already
   std::int64_t tried_updates_ = 0;
   std::int64_t redone_updates_ = 0;
-  std::filesystem::path last_checkpoint_;
-  std::int64_t last_saved_step_ = -1;  ///< perhaps still being written
   std::int64_t validation_step_ = -1;  ///< evaluated last
   double validation_loss_ = 0;
   double step_s_ = 0;  ///< wall time of the last step
-  double save_s_ = 0;  ///< wall time of the last save, until it was on stable storage
-  double fast_save_s_ = 0;
 };
 
 }  // namespace fourfold::train

@@ -1,0 +1,169 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_saves.hpp"
+
+#include "memory_report.hpp"
+
+#include <fourfold/base/log.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <utility>
+
+namespace fourfold::train {
+namespace {
+
+io::CheckpointStore make_store(const runfile::CheckpointConfig& config,
+                               const comm::Communicator& world, const RunSavesOptions& with) {
+  io::StoreOptions options = store_options(config, world.size(), with.rank_hosts);
+  options.done_with = with.done_with;
+  return io::CheckpointStore(config.dir, std::move(options));
+}
+
+/// Of one save, if each rank writes an equal share.
+double bytes_per_rank(std::span<const io::TensorLayout> layouts, int ranks) {
+  double bytes = 0;
+  for (const io::TensorLayout& layout : layouts) {
+    bytes += static_cast<double>(layout.shape.elements()) *
+             static_cast<double>(size_in_bytes(layout.dtype));
+  }
+  return bytes / ranks;
+}
+
+}  // namespace
+
+RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorLayout> layouts,
+                   comm::Communicator& world, const RunSavesOptions& options)
+    : config_(&config),
+      world_(&world),
+      metrics_(options.metrics),
+      layouts_(layouts),
+      store_(make_store(config.checkpoint, world, options)),
+      writer_(config.checkpoint, store_, layouts, world) {
+  if (!config.checkpoint.fast_dir.empty()) {
+    open_fast_level(options);
+  }
+}
+
+void RunSaves::open_fast_level(const RunSavesOptions& options) {
+  const runfile::CheckpointConfig& config = config_->checkpoint;
+  if (!options.rehearses) {
+    claim_directory();
+  }
+  fast_.emplace(fast_options(config, world_->size(), options.rank_hosts), store_, *world_);
+  const bool has_partners = config.fast_partner && fast_->nodes() > 1;
+  log::info(fmt::format(
+      "steps between checkpoints: every {} in {} on {} node{}{}, at most {} MiB on each",
+      config.fast_every_steps, config.fast_dir, fast_->nodes(), fast_->nodes() == 1 ? "" : "s",
+      has_partners ? ", with copies on the next one" : "",
+      mib_text(static_cast<std::size_t>(fast_->most_node_bytes(layouts_)))));
+  if (config.fast_partner && !has_partners) {
+    log::info("checkpoint.fast_partner has no effect: all ranks are on one node");
+  }
+}
+
+void RunSaves::claim_directory() {
+  if (!is_claimed_) {
+    store_.check_writable(*world_);
+    store_.take_lease(*world_);
+    store_.sweep_leftovers(*world_);
+    is_claimed_ = true;
+  }
+}
+
+void RunSaves::resumed_from(const io::Checkpoint& checkpoint) {
+  newest_ = checkpoint.path();
+  last_step_ = checkpoint.step();
+}
+
+void RunSaves::begin(std::int64_t from) {
+  claim_directory();
+  if (fast_) {
+    fast_->begin(*world_, from);
+  } else {
+    io::forget_fast_level(store_, *world_);
+  }
+}
+
+bool RunSaves::is_checkpoint_due_at(std::int64_t step) const {
+  const std::int64_t every = config_->checkpoint.every_steps;
+  return step == config_->train.steps || (every > 0 && step % every == 0);
+}
+
+bool RunSaves::is_fast_due_at(std::int64_t step) const {
+  return fast_ && step % config_->checkpoint.fast_every_steps == 0;
+}
+
+bool RunSaves::is_due_at(std::int64_t step) const {
+  return is_checkpoint_due_at(step) || is_fast_due_at(step);
+}
+
+bool RunSaves::after_step(std::int64_t step, const Request& request) {
+  writer_.poll(*world_, on_committed());
+  if (is_checkpoint_due_at(step) && (step == config_->train.steps || !writer_.leaves_out(step))) {
+    save(step, request);
+    return true;
+  }
+  if (is_fast_due_at(step)) {
+    save_fast(step, request);
+    return true;
+  }
+  return false;
+}
+
+bool RunSaves::save_last(std::int64_t step, const Request& request) {
+  const bool is_wanted = step != last_step_ && step > 0;
+  if (is_wanted) {
+    save(step, request);
+  }
+  finish();
+  return is_wanted;
+}
+
+void RunSaves::save(std::int64_t step, const Request& request) {
+  writer_.save(request, *world_, on_committed());
+  last_step_ = step;
+}
+
+void RunSaves::save_fast(std::int64_t step, const Request& request) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto report = fast_->save(request(), *world_);
+  fast_save_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (report) {
+    log::info(fmt::format("step {} is in {} ({} MiB, {:.2f} s)", step, config_->checkpoint.fast_dir,
+                          mib_text(static_cast<std::size_t>(report->payload_bytes)), fast_save_s_));
+  }
+}
+
+void RunSaves::note(const CommittedStep& committed) {
+  save_s_ = committed.committed_s;
+  newest_ = committed.path;
+  if (metrics_ != nullptr) {
+    metrics_->checkpoint({.step = committed.step,
+                          .path = committed.path.string(),
+                          .bytes = committed.payload_bytes,
+                          .save_s = committed.blocked_s,
+                          .committed_s = committed.committed_s});
+  }
+}
+
+void RunSaves::finish() {
+  writer_.finish(*world_, on_committed());
+}
+
+void RunSaves::end() {
+  if (fast_) {
+    fast_->end(*world_);
+  }
+}
+
+void RunSaves::add_to(TimesSoFar& times, std::int64_t next_step) const {
+  times.save_s = save_s_;
+  times.saves_under_way = writer_.saves_under_way();
+  times.save_bytes = bytes_per_rank(layouts_, world_->size());
+  times.fast_save_due = is_fast_due_at(next_step);
+  times.fast_save_s = fast_save_s_;
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/fast_level.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/metrics.hpp>
+#include <fourfold/train/checkpoint_writer.hpp>
+#include <fourfold/train/stop_request.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace fourfold::train {
+
+struct RunSavesOptions {
+  std::span<const std::string> rank_hosts = {};  ///< the name of each rank's node
+  io::DoneWith done_with = {};
+  /// This rank's, or nullptr: what is committed is noted there.
+  telemetry::MetricsLog* metrics = nullptr;
+  /// Nothing is to be saved: the directory is not taken.
+  bool rehearses = false;
+};
+
+/// What a run saves, when and where: checkpoints in checkpoint.dir, at once or in the background,
+/// and steps of the fast level between them. Collective in all but what is const; all ranks call it
+/// alike.
+class RunSaves {
+ public:
+  /// With checkpoint.fast_dir it opens the fast level, and takes the directory: a step of that
+  /// level may come there before the first new one.
+  /// @param config   borrowed
+  /// @param layouts  of every save; borrowed
+  RunSaves(const runfile::RunConfig& config, std::span<const io::TensorLayout> layouts,
+           comm::Communicator& world, const RunSavesOptions& options);
+
+  const io::CheckpointStore& store() const noexcept { return store_; }
+  /// nullptr without checkpoint.fast_dir.
+  io::FastLevel* fast_level() { return fast_ ? &*fast_ : nullptr; }
+  /// In host memory of this rank, of copies.
+  std::size_t staging_bytes() const noexcept { return writer_.staging_bytes(); }
+  /// The newest committed step; empty when there is none.
+  const std::filesystem::path& newest() const noexcept { return newest_; }
+
+  /// Whether a checkpoint can be saved. @throws as CheckpointStore::check_writable
+  void check_writable() { store_.check_writable(*world_); }
+  /// The run goes on from a checkpoint: its step is saved already. Local.
+  void resumed_from(const io::Checkpoint& checkpoint);
+  /// Makes sure that checkpoints can be saved, by this run alone, and begins the fast level anew,
+  /// or forgets that an earlier start had one.
+  /// @param from  the step that is gone on from; 0: the run begins
+  void begin(std::int64_t from);
+
+  /// Whether something is to be saved behind a step, on either level.
+  bool is_due_at(std::int64_t step) const;
+  /// What a save saves, made ready when it begins.
+  using Request = std::function<io::SaveRequest()>;
+  /// Call it behind each step: goes on with what is under way and saves what is due.
+  /// @return whether it was saved, or began to be
+  bool after_step(std::int64_t step, const Request& request);
+  /// Saves the last step of the run if it is not saved yet, and waits for all that is under way.
+  /// @return whether it was saved now
+  bool save_last(std::int64_t step, const Request& request);
+  /// Waits for what is under way.
+  void finish();
+  /// The run is over: no step of the fast level is wanted any more.
+  void end();
+
+  /// How long saves take, and what is due behind `next_step`.
+  void add_to(TimesSoFar& times, std::int64_t next_step) const;
+
+ private:
+  void open_fast_level(const RunSavesOptions& options);
+  void claim_directory();
+  bool is_checkpoint_due_at(std::int64_t step) const;
+  bool is_fast_due_at(std::int64_t step) const;
+  void save(std::int64_t step, const Request& request);
+  void save_fast(std::int64_t step, const Request& request);
+  void note(const CommittedStep& committed);
+  CheckpointWriter::OnCommitted on_committed() {
+    return [this](const CommittedStep& committed) { note(committed); };
+  }
+
+  const runfile::RunConfig* config_;
+  comm::Communicator* world_;
+  telemetry::MetricsLog* metrics_;
+  std::span<const io::TensorLayout> layouts_;
+  io::CheckpointStore store_;
+  CheckpointWriter writer_;
+  std::optional<io::FastLevel> fast_;
+  bool is_claimed_ = false;
+  std::filesystem::path newest_;
+  std::int64_t last_step_ = -1;  ///< that is saved, or being written
+  double save_s_ = 0;            ///< wall time of the last one, until it was on stable storage
+  double fast_save_s_ = 0;
+};
+
+}  // namespace fourfold::train
