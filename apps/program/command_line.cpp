@@ -41,14 +41,22 @@ std::string_view meaning(ExitCode code) {
   return "unknown";
 }
 
+ExitCode told(const CLI::App& command, const CLI::ParseError& end) {
+  return command.exit(end, std::cout, std::cerr) == 0 ? ExitCode::finished : ExitCode::usage;
+}
+
 }  // namespace
 
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv) {
   try {
     command.parse(argc, argv);
     return std::nullopt;
+  } catch (const CLI::RequiredError& end) {
+    // Something is missing, perhaps because of what is there and means nothing: a misspelt verb.
+    const std::vector<std::string> unknown = command.remaining(true);
+    return unknown.empty() ? told(command, end) : told(command, CLI::ExtrasError(unknown));
   } catch (const CLI::ParseError& end) {
-    return command.exit(end, std::cout, std::cerr) == 0 ? ExitCode::finished : ExitCode::usage;
+    return told(command, end);
   }
 }
 

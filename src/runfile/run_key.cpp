@@ -27,6 +27,7 @@ std::vector<RunKey> mesh_keys() {
        .meaning =
            "Data-parallel degree: each of these ranks trains on its share of the global batch.",
        .minimum = 1,
+       .maximum = 1048576,
        .automatic = "the ranks that pp, cp and tp leave"},
       {.table = table,
        .name = "pp",
@@ -41,7 +42,8 @@ std::vector<RunKey> mesh_keys() {
        .unit = "ranks",
        .meaning = "Context-parallel degree: each of these ranks holds 1/cp of the tokens of every "
                   "sequence. 2 x cp must divide model.context.",
-       .minimum = 1},
+       .minimum = 1,
+       .maximum = 65536},
       {.table = table,
        .name = "tp",
        .field = member(&MeshConfig::tp),
@@ -49,7 +51,8 @@ std::vector<RunKey> mesh_keys() {
        .meaning =
            "Tensor-parallel degree: each of these ranks holds a slice of every matrix. It must "
            "divide model.heads, and divide or be a multiple of model.kv_heads.",
-       .minimum = 1},
+       .minimum = 1,
+       .maximum = 65536},
       {.table = table,
        .name = "sequence_parallel",
        .field = member(&MeshConfig::sequence_parallel),

@@ -3,9 +3,14 @@
 #include <fourfold/program/command_line.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <iostream>
+#include <sstream>
 #include <string>
+#include <vector>
 
+using Catch::Matchers::ContainsSubstring;
 using fourfold::ExitCode;
 
 TEST_CASE("parsing goes on, or ends with the right code", "[command_line]") {
@@ -21,6 +26,27 @@ TEST_CASE("parsing goes on, or ends with the right code", "[command_line]") {
   CHECK(fourfold::program::parse(command, 3, unknown) == ExitCode::usage);
   const char* wrong[] = {"test", "--steps", "many"};
   CHECK(fourfold::program::parse(command, 3, wrong) == ExitCode::usage);
+}
+
+TEST_CASE("what is unknown is named, not what is missing because of it", "[command_line]") {
+  CLI::App command{"A program.", "fourfold test"};
+  command.require_subcommand(1);
+  std::string path;
+  command.add_subcommand("info", "Tells.")->add_option("PATH", path)->required();
+  const auto said = [&](std::vector<const char*> words) {
+    words.insert(words.begin(), "test");
+    std::ostringstream text;
+    std::streambuf* const before = std::cerr.rdbuf(text.rdbuf());
+    const auto code =
+        fourfold::program::parse(command, static_cast<int>(words.size()), words.data());
+    std::cerr.rdbuf(before);
+    CHECK(code == ExitCode::usage);
+    return text.str();
+  };
+  CHECK_THAT(said({"inof"}), ContainsSubstring("not expected: inof"));
+  CHECK_THAT(said({"info", "--bogus"}), ContainsSubstring("not expected: --bogus"));
+  CHECK_THAT(said({"info"}), ContainsSubstring("PATH is required"));
+  CHECK_THAT(said({}), ContainsSubstring("subcommand is required"));
 }
 
 TEST_CASE("numbers have bounds, and nan is outside them", "[command_line]") {

@@ -176,9 +176,11 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
       {"[data]\ntrain = [ 3 ]\n", "run.toml:2:1: data.train = [ 3 ] is not a list of strings"},
       {"[log]\ntensorboard = 1\n", "run.toml:2:1: log.tensorboard = 1 is not true or false"},
       {"[mesh]\ndp = \"all\"\n",
-       "run.toml:2:1: mesh.dp = \"all\" is not an integer of at least 1, or \"auto\""},
+       "run.toml:2:1: mesh.dp = \"all\" is not an integer of at least 1 and at most 1048576, or "
+       "\"auto\""},
       {"[mesh]\ndp = 99999999999\n",
-       "run.toml:2:1: mesh.dp = 99999999999 is not an integer of at least 1, or \"auto\""},
+       "run.toml:2:1: mesh.dp = 99999999999 is not an integer of at least 1 and at most 1048576, "
+       "or \"auto\""},
       {"[mesh]\nstage_layers = [3, -1]\n",
        "run.toml:2:1: mesh.stage_layers = [ 3, -1 ] is not a list of integers of at least 0"},
       {"[mesh]\nstage_layers = 3\n",
@@ -231,7 +233,7 @@ TEST_CASE("--set is refused like a line of the file", "[run_config]") {
   CHECK(refusal(data_table, {"train.steps=many"}) ==
         "--set: train.steps = many is not an integer of at least 0");
   CHECK(refusal(data_table, {"mesh.dp=two"}) ==
-        "--set: mesh.dp = two is not an integer of at least 1, or \"auto\"");
+        "--set: mesh.dp = two is not an integer of at least 1 and at most 1048576, or \"auto\"");
   CHECK(refusal(data_table, {"data.train=[\"x\""})
             .starts_with("--set: data.train = [\"x\" is not a list of strings (Error while"));
   CHECK(refusal(data_table, {"=3"}).starts_with("--set: unknown table []"));
