@@ -22,7 +22,7 @@ inline constexpr std::int64_t format_version = 1;
 /// Payload bytes are covered by one CRC-32C per this many bytes of an extent.
 inline constexpr std::uint64_t chunk_bytes = std::uint64_t{4} << 20;
 /// So much is checked at a time: it is in the core's own cache for the next check.
-inline constexpr std::uint64_t hot_bytes = std::uint64_t{512} << 10;
+inline constexpr std::uint64_t hot_bytes = std::uint64_t{256} << 10;
 inline constexpr std::uint64_t chunks_of(std::uint64_t bytes) {
   return (bytes + chunk_bytes - 1) / chunk_bytes;
 }
