@@ -91,7 +91,11 @@ ExitCode gc(const GcRequest& request) {
     print(removed);
   }
   if (!request.dry_run) {
-    refuse_failures(io::remove_steps(request.directory, removed.steps));
+    for (const std::int64_t step : removed.steps) {
+      lease->check();
+      refuse_failures(io::remove_steps(request.directory, std::span(&step, 1)));
+    }
+    lease->check();
     refuse_failures(io::remove_leftovers(request.directory, request.set_aside));
   }
   if (request.json) {

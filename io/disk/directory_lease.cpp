@@ -114,11 +114,18 @@ bool is_gone(const LeaseHolder& holder, const LeaseHolder& me) {
 }
 
 /// Takes away a lease that was left behind, and no other: who else has judged so may have taken
-/// its own by now.
+/// its own by now. @throws UserError (cannot_write) where only its owner may
 void take_away(const fs::path& path, const Lease& stale) {
   const fs::path aside = path.string() + "-" + random_word();
   if (::rename(path.c_str(), aside.c_str()) != 0) {
-    return;  // somebody was faster
+    if (errno == ENOENT || errno == ESTALE) {
+      return;  // somebody was faster
+    }
+    throw UserError(
+        ExitCode::cannot_write,
+        fmt::format("{}: {} has left its lease of this directory behind, and it cannot "
+                    "be taken away ({}); let its owner, or the directory's, remove it",
+                    path.string(), stale.holder.str(), std::generic_category().message(errno)));
   }
   const auto got = read_lease(aside);
   if (got && got->word != stale.word) {
@@ -151,6 +158,7 @@ struct DirectoryLease::Impl {
   Lease lease;
   LeaseOptions options;
   std::optional<OutputFile> file;
+  Clock::time_point last_count;  ///< of ours that others could see
   bool is_lost = false;
   std::string taken_by;  ///< who has it then
   bool ends = false;
@@ -163,6 +171,7 @@ struct DirectoryLease::Impl {
     const std::string text = lease.text();
     file->write_at(0, std::as_bytes(std::span(text)));
     file->sync();
+    last_count = Clock::now();
   }
 
   /// @return whether it is ours now
@@ -238,11 +247,12 @@ struct DirectoryLease::Impl {
   }
 
   /// Whether it is still ours. A server that does not answer decides nothing, and a file that
-  /// somebody removed is made again: this process lives. @pre holds mutex
+  /// somebody removed is made again: this process lives. Unless it stood still for so long that
+  /// another may have taken over, saved, and given back. @pre holds mutex
   bool keep() {
     const auto now = read_lease(path);
     if (!now) {
-      is_lost = is_lost || !take();
+      is_lost = is_lost || Clock::now() - last_count > options.silence || !take();
     } else if (now->unreadable.empty() && now->word != lease.word) {
       is_lost = true;
       taken_by = now->holder.str();

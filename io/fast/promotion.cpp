@@ -109,7 +109,9 @@ class Promotion {
                             contents.manifest.files.size(), shortened(missing)));
       return false;
     }
-    if (make_way(store_.directory(), step, world_)) {
+    comm::together(world_, [&] { store_.options().check_lease(); });
+    if (make_way(store_.directory(), step, world_,
+                 store_.options().damaged_steps->contains(step))) {
       log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
                             store_.directory().string()));
       return true;

@@ -9,6 +9,7 @@ namespace fourfold::io {
 StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& options,
                    const SaveRequest& request, comm::Communicator& communicator)
     : directory_(directory), options_(options), share_(directory, options, request, communicator) {
+  write_together(communicator, [&] { options_.check_lease(); });
   make_way(directory_, step(), communicator, options_.damaged_steps->contains(step()));
   write_together(communicator, [&] {
     if (communicator.rank() == 0) {

@@ -41,6 +41,9 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
       layouts_(layouts),
       store_(make_store(config.checkpoint, world, options)),
       writer_(config.checkpoint, store_, layouts, world) {
+  if (!options.rehearses) {
+    claim_directory();
+  }
   if (!config.checkpoint.fast_dir.empty()) {
     open_fast_level(options);
   }
@@ -48,9 +51,6 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
 
 void RunSaves::open_fast_level(const RunSavesOptions& options) {
   const runfile::CheckpointConfig& config = config_->checkpoint;
-  if (!options.rehearses) {
-    claim_directory();
-  }
   fast_.emplace(fast_options(config, world_->size(), options.rank_hosts), store_, *world_);
   const bool has_partners = config.fast_partner && fast_->nodes() > 1;
   log::info(fmt::format(
@@ -64,12 +64,9 @@ void RunSaves::open_fast_level(const RunSavesOptions& options) {
 }
 
 void RunSaves::claim_directory() {
-  if (!is_claimed_) {
-    store_.check_writable(*world_);
-    store_.take_lease(*world_);
-    store_.sweep_leftovers(*world_);
-    is_claimed_ = true;
-  }
+  store_.check_writable(*world_);
+  store_.take_lease(*world_);
+  store_.sweep_leftovers(*world_);
 }
 
 void RunSaves::resumed_from(const io::Checkpoint& checkpoint) {
@@ -78,7 +75,6 @@ void RunSaves::resumed_from(const io::Checkpoint& checkpoint) {
 }
 
 void RunSaves::begin(std::int64_t from) {
-  claim_directory();
   if (fast_) {
     fast_->begin(*world_, from);
   } else {

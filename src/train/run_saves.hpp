@@ -34,8 +34,8 @@ struct RunSavesOptions {
 /// alike.
 class RunSaves {
  public:
-  /// With checkpoint.fast_dir it opens the fast level, and takes the directory: a step of that
-  /// level may come there before the first new one.
+  /// Makes sure that checkpoints can be saved, by this run alone, before what it goes on from is
+  /// chosen: who still saves there may be about to add to that. Then it opens the fast level.
   /// @param config   borrowed
   /// @param layouts  of every save; borrowed
   RunSaves(const runfile::RunConfig& config, std::span<const io::TensorLayout> layouts,
@@ -53,8 +53,7 @@ class RunSaves {
   void check_writable() { store_.check_writable(*world_); }
   /// The run goes on from a checkpoint: its step is saved already. Local.
   void resumed_from(const io::Checkpoint& checkpoint);
-  /// Makes sure that checkpoints can be saved, by this run alone, and begins the fast level anew,
-  /// or forgets that an earlier start had one.
+  /// Begins the fast level anew, or forgets that an earlier start had one.
   /// @param from  the step that is gone on from; 0: the run begins
   void begin(std::int64_t from);
 
@@ -63,7 +62,7 @@ class RunSaves {
   /// What a save saves, made ready when it begins.
   using Request = std::function<io::SaveRequest()>;
   /// Call it behind each step: goes on with what is under way and saves what is due.
-  /// @return whether it was saved, or began to be
+  /// @return whether a save was made or began, which may have taken memory
   bool after_step(std::int64_t step, const Request& request);
   /// Saves the last step of the run if it is not saved yet, and waits for all that is under way.
   /// @return whether it was saved now
@@ -95,7 +94,6 @@ class RunSaves {
   io::CheckpointStore store_;
   CheckpointWriter writer_;
   std::optional<io::FastLevel> fast_;
-  bool is_claimed_ = false;
   std::filesystem::path newest_;
   std::int64_t last_step_ = -1;  ///< that is saved, or being written
   double save_s_ = 0;            ///< wall time of the last one, until it was on stable storage

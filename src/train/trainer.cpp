@@ -147,7 +147,7 @@ bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
 }
 
 RunResult Trainer::run() {
-  saves_->begin(progress_.step);  // before hours of work that could not be saved
+  saves_->begin(progress_.step);
   const auto request = [this] { return save_request(); };
   if (config_.log.trace) {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);

@@ -107,6 +107,37 @@ TEST_CASE("a step that a rank could not load makes room even where all find it w
   CHECK(names(directory).size() == 4);
 }
 
+TEST_CASE("a job that has lost its lease sets nothing aside") {
+  const ScratchFolder scratch;
+  const fs::path directory = scratch / "c";
+  REQUIRE(try_save(directory, 2, 10).codes == std::vector{0, 0});
+  fs::resize_file(directory / "step-000000010/index.h5", 100);  // as if it had to make way
+  const auto before = harness::files_below(directory / "step-000000010");
+  std::atomic<int> refused = 0;
+  comm::run_ranks(2, [&](comm::Communicator& world) {
+    io::CheckpointStore store(directory, {.keep_last = 0});
+    store.take_lease(world);
+    if (world.rank() == 0) {
+      harness::write_bytes(directory / ".lease",
+                           "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
+    }
+    world.barrier();
+    RankState state(small_model(), all_cuts()[0].cut, world.rank(), 2, true, 10);
+    try {
+      store.save({.step = 10,
+                  .mesh = {1, 2, 1, 1},
+                  .scalars = some_scalars(10),
+                  .tensors = state.layouts,
+                  .pieces = state.pieces},
+                 world);
+    } catch (const UserError& error) {
+      refused += error.code() == ExitCode::cannot_write ? 1 : 0;
+    }
+  });
+  CHECK(refused == 2);
+  CHECK(harness::files_below(directory / "step-000000010") == before);
+}
+
 TEST_CASE("only the newest steps are kept, and leftovers are swept") {
   const ScratchFolder scratch;
   const fs::path directory = scratch / "c";

@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
@@ -204,4 +205,82 @@ TEST_CASE("of many that find a lease left behind one gets it", "[lease]") {
     CHECK(holding == 1);
     CHECK(refused == 5);
   }
+}
+
+namespace {
+
+/// Runs `body` in a process of its own. @return its number
+template <class Body>
+pid_t in_process(const Body& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int code = 0;
+    try {
+      body();
+    } catch (const Error& error) {
+      code = static_cast<int>(error.code());
+    }
+    ::_exit(code);
+  }
+  return child;
+}
+
+int exit_code_of(pid_t child) {
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+}  // namespace
+
+TEST_CASE("who stood still while another came and went has lost the lease", "[lease]") {
+  const ScratchFolder scratch;
+  const bool comes_and_goes = GENERATE(true, false);
+  std::array<int, 2> has_it{};
+  std::array<int, 2> goes_on{};
+  REQUIRE((::pipe(has_it.data()) == 0 && ::pipe(goes_on.data()) == 0));
+  const pid_t child = in_process([&] {
+    const DirectoryLease lease(scratch / "c", elsewhere("node1", "41"), quick);
+    char byte = 0;
+    if (::write(has_it[1], &byte, 1) != 1 || ::read(goes_on[0], &byte, 1) != 1) {
+      ::_exit(9);
+    }
+    lease.check();
+  });
+  char byte = 0;
+  REQUIRE(::read(has_it[0], &byte, 1) == 1);
+  if (comes_and_goes) {
+    ::kill(child, SIGSTOP);
+    { const DirectoryLease other(scratch / "c", elsewhere("node2", "42"), quick); }
+    CHECK_FALSE(fs::exists(scratch / "c" / ".lease"));
+    ::kill(child, SIGCONT);
+  } else {
+    fs::remove(scratch / "c" / ".lease");  // by somebody, while it lives
+  }
+  REQUIRE(::write(goes_on[1], &byte, 1) == 1);
+  CHECK(exit_code_of(child) == (comes_and_goes ? 73 : 0));
+  for (const int end : {has_it[0], has_it[1], goes_on[0], goes_on[1]}) {
+    ::close(end);
+  }
+}
+
+TEST_CASE("a lease left behind that only its owner may remove is told of", "[lease]") {
+  if (::geteuid() != 0) {
+    SKIP("needs root, to be two users");
+  }
+  const ScratchFolder scratch;
+  fs::permissions(scratch.path(), fs::perms::all);
+  write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 - 77 41 1 12\n");
+  fs::permissions(scratch / "c", fs::perms::all | fs::perms::sticky_bit);
+  const pid_t child = in_process([&] {
+    constexpr uid_t nobody = 65534;
+    if (::setuid(nobody) != 0) {
+      ::_exit(9);
+    }
+    const DirectoryLease lease(scratch / "c",
+                               {.host = "node2", .pid = 5, .job = "41", .restarts = 2}, quick);
+  });
+  CHECK(exit_code_of(child) == 73);
+  CHECK(harness::read_bytes(scratch / "c" / ".lease") ==
+        "fourfold-lease 1 aaaa node1 - 77 41 1 12\n");
 }

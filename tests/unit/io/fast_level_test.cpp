@@ -321,6 +321,22 @@ TEST_CASE("a step that the store has whole, and could not read for a moment, is 
   CHECK(files_below(cluster.store()) == before);
 }
 
+TEST_CASE("a step of the store that a rank could not load makes way for the fast one of its name") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  REQUIRE(cluster.restart().promoted == 20);
+  const CapturedLog log;
+  std::atomic<int> promoted = 0;
+  cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+    store.options().damaged_steps->insert(20);  // what restore() found; those who look see nothing
+    promoted += fast.promote_newest(world, 5) == 20 ? 1 : 0;
+  });
+  CHECK(promoted == 2);
+  CHECK_THAT(log.text(), ContainsSubstring("was set aside as damaged-step-000000020-"));
+  CHECK(cluster.restart().step == 20);
+}
+
 TEST_CASE("a promotion removes nothing, the next save what retention lets go") {
   const ScratchFolder scratch;
   FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};

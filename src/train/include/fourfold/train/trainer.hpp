@@ -35,7 +35,7 @@ struct TrainerOptions {
   /// What is known of the program and its ranks, for logs and the report: version, device,
   /// rank_hosts, libraries. The trainer fills in the rest.
   telemetry::RunStart facts;
-  /// Only rehearse() will be called: nothing is written to where checkpoints are.
+  /// Only rehearse() will be called: of where checkpoints go it is tried whether they can.
   bool rehearses = false;
 };
 
