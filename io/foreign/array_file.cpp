@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
+#include "disk/random_word.hpp"
 #include "foreign/array_schema.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -22,11 +23,15 @@ struct ArrayFile::Impl {
   comm::Communicator& communicator;
   std::optional<OutputFile> file;
 
+  ~Impl() {
+    if (file && leads()) {
+      std::error_code ignored;
+      std::filesystem::remove(partial, ignored);
+    }
+  }
   bool leads() const { return communicator.rank() == 0; }
 
   void create(const ArraySchema& schema) {
-    std::error_code missing;
-    std::filesystem::remove(partial, missing);  // of a run that was cut off
     file = OutputFile::create(partial);
     file->set_size(schema.image.size_bytes());
     write_image(*file, schema.image);
@@ -35,12 +40,13 @@ struct ArrayFile::Impl {
 
 ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> arrays,
                      const std::vector<Attribute>& attributes, comm::Communicator& communicator)
-    : impl_(new Impl{.path = path,
-                     .partial = path.string() + ".partial",
-                     .arrays = std::move(arrays),
-                     .byte_offsets = {},
-                     .communicator = communicator,
-                     .file = {}}) {
+    : impl_(new Impl{
+          .path = path,
+          .partial = path.string() + ".tmp-" + comm::broadcast_text(communicator, random_word(), 0),
+          .arrays = std::move(arrays),
+          .byte_offsets = {},
+          .communicator = communicator,
+          .file = {}}) {
   const ArraySchema schema = make_array_schema(impl_->arrays, attributes);
   impl_->byte_offsets = schema.byte_offsets;
   comm::together(communicator, [&] {
@@ -55,12 +61,7 @@ ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> a
   });
 }
 
-ArrayFile::~ArrayFile() {
-  if (impl_->file && impl_->leads()) {
-    std::error_code ignored;
-    std::filesystem::remove(impl_->partial, ignored);
-  }
-}
+ArrayFile::~ArrayFile() = default;
 
 void ArrayFile::write_rows(std::string_view path, std::int64_t first, ConstTensorView rows) {
   const auto array = std::ranges::find(impl_->arrays, path, &ArrayDescription::path);

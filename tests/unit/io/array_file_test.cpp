@@ -62,7 +62,8 @@ TEST_CASE("ranks fill an array file side by side and another reader sees the who
       world.barrier();
       file.publish();
     }
-    findings.check(fs::exists(path) && !fs::exists(folder.path() / "out.h5.partial"), "published");
+    findings.check(fs::exists(path) && harness::files_below(folder.path()).size() == 1,
+                   "published");
     if (world.rank() == 0 && harness::run_child({"h5dump", "--version"}).exit_code == 0) {
       findings.check(contains(dumped(path, "/number"), "{0,1,2,3,4,5,6}"), "integers");
       findings.check(contains(dumped(path, "/group/value"),
@@ -79,7 +80,7 @@ TEST_CASE("an array file that is not published leaves what was there before") {
     const fs::path path = folder.path() / "out.h5";
     if (world.rank() == 0) {
       std::ofstream(path) << "before";
-      std::ofstream(path.string() + ".partial") << "of a run that was cut off";
+      std::ofstream(path.string() + ".partial") << "somebody's";
     }
     world.barrier();
     {
@@ -89,7 +90,24 @@ TEST_CASE("an array file that is not published leaves what was there before") {
     }
     world.barrier();
     findings.check(harness::read_bytes(path) == "before", "untouched");
-    findings.check(!fs::exists(path.string() + ".partial"), "no rest");
+    findings.check(harness::files_below(folder.path()).size() == 2, "no rest");
+  });
+}
+
+TEST_CASE(
+    "two that write an array file of one name at a time publish it whole, one then the other") {
+  harness::on_ranks([](comm::Communicator& world, Findings& findings) {
+    const io_test::SharedFolder folder(world);
+    const fs::path path = folder.path() / "out.h5";
+    io::ArrayFile first(path, arrays(), {}, world);
+    write_mine(first, world);
+    io::ArrayFile second(path, arrays(), {}, world);
+    first.publish();
+    const std::string whole = harness::read_bytes(path);
+    world.barrier();
+    write_mine(second, world);
+    second.publish();
+    findings.check(harness::read_bytes(path) == whole, "the same file");
   });
 }
 

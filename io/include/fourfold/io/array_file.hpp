@@ -26,8 +26,8 @@ struct ArrayDescription {
 };
 
 /// An HDF5 file of dense arrays which all ranks fill side by side, for other programs to read. It
-/// appears under its name whole or not at all; until then it is NAME.partial, and an older one of
-/// that name is replaced.
+/// appears under its name whole or not at all; until then it is NAME.tmp-WORD, of a random word.
+/// An older one of its name is replaced then.
 class ArrayFile {
  public:
   /// A text that says something about the whole file: name and value.
@@ -38,7 +38,7 @@ class ArrayFile {
   /// @throws UserError (cannot_write), the same on all ranks
   ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> arrays,
             const std::vector<Attribute>& attributes, comm::Communicator& communicator);
-  /// Without publish() rank 0 takes NAME.partial away. Local.
+  /// Without publish() rank 0 takes what it wrote away. Local.
   ~ArrayFile();
   ArrayFile(const ArrayFile&) = delete;
   ArrayFile& operator=(const ArrayFile&) = delete;
