@@ -8,17 +8,16 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/atomic_file.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -34,18 +33,23 @@ bool is_word(std::string_view text) {
          });
 }
 
-std::uint64_t inode_of(const std::filesystem::path& directory) {
-  struct stat status {};
-  if (::stat(directory.c_str(), &status) != 0) {
+/// What a directory has and no copy of it: "INODE BIRTH", the time in seconds, 0 where the file
+/// system does not know it. An inode alone is soon given again, and another file system begins to
+/// count where this one did.
+std::string directory_mark(const std::filesystem::path& directory) {
+  struct statx status {};
+  if (::statx(AT_FDCWD, directory.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: cannot be looked at ({})", directory.string(),
                                 std::generic_category().message(errno)));
   }
-  return status.st_ino;
+  const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
+  return fmt::format("{} {}.{:09}", status.stx_ino, has_birth ? status.stx_btime.tv_sec : 0,
+                     has_birth ? status.stx_btime.tv_nsec : 0);
 }
 
-std::string text_of(std::string_view word, std::uint64_t inode) {
-  return fmt::format("{}{} {}\n", head, word, inode);
+std::string text_of(std::string_view word, std::string_view mark) {
+  return fmt::format("{}{} {}\n", head, word, mark);
 }
 
 /// What cannot be looked at counts nothing: this is for people.
@@ -64,21 +68,24 @@ std::uint64_t bytes_below(const std::filesystem::path& folder) {
 }
 
 struct Written {
-  std::string word;
-  std::uint64_t inode = 0;  ///< of the checkpoint directory
+  std::string_view word;
+  std::string_view mark;  ///< of the checkpoint directory
 };
 
 /// nullopt: not what text_of() makes.
 std::optional<Written> parse(std::string_view text) {
-  Written written;
-  if (!text.starts_with(head) || text.size() < head.size() + word_digits) {
+  if (!text.starts_with(head) || !text.ends_with('\n')) {
     return std::nullopt;
   }
-  written.word = text.substr(head.size(), word_digits);
-  const std::string_view number = text.substr(std::min(text.size(), head.size() + word_digits + 1));
-  std::from_chars(number.data(), number.data() + number.size(), written.inode);
-  const bool is_whole = is_word(written.word) && text == text_of(written.word, written.inode);
-  return is_whole ? std::optional(std::move(written)) : std::nullopt;
+  const std::string_view fields = text.substr(head.size(), text.size() - head.size() - 1);
+  const Written written{fields.substr(0, word_digits),
+                        fields.substr(std::min(fields.size(), word_digits + 1))};
+  const bool is_mark = !written.mark.empty() &&
+                       written.mark.find_first_not_of("0123456789. ") == std::string_view::npos;
+  return is_word(written.word) && fields.size() > word_digits && fields[word_digits] == ' ' &&
+                 is_mark
+             ? std::optional(written)
+             : std::nullopt;
 }
 
 }  // namespace
@@ -104,19 +111,19 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
                     path.string()));
     return {};
   }
-  if (written->inode != inode_of(checkpoint_directory)) {
+  if (written->mark != directory_mark(checkpoint_directory)) {
     log::warning(
         fmt::format("{}: came with a copy of the checkpoints of a run; that run's fast steps are "
                     "its own, and not looked at",
                     path.string()));
     return {};
   }
-  return written->word;
+  return std::string(written->word);
 }
 
 void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word) {
   AtomicFile file(checkpoint_directory / file_name);
-  file.write(text_of(word, inode_of(checkpoint_directory)));
+  file.write(text_of(word, directory_mark(checkpoint_directory)));
   file.publish();
 }
 

@@ -3,8 +3,8 @@
 /// @file
 /// The word that ties the fast steps on the nodes to one checkpoint directory: 16 hexadecimal
 /// digits, in its file ".fast-level". Who copies the directory copies the file with it, and the
-/// fast steps stay the original's: the file also names the inode of the directory, which a copy
-/// does not have and which every node and every mount sees alike. Local.
+/// fast steps stay the original's: the file also names the inode and the time of birth of the
+/// directory, which a copy does not have and which every node and every mount sees alike. Local.
 #pragma once
 
 #include <cstdint>

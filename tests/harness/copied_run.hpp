@@ -4,6 +4,7 @@
 
 #include "scratch_folder.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -18,12 +19,17 @@ inline void copy_run(const std::filesystem::path& from, const std::filesystem::p
   fs::create_directories(to);
   fs::copy(from, to, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
   const auto take_over = [](const fs::path& file) {
-    struct stat status {};
-    if (::stat(file.parent_path().c_str(), &status) != 0) {
+    struct statx status {};
+    if (::statx(AT_FDCWD, file.parent_path().c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) {
       throw std::runtime_error("cannot look at " + file.parent_path().string());
     }
+    const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
+    const std::string nanoseconds = std::to_string(has_birth ? status.stx_btime.tv_nsec : 0);
     const std::string text = read_bytes(file);
-    write_bytes(file, text.substr(0, text.rfind(' ') + 1) + std::to_string(status.st_ino) + "\n");
+    write_bytes(file, text.substr(0, text.find(' ', text.find(' ', text.find(' ') + 1) + 1)) + " " +
+                          std::to_string(status.stx_ino) + " " +
+                          std::to_string(has_birth ? status.stx_btime.tv_sec : 0) + "." +
+                          std::string(9 - nanoseconds.size(), '0') + nanoseconds + "\n");
   };
   for (const auto& entry : fs::recursive_directory_iterator(to)) {
     if (entry.path().filename() == ".fast-level") {

@@ -57,6 +57,24 @@ TEST_CASE("a copy of the checkpoints has none of the run's fast steps, and takes
   CHECK(cluster.restart().step == 20);
 }
 
+TEST_CASE("a directory that was made anew has no fast steps, whatever number it got") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch / "run", .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  const fs::path file = cluster.store() / ".fast-level";
+  const std::string text = read_bytes(file);
+  const std::size_t birth = text.rfind(' ') + 1;
+  if (text.substr(birth) == "0.000000000\n") {
+    SKIP("this file system does not know when a directory was made");
+  }
+  harness::write_bytes(file, text.substr(0, birth) + "1700000000.000000001\n");
+  const CapturedLog log;
+  CHECK(cluster.restart().step == 5);
+  CHECK_THAT(log.text(), ContainsSubstring("came with a copy of the checkpoints"));
+  harness::write_bytes(file, text);
+  CHECK(cluster.restart().step == 20);
+}
+
 TEST_CASE("checkpoints that were moved have their run's fast steps still") {
   const ScratchFolder scratch;
   FastCluster cluster{.root = scratch / "run", .node_of_rank = {0, 1}};
@@ -86,13 +104,14 @@ TEST_CASE("a word that nobody can read is none") {
   const ScratchFolder scratch;
   const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
   make_steps(cluster);
-  const std::string text = GENERATE(
-      "", "fourfold-fast-level 1 ../../../../../x 7\n",
-      "fourfold-fast-level 2 0123456789abcdef 7\n", "fourfold-fast-level 1 0123456789abcdef\n",
-      "fourfold-fast-level 1 0123456789abcdef 7", "fourfold-fast-level 1 0123456789abcdef 07\n",
-      "fourfold-fast-level 1 0123456789abcdef -7\n",
-      "fourfold-fast-level 1 0123456789abcdef 18446744073709551616\n",
-      "fourfold-fast-level 1 0123456789abcdef/7\n", "fourfold-fast-level 1 0123456789abcdef 7\n\n");
+  const std::string text = GENERATE("", "fourfold-fast-level 1 ../../../../../x 7 1.000000000\n",
+                                    "fourfold-fast-level 2 0123456789abcdef 7 1.000000000\n",
+                                    "fourfold-fast-level 1 0123456789abcdef\n",
+                                    "fourfold-fast-level 1 0123456789abcdef \n",
+                                    "fourfold-fast-level 1 0123456789abcdef 7 1.000000000",
+                                    "fourfold-fast-level 1 0123456789abcdef -7 1.000000000\n",
+                                    "fourfold-fast-level 1 0123456789abcdef/7 1.000000000\n",
+                                    "fourfold-fast-level 1 0123456789abcdef 7 1.000000000\n\n");
   harness::write_bytes(cluster.store() / ".fast-level", text);
   const CapturedLog log;
   CHECK(cluster.restart().step == 5);
@@ -131,7 +150,7 @@ TEST_CASE("a run that stood still removes nothing of the one that took over") {
   const ScratchFolder scratch;
   const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
   const bool has_begun = GENERATE(false, true);  // the other one, with a word of its own
-  const std::string other = "fourfold-fast-level 1 0123456789abcdef 7\n";
+  const std::string other = "fourfold-fast-level 1 0123456789abcdef 7 1.000000000\n";
   std::string own;
   const CapturedLog log;
   cluster.job([&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
