@@ -15,12 +15,14 @@
 namespace fourfold::io {
 namespace {
 
-/// More than an index or a manifest has.
-constexpr std::uint64_t most_bytes = std::uint64_t{1} << 36;
+/// More than a manifest has.
+constexpr std::uint64_t most_manifest_bytes = std::uint64_t{1} << 30;
+/// An index without its manifest may have so much, or as much as the payloads.
+constexpr std::uint64_t least_index_limit = std::uint64_t{64} << 20;
 
 /// Reads one of the two files that can be rebuilt, if it is there. @return why it cannot be used
 Defect read_rebuildable(const std::filesystem::path& folder, const std::string& name,
-                        std::string& contents) {
+                        std::uint64_t most_bytes, std::string& contents) {
   const std::filesystem::path path = folder / name;
   const EntryKind kind = kind_of(path);
   if (kind == EntryKind::missing) {
@@ -38,7 +40,8 @@ Defect read_rebuildable(const std::filesystem::path& folder, const std::string& 
 }
 
 void read_manifest(DamagedStep& step) {
-  step.manifest_damage = read_rebuildable(step.folder, manifest_name, step.manifest_text);
+  step.manifest_damage =
+      read_rebuildable(step.folder, manifest_name, most_manifest_bytes, step.manifest_text);
   if (step.manifest_damage) {
     return;
   }
@@ -53,8 +56,20 @@ void read_manifest(DamagedStep& step) {
   step.manifest = std::move(manifest);
 }
 
+std::uint64_t payload_bytes(const DamagedStep& step) {
+  std::uint64_t bytes = 0;
+  for (const std::string& name : step.payloads) {
+    InputFile file;
+    bytes += file.open(step.folder / name) ? 0 : file.size_bytes();
+  }
+  return bytes;
+}
+
+/// @pre payloads are listed
 void read_index(DamagedStep& step) {
-  step.index_damage = read_rebuildable(step.folder, index_name, step.index_bytes);
+  const std::uint64_t most_bytes =
+      step.manifest ? step.manifest->index_bytes : std::max(least_index_limit, payload_bytes(step));
+  step.index_damage = read_rebuildable(step.folder, index_name, most_bytes, step.index_bytes);
   if (step.index_damage || !step.manifest) {
     return;
   }
@@ -120,8 +135,8 @@ DamagedStep look_at_step(const std::filesystem::path& folder) {
                     fmt::format("{}: is no folder; name a step-NNNNNNNNN folder", folder.string()));
   }
   read_manifest(step);
-  read_index(step);
   list_payloads(step);
+  read_index(step);
   if (step.manifest) {
     compare_with_manifest(step);
   }
