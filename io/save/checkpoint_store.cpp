@@ -169,6 +169,12 @@ Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicat
   if (const auto newest = store.find_newest_valid(communicator)) {
     return *newest;
   }
+  if (store.newest_step(communicator) >= 0) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: none of the steps there holds together (each is named above "
+                                "with the reason); restore one from a copy",
+                                folder.string()));
+  }
   return open_checkpoint(folder, communicator);
 }
 

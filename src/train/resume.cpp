@@ -10,9 +10,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace fourfold::train {
@@ -122,9 +124,46 @@ std::vector<Tensor> weights_of(std::span<const Tensor> all) {
                   request.store.directory().string(), newest));
 }
 
+/// Whether one path lies below another, wherever links lead.
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
+  std::error_code failure;
+  const auto inner = std::filesystem::weakly_canonical(path, failure);
+  const auto outer = std::filesystem::weakly_canonical(folder, failure);
+  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
+/// A run clears its fast steps when it begins: it cannot go on from one in place.
+void refuse_fast_step(const runfile::CheckpointConfig& config) {
+  if (!config.fast_dir.empty() && lies_in(config.resume, config.fast_dir)) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format(
+            "checkpoint.resume = {} lies in checkpoint.fast_dir, which a run clears when it "
+            "begins; \"auto\" goes on from the fast steps of the run itself, and of another "
+            "one's, if it is whole, make a copy elsewhere and name that",
+            config.resume));
+  }
+}
+
+/// Whether there is no step to open any more, and never will be: rank 0 looks. Collective.
+bool is_gone(const std::string& path, comm::Communicator& world) {
+  std::error_code failure;
+  const bool is_there = world.rank() != 0 || std::filesystem::exists(path, failure) || failure;
+  return comm::all_reduce_scalar(world, std::int64_t{is_there ? 0 : 1}, comm::ReduceOp::max) != 0;
+}
+
 std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
+  refuse_fast_step(request.config.checkpoint);
+  // What a chain of jobs began with may have been removed since, by its own retention too.
+  if (is_gone(path, world) && went_on_from(path, request.store.find_newest_valid(world))) {
+    log::info(
+        fmt::format("{} is gone, and {} holds steps of a run that began there: going on from "
+                    "the newest",
+                    path, request.store.directory().string()));
+    return resume_newest(request, world);
+  }
   const io::Checkpoint checkpoint = io::open_checkpoint(path, world);
   const std::int64_t begins_at = weights_only ? -1 : checkpoint.step();
   promote_own(path, begins_at, request, world);

@@ -7,7 +7,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <chrono>
 #include <fstream>
+#include <thread>
 
 using Catch::Matchers::ContainsSubstring;
 using fourfold::test::RunTrace;
@@ -82,12 +84,63 @@ TEST_CASE("an explicit step is refused at the start where later ones are in the 
   CHECK(again.weights == whole.weights);
 }
 
+TEST_CASE("what a run goes on from is chosen once nobody else saves there", "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 4, "raced");
+  tiny.train(1, 8, "raced");
+  const fs::path late = step_folder(tiny, "raced", "step-000000008");
+  fs::rename(late, tiny.folder() / "late");
+  const fs::path lease = tiny.checkpoints("raced") / ".lease";
+  std::ofstream(lease) << "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n";
+  std::jthread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(800));  // the run finds the lease
+    fs::rename(tiny.folder() / "late", late);
+    fs::remove(lease);
+  });
+  CHECK(tiny.train(1, 12, "raced").losses.size() == 4);
+}
+
 TEST_CASE("a chain of jobs that began at an explicit step goes on from its own", "[resume]") {
   const TinyRun tiny("gpt2");
   tiny.train(1, 4, "origin");
   const std::string option = resume_option(step_folder(tiny, "origin", "step-000000004"));
   CHECK(tiny.train(1, 8, "chain", {option}).losses.size() == 4);
   CHECK(tiny.train(1, 12, "chain", {option}).losses.size() == 4);
+}
+
+TEST_CASE("a chain of jobs goes on when the step it began at is gone", "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 4, "origin");
+  const fs::path origin = step_folder(tiny, "origin", "step-000000004");
+  const std::string option = resume_option(origin);
+  CHECK(tiny.train(1, 8, "chain", {option}).losses.size() == 4);
+  fs::remove_all(origin);
+  CHECK(tiny.train(1, 12, "chain", {option}).losses.size() == 4);
+  CHECK_THAT(refusal([&] { tiny.train(1, 12, "other", {option}); }),
+             ContainsSubstring("is no checkpoint"));
+  tiny.train(1, 4, "third");  // a run, but not one that began there
+  CHECK_THAT(refusal([&] { tiny.train(1, 8, "third", {option}); }),
+             ContainsSubstring("is no checkpoint"));
+}
+
+TEST_CASE("a step of the fast level is not gone on from in place", "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 4, "origin");
+  const fs::path step = tiny.folder() / "fast" / "0123456789abcdef" / "step-000000004";
+  fs::create_directories(step.parent_path());
+  fs::copy(step_folder(tiny, "origin", "step-000000004"), step);
+  fs::create_directory_symlink(tiny.folder() / "fast", tiny.folder() / "link");
+  const std::vector<std::string> fast{
+      "checkpoint.fast_dir=\"" + (tiny.folder() / "fast").string() + "\"",
+      "checkpoint.fast_every_steps=3"};
+  for (const fs::path& path : {step, tiny.folder() / "link/0123456789abcdef/step-000000004"}) {
+    auto options = fast;
+    options.push_back(resume_option(path));
+    CHECK_THAT(refusal([&] { tiny.train(1, 8, "on", options); }),
+               ContainsSubstring("lies in checkpoint.fast_dir"));
+  }
+  CHECK(fs::exists(step / "MANIFEST.json"));
+  CHECK(tiny.train(1, 8, "on", {resume_option(step)}).losses.size() == 4);
 }
 
 TEST_CASE("the weights alone begin a new run, whose later starts go on from its own", "[resume]") {
