@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A checkpoint as its files describe it, after manifest.json.cpp and index_file.hdf5.cpp.
+/// A checkpoint as its files describe it, after manifest.json.cpp and index_read.hdf5.cpp.
 #pragma once
 
 #include <fourfold/base/box.hpp>
@@ -65,7 +65,7 @@ struct Manifest {
 
 /// One dataset of a payload file.
 struct StoredExtent {
-  std::size_t tensor = 0;   ///< index into CheckpointContents::tensors
+  std::size_t tensor = 0;   ///< index into Index::tensors
   std::size_t file = 0;     ///< index into Manifest::files
   std::int64_t number = 0;  ///< within the tensor: the k of b<k>
   Box box;

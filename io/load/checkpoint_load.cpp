@@ -103,19 +103,26 @@ std::vector<std::string> gather_lines(const std::vector<std::string>& mine,
   return lines;
 }
 
-/// Reads one payload file whole, each byte once.
-Defect file_damage(const CheckpointContents& contents, std::size_t file, ExtentReader& reader,
+/// Extents by their file, in the order of the index.
+std::vector<std::vector<const StoredExtent*>> extents_of_files(const CheckpointContents& contents) {
+  std::vector<std::vector<const StoredExtent*>> of_file(contents.manifest.files.size());
+  for (const StoredExtent& extent : contents.index.extents) {
+    of_file[extent.file].push_back(&extent);
+  }
+  return of_file;
+}
+
+/// Reads one payload file whole, each byte once. @param extents  of the file
+Defect file_damage(const CheckpointContents& contents, std::size_t file,
+                   std::span<const StoredExtent* const> extents, ExtentReader& reader,
                    std::vector<std::string>& damage) {
   const ManifestFile& expected = contents.manifest.files[file];
   const CrcTable& table = contents.index.tables[file];
   std::vector<FileRegion> regions{{table.byte_offset, table.chunks * 4, expected.table_crc32c}};
   bool extents_are_good = true;
-  for (const StoredExtent& extent : contents.index.extents) {
-    if (extent.file != file) {
-      continue;
-    }
-    regions.push_back({extent.byte_offset, extent.bytes, 0});
-    if (Defect defect = reader.check(extent, regions.back().crc32c)) {
+  for (const StoredExtent* const extent : extents) {
+    regions.push_back({extent->byte_offset, extent->bytes, 0});
+    if (Defect defect = reader.check(*extent, regions.back().crc32c)) {
       extents_are_good = false;
       damage.push_back(std::move(*defect));
     }
@@ -203,8 +210,9 @@ std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator
   const auto failure = comm::attempt([&] {
     const auto ranks = static_cast<std::size_t>(communicator.size());
     const auto rank = static_cast<std::size_t>(communicator.rank());
+    const auto of_file = extents_of_files(contents);
     for (std::size_t file = rank; file < contents.manifest.files.size(); file += ranks) {
-      if (auto defect = file_damage(contents, file, reader, damage)) {
+      if (auto defect = file_damage(contents, file, of_file[file], reader, damage)) {
         damage.push_back(std::move(*defect));
       }
     }

@@ -28,11 +28,17 @@ class Worker {
   void start(std::function<void()> work) {
     join();
     is_done_ = false;
-    thread_ = std::thread([this, work = std::move(work)] {
-      log::set_thread_rank(rank_, ranks_);
-      failure_ = comm::attempt(work);
-      is_done_.store(true, std::memory_order_release);
+    const auto no_thread = comm::attempt([&] {
+      thread_ = std::thread([this, work = std::move(work)] {
+        log::set_thread_rank(rank_, ranks_);
+        failure_ = comm::attempt(work);
+        is_done_.store(true, std::memory_order_release);
+      });
     });
+    if (no_thread) {  // the others learn it when all ask what came of the work
+      failure_ = no_thread;
+      is_done_ = true;
+    }
   }
   /// Whether nothing is being done.
   bool is_done() const noexcept { return is_done_.load(std::memory_order_acquire); }

@@ -64,6 +64,8 @@ Division division_of(const SaveJob& job, int processes) {
 /// word has left.
 std::string word_of(const StreamedSave& request) {
   Fingerprint fingerprint;
+  fingerprint.add(format_version);
+  fingerprint.add(std::string_view(hdf5_version()));  // which places the datasets
   add_run_facts(fingerprint, save_request(request));
   fingerprint.add(std::string_view(request.identity));
   fingerprint.add(std::string_view(

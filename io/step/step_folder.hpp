@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A step folder on its way: temporary while it is written, then committed by one rename, later
-/// removed by another. Local; rank 0 does this for all.
+/// removed by another. Local; one rank does this for all that see the folder.
 #pragma once
 
 #include "format/checkpoint_contents.hpp"

@@ -29,7 +29,8 @@ class BackgroundSaver {
   /// slower than others. @param store  borrowed  @param tensors  of every save to come
   BackgroundSaver(const CheckpointStore& store, std::span<const TensorLayout> tensors,
                   const comm::Communicator& communicator);
-  /// A save that is under way is given up; what it wrote is removed, now or by the next job.
+  /// A save that is being written is given up, and what it wrote removed, now or by the next job;
+  /// one that is being published is waited for.
   ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
