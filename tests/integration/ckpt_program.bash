@@ -228,6 +228,16 @@ wait "$first" 2>/dev/null
 expect_exit 0 "$fourfold" train run.toml --set log.dir=alone
 expect test ! -e alone/checkpoints/.lease
 
+# Where no step holds together the data are damaged, whoever asks.
+cp -r run/checkpoints damaged
+rm -r damaged/step-000000002
+printf x | dd of=damaged/step-000000004/MANIFEST.json bs=1 seek=100 conv=notrunc status=none
+for verb in 'reshard damaged again --to tp=1' 'merge damaged all.h5' 'export --format hf damaged again' 'diff damaged run/checkpoints'; do
+  # shellcheck disable=SC2086  # words
+  expect_exit 65 "$fourfold" ckpt $verb
+  expect_stderr 'none of the steps there holds together'
+done
+
 # Index, manifest or both lost: named with what to do, and made again from the payloads as they were; a dry run changes
 # nothing; damage of payloads is named.
 cp -r other/checkpoints lost

@@ -114,6 +114,19 @@ TEST_CASE("whatever becomes of index, manifest or both, the repaired folder is a
   }
 }
 
+TEST_CASE("files that are larger than any of their kind are made anew unread") {
+  const Saved saved;
+  for (const char* const name : {"MANIFEST.json", "index.h5"}) {
+    const fs::path step = saved.fresh();
+    fs::remove(step / name);
+    write_bytes(step / name, "");
+    fs::resize_file(step / name, std::uintmax_t{1} << 40);  // of which nothing is on the disk
+    const io::RepairReport report = io::repair_index(step);
+    CHECK(report.rebuilt == std::vector<std::string>{name});
+    REQUIRE(saved.is_whole());
+  }
+}
+
 TEST_CASE("a rebuilt step is restored from") {
   const Saved saved;
   const fs::path step = saved.fresh();
