@@ -8,6 +8,7 @@
 #include "fast/partner_copies.hpp"
 #include "fast/promotion.hpp"
 #include "format/manifest.hpp"
+#include "save/save_together.hpp"
 #include "save/state_share.hpp"
 #include "save/step_commit.hpp"
 #include "step/step_folder.hpp"

@@ -3,7 +3,7 @@
 #include "fast/partner_copies.hpp"
 
 #include "disk/file.hpp"
-#include "save/state_share.hpp"
+#include "save/save_together.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/tensor_view.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fast/payload_copies.hpp"
 
-#include "save/state_share.hpp"
+#include "save/save_together.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>

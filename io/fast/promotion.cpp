@@ -4,7 +4,7 @@
 
 #include "disk/file.hpp"
 #include "fast/payload_copies.hpp"
-#include "save/state_share.hpp"
+#include "save/save_together.hpp"
 #include "save/step_commit.hpp"
 #include "step/checkpoint_read.hpp"
 #include "sums/fingerprint.hpp"

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "save/save_together.hpp"
 #include "save/step_save.hpp"
 
 #include <fourfold/io/checkpoint_store.hpp>

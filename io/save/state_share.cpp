@@ -4,6 +4,7 @@
 
 #include "disk/file.hpp"
 #include "save/plan_agreement.hpp"
+#include "save/save_together.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -68,17 +69,6 @@ SaveJob agreed_job(const std::filesystem::path& directory, const PlanOptions& op
 }
 
 }  // namespace
-
-void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine) {
-  if (mine && mine->code == ExitCode::cannot_write) {
-    mine->message += "; checkpoints that exist are untouched";
-  }
-  comm::agree(communicator, mine);
-}
-
-void write_together(comm::Communicator& communicator, const std::function<void()>& work) {
-  agree_on_save(communicator, comm::attempt(work));
-}
 
 StateShare::StateShare(const std::filesystem::path& directory, const StoreOptions& options,
                        const SaveRequest& request, comm::Communicator& communicator)

@@ -21,11 +21,6 @@
 
 namespace fourfold::io {
 
-/// Of a part of a save that ranks did alone: all throw when one failed. Collective.
-void agree_on_save(comm::Communicator& communicator, std::optional<comm::Failure> mine);
-/// Does such a part. Collective.
-void write_together(comm::Communicator& communicator, const std::function<void()>& work);
-
 /// What this rank writes of a save, from the agreement on it to the written files, wherever the
 /// folder is that they lie in. Makes no folder and removes nothing.
 class StateShare {

@@ -5,12 +5,13 @@
 #include "disk/file.hpp"
 #include "format/index_file.hpp"
 #include "format/manifest.hpp"
-#include "save/step_save.hpp"
+#include "save/save_together.hpp"
 #include "step/checkpoint_read.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/io/crc32c.hpp>
 
 #include <fmt/format.h>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "save/step_save.hpp"
 
+#include "save/save_together.hpp"
 #include "save/step_commit.hpp"
 
 namespace fourfold::io {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/least_loaded.hpp"
 #include "save/plan_agreement.hpp"
+#include "save/save_together.hpp"
 #include "save/step_commit.hpp"
 #include "save/step_save.hpp"
 #include "save/tensor_stream.hpp"
