@@ -40,7 +40,8 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
       metrics_(options.metrics),
       layouts_(layouts),
       store_(make_store(config.checkpoint, world, options)),
-      writer_(config.checkpoint, store_, layouts, world) {
+      writer_(config.checkpoint, store_, layouts, world),
+      rehearses_(options.rehearses) {
   if (!options.rehearses) {
     claim_directory();
   }
@@ -69,9 +70,22 @@ void RunSaves::claim_directory() {
   store_.sweep_leftovers(*world_);
 }
 
-void RunSaves::resumed_from(const io::Checkpoint& checkpoint) {
-  newest_ = checkpoint.path();
-  last_step_ = checkpoint.step();
+std::optional<Resumed> RunSaves::resume(const data::TokenDataset& dataset,
+                                        std::span<const io::WantedBox> wanted,
+                                        std::span<const std::string> allowed_changes) {
+  auto resumed = train::resume({.config = *config_,
+                                .dataset = dataset,
+                                .store = store_,
+                                .wanted = wanted,
+                                .layouts = layouts_,
+                                .allowed_changes = allowed_changes,
+                                .fast = fast_ && !rehearses_ ? &*fast_ : nullptr},
+                               *world_);
+  if (resumed && !resumed->weights_only) {
+    newest_ = resumed->checkpoint.path();
+    last_step_ = resumed->checkpoint.step();
+  }
+  return resumed;
 }
 
 void RunSaves::begin(std::int64_t from) {

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "resume.hpp"
+
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/data/dataset.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/fast_level.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -41,9 +44,11 @@ class RunSaves {
   RunSaves(const runfile::RunConfig& config, std::span<const io::TensorLayout> layouts,
            comm::Communicator& world, const RunSavesOptions& options);
 
-  const io::CheckpointStore& store() const noexcept { return store_; }
-  /// nullptr without checkpoint.fast_dir.
-  io::FastLevel* fast_level() { return fast_ ? &*fast_ : nullptr; }
+  /// What the run goes on from, loaded as train::resume() says; a rehearsal looks at no fast step.
+  /// @return nothing when it begins
+  std::optional<Resumed> resume(const data::TokenDataset& dataset,
+                                std::span<const io::WantedBox> wanted,
+                                std::span<const std::string> allowed_changes);
   /// In host memory of this rank, of copies.
   std::size_t staging_bytes() const noexcept { return writer_.staging_bytes(); }
   /// The newest committed step; empty when there is none.
@@ -51,8 +56,6 @@ class RunSaves {
 
   /// Whether a checkpoint can be saved. @throws as CheckpointStore::check_writable
   void check_writable() { store_.check_writable(*world_); }
-  /// The run goes on from a checkpoint: its step is saved already. Local.
-  void resumed_from(const io::Checkpoint& checkpoint);
   /// Begins the fast level anew, or forgets that an earlier start had one.
   /// @param from  the step that is gone on from; 0: the run begins
   void begin(std::int64_t from);
@@ -94,6 +97,7 @@ class RunSaves {
   io::CheckpointStore store_;
   CheckpointWriter writer_;
   std::optional<io::FastLevel> fast_;
+  bool rehearses_;
   std::filesystem::path newest_;
   std::int64_t last_step_ = -1;  ///< that is saved, or being written
   double save_s_ = 0;            ///< wall time of the last one, until it was on stable storage

@@ -107,14 +107,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     stream_.ref().synchronize();
   }
-  const auto resumed = resume({.config = config_,
-                               .dataset = dataset_,
-                               .store = saves_->store(),
-                               .wanted = state_.wanted(),
-                               .layouts = state_.layouts(),
-                               .allowed_changes = options.allowed_changes,
-                               .fast = options.rehearses ? nullptr : saves_->fast_level()},
-                              mesh_->world());
+  const auto resumed = saves_->resume(dataset_, state_.wanted(), options.allowed_changes);
   if (!resumed) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     return;
@@ -130,7 +123,6 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   progress_ = progress_of(checkpoint);
   LossScale& loss_scale = runner_.loss_scale();
   loss_scale.restore(loss_scale_of(checkpoint, loss_scale.state()));
-  saves_->resumed_from(checkpoint);
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
                         checkpoint.path().string(), progress_.step, checkpoint.mesh().str(),
                         mesh_->shape().str()));
