@@ -4,7 +4,7 @@
 /// Every mesh of up to eight ranks with ZeRO 0, 1 and 3, to every other: what one saves, the other
 /// loads, element for element; and the tool makes of it, byte for byte, what the other would have
 /// saved (so there and back again gives the same bytes too). Values tell their tensor and place.
-/// FOURFOLD_RESHARD_MATRIX=whole takes all pairs; else a sample.
+/// FOURFOLD_RESHARD_MATRIX=3/16 takes one of sixteen parts of all pairs; else it is a sample.
 #include "../io/position_coded_state.hpp"
 #include "scratch_folder.hpp"
 
@@ -21,6 +21,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -190,21 +191,35 @@ class Saved {
   std::map<std::string, fs::path> folders_;
 };
 
-/// The pairs to take: all, or those that a hash of both draws.
-bool is_drawn(std::size_t from, std::size_t to, std::size_t one_in) {
-  return mix64(from * 1000003 + to) % one_in == 0;
+/// The pairs to take: a sample that a hash of both draws, or a part of all.
+struct Choice {
+  std::size_t one_in = 1;
+  std::size_t part = 0;
+  std::size_t parts = 1;
+  bool takes(std::size_t from, std::size_t to) const {
+    return from % parts == part && mix64(from * 1000003 + to) % one_in == 0;
+  }
+};
+
+Choice choice(std::size_t sample) {
+  const char* const wanted = std::getenv("FOURFOLD_RESHARD_MATRIX");
+  if (wanted == nullptr) {
+    return {.one_in = sample};
+  }
+  Choice part;
+  char slash = 0;
+  std::istringstream text(wanted);
+  text >> part.part >> slash >> part.parts;
+  INFO("FOURFOLD_RESHARD_MATRIX=" << wanted << " is not PART/PARTS, as 0/16");
+  REQUIRE((text && slash == '/' && part.part < part.parts));
+  return part;
 }
 
-std::size_t one_in(std::size_t sample) {
-  const char* wanted = std::getenv("FOURFOLD_RESHARD_MATRIX");
-  return wanted != nullptr && std::string(wanted) == "whole" ? 1 : sample;
-}
-
-void check_pairs(Saved& saved, const std::vector<Target>& targets, std::size_t one_in) {
+void check_pairs(Saved& saved, const std::vector<Target>& targets, const Choice& choice) {
   int pairs = 0;
   for (std::size_t from = 0; from < targets.size(); ++from) {
     for (std::size_t to = 0; to < targets.size(); ++to) {
-      if (!is_drawn(from, to, one_in)) {
+      if (!choice.takes(from, to)) {
         continue;
       }
       CAPTURE(targets[from].str(), targets[to].str());
@@ -222,7 +237,7 @@ TEST_CASE("any mesh loads and cuts anew what any other saved", "[matrix]") {
   const std::vector<Target> targets = all_targets();
   REQUIRE(targets.size() == 3 * 63);
   Saved saved(odd_model());
-  check_pairs(saved, targets, one_in(320));
+  check_pairs(saved, targets, choice(320));
 }
 
 TEST_CASE("and so with grouped heads, biases and an untied head", "[matrix]") {
@@ -233,5 +248,5 @@ TEST_CASE("and so with grouped heads, biases and an untied head", "[matrix]") {
     }
   }
   Saved saved(grouped_model());
-  check_pairs(saved, targets, one_in(600));
+  check_pairs(saved, targets, choice(600));
 }
