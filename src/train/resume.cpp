@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <fmt/format.h>
@@ -129,7 +130,8 @@ bool lies_in(const std::filesystem::path& path, const std::filesystem::path& fol
   std::error_code failure;
   const auto inner = std::filesystem::weakly_canonical(path, failure);
   const auto outer = std::filesystem::weakly_canonical(folder, failure);
-  return std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+  return !outer.empty() &&
+         std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
 }
 
 /// A run clears its fast steps when it begins: it cannot go on from one in place.
@@ -155,7 +157,11 @@ bool is_gone(const std::string& path, comm::Communicator& world) {
 std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
-  refuse_fast_step(request.config.checkpoint);
+  comm::together(world, [&] {
+    if (world.rank() == 0) {
+      refuse_fast_step(request.config.checkpoint);
+    }
+  });
   // What a chain of jobs began with may have been removed since, by its own retention too.
   if (is_gone(path, world) && went_on_from(path, request.store.find_newest_valid(world))) {
     log::info(
