@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/leftovers.hpp>
 
 #include <fmt/format.h>
 

@@ -18,6 +18,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include "fast/fast_word.hpp"
 
 #include "disk/file.hpp"
+#include "step/directory_names.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -22,7 +23,6 @@
 namespace fourfold::io {
 namespace {
 
-constexpr const char* file_name = ".fast-level";
 constexpr std::string_view head = "fourfold-fast-level 1 ";
 constexpr std::size_t word_digits = 16;
 constexpr std::uint64_t most_bytes = 1 << 20;  ///< of what somebody may have put there instead
@@ -91,7 +91,7 @@ std::optional<Written> parse(std::string_view text) {
 }  // namespace
 
 std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
-  const std::filesystem::path path = checkpoint_directory / file_name;
+  const std::filesystem::path path = checkpoint_directory / fast_word_name;
   if (kind_of(path) == EntryKind::missing) {
     return {};
   }
@@ -122,16 +122,16 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
 }
 
 void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word) {
-  AtomicFile file(checkpoint_directory / file_name);
+  AtomicFile file(checkpoint_directory / fast_word_name);
   file.write(text_of(word, directory_mark(checkpoint_directory)));
   file.publish();
 }
 
 void remove_fast_word(const std::filesystem::path& checkpoint_directory) {
-  if (kind_of(checkpoint_directory / file_name) == EntryKind::missing) {
+  if (kind_of(checkpoint_directory / fast_word_name) == EntryKind::missing) {
     return;
   }
-  remove_file(checkpoint_directory / file_name);
+  remove_file(checkpoint_directory / fast_word_name);
   sync_directory(checkpoint_directory);
 }
 

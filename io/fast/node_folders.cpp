@@ -4,6 +4,7 @@
 
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
+#include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -22,7 +23,6 @@
 namespace fourfold::io {
 namespace {
 
-const std::string probe_prefix = ".probe-";
 /// No start takes so long from putting its file down to looking.
 constexpr std::chrono::hours longest_trial{1};
 
@@ -48,7 +48,7 @@ class FolderTrial {
         nodes_(nodes),
         world_(world),
         node_(nodes.node_of(world.rank())),
-        start_(probe_prefix +
+        start_(std::string(probe_prefix) +
                comm::broadcast_text(world, world.rank() == 0 ? random_word() : "", 0)),
         own_(fmt::format("{}-{}", start_, node_)) {}
 

@@ -3,6 +3,7 @@
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
 #include "step/checkpoint_read.hpp"
+#include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -11,6 +12,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
@@ -32,7 +34,7 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
       refuse_step(directory_);
       make_directories(directory_);
       // Never published: gone at the end. The name is no other host's.
-      AtomicFile probe(directory_ / (".probe-" + random_word()));
+      AtomicFile probe(directory_ / (std::string(probe_prefix) + random_word()));
       probe.write(std::vector<std::byte>(4096));
       probe.sync();
     }

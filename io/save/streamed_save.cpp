@@ -12,6 +12,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/io/streamed_save.hpp>
 

@@ -1,15 +1,24 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+#include "disk/random_word.hpp"
 #include "format/checkpoint_contents.hpp"
 #include "step/checkpoint_read.hpp"
+#include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
 
 #include <fourfold/io/retention.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <set>
+#include <system_error>
+#include <utility>
 
 namespace fourfold::io {
 namespace {
@@ -78,6 +87,26 @@ std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::
     }
   }
   return known;
+}
+
+std::vector<std::string> remove_steps(const std::filesystem::path& directory,
+                                      std::span<const std::int64_t> steps) {
+  std::vector<std::string> problems;
+  for (const std::int64_t step : steps) {
+    const std::filesystem::path trash =
+        directory / fmt::format("{}{}", trash_prefix, random_word());
+    if (::rename((directory / step_folder_name(step)).c_str(), trash.c_str()) != 0) {
+      problems.push_back(fmt::format("{}: rename: {}",
+                                     (directory / step_folder_name(step)).string(),
+                                     std::system_category().message(errno)));
+      continue;
+    }
+    sync_directory(directory);
+    if (Defect defect = remove_tree(trash)) {
+      problems.push_back(std::move(*defect));
+    }
+  }
+  return problems;
 }
 
 }  // namespace fourfold::io

@@ -4,13 +4,13 @@
 
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
+#include "step/directory_names.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/crc32c.hpp>
-#include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -22,34 +22,8 @@
 namespace fourfold::io {
 namespace {
 
-constexpr std::string_view temporary_prefix = ".tmp-step-";
-constexpr std::string_view trash_prefix = ".trash-";
-constexpr std::string_view set_aside_prefix = "damaged-step-";
-constexpr std::string_view latest_prefix = "LATEST.tmp-";     ///< of an AtomicFile
-constexpr std::string_view lease_prefix = ".lease-";          ///< before it has its name
-constexpr std::string_view fast_prefix = ".fast-level.tmp-";  ///< of an AtomicFile
-constexpr std::string_view probe_prefix = ".probe-";  ///< of a look whether one can write there
-constexpr std::string_view old_probe_prefix = ".probe.tmp-";  ///< the same, as versions before did
 /// The manifest before it has its name.
 const std::string unnamed = std::string(manifest_name) + ".tmp";
-
-/// None when there is no such folder. One that is there but cannot be read must not pass for empty:
-/// a run would silently start anew.
-std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
-  if (auto names = names_in(directory)) {
-    return std::move(*names);
-  }
-  std::error_code failure;
-  const auto type = std::filesystem::status(directory, failure).type();
-  if (type == std::filesystem::file_type::not_found ||
-      type == std::filesystem::file_type::regular) {
-    return {};
-  }
-  throw UserError(ExitCode::config,
-                  fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
-                              "check its permissions and the file system",
-                              directory.string()));
-}
 
 std::filesystem::path temporary_path(const std::filesystem::path& directory, std::int64_t step,
                                      std::string_view word) {
@@ -72,6 +46,22 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }
 
 }  // namespace
+
+std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
+  if (auto names = names_in(directory)) {
+    return std::move(*names);
+  }
+  std::error_code failure;
+  const auto type = std::filesystem::status(directory, failure).type();
+  if (type == std::filesystem::file_type::not_found ||
+      type == std::filesystem::file_type::regular) {
+    return {};
+  }
+  throw UserError(ExitCode::config,
+                  fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
+                              "check its permissions and the file system",
+                              directory.string()));
+}
 
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
   constexpr std::string_view prefix = "step-";
@@ -198,66 +188,17 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
                   std::string_view identity, std::string_view manifest_text) {
   const std::string text = latest_text(step, identity, manifest_text);
   std::string present;
-  if (!read_file(directory / "LATEST", text.size(), present) && present == text) {
+  if (!read_file(directory / latest_name, text.size(), present) && present == text) {
     return;
   }
-  AtomicFile file(directory / "LATEST");
+  AtomicFile file(directory / latest_name);
   file.write(text);
   file.publish();
 }
 
-std::vector<std::string> remove_steps(const std::filesystem::path& directory,
-                                      std::span<const std::int64_t> steps) {
-  std::vector<std::string> problems;
-  for (const std::int64_t step : steps) {
-    const std::filesystem::path trash =
-        directory / fmt::format("{}{}", trash_prefix, random_word());
-    if (::rename((directory / step_folder_name(step)).c_str(), trash.c_str()) != 0) {
-      problems.push_back(fmt::format("{}: rename: {}",
-                                     (directory / step_folder_name(step)).string(),
-                                     std::system_category().message(errno)));
-      continue;
-    }
-    sync_directory(directory);
-    if (Defect defect = remove_tree(trash)) {
-      problems.push_back(std::move(*defect));
-    }
-  }
-  return problems;
-}
-
-std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bool set_aside) {
-  std::vector<std::string> leftovers;
-  for (const std::string& name : names_or_none(directory)) {
-    if (name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
-        name.starts_with(latest_prefix) || name.starts_with(lease_prefix) ||
-        name.starts_with(fast_prefix) || name.starts_with(probe_prefix) ||
-        name.starts_with(old_probe_prefix) || (set_aside && name.starts_with(set_aside_prefix))) {
-      leftovers.push_back(name);
-    }
-  }
-  return leftovers;
-}
-
-void warn_of_leftovers(std::span<const std::string> problems) {
-  for (const std::string& problem : problems) {
-    log::warning("what an earlier job left cannot be removed: " + problem);
-  }
-}
-
-std::vector<std::string> remove_leftovers(const std::filesystem::path& directory, bool set_aside) {
-  std::vector<std::string> problems;
-  for (const std::string& name : leftovers_in(directory, set_aside)) {
-    if (Defect defect = remove_tree(directory / name)) {
-      problems.push_back(std::move(*defect));
-    }
-  }
-  return problems;
-}
-
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step) {
   const std::filesystem::path aside =
-      directory / fmt::format("damaged-{}-{}", step_folder_name(step), random_word());
+      directory / fmt::format("{}{:09}-{}", set_aside_prefix, step, random_word());
   rename_path(directory / step_folder_name(step), aside);
   sync_directory(directory);
   return aside;

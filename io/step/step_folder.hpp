@@ -22,6 +22,9 @@ std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
 /// A step inside a step would damage it. @throws UserError (config) when the directory that is to
 /// hold steps is one
 void refuse_step(const std::filesystem::path& directory);
+/// None when there is no such folder. One that is there but cannot be read must not pass for empty:
+/// a run would silently start anew. @throws UserError (config)
+std::vector<std::string> names_or_none(const std::filesystem::path& directory);
 /// Steps committed in a directory, ascending.
 std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
 
@@ -67,9 +70,6 @@ class TemporaryStep {
 /// @throws UserError (cannot_write) with the folder as it was
 void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
                      std::string_view bytes);
-
-/// Says in the log what remove_leftovers() could not remove.
-void warn_of_leftovers(std::span<const std::string> problems);
 
 /// What LATEST says when this step is the one saved last.
 std::string latest_text(std::int64_t step, std::string_view identity,

@@ -152,7 +152,6 @@ TEST_CASE("only the newest steps are kept, and leftovers are swept") {
   std::ofstream(directory / "LATEST.tmp-123") << "50";
   std::ofstream(directory / ".lease-456") << "of a start that was killed";
   std::ofstream(directory / ".probe-789.tmp-1") << "of a start that looked";
-  std::ofstream(directory / ".probe.tmp-2") << "the same, long ago";
   std::ofstream(directory / "notes.txt") << "the user's";
   comm::run_ranks(
       2, [&](comm::Communicator& world) { io::CheckpointStore(directory).sweep_leftovers(world); });

@@ -42,13 +42,4 @@ std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::
 std::vector<std::string> remove_steps(const std::filesystem::path& directory,
                                       std::span<const std::int64_t> steps);
 
-/// Folders of unfinished saves and of steps half removed, and files that were to be named or
-/// removed at once, by name; also those of damaged steps that were set aside, if `set_aside`.
-/// Local.
-std::vector<std::string> leftovers_in(const std::filesystem::path& directory,
-                                      bool set_aside = false);
-/// Removes them. Local. @return what went wrong, line by line
-std::vector<std::string> remove_leftovers(const std::filesystem::path& directory,
-                                          bool set_aside = false);
-
 }  // namespace fourfold::io

@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+#include "step/directory_names.hpp"
+#include "step/step_folder.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/leftovers.hpp>
+
+#include <fmt/format.h>
+
+#include <string_view>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+/// Of an AtomicFile.
+bool is_unnamed(std::string_view name, std::string_view of) {
+  return name.starts_with(fmt::format("{}.tmp-", of));
+}
+
+bool is_temporary(std::string_view name) {
+  constexpr std::string_view lease_prefix = ".lease-";  // before it has its name
+  return name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
+         name.starts_with(probe_prefix) || name.starts_with(lease_prefix) ||
+         is_unnamed(name, latest_name) || is_unnamed(name, fast_word_name);
+}
+
+}  // namespace
+
+std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bool set_aside) {
+  std::vector<std::string> leftovers;
+  for (const std::string& name : names_or_none(directory)) {
+    if (is_temporary(name) || (set_aside && name.starts_with(set_aside_prefix))) {
+      leftovers.push_back(name);
+    }
+  }
+  return leftovers;
+}
+
+void warn_of_leftovers(std::span<const std::string> problems) {
+  for (const std::string& problem : problems) {
+    log::warning("what an earlier job left cannot be removed: " + problem);
+  }
+}
+
+std::vector<std::string> remove_leftovers(const std::filesystem::path& directory, bool set_aside) {
+  std::vector<std::string> problems;
+  for (const std::string& name : leftovers_in(directory, set_aside)) {
+    if (Defect defect = remove_tree(directory / name)) {
+      problems.push_back(std::move(*defect));
+    }
+  }
+  return problems;
+}
+
+}  // namespace fourfold::io
