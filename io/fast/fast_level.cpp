@@ -5,6 +5,7 @@
 #include "fast/fast_word.hpp"
 #include "fast/node_folders.hpp"
 #include "fast/node_map.hpp"
+#include "fast/node_steps.hpp"
 #include "fast/partner_copies.hpp"
 #include "fast/promotion.hpp"
 #include "format/manifest.hpp"
@@ -18,8 +19,6 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fast_level.hpp>
-#include <fourfold/io/leftovers.hpp>
-#include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,10 +87,15 @@ struct FastLevel::Impl {
   /// The run's folder on this node.
   fs::path home() const { return options.directory / word; }
 
+  Promotion promotion(comm::Communicator& world) const { return {home(), nodes, store, world}; }
+
   void tell_of_others() const;
   void tell_of_lost(comm::Communicator& world, std::int64_t from) const;
-  void sweep() const;
-  void remove_home() const;
+  void remove_home() const {
+    if (is_first && !word.empty()) {
+      remove_all_fast_steps(home());
+    }
+  }
   struct Leaving {
     bool removes_home = false;
     bool removes_word = false;
@@ -99,8 +103,6 @@ struct FastLevel::Impl {
   Leaving how_to_leave() const;
   void write(StateShare& share, comm::Communicator& world);
   SealedStep shared_seal(const StateShare& share, comm::Communicator& world) const;
-  void remove(std::span<const std::int64_t> steps) const;
-  std::vector<std::int64_t> outdated(std::int64_t step) const;
 
   FastLevelOptions options;
   const CheckpointStore& store;
@@ -168,38 +170,24 @@ std::uint64_t FastLevel::most_node_bytes(std::span<const TensorLayout> tensors) 
 
 std::optional<std::int64_t> FastLevel::promote_newest(comm::Communicator& world,
                                                       std::optional<std::int64_t> newest) {
-  return impl_->word.empty()
-             ? std::nullopt
-             : promote_newest_step(impl_->home(), impl_->nodes, impl_->store, world, newest);
+  return impl_->word.empty() ? std::nullopt : impl_->promotion(world).promote_newest(newest);
 }
 
 std::optional<Checkpoint> FastLevel::find_newest(comm::Communicator& world,
                                                  std::int64_t after) const {
-  return impl_->word.empty()
-             ? std::nullopt
-             : find_newest_step(impl_->home(), impl_->nodes, impl_->store, world, after);
+  return impl_->word.empty() ? std::nullopt : impl_->promotion(world).find_newest(after);
 }
 
 void FastLevel::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from) const {
   if (word.empty()) {
     return;
   }
-  const auto steps = fast_steps_after(home(), nodes, store, world, from);
+  const auto steps = promotion(world).newer_than(from);
   if (!steps.empty()) {
     log::warning(fmt::format(
         "fast steps of an earlier start are removed (of step {}): this one {}",
         fmt::join(steps, ", "),
         from > 0 ? fmt::format("goes on from step {}", from) : std::string("begins anew")));
-  }
-}
-
-/// What cannot be removed is a warning: it is of no use, but in nobody's way.
-void FastLevel::Impl::remove_home() const {
-  if (!is_first || word.empty()) {
-    return;
-  }
-  if (const Defect defect = remove_tree(home())) {
-    log::local(log::Level::warning, "old fast steps cannot be removed: " + *defect);
   }
 }
 
@@ -253,26 +241,6 @@ void FastLevel::end(comm::Communicator& world) {
   }
 }
 
-void FastLevel::Impl::remove(std::span<const std::int64_t> steps) const {
-  std::vector<std::string> problems;
-  if (const auto failure = comm::attempt([&] { problems = remove_steps(home(), steps); })) {
-    problems.push_back(failure->message);
-  }
-  for (const std::string& problem : problems) {
-    log::local(log::Level::warning, "a fast step cannot be removed: " + problem);
-  }
-}
-
-std::vector<std::int64_t> FastLevel::Impl::outdated(std::int64_t step) const {
-  std::vector<std::int64_t> steps;
-  if (const auto failure = comm::attempt([&] { steps = steps_in(home()); })) {
-    log::local(log::Level::warning, failure->message);
-  }
-  std::erase_if(steps, [&](std::int64_t other) { return other > step; });
-  steps.resize(steps.size() - std::min(steps.size(), static_cast<std::size_t>(options.keep_last)));
-  return steps;
-}
-
 /// The index, which is large where there are many ranks, comes to those alone that write it.
 SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communicator& world) const {
   SealedStep sealed;
@@ -296,26 +264,14 @@ SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communica
   return sealed;
 }
 
-/// Of a save that failed: it takes room. A disk that cannot even be listed shows in the save.
-void FastLevel::Impl::sweep() const {
-  std::vector<std::string> problems;
-  if (const auto failure = comm::attempt([&] { problems = remove_leftovers(home()); })) {
-    problems.push_back(failure->message);
-  }
-  for (const std::string& problem : problems) {
-    log::local(log::Level::warning,
-               "what a fast save that failed has left cannot be removed: " + problem);
-  }
-}
-
 void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
   const std::int64_t step = share.job().step;
   std::optional<TemporaryStep> folder;
   write_together(world, [&] {
     if (is_first) {
-      sweep();
+      sweep_fast_steps(home());
       if (kind_of(home() / step_folder_name(step)) != EntryKind::missing) {
-        remove(std::span(&step, 1));
+        remove_fast_steps(home(), std::span(&step, 1));
       }
       folder.emplace(home(), step, room_of(share.job().plan, nodes, node, copies));
     }
@@ -355,9 +311,9 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
   if (impl_->is_first) {
     const std::int64_t step = request.step;
     if (!refused) {
-      impl_->remove(impl_->outdated(step));
+      remove_outdated_fast_steps(impl_->home(), step, impl_->options.keep_last);
     } else if (kind_of(impl_->home() / step_folder_name(step)) != EntryKind::missing) {
-      impl_->remove(std::span(&step, 1));
+      remove_fast_steps(impl_->home(), std::span(&step, 1));
     }
   }
   if (refused) {

@@ -39,192 +39,160 @@ std::string shortened(std::vector<std::string> names) {
                      count > shown ? fmt::format(" and {} more", count - shown) : "");
 }
 
-class Promotion {
- public:
-  Promotion(const fs::path& home, const NodeMap& nodes, const CheckpointStore& store,
-            comm::Communicator& world)
-      : home_(home), nodes_(nodes), store_(store), world_(world) {}
-
-  /// Steps on any node that are newer, newest first.
-  std::vector<std::int64_t> newer_than(std::int64_t newest) {
-    std::string mine;
-    if (is_first()) {
-      // A disk that has died has nothing; whether that matters shows later.
-      if (const auto failure =
-              comm::attempt([&] { mine = fmt::format("{}", fmt::join(steps_in(home_), " ")); })) {
-        log::local(log::Level::warning, failure->message);
-      }
-    }
-    std::set<std::int64_t, std::greater<>> steps;
-    for (const std::string& text : comm::all_gather_text(world_, mine)) {
-      std::istringstream numbers(text);
-      for (std::int64_t step = 0; numbers >> step;) {
-        if (step > newest) {
-          steps.insert(step);
-        }
-      }
-    }
-    return {steps.begin(), steps.end()};
-  }
-
-  /// The newest of them that nodes agree on.
-  std::optional<Checkpoint> newest_head(std::int64_t after) {
-    for (const std::int64_t step : newer_than(after)) {
-      if (const auto head = head_of(step)) {
-        return Checkpoint(head->contents);
-      }
-    }
-    return std::nullopt;
-  }
-
-  /// -1 when there is none. Steps that are passed over here are named when the run restores.
-  std::int64_t newest_in_store() {
-    std::int64_t newest = -1;
-    comm::together(world_, [&] {
-      if (world_.rank() != 0) {
-        return;
-      }
-      std::vector<std::int64_t> steps = store_.list_steps();
-      while (!steps.empty() &&
-             inspect(store_.directory() / step_folder_name(steps.back())).defect) {
-        steps.pop_back();
-      }
-      newest = steps.empty() ? -1 : steps.back();
-    });
-    return comm::all_reduce_scalar(world_, newest, comm::ReduceOp::max);
-  }
-
-  /// @return whether the step is in the store now; when not, why has been said
-  bool promote(std::int64_t step) {
-    const auto start = std::chrono::steady_clock::now();
-    const auto head = head_of(step);
-    if (!head) {
-      return false;
-    }
-    const CheckpointContents& contents = *head->contents;
-    PayloadCopies copies(contents.manifest, home_ / step_folder_name(step), nodes_, world_);
-    if (const auto missing = copies.missing(); !missing.empty()) {
-      pass_over(step,
-                fmt::format("{} of its {} files are on no node of this run: {}", missing.size(),
-                            contents.manifest.files.size(), shortened(missing)));
-      return false;
-    }
-    comm::together(world_, [&] { store_.options().check_lease(); });
-    if (make_way(store_.directory(), step, world_,
-                 store_.options().damaged_steps->contains(step))) {
-      log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
-                            store_.directory().string()));
-      return true;
-    }
-    std::optional<TemporaryStep> folder;
-    write_together(world_, [&] {
-      if (world_.rank() == 0) {
-        folder.emplace(store_.directory(), step,
-                       Room{copies.bytes(), contents.manifest.files.size() + 3});
-      }
-    });
-    const fs::path target = comm::broadcast_text(world_, folder ? folder->path().string() : "", 0);
-    if (const auto damage = copies.copy_all(target); !damage.empty()) {
-      pass_over(step, shortened(damage));
-      return false;
-    }
-    commit(folder, *head);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    log::info(fmt::format(
-        "step {} of the fast level is newer than what {} has whole: copied there ({} in {:.1f} s)",
-        step, store_.directory().string(), bytes_text(copies.bytes()), elapsed.count()));
-    return true;
-  }
-
- private:
-  bool is_first() const { return nodes_.is_first(world_.rank()); }
-
-  void pass_over(std::int64_t step, const std::string& reason) const {
-    log::warning(fmt::format("step {} of the fast level is passed over: {}", step, reason));
-  }
-
-  /// Manifest and index that all nodes agree on which have any that hold together.
-  std::optional<Inspection> head_of(std::int64_t step) {
-    const fs::path folder = home_ / step_folder_name(step);
-    Inspection mine = no_checkpoint("");
-    std::string said;  // "=FINGERPRINT" or what is wrong
-    if (is_first() && kind_of(folder) != EntryKind::missing) {
-      const auto failure = comm::attempt([&] { mine = inspect_head(folder); });
-      if (!failure && !mine.defect) {
-        Fingerprint fingerprint;
-        fingerprint.add(std::string_view(mine.manifest_text));
-        said = "=" + fingerprint.str();
-      } else {
-        said = fmt::format("{}: {}", folder.string(), failure ? failure->message : *mine.defect);
-      }
-    }
-    const std::vector<std::string> all = comm::all_gather_text(world_, said);
-    int root = -1;
-    std::vector<std::string> defects;
-    for (std::size_t rank = 0; rank < all.size(); ++rank) {
-      if (all[rank].starts_with('=')) {
-        root = root < 0 ? static_cast<int>(rank) : root;
-        if (all[rank] != all[static_cast<std::size_t>(root)]) {
-          pass_over(step, fmt::format("the nodes of ranks {} and {} have different manifests of it",
-                                      root, rank));
-          return std::nullopt;
-        }
-      } else if (!all[rank].empty()) {
-        defects.push_back(all[rank]);
-      }
-    }
-    if (root < 0) {
-      pass_over(step,
-                "no node has a manifest and an index that hold together: " + shortened(defects));
-      return std::nullopt;
-    }
-    return broadcast_inspection(std::move(mine), root, world_);
-  }
-
-  void commit(std::optional<TemporaryStep>& folder, const Inspection& head) {
-    write_together(world_, [&] {
-      if (world_.rank() != 0) {
-        return;
-      }
-      store_.options().check_lease();
-      // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
-      publish_sealed(*folder, store_.directory(),
-                     {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{});
-    });
-  }
-
-  const fs::path& home_;
-  const NodeMap& nodes_;
-  const CheckpointStore& store_;
-  comm::Communicator& world_;
-};
+void pass_over(std::int64_t step, const std::string& reason) {
+  log::warning(fmt::format("step {} of the fast level is passed over: {}", step, reason));
+}
 
 }  // namespace
 
-std::optional<std::int64_t> promote_newest_step(const fs::path& home, const NodeMap& nodes,
-                                                const CheckpointStore& store,
-                                                comm::Communicator& world,
-                                                std::optional<std::int64_t> newest) {
-  Promotion promotion(home, nodes, store, world);
-  for (const std::int64_t step :
-       promotion.newer_than(newest ? *newest : promotion.newest_in_store())) {
-    if (promotion.promote(step)) {
-      return step;
+Promotion::Promotion(fs::path home, const NodeMap& nodes, const CheckpointStore& store,
+                     comm::Communicator& world)
+    : home_(std::move(home)),
+      nodes_(nodes),
+      store_(store),
+      world_(world),
+      is_first_(nodes.is_first(world.rank())) {}
+
+std::vector<std::int64_t> Promotion::newer_than(std::int64_t newest) {
+  std::string mine;
+  if (is_first_) {
+    // A disk that has died has nothing; whether that matters shows later.
+    if (const auto failure =
+            comm::attempt([&] { mine = fmt::format("{}", fmt::join(steps_in(home_), " ")); })) {
+      log::local(log::Level::warning, failure->message);
+    }
+  }
+  std::set<std::int64_t, std::greater<>> steps;
+  for (const std::string& text : comm::all_gather_text(world_, mine)) {
+    std::istringstream numbers(text);
+    for (std::int64_t step = 0; numbers >> step;) {
+      if (step > newest) {
+        steps.insert(step);
+      }
+    }
+  }
+  return {steps.begin(), steps.end()};
+}
+
+std::optional<Checkpoint> Promotion::find_newest(std::int64_t after) {
+  for (const std::int64_t step : newer_than(after)) {
+    if (const auto head = head_of(step)) {
+      return Checkpoint(head->contents);
     }
   }
   return std::nullopt;
 }
 
-std::optional<Checkpoint> find_newest_step(const fs::path& home, const NodeMap& nodes,
-                                           const CheckpointStore& store, comm::Communicator& world,
-                                           std::int64_t after) {
-  return Promotion(home, nodes, store, world).newest_head(after);
+std::int64_t Promotion::newest_in_store() {
+  std::int64_t newest = -1;
+  comm::together(world_, [&] {
+    if (world_.rank() != 0) {
+      return;
+    }
+    std::vector<std::int64_t> steps = store_.list_steps();
+    while (!steps.empty() && inspect(store_.directory() / step_folder_name(steps.back())).defect) {
+      steps.pop_back();
+    }
+    newest = steps.empty() ? -1 : steps.back();
+  });
+  return comm::all_reduce_scalar(world_, newest, comm::ReduceOp::max);
 }
 
-std::vector<std::int64_t> fast_steps_after(const fs::path& home, const NodeMap& nodes,
-                                           const CheckpointStore& store, comm::Communicator& world,
-                                           std::int64_t after) {
-  return Promotion(home, nodes, store, world).newer_than(after);
+bool Promotion::promote(std::int64_t step) {
+  const auto start = std::chrono::steady_clock::now();
+  const auto head = head_of(step);
+  if (!head) {
+    return false;
+  }
+  const CheckpointContents& contents = *head->contents;
+  PayloadCopies copies(contents.manifest, home_ / step_folder_name(step), nodes_, world_);
+  if (const auto missing = copies.missing(); !missing.empty()) {
+    pass_over(step, fmt::format("{} of its {} files are on no node of this run: {}", missing.size(),
+                                contents.manifest.files.size(), shortened(missing)));
+    return false;
+  }
+  comm::together(world_, [&] { store_.options().check_lease(); });
+  if (make_way(store_.directory(), step, world_, store_.options().damaged_steps->contains(step))) {
+    log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
+                          store_.directory().string()));
+    return true;
+  }
+  std::optional<TemporaryStep> folder;
+  write_together(world_, [&] {
+    if (world_.rank() == 0) {
+      folder.emplace(store_.directory(), step,
+                     Room{copies.bytes(), contents.manifest.files.size() + 3});
+    }
+  });
+  const fs::path target = comm::broadcast_text(world_, folder ? folder->path().string() : "", 0);
+  if (const auto damage = copies.copy_all(target); !damage.empty()) {
+    pass_over(step, shortened(damage));
+    return false;
+  }
+  commit(folder, *head);
+  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  log::info(fmt::format(
+      "step {} of the fast level is newer than what {} has whole: copied there ({} in {:.1f} s)",
+      step, store_.directory().string(), bytes_text(copies.bytes()), elapsed.count()));
+  return true;
+}
+
+std::optional<Inspection> Promotion::head_of(std::int64_t step) {
+  const fs::path folder = home_ / step_folder_name(step);
+  Inspection mine = no_checkpoint("");
+  std::string said;  // "=FINGERPRINT" or what is wrong
+  if (is_first_ && kind_of(folder) != EntryKind::missing) {
+    const auto failure = comm::attempt([&] { mine = inspect_head(folder); });
+    if (!failure && !mine.defect) {
+      Fingerprint fingerprint;
+      fingerprint.add(std::string_view(mine.manifest_text));
+      said = "=" + fingerprint.str();
+    } else {
+      said = fmt::format("{}: {}", folder.string(), failure ? failure->message : *mine.defect);
+    }
+  }
+  const std::vector<std::string> all = comm::all_gather_text(world_, said);
+  int root = -1;
+  std::vector<std::string> defects;
+  for (std::size_t rank = 0; rank < all.size(); ++rank) {
+    if (all[rank].starts_with('=')) {
+      root = root < 0 ? static_cast<int>(rank) : root;
+      if (all[rank] != all[static_cast<std::size_t>(root)]) {
+        pass_over(step, fmt::format("the nodes of ranks {} and {} have different manifests of it",
+                                    root, rank));
+        return std::nullopt;
+      }
+    } else if (!all[rank].empty()) {
+      defects.push_back(all[rank]);
+    }
+  }
+  if (root < 0) {
+    pass_over(step,
+              "no node has a manifest and an index that hold together: " + shortened(defects));
+    return std::nullopt;
+  }
+  return broadcast_inspection(std::move(mine), root, world_);
+}
+
+void Promotion::commit(std::optional<TemporaryStep>& folder, const Inspection& head) {
+  write_together(world_, [&] {
+    if (world_.rank() != 0) {
+      return;
+    }
+    store_.options().check_lease();
+    // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
+    publish_sealed(*folder, store_.directory(),
+                   {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{});
+  });
+}
+
+std::optional<std::int64_t> Promotion::promote_newest(std::optional<std::int64_t> newest) {
+  for (const std::int64_t step : newer_than(newest ? *newest : newest_in_store())) {
+    if (promote(step)) {
+      return step;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace fourfold::io

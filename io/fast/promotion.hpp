@@ -3,6 +3,8 @@
 #pragma once
 
 #include "fast/node_map.hpp"
+#include "step/checkpoint_read.hpp"
+#include "step/step_folder.hpp"
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
@@ -14,20 +16,36 @@
 
 namespace fourfold::io {
 
-/// FastLevel::promote_newest. @param home  the run's folder on this rank's node
-std::optional<std::int64_t> promote_newest_step(const std::filesystem::path& home,
-                                                const NodeMap& nodes, const CheckpointStore& store,
-                                                comm::Communicator& world,
-                                                std::optional<std::int64_t> newest);
+/// Looks through the fast steps of all nodes, and puts one together in the store. Collective in all
+/// it does.
+class Promotion {
+ public:
+  /// @param home  the run's folder on this rank's node
+  /// @param nodes, store, world  borrowed
+  Promotion(std::filesystem::path home, const NodeMap& nodes, const CheckpointStore& store,
+            comm::Communicator& world);
 
-/// FastLevel::find_newest.
-std::optional<Checkpoint> find_newest_step(const std::filesystem::path& home, const NodeMap& nodes,
-                                           const CheckpointStore& store, comm::Communicator& world,
-                                           std::int64_t after);
+  /// As FastLevel::promote_newest().
+  std::optional<std::int64_t> promote_newest(std::optional<std::int64_t> newest);
+  /// As FastLevel::find_newest().
+  std::optional<Checkpoint> find_newest(std::int64_t after);
+  /// Steps on any node that are newer, newest first, whole or not.
+  std::vector<std::int64_t> newer_than(std::int64_t newest);
 
-/// Steps on any node that are newer than `after`, newest first, whole or not. Collective.
-std::vector<std::int64_t> fast_steps_after(const std::filesystem::path& home, const NodeMap& nodes,
-                                           const CheckpointStore& store, comm::Communicator& world,
-                                           std::int64_t after);
+ private:
+  /// -1 when there is none. Steps that are passed over here are named when the run restores.
+  std::int64_t newest_in_store();
+  /// @return whether the step is in the store now; when not, why has been said
+  bool promote(std::int64_t step);
+  /// Manifest and index that all nodes agree on which have any that hold together.
+  std::optional<Inspection> head_of(std::int64_t step);
+  void commit(std::optional<TemporaryStep>& folder, const Inspection& head);
+
+  std::filesystem::path home_;
+  const NodeMap& nodes_;
+  const CheckpointStore& store_;
+  comm::Communicator& world_;
+  bool is_first_;  ///< of its node
+};
 
 }  // namespace fourfold::io

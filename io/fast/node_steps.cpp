@@ -1,0 +1,61 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "fast/node_steps.hpp"
+
+#include "disk/file.hpp"
+#include "step/step_folder.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/leftovers.hpp>
+#include <fourfold/io/retention.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::io {
+namespace {
+
+using Problems = std::vector<std::string>;
+
+void warn_of(std::string_view what, const std::function<Problems()>& removal) {
+  Problems problems;
+  if (const auto failure = comm::attempt([&] { problems = removal(); })) {
+    problems.push_back(failure->message);
+  }
+  for (const std::string& problem : problems) {
+    log::local(log::Level::warning, std::string(what) + " cannot be removed: " + problem);
+  }
+}
+
+}  // namespace
+
+void remove_fast_steps(const std::filesystem::path& home, std::span<const std::int64_t> steps) {
+  warn_of("a fast step", [&] { return remove_steps(home, steps); });
+}
+
+void remove_outdated_fast_steps(const std::filesystem::path& home, std::int64_t step,
+                                int keep_last) {
+  warn_of("a fast step", [&] {
+    std::vector<std::int64_t> steps = steps_in(home);
+    std::erase_if(steps, [&](std::int64_t other) { return other > step; });
+    steps.resize(steps.size() - std::min(steps.size(), static_cast<std::size_t>(keep_last)));
+    return remove_steps(home, steps);
+  });
+}
+
+void sweep_fast_steps(const std::filesystem::path& home) {
+  warn_of("what a fast save that failed has left", [&] { return remove_leftovers(home); });
+}
+
+void remove_all_fast_steps(const std::filesystem::path& home) {
+  warn_of("a folder of old fast steps", [&] {
+    const Defect defect = remove_tree(home);
+    return defect ? Problems{*defect} : Problems{};
+  });
+}
+
+}  // namespace fourfold::io
