@@ -92,6 +92,8 @@ def io_breaches(texts):
             yield f"{path}:1: lies in no folder of io"
             continue
         for number, line in enumerate(text.splitlines(), 1):
+            if re.match(r'\s*#\s*include\s*"\.', line):
+                yield f"{path}:{number}: name the folder of io, as in \"disk/file.hpp\", not the way there"
             if include := re.match(r'\s*#\s*include\s*(?:<fourfold/io/(\w+)\.hpp>|"(\w+)/)', line):
                 other = folder_of.get(include.group(1)) or include.group(2)
                 if other not in reach(own, IO_ARROWS):

@@ -62,6 +62,7 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(len(found("io/disk/lease.cpp", '#include "save/step.hpp"\n')), 1)
         self.assertEqual(len(found("io/load/load.cpp", "#include <fourfold/io/store.hpp>\n")), 1)
         self.assertEqual(len(found("io/include/fourfold/io/file.hpp", "#include <fourfold/io/store.hpp>\n")), 1)
+        self.assertEqual(len(found("io/disk/lease.cpp", '#include "../save/step.hpp"\n')), 1)
         self.assertEqual(len(found("io/step.cpp", "")), 1)
         self.assertEqual(len(found("io/include/fourfold/io/nobody.hpp", "")), 1)
 
