@@ -4,7 +4,7 @@
 
 #include "disk/open_files.hpp"
 #include "payload/save_job.hpp"
-#include "save/write_journal.hpp"
+#include "recut/write_journal.hpp"
 
 #include <fourfold/io/tensor_source.hpp>
 

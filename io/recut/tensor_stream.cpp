@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "save/tensor_stream.hpp"
+#include "recut/tensor_stream.hpp"
 
 #include "format/checkpoint_contents.hpp"
 

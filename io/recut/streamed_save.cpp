@@ -1,13 +1,17 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
 #include "format/least_loaded.hpp"
+#include "payload/save_job.hpp"
+#include "recut/tensor_stream.hpp"
+#include "recut/write_journal.hpp"
 #include "save/plan_agreement.hpp"
 #include "save/save_together.hpp"
 #include "save/step_commit.hpp"
-#include "save/step_save.hpp"
-#include "save/tensor_stream.hpp"
 #include "save/written_exchange.hpp"
 #include "step/checkpoint_read.hpp"
+#include "step/step_folder.hpp"
+#include "sums/fingerprint.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/fail_together.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "save/write_journal.hpp"
+#include "recut/write_journal.hpp"
 
 #include <fourfold/io/crc32c.hpp>
 
