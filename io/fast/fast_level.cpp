@@ -35,9 +35,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A fast step is one file per rank: none waits for another's.
-StoreOptions fast_options(StoreOptions options) {
-  options.plan.file_of_rank.clear();
-  return options;
+PlanOptions fast_plan(PlanOptions of_store) {
+  of_store.file_of_rank.clear();
+  return of_store;
 }
 
 /// What the ranks of a node write, and with `partner` those of the node before.
@@ -63,7 +63,7 @@ struct FastLevel::Impl {
   Impl(FastLevelOptions with, const CheckpointStore& of_run, comm::Communicator& world)
       : options(std::move(with)),
         store(of_run),
-        saving(fast_options(of_run.options())),
+        plan(fast_plan(of_run.options().plan)),
         nodes(options.node_of_rank),
         node(nodes.node_of(world.rank())),
         is_first(nodes.is_first(world.rank())),
@@ -106,7 +106,7 @@ struct FastLevel::Impl {
 
   FastLevelOptions options;
   const CheckpointStore& store;
-  StoreOptions saving;
+  PlanOptions plan;  ///< of each save
   NodeMap nodes;
   int node;
   bool is_first;  ///< of its node: makes, renames and removes folders
@@ -160,7 +160,7 @@ int FastLevel::nodes() const noexcept {
 std::uint64_t FastLevel::most_node_bytes(std::span<const TensorLayout> tensors) const {
   const NodeMap& nodes = impl_->nodes;
   const SavePlan plan =
-      plan_save(tensors, static_cast<int>(impl_->options.node_of_rank.size()), impl_->saving.plan);
+      plan_save(tensors, static_cast<int>(impl_->options.node_of_rank.size()), impl_->plan);
   std::uint64_t most = 0;
   for (int node = 0; node < nodes.nodes(); ++node) {
     most = std::max(most, *room_of(plan, nodes, node, impl_->copies).bytes);
@@ -192,7 +192,7 @@ void FastLevel::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from)
 }
 
 void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
-  comm::together(world, [&] { impl_->store.options().check_lease(); });
+  comm::together(world, [&] { impl_->store.check_lease(); });
   impl_->tell_of_lost(world, from);
   // First they go, then the word: what is left when this is killed is still known as the run's own.
   impl_->remove_home();
@@ -215,7 +215,7 @@ FastLevel::Impl::Leaving FastLevel::Impl::how_to_leave() const {
   const auto failure = comm::attempt([&] {
     leaving.removes_word = read_fast_word(store.directory()) == word;
     leaving.removes_home = !leaving.removes_word;
-    store.options().check_lease();
+    store.check_lease();
     leaving.removes_home = true;
   });
   if (failure) {
@@ -294,8 +294,8 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
   FOURFOLD_EXPECT(!impl_->word.empty());
   const auto start = std::chrono::steady_clock::now();
   // Who has taken over may be putting together the very steps that this would remove.
-  comm::together(world, [&] { impl_->store.options().check_lease(); });
-  StateShare share(impl_->store.directory(), impl_->saving, request, world);
+  comm::together(world, [&] { impl_->store.check_lease(); });
+  StateShare share(impl_->store.directory(), impl_->plan, impl_->store.done_with(), request, world);
   std::optional<std::string> refused;
   try {
     impl_->write(share, world);

@@ -111,8 +111,8 @@ bool Promotion::promote(std::int64_t step) {
                                 contents.manifest.files.size(), shortened(missing)));
     return false;
   }
-  comm::together(world_, [&] { store_.options().check_lease(); });
-  if (make_way(store_.directory(), step, world_, store_.options().damaged_steps->contains(step))) {
+  comm::together(world_, [&] { store_.check_lease(); });
+  if (make_way(store_.directory(), step, world_, store_.was_damaged(step))) {
     log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
                           store_.directory().string()));
     return true;
@@ -179,7 +179,7 @@ void Promotion::commit(std::optional<TemporaryStep>& folder, const Inspection& h
     if (world_.rank() != 0) {
       return;
     }
-    store_.options().check_lease();
+    store_.check_lease();
     // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
     publish_sealed(*folder, store_.directory(),
                    {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{});

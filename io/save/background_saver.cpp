@@ -113,8 +113,7 @@ std::int64_t BackgroundSaver::step() const noexcept {
 void BackgroundSaver::begin(const SaveRequest& request, comm::Communicator& communicator) {
   FOURFOLD_EXPECT(!is_busy());
   impl_->began = Impl::Clock::now();
-  auto save = std::make_unique<StepSave>(impl_->store.directory(), impl_->store.options(), request,
-                                         communicator);
+  auto save = std::make_unique<StepSave>(impl_->store, request, communicator);
   FOURFOLD_ASSERT(save->own_bytes() <= impl_->staging_bytes);
   save->stage(impl_->staging.get());
   impl_->save = std::move(save);

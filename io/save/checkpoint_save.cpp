@@ -11,7 +11,7 @@ namespace fourfold::io {
 
 SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator& communicator) {
   const auto start = std::chrono::steady_clock::now();
-  StepSave save(directory_, options_, request, communicator);
+  StepSave save(*this, request, communicator);
   write_together(communicator, [&] { save.write(); });
   save.gather(communicator);
   write_together(communicator, [&] {

@@ -24,9 +24,9 @@
 namespace fourfold::io {
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions options)
-    : directory_(std::move(directory)), options_(std::move(options)) {
-  options_.damaged_steps = std::make_shared<std::set<std::int64_t>>();
-}
+    : directory_(std::move(directory)), options_(std::move(options)) {}
+
+CheckpointStore::~CheckpointStore() = default;
 
 void CheckpointStore::check_writable(comm::Communicator& communicator) const {
   comm::together(communicator, [&] {
@@ -41,18 +41,18 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
   });
 }
 
-void StoreOptions::check_lease() const {
-  if (lease) {
-    lease->check();
-  }
-}
-
 void CheckpointStore::take_lease(comm::Communicator& communicator) {
   comm::together(communicator, [&] {
     if (communicator.rank() == 0) {
-      options_.lease = std::make_shared<DirectoryLease>(directory_, DirectoryLease::this_process());
+      lease_ = std::make_unique<DirectoryLease>(directory_, DirectoryLease::this_process());
     }
   });
+}
+
+void CheckpointStore::check_lease() const {
+  if (lease_) {
+    lease_->check();
+  }
 }
 
 std::vector<std::int64_t> CheckpointStore::list_steps() const {
@@ -104,8 +104,7 @@ std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator&
 
 std::optional<Checkpoint> CheckpointStore::restore(
     std::span<const WantedBox> wanted, comm::Communicator& communicator,
-    const std::function<void(const Checkpoint&)>& examine,
-    std::span<const TensorLayout> layouts) const {
+    const std::function<void(const Checkpoint&)>& examine, std::span<const TensorLayout> layouts) {
   if (newest_step(communicator) < 0) {
     return std::nullopt;
   }
@@ -124,7 +123,7 @@ std::optional<Checkpoint> CheckpointStore::restore(
         "one:\n  {}",
         checkpoint->path().string(), checkpoint->step(), fmt::join(report.damage, "\n  ")));
     before = checkpoint->step();
-    options_.damaged_steps->insert(before);
+    damaged_steps_.insert(before);
   }
   throw UserError(ExitCode::data_corrupt,
                   fmt::format("{}: no checkpoint there is intact (each is named above with the "

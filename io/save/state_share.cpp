@@ -70,15 +70,16 @@ SaveJob agreed_job(const std::filesystem::path& directory, const PlanOptions& op
 
 }  // namespace
 
-StateShare::StateShare(const std::filesystem::path& directory, const StoreOptions& options,
-                       const SaveRequest& request, comm::Communicator& communicator)
-    : options_(options),
-      job_(agreed_job(directory, options.plan, request, communicator)),
+StateShare::StateShare(const std::filesystem::path& directory, const PlanOptions& plan,
+                       const DoneWith& done_with, const SaveRequest& request,
+                       comm::Communicator& communicator)
+    : done_with_(done_with),
+      job_(agreed_job(directory, plan, request, communicator)),
       division_(division_of(job_)),
       rank_(communicator.rank()) {
   HeldData data;
   write_together(communicator, [&] { data = match_pieces(request, rank_); });
-  compare_replicas(request.tensors, data, communicator, options_.done_with);
+  compare_replicas(request.tensors, data, communicator, done_with_);
   find_own(data);
 }
 
@@ -107,8 +108,8 @@ void StateShare::stage(std::byte* memory) {
   for (OwnExtent& own : own_) {
     const std::size_t bytes = job_.bytes_of(own.extent);
     std::memcpy(memory, own.data, bytes);
-    if (options_.done_with) {
-      options_.done_with(own.data, bytes);
+    if (done_with_) {
+      done_with_(own.data, bytes);
     }
     own.data = memory;
     memory += bytes;
@@ -138,8 +139,8 @@ void StateShare::write(const std::filesystem::path& folder) {
       }
       const std::span chunk(own.data + begin, std::min<std::size_t>(chunk_bytes, bytes - begin));
       writer.append(file, chunk);
-      if (options_.done_with && !is_staged_) {
-        options_.done_with(chunk.data(), chunk.size());
+      if (done_with_ && !is_staged_) {
+        done_with_(chunk.data(), chunk.size());
       }
     }
     written_.emplace(own.extent, writer.result());

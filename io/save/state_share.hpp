@@ -9,7 +9,9 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/fail_together.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/save_request.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -27,10 +29,12 @@ class StateShare {
  public:
   /// Agrees on the plan and compares replicas. Collective.
   /// @param directory  that the ranks must mean alike
-  /// @param options  borrowed, like the layouts and, until write() is over, the pieces of `request`
+  /// @param done_with  borrowed, like the layouts and, until write() is over, the pieces of
+  ///   `request`
   /// @throws as CheckpointStore::save
-  StateShare(const std::filesystem::path& directory, const StoreOptions& options,
-             const SaveRequest& request, comm::Communicator& communicator);
+  StateShare(const std::filesystem::path& directory, const PlanOptions& plan,
+             const DoneWith& done_with, const SaveRequest& request,
+             comm::Communicator& communicator);
 
   /// Bytes that this rank writes.
   std::size_t own_bytes() const noexcept { return own_bytes_; }
@@ -58,7 +62,7 @@ class StateShare {
   };
   void find_own(const HeldData& data);
 
-  const StoreOptions& options_;
+  const DoneWith& done_with_;
   SaveJob job_;
   Division division_;
   int rank_;

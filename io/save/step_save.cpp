@@ -7,14 +7,15 @@
 
 namespace fourfold::io {
 
-StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& options,
-                   const SaveRequest& request, comm::Communicator& communicator)
-    : directory_(directory), options_(options), share_(directory, options, request, communicator) {
-  write_together(communicator, [&] { options_.check_lease(); });
-  make_way(directory_, step(), communicator, options_.damaged_steps->contains(step()));
+StepSave::StepSave(const CheckpointStore& store, const SaveRequest& request,
+                   comm::Communicator& communicator)
+    : store_(store),
+      share_(store.directory(), store.options().plan, store.done_with(), request, communicator) {
+  write_together(communicator, [&] { store_.check_lease(); });
+  make_way(store_.directory(), step(), communicator, store_.was_damaged(step()));
   write_together(communicator, [&] {
     if (communicator.rank() == 0) {
-      folder_.emplace(directory_, step(), share_.job().room());
+      folder_.emplace(store_.directory(), step(), share_.job().room());
     }
   });
   temporary_ =
@@ -22,13 +23,14 @@ StepSave::StepSave(const std::filesystem::path& directory, const StoreOptions& o
 }
 
 void StepSave::publish() {
-  options_.check_lease();
-  publish_step(*folder_, directory_, share_.job(), share_.files(),
-               {options_.keep_last, options_.keep_every_steps, options_.keep_best});
+  store_.check_lease();
+  const StoreOptions& options = store_.options();
+  publish_step(*folder_, store_.directory(), share_.job(), share_.files(),
+               {options.keep_last, options.keep_every_steps, options.keep_best});
 }
 
 std::filesystem::path StepSave::folder() const {
-  return directory_ / step_folder_name(step());
+  return store_.directory() / step_folder_name(step());
 }
 
 }  // namespace fourfold::io

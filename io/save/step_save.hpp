@@ -21,10 +21,10 @@ namespace fourfold::io {
 class StepSave {
  public:
   /// Agrees on the plan, compares replicas, makes room and the temporary folder. Collective.
-  /// @param options  borrowed, like the layouts and, until write() is over, the pieces of `request`
+  /// @param store  borrowed, like the layouts and, until write() is over, the pieces of `request`
   /// @throws as CheckpointStore::save
-  StepSave(const std::filesystem::path& directory, const StoreOptions& options,
-           const SaveRequest& request, comm::Communicator& communicator);
+  StepSave(const CheckpointStore& store, const SaveRequest& request,
+           comm::Communicator& communicator);
 
   /// Bytes that this rank writes.
   std::size_t own_bytes() const noexcept { return share_.own_bytes(); }
@@ -51,8 +51,7 @@ class StepSave {
   }
 
  private:
-  std::filesystem::path directory_;
-  const StoreOptions& options_;
+  const CheckpointStore& store_;
   StateShare share_;
   std::optional<TemporaryStep> folder_;  ///< on rank 0
   std::filesystem::path temporary_;

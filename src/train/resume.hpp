@@ -17,7 +17,7 @@ namespace fourfold::train {
 struct ResumeRequest {
   const runfile::RunConfig& config;
   const data::TokenDataset& dataset;  ///< of training
-  const io::CheckpointStore& store;   ///< of checkpoint.dir
+  io::CheckpointStore& store;         ///< of checkpoint.dir
   std::span<const io::WantedBox> wanted;
   std::span<const io::TensorLayout> layouts;     ///< of `wanted`
   std::span<const std::string> allowed_changes;  ///< keys that may differ from the checkpoint's

@@ -254,7 +254,7 @@ TEST_CASE("rank 0 alone looks whether there are checkpoints, and all ranks fail 
   std::mutex mutex;
   const auto errors_by = [&](const fs::path& seen_by_0, const fs::path& seen_by_others) {
     return errors_of(3, [&](comm::Communicator& world) {
-      const io::CheckpointStore store(world.rank() == 0 ? seen_by_0 : seen_by_others);
+      io::CheckpointStore store(world.rank() == 0 ? seen_by_0 : seen_by_others);
       const auto found = store.restore({}, world);
       const std::scoped_lock lock(mutex);
       CHECK_FALSE(found.has_value());

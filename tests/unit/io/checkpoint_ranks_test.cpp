@@ -22,7 +22,7 @@ TEST_CASE("ranks of any transport save together and load what others saved") {
       const std::int64_t step = static_cast<std::int64_t>(from) + 1;
       const io::SaveReport report = save_as(folder.path(), cuts[from], world.size(), step, world);
       RankState state(small_model(), to.cut, world.rank(), world.size(), false);
-      const io::CheckpointStore store(folder.path(), {.share_reads_from = 2});
+      io::CheckpointStore store(folder.path(), {.share_reads_from = 2});
       const auto checkpoint = store.restore(state.wanted, world, {}, state.layouts);
       findings.check(checkpoint && checkpoint->step() == step && checkpoint->path() == report.path,
                      "found the newest step: " + cuts[from].name);

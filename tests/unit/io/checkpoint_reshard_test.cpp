@@ -33,7 +33,7 @@ TEST_CASE("what any cut on any number of ranks saved, any other loads, element f
           comm::run_ranks(loading, [&](comm::Communicator& world) {
             RankState state(small_model(), to.cut, world.rank(), loading, false);
             // By every number of ranks that can share a read, one after the other.
-            const io::CheckpointStore store(directory, {.share_reads_from = share_from});
+            io::CheckpointStore store(directory, {.share_reads_from = share_from});
             const auto checkpoint = store.restore(state.wanted, world, {}, state.layouts);
             wrong += checkpoint ? state.wrong_elements() : 1;
             if (!checkpoint || checkpoint->step() != 10 ||

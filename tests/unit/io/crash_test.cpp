@@ -48,7 +48,7 @@ Found restore(const fs::path& directory) {
   Found found;
   comm::run_ranks(1, [&](comm::Communicator& world) {
     RankState state(small_model(), all_cuts()[0].cut, 0, 1, false);
-    const io::CheckpointStore store(directory);
+    io::CheckpointStore store(directory);
     const auto checkpoint = store.restore(state.wanted, world);
     found.step = checkpoint ? checkpoint->step() : -1;
     found.wrong = state.wrong_elements(static_cast<std::uint64_t>(found.step));

@@ -133,7 +133,7 @@ class Saved {
     std::atomic<std::int64_t> wrong{0};
     const fs::path& folder = by(from);
     each_rank(target, false, [&](const RankState& state, comm::Communicator& world) {
-      const io::CheckpointStore store(folder, {.share_reads_from = 2});
+      io::CheckpointStore store(folder, {.share_reads_from = 2});
       const auto checkpoint = store.restore(state.wanted, world, {}, state.layouts);
       wrong += checkpoint ? state.wrong_elements() : 1;
     });

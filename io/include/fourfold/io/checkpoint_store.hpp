@@ -47,15 +47,6 @@ struct StoreOptions {
   /// ReadSharing::from_holders of restore().
   int share_reads_from = 0;
   DoneWith done_with = {};
-  /// Asked by rank 0 before a step is published; set by CheckpointStore::take_lease().
-  std::shared_ptr<const DirectoryLease> lease = {};
-  /// Steps that restore() has found damaged, the same on all ranks: a save of one of them sets it
-  /// aside, even if other ranks than the one that could not read it find it whole. Made by the
-  /// store.
-  std::shared_ptr<std::set<std::int64_t>> damaged_steps = {};
-
-  /// Local. @throws as DirectoryLease::check(), where there is a lease
-  void check_lease() const;
 };
 
 /// The checkpoints of one run: a directory with one step-NNNNNNNNN folder per committed step.
@@ -63,6 +54,9 @@ struct StoreOptions {
 class CheckpointStore {
  public:
   explicit CheckpointStore(std::filesystem::path directory, StoreOptions options = {});
+  ~CheckpointStore();
+  CheckpointStore(const CheckpointStore&) = delete;
+  CheckpointStore& operator=(const CheckpointStore&) = delete;
 
   const std::filesystem::path& directory() const noexcept { return directory_; }
   const StoreOptions& options() const noexcept { return options_; }
@@ -88,6 +82,9 @@ class CheckpointStore {
   /// the lease for all. Collective; may wait for `silence`.
   /// @throws on all ranks alike as DirectoryLease
   void take_lease(comm::Communicator& communicator);
+  /// Whether this job may still publish, set aside and remove steps here. Without take_lease(), as
+  /// tools save, and on other ranks than 0: always. Local. @throws as DirectoryLease::check()
+  void check_lease() const;
 
   /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
   std::vector<std::int64_t> list_steps() const;
@@ -115,7 +112,11 @@ class CheckpointStore {
   std::optional<Checkpoint> restore(std::span<const WantedBox> wanted,
                                     comm::Communicator& communicator,
                                     const std::function<void(const Checkpoint&)>& examine = {},
-                                    std::span<const TensorLayout> layouts = {}) const;
+                                    std::span<const TensorLayout> layouts = {});
+
+  /// Whether restore() has found the step damaged, the same on all ranks: a save of it sets it
+  /// aside, even if other ranks than the one that could not read it find it whole.
+  bool was_damaged(std::int64_t step) const { return damaged_steps_.contains(step); }
 
   /// Removes what dead jobs left: temporary folders of unfinished saves and folders half deleted.
   /// Collective; call once at the start of a job that will save here, which has the lease.
@@ -124,6 +125,8 @@ class CheckpointStore {
  private:
   std::filesystem::path directory_;
   StoreOptions options_;
+  std::unique_ptr<const DirectoryLease> lease_;  ///< on rank 0, once it is taken
+  std::set<std::int64_t> damaged_steps_;
 };
 
 /// Opens one step folder, wherever it is. Collective; rank 0 reads and the others learn.
