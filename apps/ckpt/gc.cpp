@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/leftovers.hpp>
 
@@ -21,7 +22,7 @@ namespace {
 std::optional<std::int64_t> newest_valid(const std::string& directory) {
   std::optional<std::int64_t> newest;
   comm::run_ranks(1, [&](comm::Communicator& self) {
-    if (const auto found = io::CheckpointStore(directory).find_newest_valid(self)) {
+    if (const auto found = io::find_newest_valid(directory, self)) {
       newest = found->step();
     }
   });

@@ -5,6 +5,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/interchange/import.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -49,12 +50,12 @@ void print_model(const model::ModelConfig& config) {
 }
 
 /// Its step is 0: other steps there would be another run's.
-void refuse_steps(const io::CheckpointStore& store) {
-  if (!store.list_steps().empty()) {
+void refuse_steps(const std::string& directory) {
+  if (!io::list_steps(directory).empty()) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: holds checkpoints already (an import begins a folder of "
                                 "steps) name another folder",
-                                store.directory().string()));
+                                directory));
   }
 }
 
@@ -62,8 +63,7 @@ void refuse_steps(const io::CheckpointStore& store) {
 
 ExitCode import_model(const ImportRequest& request) {
   const interchange::ForeignModel model = open_model(request);
-  const io::CheckpointStore store(request.to);
-  refuse_steps(store);
+  refuse_steps(request.to);
   print_model(model.config);
   for (const std::string& note : model.notes) {
     fmt::print("note   {}\n", note);

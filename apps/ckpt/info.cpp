@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
@@ -71,13 +72,13 @@ void print_checkpoint(const io::Checkpoint& checkpoint, bool tensors) {
 }
 
 /// The steps of a folder that hold together, oldest first; the others are warned of.
-std::vector<io::Checkpoint> steps_of(const io::CheckpointStore& store) {
+std::vector<io::Checkpoint> steps_of(const std::string& directory) {
   std::vector<io::Checkpoint> steps;
   comm::run_ranks(1, [&](comm::Communicator& self) {
-    std::optional<io::Checkpoint> step = store.find_newest_valid(self);
+    std::optional<io::Checkpoint> step = io::find_newest_valid(directory, self);
     while (step) {
       steps.push_back(*step);
-      step = store.find_newest_valid(self, step->step());
+      step = io::find_newest_valid(directory, self, step->step());
     }
   });
   std::ranges::reverse(steps);
@@ -96,8 +97,7 @@ void print_steps(const std::vector<io::Checkpoint>& steps) {
 }  // namespace
 
 ExitCode info(const InfoRequest& request) {
-  const io::CheckpointStore store(request.path);
-  if (store.list_steps().empty()) {
+  if (io::list_steps(request.path).empty()) {
     const io::Checkpoint checkpoint = open(request.path);
     if (request.json) {
       fmt::print("{}\n", info_json(checkpoint));
@@ -106,7 +106,7 @@ ExitCode info(const InfoRequest& request) {
     }
     return ExitCode::finished;
   }
-  const std::vector<io::Checkpoint> steps = steps_of(store);
+  const std::vector<io::Checkpoint> steps = steps_of(request.path);
   if (steps.empty()) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{}: no step there holds together (each is named above with the "

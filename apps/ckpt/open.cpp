@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 
 #include <optional>
 

@@ -5,7 +5,10 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/streamed_save.hpp>
+#include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/saved_config.hpp>

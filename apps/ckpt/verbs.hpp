@@ -3,8 +3,8 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/index_repair.hpp>
 #include <fourfold/io/retention.hpp>
 

@@ -4,6 +4,8 @@
 
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -18,7 +20,7 @@ namespace {
 std::vector<std::filesystem::path> folders_of(const std::vector<std::string>& paths) {
   std::vector<std::filesystem::path> folders;
   for (const std::string& path : paths) {
-    const std::vector<std::filesystem::path> steps = io::CheckpointStore(path).step_folders();
+    const std::vector<std::filesystem::path> steps = io::step_folders(path);
     if (steps.empty()) {
       folders.emplace_back(path);
     }

@@ -7,7 +7,7 @@
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/io/array_file.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>

@@ -10,6 +10,9 @@
 #include <fourfold/comm/algorithm.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/io/background_saver.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
+#include <fourfold/io/save_request.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/state_layouts.hpp>
 

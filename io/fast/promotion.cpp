@@ -89,7 +89,7 @@ std::int64_t Promotion::newest_in_store() {
     if (world_.rank() != 0) {
       return;
     }
-    std::vector<std::int64_t> steps = store_.list_steps();
+    std::vector<std::int64_t> steps = steps_in(store_.directory());
     while (!steps.empty() && inspect(store_.directory() / step_folder_name(steps.back())).defect) {
       steps.pop_back();
     }

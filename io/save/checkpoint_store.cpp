@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
-#include "step/checkpoint_read.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
 
@@ -10,15 +9,16 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/leftovers.hpp>
-#include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <limits>
+#include <string>
 #include <utility>
 
 namespace fourfold::io {
@@ -55,61 +55,14 @@ void CheckpointStore::check_lease() const {
   }
 }
 
-std::vector<std::int64_t> CheckpointStore::list_steps() const {
-  return steps_in(directory_);
-}
-
-std::int64_t CheckpointStore::newest_step(comm::Communicator& communicator) const {
-  std::int64_t newest = -1;
-  comm::together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      const std::vector<std::int64_t> steps = list_steps();
-      newest = steps.empty() ? -1 : steps.back();
-    }
-  });
-  return comm::all_reduce_scalar(communicator, newest, comm::ReduceOp::max);
-}
-
-std::vector<std::filesystem::path> CheckpointStore::step_folders() const {
-  std::vector<std::filesystem::path> folders;
-  for (const std::int64_t step : list_steps()) {
-    folders.push_back(directory_ / step_folder_name(step));
-  }
-  return folders;
-}
-
-std::optional<Checkpoint> CheckpointStore::find_newest_valid(comm::Communicator& communicator,
-                                                             std::int64_t before) const {
-  const auto look = [&] {
-    Inspection found = no_checkpoint("none");
-    std::vector<std::int64_t> steps = list_steps();
-    std::reverse(steps.begin(), steps.end());
-    for (const std::int64_t step : steps) {
-      if (step >= before) {
-        continue;
-      }
-      const std::filesystem::path folder = directory_ / step_folder_name(step);
-      found = inspect(folder);
-      if (!found.defect) {
-        break;
-      }
-      log::warning(fmt::format("{}: the checkpoint of step {} is passed over: {}", folder.string(),
-                               step, *found.defect));
-    }
-    return found;
-  };
-  const Inspection found = inspect_for_all(look, communicator);
-  return found.defect ? std::nullopt : std::optional(Checkpoint(found.contents));
-}
-
 std::optional<Checkpoint> CheckpointStore::restore(
     std::span<const WantedBox> wanted, comm::Communicator& communicator,
     const std::function<void(const Checkpoint&)>& examine, std::span<const TensorLayout> layouts) {
-  if (newest_step(communicator) < 0) {
+  if (newest_step(directory_, communicator) < 0) {
     return std::nullopt;
   }
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
-  while (auto checkpoint = find_newest_valid(communicator, before)) {
+  while (auto checkpoint = find_newest_valid(directory_, communicator, before)) {
     if (examine) {
       examine(*checkpoint);
     }
@@ -137,46 +90,6 @@ void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
       warn_of_leftovers(remove_leftovers(directory_));
     }
   });
-}
-
-Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
-                           comm::Communicator& communicator) {
-  std::string missing;
-  const Inspection found = inspect_for_all(
-      [&] {
-        std::error_code failure;
-        const bool is_there = std::filesystem::exists(step_directory / manifest_name, failure);
-        Inspection mine = inspect(step_directory);
-        missing = mine.defect && !is_there ? *mine.defect : "";
-        return mine;
-      },
-      communicator);
-  missing = comm::broadcast_text(communicator, missing, 0);
-  if (!missing.empty()) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: is no checkpoint ({}); name a step-NNNNNNNNN folder",
-                                step_directory.string(), missing));
-  }
-  if (found.defect) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: the checkpoint is damaged: {}; choose another step",
-                                step_directory.string(), *found.defect));
-  }
-  return Checkpoint(found.contents);
-}
-
-Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicator& communicator) {
-  const CheckpointStore store(folder);
-  if (const auto newest = store.find_newest_valid(communicator)) {
-    return *newest;
-  }
-  if (store.newest_step(communicator) >= 0) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: none of the steps there holds together (each is named above "
-                                "with the reason); restore one from a copy",
-                                folder.string()));
-  }
-  return open_checkpoint(folder, communicator);
 }
 
 }  // namespace fourfold::io

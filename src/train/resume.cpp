@@ -5,6 +5,8 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <fmt/format.h>
@@ -68,7 +70,7 @@ std::optional<io::Checkpoint> restore_with_fast(const ResumeRequest& request,
   std::optional<io::Checkpoint> checkpoint;
   try {
     checkpoint = restore(request, world);
-    if (!checkpoint || checkpoint->step() == request.store.newest_step(world)) {
+    if (!checkpoint || checkpoint->step() == io::newest_step(request.store.directory(), world)) {
       return checkpoint;
     }
   } catch (const UserError& error) {
@@ -98,7 +100,7 @@ bool went_on_from(const std::string& origin, const std::optional<io::Checkpoint>
 /// `after`: its fast steps are its own, while those of a run before it are left behind.
 void promote_own(const std::string& origin, std::int64_t after, const ResumeRequest& request,
                  comm::Communicator& world) {
-  if (request.fast != nullptr && request.store.newest_step(world) <= after &&
+  if (request.fast != nullptr && io::newest_step(request.store.directory(), world) <= after &&
       went_on_from(origin, request.fast->find_newest(world, after))) {
     request.fast->promote_newest(world, after);
   }
@@ -163,7 +165,8 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
     }
   });
   // What a chain of jobs began with may have been removed since, by its own retention too.
-  if (is_gone(path, world) && went_on_from(path, request.store.find_newest_valid(world))) {
+  if (is_gone(path, world) &&
+      went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {
     log::info(
         fmt::format("{} is gone, and {} holds steps of a run that began there: going on from "
                     "the newest",
@@ -173,9 +176,9 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
   const io::Checkpoint checkpoint = io::open_checkpoint(path, world);
   const std::int64_t begins_at = weights_only ? -1 : checkpoint.step();
   promote_own(path, begins_at, request, world);
-  const std::int64_t newest = request.store.newest_step(world);
+  const std::int64_t newest = io::newest_step(request.store.directory(), world);
   if (newest > begins_at) {
-    if (went_on_from(path, request.store.find_newest_valid(world))) {
+    if (went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {
       log::info(fmt::format("{} holds step {} of a run that began at {}: going on from there",
                             request.store.directory().string(), newest, path));
       return resume_newest(request, world);
@@ -238,7 +241,7 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   if (mode != "never") {
     return resume_path(request, world);
   }
-  if (request.store.newest_step(world) >= 0) {
+  if (io::newest_step(request.store.directory(), world) >= 0) {
     throw UserError(ExitCode::config,
                     fmt::format("checkpoint.resume is \"never\" but {} holds checkpoints (their "
                                 "steps are never overwritten) name another checkpoint.dir or "

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
 #include <fourfold/train/saved_model.hpp>

@@ -13,6 +13,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <fcntl.h>

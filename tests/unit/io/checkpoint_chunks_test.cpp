@@ -6,6 +6,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -6,6 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -210,9 +211,9 @@ TEST_CASE("LATEST is a hint, and what is no step is not looked at") {
   fs::create_directory(steps.directory() / ".tmp-step-000000030-0123");
   fs::create_directory(steps.directory() / "step-30");
   std::ofstream(steps.directory() / "step-000000040") << "a file";
-  CHECK(io::CheckpointStore(steps.directory()).list_steps() == std::vector<std::int64_t>{10, 20});
+  CHECK(io::list_steps(steps.directory()) == std::vector<std::int64_t>{10, 20});
   CHECK(restore(steps.directory()).step == 20);
-  CHECK(io::CheckpointStore(steps.directory() / "nowhere").list_steps().empty());
+  CHECK(io::list_steps(steps.directory() / "nowhere").empty());
   CHECK(restore(steps.directory() / "nowhere").step == -1);
 }
 

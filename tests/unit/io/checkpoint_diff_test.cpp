@@ -7,6 +7,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>

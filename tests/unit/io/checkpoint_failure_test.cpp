@@ -8,6 +8,8 @@
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
 
+#include <fourfold/io/checkpoint_find.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <fmt/format.h>
@@ -185,7 +187,7 @@ TEST_CASE("a rank that cannot make of a checkpoint what rank 0 made fails all") 
   using Open = std::function<void(comm::Communicator&)>;
   const Open opens[] = {
       [&](comm::Communicator& world) { io::open_checkpoint(directory / "step-000000010", world); },
-      [&](comm::Communicator& world) { io::CheckpointStore(directory).find_newest_valid(world); },
+      [&](comm::Communicator& world) { io::find_newest_valid(directory, world); },
       // Saving the step again reads what is there first.
       [&](comm::Communicator& world) { save_as(directory, all_cuts()[0], 3, 10, world); }};
   for (const Open& open : opens) {
@@ -244,8 +246,8 @@ TEST_CASE("a full disk is told as a user's error, with rank and path and no plac
 TEST_CASE("a folder that cannot be read does not pass for one without checkpoints") {
   const ScratchFolder folder;
   fs::create_symlink("loop", folder / "loop");
-  CHECK_THROWS_AS(io::CheckpointStore(folder / "loop").list_steps(), UserError);
-  CHECK(io::CheckpointStore(folder / "absent").list_steps().empty());
+  CHECK_THROWS_AS(io::list_steps(folder / "loop"), UserError);
+  CHECK(io::list_steps(folder / "absent").empty());
 }
 
 TEST_CASE("rank 0 alone looks whether there are checkpoints, and all ranks fail with it") {

@@ -4,6 +4,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/tensor_source.hpp>
 
 #include <catch2/catch_test_macros.hpp>

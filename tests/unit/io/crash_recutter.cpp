@@ -8,6 +8,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/streamed_save.hpp>
 
 #include <cstdio>

@@ -5,6 +5,7 @@
 #include "position_coded_state.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/fast_level.hpp>
 
 #include <filesystem>
@@ -27,9 +28,7 @@ struct FastCluster {
 
   int ranks() const { return static_cast<int>(node_of_rank.size()); }
   std::filesystem::path store() const { return root / "checkpoints"; }
-  std::vector<std::int64_t> checkpoint_steps() const {
-    return io::CheckpointStore(store()).list_steps();
-  }
+  std::vector<std::int64_t> checkpoint_steps() const { return io::list_steps(store()); }
   std::filesystem::path node(int number) const { return root / ("node" + std::to_string(number)); }
 
   using Body = std::function<void(io::FastLevel&, io::CheckpointStore&, comm::Communicator&)>;

@@ -4,6 +4,7 @@
 #include "scratch_folder.hpp"
 #include "step/step_folder.hpp"
 
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -65,7 +66,7 @@ TEST_CASE("a save removes what retention lets go, by the losses that steps note"
                   .pieces = state.pieces},
                  world);
     });
-    return io::CheckpointStore(scratch / "c").list_steps();
+    return io::list_steps(scratch / "c");
   };
   CHECK(save(10, "2.5") == Steps{10});
   CHECK(save(20, "nan") == Steps{10, 20});

@@ -10,6 +10,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/streamed_save.hpp>
 

@@ -8,6 +8,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/train/checkpoint_writer.hpp>
 
@@ -29,8 +30,7 @@ namespace {
 std::map<std::int64_t, std::string> steps_of(const TinyRun& tiny, const std::string& name) {
   std::map<std::int64_t, std::string> steps;
   fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& self) {
-    const fourfold::io::CheckpointStore store(tiny.checkpoints(name));
-    for (const std::filesystem::path& folder : store.step_folders()) {
+    for (const std::filesystem::path& folder : fourfold::io::step_folders(tiny.checkpoints(name))) {
       const fourfold::io::Checkpoint checkpoint = fourfold::io::open_checkpoint(folder, self);
       REQUIRE(fourfold::io::verify(checkpoint, self).empty());
       steps[checkpoint.step()] = checkpoint.identity();
@@ -171,8 +171,7 @@ TEST_CASE("with two copies a second checkpoint waits for nobody, and a third for
       std::vector<float> values(2000);
       const io::WantedBox wanted{
           layouts[0].id, {40, 50}, Box::whole({40, 50}), {values.data(), DType::f32, {40, 50}}};
-      const auto folder =
-          io::CheckpointStore(scratch.path()).step_folders().at(static_cast<std::size_t>(step - 1));
+      const auto folder = io::step_folders(scratch.path()).at(static_cast<std::size_t>(step - 1));
       REQUIRE(io::load(io::open_checkpoint(folder, self), {&wanted, 1}, self).intact());
       CHECK(values == std::vector<float>(2000, static_cast<float>(step)));
     }

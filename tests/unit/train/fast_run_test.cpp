@@ -8,7 +8,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -39,7 +39,7 @@ Options with_fast(const TinyRun& tiny, const std::string& folder, Options option
 }
 
 Steps steps_in(const fs::path& folder) {
-  return io::CheckpointStore(folder).list_steps();
+  return io::list_steps(folder);
 }
 
 /// All of them, whatever their runs' words.

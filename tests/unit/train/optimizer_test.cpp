@@ -4,6 +4,8 @@
 
 #include <fourfold/comm/dry_run.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -170,7 +172,8 @@ TEST_CASE("a loss scale survives the way through a checkpoint, a damaged one is 
       request.step = 5;
       request.scalars.integers = {integers...};
       store.save(request, world);
-      state = train::loss_scale_of(store.find_newest_valid(world).value(), fresh);
+      state = train::loss_scale_of(fourfold::io::find_newest_valid(folder / name, world).value(),
+                                   fresh);
     });
     return state;
   };

@@ -5,6 +5,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/mesh_layout.hpp>

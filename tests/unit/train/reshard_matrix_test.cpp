@@ -9,6 +9,8 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/train/state_layouts.hpp>
 

@@ -3,6 +3,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/saved_model.hpp>

@@ -4,6 +4,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>

@@ -23,12 +23,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <set>
 #include <span>
-#include <vector>
 
 namespace fourfold::io {
 
@@ -86,22 +84,7 @@ class CheckpointStore {
   /// tools save, and on other ranks than 0: always. Local. @throws as DirectoryLease::check()
   void check_lease() const;
 
-  /// Committed steps, ascending. Local; reads the directory only. A missing directory has none.
-  std::vector<std::int64_t> list_steps() const;
-  /// The newest of them; -1 when there is none. Collective; rank 0 looks: when another gets to it,
-  /// the directory may be in the making. @throws on all ranks alike when it cannot be read
-  std::int64_t newest_step(comm::Communicator& communicator) const;
-  /// Their folders, in the same order.
-  std::vector<std::filesystem::path> step_folders() const;
-
-  /// The newest step below `before` whose manifest and index hold and whose files have their exact
-  /// names and sizes. Collective; rank 0 looks and the others learn. LATEST is not consulted. Each
-  /// newer step that is passed over is named in a warning with the reason.
-  std::optional<Checkpoint> find_newest_valid(
-      comm::Communicator& communicator,
-      std::int64_t before = std::numeric_limits<std::int64_t>::max()) const;
-
-  /// find_newest_valid and load, falling back to the next older step, on all ranks together and
+  /// find_newest_valid() and load(), falling back to the next older step, on all ranks together and
   /// with a warning that names what is damaged, until one loads whole.
   /// @param layouts  of `wanted`, for ReadSharing; empty: each rank reads all it wants
   /// @param examine  called on each rank with every checkpoint that is about to be loaded; it may
@@ -128,15 +111,5 @@ class CheckpointStore {
   std::unique_ptr<const DirectoryLease> lease_;  ///< on rank 0, once it is taken
   std::set<std::int64_t> damaged_steps_;
 };
-
-/// Opens one step folder, wherever it is. Collective; rank 0 reads and the others learn.
-/// @throws UserError: config when the folder does not exist or holds no checkpoint; data_corrupt
-///   naming file and reason when it does not hold together
-Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
-                           comm::Communicator& communicator);
-
-/// Finds the checkpoint a user names: a step folder, or a folder of steps, of which the newest
-/// valid one is taken. Collective. @throws as open_checkpoint
-Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicator& communicator);
 
 }  // namespace fourfold::io

@@ -3,7 +3,7 @@
 #pragma once
 
 #include <fourfold/interchange/foreign_tensor.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/model/model_config.hpp>
 

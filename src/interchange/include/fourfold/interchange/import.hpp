@@ -3,8 +3,8 @@
 #pragma once
 
 #include <fourfold/interchange/foreign_source.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/model/model_config.hpp>
 
 #include <cstdint>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 namespace fourfold::train {

@@ -5,7 +5,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/checkpoint.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>

@@ -8,7 +8,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/device/stream.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/save_request.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/batch_loader.hpp>

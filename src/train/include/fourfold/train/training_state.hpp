@@ -4,8 +4,10 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/mesh.hpp>
+#include <fourfold/io/checkpoint.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-#include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/save_request.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/zero.hpp>
