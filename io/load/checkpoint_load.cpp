@@ -3,7 +3,7 @@
 #include "format/checkpoint_contents.hpp"
 #include "load/extent_reader.hpp"
 #include "load/shared_reads.hpp"
-#include "payload/payload_writer.hpp"
+#include "sums/file_region.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load/extent_reader.hpp"
 
-#include "payload/payload_writer.hpp"
+#include "sums/digest_of_bytes.hpp"
 
 #include <fourfold/io/crc32c.hpp>
 

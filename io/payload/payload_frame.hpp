@@ -2,9 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "disk/file.hpp"
 #include "format/payload_file.hpp"
-#include "payload/payload_writer.hpp"
+#include "payload/extent_writer.hpp"
 #include "payload/save_job.hpp"
+#include "payload/written_payload.hpp"
+#include "sums/file_region.hpp"
 
 #include <cstddef>
 #include <cstdint>

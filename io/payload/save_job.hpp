@@ -3,7 +3,7 @@
 #pragma once
 
 #include "format/checkpoint_contents.hpp"
-#include "payload/payload_writer.hpp"
+#include "payload/written_payload.hpp"
 #include "step/step_folder.hpp"
 #include "sums/fingerprint.hpp"
 

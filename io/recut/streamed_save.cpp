@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "format/least_loaded.hpp"
+#include "payload/payload_frame.hpp"
 #include "payload/save_job.hpp"
 #include "recut/tensor_stream.hpp"
 #include "recut/write_journal.hpp"

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "disk/open_files.hpp"
+#include "payload/extent_writer.hpp"
 #include "payload/save_job.hpp"
 #include "recut/write_journal.hpp"
 

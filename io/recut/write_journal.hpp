@@ -3,7 +3,7 @@
 #pragma once
 
 #include "disk/file.hpp"
-#include "payload/payload_writer.hpp"
+#include "payload/extent_writer.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include "repair/payload_check.hpp"
 
 #include "format/checkpoint_contents.hpp"
+#include "sums/digest_of_bytes.hpp"
 
 #include <fourfold/io/crc32c.hpp>
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "payload/payload_frame.hpp"
-#include "payload/payload_writer.hpp"
 #include "payload/save_job.hpp"
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 #include "save/state_share.hpp"
 
 #include "disk/file.hpp"
+#include "payload/extent_writer.hpp"
 #include "save/plan_agreement.hpp"
 #include "save/save_together.hpp"
 
