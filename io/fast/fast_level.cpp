@@ -135,11 +135,7 @@ FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
     : impl_(std::make_unique<Impl>(std::move(options), store, world)) {
   require_own_folders(impl_->options.directory, impl_->nodes, world);
   std::string word;
-  comm::together(world, [&] {
-    if (world.rank() == 0) {
-      word = read_fast_word(store.directory());
-    }
-  });
+  comm::first_rank_does(world, [&] { word = read_fast_word(store.directory()); });
   impl_->word = comm::broadcast_text(world, word, 0);
   const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;
   if (comm::all_reduce_scalar(world, is_there, comm::ReduceOp::max) == 0 && !impl_->word.empty()) {
@@ -198,12 +194,10 @@ void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
   impl_->remove_home();
   world.barrier();
   std::string word;
-  comm::together(world, [&] {
-    if (world.rank() == 0) {
-      make_directories(impl_->store.directory());
-      word = random_word();
-      write_fast_word(impl_->store.directory(), word);
-    }
+  comm::first_rank_does(world, [&] {
+    make_directories(impl_->store.directory());
+    word = random_word();
+    write_fast_word(impl_->store.directory(), word);
   });
   impl_->word = comm::broadcast_text(world, word, 0);
 }
@@ -244,11 +238,7 @@ void FastLevel::end(comm::Communicator& world) {
 /// The index, which is large where there are many ranks, comes to those alone that write it.
 SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communicator& world) const {
   SealedStep sealed;
-  write_together(world, [&] {
-    if (world.rank() == 0) {
-      sealed = seal_step(share.job(), share.files());
-    }
-  });
+  first_rank_writes(world, [&] { sealed = seal_step(share.job(), share.files()); });
   sealed.manifest_text = comm::broadcast_text(world, std::move(sealed.manifest_text), 0);
   if (is_first) {  // rank 0 is one of them
     sealed.index_bytes = comm::broadcast_text(*peers, std::move(sealed.index_bytes), 0);
@@ -327,10 +317,7 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
 }
 
 void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) {
-  comm::together(world, [&] {
-    if (world.rank() != 0) {
-      return;
-    }
+  comm::first_rank_does(world, [&] {
     const std::string word = read_fast_word(store.directory());
     remove_fast_word(store.directory());
     if (!word.empty()) {

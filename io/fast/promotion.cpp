@@ -85,10 +85,7 @@ std::optional<Checkpoint> Promotion::find_newest(std::int64_t after) {
 
 std::int64_t Promotion::newest_in_store() {
   std::int64_t newest = -1;
-  comm::together(world_, [&] {
-    if (world_.rank() != 0) {
-      return;
-    }
+  comm::first_rank_does(world_, [&] {
     std::vector<std::int64_t> steps = steps_in(store_.directory());
     while (!steps.empty() && inspect(store_.directory() / step_folder_name(steps.back())).defect) {
       steps.pop_back();
@@ -118,11 +115,9 @@ bool Promotion::promote(std::int64_t step) {
     return true;
   }
   std::optional<TemporaryStep> folder;
-  write_together(world_, [&] {
-    if (world_.rank() == 0) {
-      folder.emplace(store_.directory(), step,
-                     Room{copies.bytes(), contents.manifest.files.size() + 3});
-    }
+  first_rank_writes(world_, [&] {
+    folder.emplace(store_.directory(), step,
+                   Room{copies.bytes(), contents.manifest.files.size() + 3});
   });
   const fs::path target = comm::broadcast_text(world_, folder ? folder->path().string() : "", 0);
   if (const auto damage = copies.copy_all(target); !damage.empty()) {
@@ -175,10 +170,7 @@ std::optional<Inspection> Promotion::head_of(std::int64_t step) {
 }
 
 void Promotion::commit(std::optional<TemporaryStep>& folder, const Inspection& head) {
-  write_together(world_, [&] {
-    if (world_.rank() != 0) {
-      return;
-    }
+  first_rank_writes(world_, [&] {
     store_.check_lease();
     // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
     publish_sealed(*folder, store_.directory(),

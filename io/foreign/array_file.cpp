@@ -49,11 +49,7 @@ ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> a
           .file = {}}) {
   const ArraySchema schema = make_array_schema(impl_->arrays, attributes);
   impl_->byte_offsets = schema.byte_offsets;
-  comm::together(communicator, [&] {
-    if (impl_->leads()) {
-      impl_->create(schema);
-    }
-  });
+  comm::first_rank_does(communicator, [&] { impl_->create(schema); });
   comm::together(communicator, [&] {
     if (!impl_->leads()) {
       impl_->file = OutputFile::open(impl_->partial);
@@ -84,12 +80,10 @@ void ArrayFile::publish() {
     impl_->file->sync();
     impl_->file->close();
   });
-  comm::together(impl_->communicator, [&] {
-    if (impl_->leads()) {
-      rename_path(impl_->partial, impl_->path);
-      const auto folder = impl_->path.parent_path();
-      sync_directory(folder.empty() ? "." : folder);
-    }
+  comm::first_rank_does(impl_->communicator, [&] {
+    rename_path(impl_->partial, impl_->path);
+    const auto folder = impl_->path.parent_path();
+    sync_directory(folder.empty() ? "." : folder);
   });
   impl_->file.reset();
 }

@@ -30,11 +30,9 @@ std::vector<std::filesystem::path> step_folders(const std::filesystem::path& dir
 
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator) {
   std::int64_t newest = -1;
-  comm::together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      const std::vector<std::int64_t> steps = steps_in(directory);
-      newest = steps.empty() ? -1 : steps.back();
-    }
+  comm::first_rank_does(communicator, [&] {
+    const std::vector<std::int64_t> steps = steps_in(directory);
+    newest = steps.empty() ? -1 : steps.back();
   });
   return comm::all_reduce_scalar(communicator, newest, comm::ReduceOp::max);
 }

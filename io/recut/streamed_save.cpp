@@ -111,8 +111,8 @@ bool is_same(const CheckpointContents& contents, const StreamedSave& request, co
 bool is_there(const std::filesystem::path& folder, const StreamedSave& request, const SaveJob& job,
               comm::Communicator& communicator) {
   std::int64_t found = 0;
-  write_together(communicator, [&] {
-    if (communicator.rank() != 0 || kind_of(folder) == EntryKind::missing) {
+  first_rank_writes(communicator, [&] {
+    if (kind_of(folder) == EntryKind::missing) {
       return;
     }
     const Inspection existing = inspect(folder);
@@ -137,10 +137,8 @@ class StreamedStep {
         job_(job),
         communicator_(communicator),
         division_(division_of(job, communicator.size())) {
-    write_together(communicator, [&] {
-      if (communicator.rank() == 0) {
-        folder_.emplace(directory, request.step, job.room(), word_of(request));
-      }
+    first_rank_writes(communicator, [&] {
+      folder_.emplace(directory, request.step, job.room(), word_of(request));
     });
     path_ =
         comm::broadcast_text(communicator, folder_ ? folder_->path().string() : std::string(), 0);
@@ -176,12 +174,10 @@ class StreamedStep {
           return frame.emplace(job_, job_.files[file]);
         },
         communicator_);
-    write_together(communicator_, [&] {
-      if (communicator_.rank() == 0) {
-        lease->check();
-        remove_journals(path_);
-        publish_step(*folder_, directory, job_, files, {}, request_.identity);
-      }
+    first_rank_writes(communicator_, [&] {
+      lease->check();
+      remove_journals(path_);
+      publish_step(*folder_, directory, job_, files, {}, request_.identity);
     });
   }
 
@@ -252,13 +248,11 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   const SaveJob job(save_request(request), request.plan, static_cast<int>(request.mesh.ranks()));
   const std::filesystem::path folder = directory / step_folder_name(request.step);
   std::optional<DirectoryLease> lease;  // a run that starts there would sweep what is unfinished
-  write_together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      refuse_step(directory);
-      lease.emplace(directory, DirectoryLease::this_process());
-      if (!request.goes_on) {
-        warn_of_leftovers(remove_leftovers(directory));
-      }
+  first_rank_writes(communicator, [&] {
+    refuse_step(directory);
+    lease.emplace(directory, DirectoryLease::this_process());
+    if (!request.goes_on) {
+      warn_of_leftovers(remove_leftovers(directory));
     }
   });
   if (!is_there(folder, request, job, communicator)) {

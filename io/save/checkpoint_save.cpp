@@ -14,11 +14,7 @@ SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator&
   StepSave save(*this, request, communicator);
   write_together(communicator, [&] { save.write(); });
   save.gather(communicator);
-  write_together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      save.publish();
-    }
-  });
+  first_rank_writes(communicator, [&] { save.publish(); });
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {save.folder(), save.payload_bytes(), elapsed.count()};
 }

@@ -29,23 +29,19 @@ CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions o
 CheckpointStore::~CheckpointStore() = default;
 
 void CheckpointStore::check_writable(comm::Communicator& communicator) const {
-  comm::together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      refuse_step(directory_);
-      make_directories(directory_);
-      // Never published: gone at the end. The name is no other host's.
-      AtomicFile probe(directory_ / (std::string(probe_prefix) + random_word()));
-      probe.write(std::vector<std::byte>(4096));
-      probe.sync();
-    }
+  comm::first_rank_does(communicator, [&] {
+    refuse_step(directory_);
+    make_directories(directory_);
+    // Never published: gone at the end. The name is no other host's.
+    AtomicFile probe(directory_ / (std::string(probe_prefix) + random_word()));
+    probe.write(std::vector<std::byte>(4096));
+    probe.sync();
   });
 }
 
 void CheckpointStore::take_lease(comm::Communicator& communicator) {
-  comm::together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      lease_ = std::make_unique<DirectoryLease>(directory_, DirectoryLease::this_process());
-    }
+  comm::first_rank_does(communicator, [&] {
+    lease_ = std::make_unique<DirectoryLease>(directory_, DirectoryLease::this_process());
   });
 }
 
@@ -85,11 +81,7 @@ std::optional<Checkpoint> CheckpointStore::restore(
 }
 
 void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
-  comm::together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      warn_of_leftovers(remove_leftovers(directory_));
-    }
-  });
+  comm::first_rank_does(communicator, [&] { warn_of_leftovers(remove_leftovers(directory_)); });
 }
 
 }  // namespace fourfold::io

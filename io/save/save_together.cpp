@@ -15,4 +15,12 @@ void write_together(comm::Communicator& communicator, const std::function<void()
   agree_on_save(communicator, comm::attempt(work));
 }
 
+void first_rank_writes(comm::Communicator& communicator, const std::function<void()>& work) {
+  write_together(communicator, [&] {
+    if (communicator.rank() == 0) {
+      work();
+    }
+  });
+}
+
 }  // namespace fourfold::io

@@ -142,8 +142,8 @@ bool make_way(const std::filesystem::path& directory, std::int64_t step,
   } else {
     damage = verify(Checkpoint(found.contents), communicator);
   }
-  write_together(communicator, [&] {
-    if (communicator.rank() == 0 && !damage.empty()) {
+  first_rank_writes(communicator, [&] {
+    if (!damage.empty()) {
       const std::filesystem::path aside = set_aside(directory, step);
       log::warning(
           fmt::format("{}: is damaged ({}) and was set aside as {} to save step {} "

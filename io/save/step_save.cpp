@@ -13,11 +13,8 @@ StepSave::StepSave(const CheckpointStore& store, const SaveRequest& request,
       share_(store.directory(), store.options().plan, store.done_with(), request, communicator) {
   write_together(communicator, [&] { store_.check_lease(); });
   make_way(store_.directory(), step(), communicator, store_.was_damaged(step()));
-  write_together(communicator, [&] {
-    if (communicator.rank() == 0) {
-      folder_.emplace(store_.directory(), step(), share_.job().room());
-    }
-  });
+  first_rank_writes(communicator,
+                    [&] { folder_.emplace(store_.directory(), step(), share_.job().room()); });
   temporary_ =
       comm::broadcast_text(communicator, folder_ ? folder_->path().string() : std::string(), 0);
 }

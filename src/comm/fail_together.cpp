@@ -105,4 +105,12 @@ void together(Communicator& communicator, const std::function<void()>& work) {
   agree(communicator, attempt(work));
 }
 
+void first_rank_does(Communicator& communicator, const std::function<void()>& work) {
+  together(communicator, [&] {
+    if (communicator.rank() == 0) {
+      work();
+    }
+  });
+}
+
 }  // namespace fourfold::comm

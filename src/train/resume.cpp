@@ -159,11 +159,7 @@ bool is_gone(const std::string& path, comm::Communicator& world) {
 std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
-  comm::together(world, [&] {
-    if (world.rank() == 0) {
-      refuse_fast_step(request.config.checkpoint);
-    }
-  });
+  comm::first_rank_does(world, [&] { refuse_fast_step(request.config.checkpoint); });
   // What a chain of jobs began with may have been removed since, by its own retention too.
   if (is_gone(path, world) &&
       went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {

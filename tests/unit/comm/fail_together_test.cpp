@@ -6,10 +6,16 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <array>
+#include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <new>
 #include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
 
 using namespace fourfold;
 using Catch::Matchers::ContainsSubstring;
@@ -24,14 +30,17 @@ struct Thrown {
   unsigned line = 0;  ///< in this file, else 0
 };
 
-/// What each rank throws when `work` runs on all of them.
-std::map<int, Thrown> agreed(int ranks, const std::function<void(int rank)>& work) {
+using Way = void (*)(comm::Communicator&, const std::function<void()>&);
+
+/// What each rank throws when `work` runs on all of them, or on those that `way` lets do it.
+std::map<int, Thrown> agreed(int ranks, const std::function<void(int rank)>& work,
+                             Way way = comm::together) {
   std::map<int, Thrown> thrown;
   std::mutex mutex;
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     Thrown mine;
     try {
-      comm::together(world, [&] { work(world.rank()); });
+      way(world, [&] { work(world.rank()); });
     } catch (const Error& error) {
       const bool is_here = std::string(error.where().file_name()).find(__FILE__) == 0;
       mine = {error.code(), dynamic_cast<const UserError*>(&error) != nullptr, error.what(),
@@ -126,4 +135,32 @@ TEST_CASE("lack of memory is a user's, anything unforeseen ours") {
   CHECK(thrown.at(1).code == ExitCode::internal);
   CHECK_FALSE(thrown.at(1).is_users);
   CHECK(thrown.at(1).text == "rank 0: surprise\nrank 1: surprise");
+}
+
+TEST_CASE("what the first rank does is done on no other, and before any goes on") {
+  for (const int ranks : {1, 2, 5}) {
+    std::vector<int> who;  // one rank writes, and the barrier orders the others' reads
+    std::array<std::size_t, 5> seen{};
+    comm::run_ranks(ranks, [&](comm::Communicator& world) {
+      comm::first_rank_does(world, [&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        who.push_back(world.rank());
+      });
+      seen.at(static_cast<std::size_t>(world.rank())) = who.size();
+    });
+    CHECK(who == std::vector<int>{0});
+    for (int rank = 0; rank < ranks; ++rank) {
+      CHECK(seen.at(static_cast<std::size_t>(rank)) == 1);
+    }
+  }
+}
+
+TEST_CASE("what the first rank fails with all throw") {
+  const auto fail = [](int) { throw UserError(ExitCode::cannot_write, "the disk is full"); };
+  for (const auto& [rank, thrown] : agreed(3, fail, comm::first_rank_does)) {
+    CAPTURE(rank);
+    CHECK(thrown.code == ExitCode::cannot_write);
+    CHECK(thrown.is_users);
+    CHECK(thrown.text == "rank 0: the disk is full");
+  }
 }
