@@ -5,7 +5,7 @@
 /// are stable; docs/ run-directory.md lists them. A number that is not finite is written as null.
 #pragma once
 
-#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/io/line_file.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 
 #include <filesystem>
@@ -23,7 +23,8 @@ class MetricsFile : public MetricSink {
   /// Touches nothing yet: the first record opens the file for appending, so that a start that is
   /// refused leaves none. A last line that was cut off by a crash is closed first. Every record
   /// throws UserError (exit code cannot_write) when it cannot be written.
-  explicit MetricsFile(std::filesystem::path file) : path_(std::move(file)) {}
+  explicit MetricsFile(std::filesystem::path file)
+      : file_(std::move(file), "choose another log.dir") {}
 
   void start(const RunStart& run, double unix_time_s) override;
   void step(const StepRecord& record, double unix_time_s) override;
@@ -33,11 +34,7 @@ class MetricsFile : public MetricSink {
   void end(const RunEnd& record, double unix_time_s) override;
 
  private:
-  void open();
-  void append(const std::string& line);
-
-  std::filesystem::path path_;
-  io::FileDescriptor file_;
+  io::LineFile file_;
 };
 
 template <class Record>

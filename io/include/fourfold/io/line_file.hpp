@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/io/file_descriptor.hpp>
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace fourfold::io {
+
+/// A text file that grows by whole lines, flushed at once: a log that others follow and that a
+/// crash may cut. A last line that was cut off is ended first, so that what comes after is whole.
+/// Local; one process at a time writes.
+class LineFile {
+ public:
+  /// @param advice  what to do when it cannot be written: "choose another log.dir"
+  LineFile(std::filesystem::path path, std::string advice)
+      : path_(std::move(path)), advice_(std::move(advice)) {}
+
+  /// @param line  without its end. Makes the file if it is missing. @throws UserError
+  /// (cannot_write)
+  void append(const std::string& line);
+  /// Brings all lines to stable storage. @throws UserError (cannot_write)
+  void sync();
+
+ private:
+  void open();
+  void write(const std::string& text);
+  [[noreturn]] void fail(int reason) const;
+
+  std::filesystem::path path_;
+  std::string advice_;
+  FileDescriptor file_;
+};
+
+}  // namespace fourfold::io

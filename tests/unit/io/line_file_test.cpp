@@ -1,0 +1,58 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/line_file.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+
+using fourfold::ExitCode;
+using fourfold::UserError;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::harness::write_bytes;
+using fourfold::io::LineFile;
+
+TEST_CASE("lines are added behind what is there, each whole at once", "[line_file]") {
+  const ScratchFolder folder;
+  LineFile file(folder / "log", "go away");
+  CHECK_FALSE(std::filesystem::exists(folder / "log"));  // before there is anything to say
+  file.sync();
+  file.append("one");
+  CHECK(read_bytes(folder / "log") == "one\n");
+  file.append("");
+  LineFile(folder / "log", "go away").append("two");
+  file.append("three");
+  file.sync();
+  CHECK(read_bytes(folder / "log") == "one\n\ntwo\nthree\n");
+}
+
+TEST_CASE("a line that was cut off is ended first", "[line_file]") {
+  const ScratchFolder folder;
+  write_bytes(folder / "log", "one\ntw");
+  LineFile file(folder / "log", "go away");
+  file.append("three");
+  file.append("four");
+  CHECK(read_bytes(folder / "log") == "one\ntw\nthree\nfour\n");
+}
+
+TEST_CASE("what cannot be written is said, with the way out", "[line_file]") {
+  const ScratchFolder folder;
+  const auto refuses = [](LineFile& file, const std::string& reason) {
+    try {
+      file.append("one");
+      return false;
+    } catch (const UserError& error) {
+      const std::string what = error.what();
+      return error.code() == ExitCode::cannot_write && what.find(reason) != std::string::npos &&
+             what.find("make room or go away") != std::string::npos;
+    }
+  };
+  LineFile nowhere(folder / "no" / "log", "go away");
+  CHECK(refuses(nowhere, "No such file"));
+  LineFile full("/dev/full", "go away");
+  CHECK(refuses(full, "No space left"));
+}
