@@ -15,13 +15,13 @@ ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
     "model": ["kernels"], "parallel": ["model", "comm"], "plan": ["parallel"], "data": ["io"],
     "runfile": ["model"], "interchange": ["runfile", "io"], "telemetry": ["runfile", "io"],
-    "train": ["telemetry", "plan", "data"], "program": ["base"], "apps": ["train", "interchange", "program"],
+    "batch": ["telemetry"], "train": ["telemetry", "plan", "data"], "program": ["base"], "apps": ["train", "interchange", "batch", "program"],
     "harness": ["comm", "program"], "tests": ["apps", "harness"], "benchmarks": ["apps"],
 }
 FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
            "apps/program": "program", "tests/harness": "harness", **{f"src/{room}": room for room in
            ("base", "device", "comm", "model", "parallel", "data", "runfile", "interchange",
-            "telemetry", "train", "plan")}}
+            "telemetry", "batch", "train", "plan")}}
 # The same inside io, whose folders are compiled as one library. Its public headers belong to the folder of their source.
 IO_ARROWS = {
     "disk": [], "sums": [], "hdf5": ["disk"], "tokens": ["disk"], "foreign": ["sums", "hdf5"], "format": ["sums", "hdf5"],

@@ -3,6 +3,7 @@
 #include "run_directory.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
@@ -35,8 +36,9 @@ void make_folder(const std::filesystem::path& folder) {
 
 /// Whether a file's name is that of io::AtomicFile's temporary sibling of one that we write.
 bool is_leftover(std::string_view name) {
-  constexpr std::array<std::string_view, 6> ours{"config.toml", "exit.json",    "report.html",
-                                                 "status.json", "timeline.svg", "trace.json"};
+  constexpr std::array<std::string_view, 7> ours{"FINISHED",    "config.toml", "exit.json",
+                                                 "report.html", "status.json", "timeline.svg",
+                                                 "trace.json"};
   constexpr std::string_view mark = ".tmp-";
   const std::size_t at = name.rfind(mark);
   if (at == std::string_view::npos || std::ranges::count(ours, name.substr(0, at)) == 0) {
@@ -116,6 +118,8 @@ void RunDirectory::open() {
 
 void RunDirectory::open_files() {
   sweep_leftovers(folder_);
+  std::error_code ignored;  // a run that is over at once writes it again
+  std::filesystem::remove(batch::finished_file(folder_), ignored);
   metrics_.add(
       std::make_unique<ConfigFile>(folder_ / "config.toml", runfile::print_run_config(effective_)));
   metrics_.add(std::make_unique<telemetry::MetricsFile>(folder_ / "metrics.jsonl"));
@@ -134,6 +138,9 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
                   .code = static_cast<int>(status.code),
                   .reason = status.reason});
     return;
+  }
+  if (status.code == ExitCode::finished) {  // first: who finds exit.json finds this too
+    batch::write_finished(folder_, status.step.value_or(0));
   }
   write_run_end(folder_, status, metrics_, effective_.config.log.report);
 }

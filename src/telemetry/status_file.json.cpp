@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <fstream>
 
 namespace fourfold::telemetry {
 namespace {
@@ -71,6 +72,16 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
   out.write(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
   out.publish();
   written_s_ = unix_time_s;
+}
+
+std::optional<std::int64_t> checkpoint_step_of(const std::filesystem::path& status_file) {
+  std::ifstream in(status_file, std::ios::binary);
+  const Json json = Json::parse(in, nullptr, false);
+  if (!json.is_object() || !json.contains("checkpoint_step") ||
+      !json["checkpoint_step"].is_number_integer()) {
+    return std::nullopt;
+  }
+  return json["checkpoint_step"].get<std::int64_t>();
 }
 
 }  // namespace fourfold::telemetry

@@ -62,7 +62,7 @@ expect_stderr " step 8/10 80.0% loss "
 expect_stderr " step 10 validation loss "
 expect_exit 0 "$fourfold" train run.toml --set train.steps=14 --allow-change optim.decay_steps --progress none
 expect test "$(find run -maxdepth 1 -mindepth 1 -printf "%f\n" | sed 's/tfevents.*/tfevents/' | sort -u | tr '\n' ' ')" = \
-  "checkpoints config.toml events.out.tfevents exit.json metrics.jsonl report.html status.json "
+  "FINISHED checkpoints config.toml events.out.tfevents exit.json metrics.jsonl report.html status.json "
 expect test "$(find run -name 'events*' | wc -l)" -eq 2
 expect python3 - <<'END'
 import json

@@ -39,4 +39,8 @@ class StatusFile : public MetricSink {
   double written_s_ = 0;
 };
 
+/// Step of the newest checkpoint that a status.json names; nothing when it names none, is absent or
+/// damaged.
+std::optional<std::int64_t> checkpoint_step_of(const std::filesystem::path& status_file);
+
 }  // namespace fourfold::telemetry

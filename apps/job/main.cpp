@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "job.hpp"
+
+#include <fourfold/program/command_line.hpp>
+#include <fourfold/program/run.hpp>
+
+namespace {
+
+using fourfold::ExitCode;
+namespace job = fourfold::job;
+
+const char* const more_help = R"(
+OUTPUT
+  begin  "start": start the run now; "finished": there is nothing left to do. When it must not
+         be started: nothing, with the reason on stderr and in exit.json, and the exit code
+  end    "again", "finished" or "stop"; its exit code is that of the run
+
+ENVIRONMENT
+  SLURM_JOB_ID, SLURM_RESTART_COUNT, SLURM_JOB_NUM_NODES  noted with each start
+  FOURFOLD_CHAIN  the same for jobs that are to go on with each other; an earlier job of the chain
+                  that ended for good keeps the later ones from starting. Default: each job is
+                  its own
+)";
+
+/// What both verbs take: the arguments of `fourfold train`, of which --set counts.
+void describe(CLI::App& verb, job::Request& request) {
+  verb.add_option("RUN_FILE", request.run_file, "The run file (TOML)")->required();
+  verb.add_option("--set", request.overrides,
+                  "Override a key of the run file; may be given several times")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb.allow_extras();  // the other options of train
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App command{
+      "What a batch script asks before it starts a run and behind it: whether another start makes "
+      "sense. Each start and its end are noted in attempts.jsonl in the run's directory.",
+      "fourfold job"};
+  command.require_subcommand(1);
+  job::Request request;
+  CLI::App* const begin = command.add_subcommand("begin", "Note a start, unless it is refused");
+  describe(*begin, request);
+  begin
+      ->add_option("--most-starts", request.limits.most_starts,
+                   "Refuse when the chain has started so often (0: no limit)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  begin
+      ->add_option("--stuck-after", request.limits.most_without_progress,
+                   "Refuse when so many starts went on from the same checkpoint (0: no limit)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  CLI::App* const end = command.add_subcommand("end", "Note how it ended");
+  describe(*end, request);
+  end->add_option("--launcher-code", request.launcher_code, "What srun or mpiexec ended with")
+      ->required();
+  command.footer(more_help);
+  return fourfold::program::run("fourfold job", [&] {
+    if (const auto stop = fourfold::program::parse(command, argc, argv)) {
+      return *stop;
+    }
+    return begin->parsed() ? job::begin(request) : job::end(request);
+  });
+}

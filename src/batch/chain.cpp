@@ -1,0 +1,101 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/batch/chain.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace fourfold::batch {
+namespace {
+
+std::string step_text(std::optional<std::int64_t> step) {
+  return step ? fmt::format("step {}", *step) : std::string("no checkpoint at all");
+}
+
+/// Starts at the end of the list that began where the next one would begin.
+std::int64_t starts_without_progress(std::span<const Attempt* const> attempts,
+                                     std::optional<std::int64_t> checkpoint_step) {
+  const auto progressed =
+      std::find_if(attempts.rbegin(), attempts.rend(),
+                   [&](const Attempt* attempt) { return attempt->from_step != checkpoint_step; });
+  return progressed - attempts.rbegin();
+}
+
+bool is_ours(int code) {
+  constexpr std::array<ExitCode, 6> codes{ExitCode::usage,    ExitCode::data_corrupt,
+                                          ExitCode::internal, ExitCode::cannot_write,
+                                          ExitCode::config,   ExitCode::no_progress};
+  return std::ranges::count(codes, static_cast<ExitCode>(code)) > 0;
+}
+
+}  // namespace
+
+std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::string& chain,
+                               std::optional<std::int64_t> checkpoint_step,
+                               const ChainLimits& limits) {
+  std::vector<const Attempt*> links;
+  for (const Attempt& attempt : attempts) {
+    if (attempt.chain == chain) {
+      links.push_back(&attempt);
+    }
+  }
+  if (links.empty()) {
+    return std::nullopt;
+  }
+  const std::optional<AttemptEnd>& last = links.back()->end;
+  if (last && !last->retry && last->code != ExitCode::finished) {
+    return Refusal{last->code,
+                   fmt::format("job {} of this chain ended with code {} ({}); another start would "
+                               "not mend that: see to it, then submit anew",
+                               links.back()->job, static_cast<int>(last->code), last->reason)};
+  }
+  if (limits.most_starts > 0 && std::ssize(links) >= limits.most_starts) {
+    return Refusal{
+        ExitCode::no_progress,
+        fmt::format("this chain has started {} times, as often as it may", links.size())};
+  }
+  const std::int64_t stuck = starts_without_progress(links, checkpoint_step);
+  if (limits.most_without_progress > 0 && stuck >= limits.most_without_progress) {
+    return Refusal{
+        ExitCode::no_progress,
+        fmt::format("the last {} starts of this chain got no further than {} (job {} ended: {}); "
+                    "see to the reason, then submit anew",
+                    stuck, step_text(checkpoint_step), links.back()->job,
+                    last ? last->reason : std::string("without a word"))};
+  }
+  return std::nullopt;
+}
+
+AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_running,
+                  int launcher_code, double unix_s) {
+  if (status) {
+    return {.unix_s = unix_s,
+            .code = status->code,
+            .reason = status->reason,
+            .step = status->step,
+            .retry = telemetry::worth_retrying(status->code) && !status->hold};
+  }
+  AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
+  constexpr int cannot_execute = 126;
+  constexpr int not_found = 127;
+  if (says_running) {
+    end.reason =
+        fmt::format("killed without a word (the launcher ended with code {})", launcher_code);
+  } else if (launcher_code == cannot_execute || launcher_code == not_found) {
+    end.code = ExitCode::config;
+    end.reason = "fourfold was not found on the nodes of the job, or cannot be run there";
+    end.retry = false;
+  } else if (is_ours(launcher_code)) {
+    end.code = static_cast<ExitCode>(launcher_code);
+    end.reason = "refused before the directory of the run was known";
+    end.retry = false;
+  } else {
+    end.reason = fmt::format("never started (the launcher ended with code {})", launcher_code);
+  }
+  return end;
+}
+
+}  // namespace fourfold::batch

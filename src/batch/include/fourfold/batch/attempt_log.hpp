@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// attempts.jsonl in the directory of a run: when batch jobs have started it and how each start
+/// ended. Written by `fourfold job`, on the node where the batch script runs; read to decide
+/// whether one more start makes sense, and what it all cost.
+#pragma once
+
+#include <fourfold/base/error.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::batch {
+
+struct AttemptEnd {
+  double unix_s = 0;
+  ExitCode code = ExitCode::finished;
+  std::string reason = {};
+  std::optional<std::int64_t> step = {};  ///< completed ones; nothing: not known
+  bool retry = false;                     ///< whether another start makes sense
+  friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
+};
+
+/// One start of a run by a batch job.
+struct Attempt {
+  std::string chain = {};  ///< what jobs have in common that are to go on with each other
+  std::string job = {};
+  std::int64_t restart = 0;  ///< of that job
+  int nodes = 1;
+  double began_unix_s = 0;
+  std::optional<std::int64_t> from_step = {};  ///< the newest checkpoint then; nothing: none
+  std::optional<AttemptEnd> end = {};          ///< nothing: it goes on, or was cut off
+  friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+/// Local; one process at a time writes.
+class AttemptLog {
+ public:
+  explicit AttemptLog(std::filesystem::path file) : file_(std::move(file)) {}
+
+  /// In the order in which they began. What is no record of ours is passed over; a missing file has
+  /// none.
+  std::vector<Attempt> read() const;
+  /// @throws UserError (cannot_write)
+  void begin(const Attempt& attempt) const;
+  /// The end of the newest attempt of that job and restart. @throws UserError (cannot_write)
+  void end(const Attempt& attempt, const AttemptEnd& end) const;
+
+ private:
+  void append(const std::string& line) const;
+
+  std::filesystem::path file_;
+};
+
+}  // namespace fourfold::batch

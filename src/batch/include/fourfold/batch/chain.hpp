@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What keeps a chain of batch jobs from going on when it should not: pure functions of what the
+/// earlier starts have left behind.
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/batch/attempt_log.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace fourfold::batch {
+
+struct ChainLimits {
+  int most_starts = 0;            ///< of a chain; 0: no limit
+  int most_without_progress = 3;  ///< starts from the same checkpoint; 0: no limit
+};
+
+/// Why a run should not be started once more.
+struct Refusal {
+  ExitCode code = ExitCode::no_progress;
+  std::string reason;
+};
+
+/// @param attempts         all of the run, in order; those of other chains do not count
+/// @param checkpoint_step  of the newest checkpoint; nothing: none
+/// @return nothing when it may start. Otherwise the code of the attempt before, if that ended in a
+/// way that another start does not mend, or no_progress
+std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::string& chain,
+                               std::optional<std::int64_t> checkpoint_step,
+                               const ChainLimits& limits);
+
+/// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
+/// launcher reports the largest code of all ranks, or a signal.
+/// @param status         exit.json; nothing: there is none, or it says "running"
+/// @param says_running   that it says so: fourfold had started and was killed without a word
+/// @param launcher_code  what srun or mpiexec ended with
+AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_running,
+                  int launcher_code, double unix_s);
+
+}  // namespace fourfold::batch

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/batch/attempt_log.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+
+using namespace fourfold;
+using namespace fourfold::batch;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::harness::write_bytes;
+
+namespace {
+
+const Attempt first{.chain = "c", .job = "7", .restart = 0, .nodes = 4, .began_unix_s = 1000};
+const Attempt second{
+    .chain = "c", .job = "7", .restart = 1, .nodes = 3, .began_unix_s = 2000.5, .from_step = 40};
+
+}  // namespace
+
+TEST_CASE("what is noted of starts and ends is read again", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  CHECK(log.read().empty());
+  const AttemptEnd end{.unix_s = 1500,
+                       .code = ExitCode::stopped_saved,
+                       .reason = "saved and stopped: \"deadline\"\n",
+                       .step = 40,
+                       .retry = true};
+  log.begin(first);
+  log.end(first, end);
+  log.begin(second);
+  Attempt ended = first;
+  ended.end = end;
+  CHECK(log.read() == std::vector{ended, second});
+}
+
+TEST_CASE("a restart of a job that died does not give its end to the death", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  log.begin(first);  // its node lost power
+  log.begin(second);
+  log.end(second, {.unix_s = 3000, .code = ExitCode::finished, .reason = "finished", .step = 80});
+  const std::vector<Attempt> attempts = log.read();
+  REQUIRE(attempts.size() == 2);
+  CHECK_FALSE(attempts[0].end);
+  REQUIRE(attempts[1].end);
+  CHECK(attempts[1].end->step == 80);
+}
+
+TEST_CASE("lines that are no records of ours are passed over", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  log.begin(first);
+  const std::string good = read_bytes(folder / "attempts.jsonl");
+  for (const std::string& bad :
+       {std::string("{\"event\":\"begin\",\"ti"), std::string("# a remark"), std::string("[]"),
+        std::string("{\"event\":\"begin\",\"time\":\"noon\"}"), std::string("7"),
+        std::string("{\"event\":\"end\",\"job\":\"7\",\"restart\":0}"), std::string("\xff\xfe")}) {
+    write_bytes(folder / "attempts.jsonl", good + bad);
+    CHECK(log.read() == std::vector{first});
+    log.begin(second);  // behind a line that was cut off
+    CHECK(log.read() == std::vector{first, second});
+  }
+}
+
+TEST_CASE("a log that cannot be written is said", "[attempt_log]") {
+  const ScratchFolder folder;
+  try {
+    AttemptLog(folder / "no" / "attempts.jsonl").begin(first);
+    FAIL("nothing was thrown");
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::cannot_write);
+    CHECK(std::string(error.what()).find("attempts.jsonl") != std::string::npos);
+  }
+}

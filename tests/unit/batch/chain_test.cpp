@@ -1,0 +1,105 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/batch/chain.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <string>
+#include <vector>
+
+using namespace fourfold;
+using namespace fourfold::batch;
+using telemetry::ExitStatus;
+
+namespace {
+
+Attempt attempt(std::optional<std::int64_t> from_step, std::optional<AttemptEnd> end = {}) {
+  return {.chain = "c", .job = "7", .from_step = from_step, .end = std::move(end)};
+}
+
+AttemptEnd ended(ExitCode code, bool retry) {
+  return {.code = code, .reason = "because", .retry = retry};
+}
+
+const AttemptEnd saved = ended(ExitCode::stopped_saved, true);
+
+}  // namespace
+
+TEST_CASE("a chain goes on as long as it makes progress", "[chain]") {
+  std::vector<Attempt> attempts;
+  std::optional<std::int64_t> checkpoint;
+  for (int start = 0; start < 20; ++start) {
+    CHECK_FALSE(refusal(attempts, "c", checkpoint, {}));
+    attempts.push_back(attempt(checkpoint, saved));
+    checkpoint = checkpoint.value_or(0) + 10;
+  }
+}
+
+TEST_CASE("starts that get nowhere end", "[chain]") {
+  const std::vector<Attempt> none{attempt({}), attempt({}), attempt({})};
+  const auto stuck = refusal(none, "c", std::nullopt, {});
+  REQUIRE(stuck);
+  CHECK(stuck->code == ExitCode::no_progress);
+  CHECK(stuck->reason.find("no checkpoint at all") != std::string::npos);
+  CHECK(stuck->reason.find("without a word") != std::string::npos);
+  CHECK_FALSE(refusal(std::span(none).first(2), "c", std::nullopt, {}));
+  CHECK_FALSE(refusal(none, "c", 10, {}));  // the last one came somewhere
+  CHECK_FALSE(refusal(none, "c", std::nullopt, {.most_without_progress = 4}));
+  CHECK_FALSE(refusal(none, "c", std::nullopt, {.most_without_progress = 0}));
+
+  const std::vector<Attempt> later{attempt(10, saved), attempt(10), attempt(20, saved),
+                                   attempt(20, saved)};
+  CHECK_FALSE(refusal(later, "c", 20, {}));
+  CHECK(refusal(later, "c", 20, {.most_without_progress = 2}));
+}
+
+TEST_CASE("an end that no other start mends holds the later jobs of the chain", "[chain]") {
+  for (const ExitCode code : {ExitCode::cannot_write, ExitCode::config, ExitCode::data_corrupt,
+                              ExitCode::internal, ExitCode::no_progress}) {
+    const std::vector<Attempt> attempts{attempt(10, saved), attempt(20, ended(code, false))};
+    const auto refused = refusal(attempts, "c", 20, {});
+    REQUIRE(refused);
+    CHECK(refused->code == code);
+    CHECK(refused->reason.find("because") != std::string::npos);
+    CHECK_FALSE(refusal(attempts, "another", 20, {}));  // submitted anew, by a person
+  }
+  // Stopped by a STOP file: saved, but not to be gone on with.
+  CHECK(refusal(std::vector{attempt(10, ended(ExitCode::stopped_saved, false))}, "c", 20, {}));
+  // Finished, and wanted longer since.
+  CHECK_FALSE(refusal(std::vector{attempt(10, ended(ExitCode::finished, false))}, "c", 20, {}));
+}
+
+TEST_CASE("the starts of a chain are counted if that is wanted", "[chain]") {
+  const std::vector<Attempt> attempts{attempt(10, saved), attempt(20, saved)};
+  CHECK_FALSE(refusal(attempts, "c", 30, {.most_starts = 3}));
+  CHECK(refusal(attempts, "c", 30, {.most_starts = 2})->code == ExitCode::no_progress);
+}
+
+TEST_CASE("exit.json is believed over the launcher", "[chain]") {
+  const ExitStatus status{
+      .code = ExitCode::stopped_saved, .reason = "saved", .step = 7, .checkpoint = "c/step-7"};
+  for (const int launcher_code : {0, 75, 137, 143}) {
+    const AttemptEnd end = end_of(status, false, launcher_code, 5);
+    CHECK(end == AttemptEnd{5, ExitCode::stopped_saved, "saved", 7, true});
+  }
+  ExitStatus held = status;
+  held.hold = true;
+  CHECK_FALSE(end_of(held, false, 75, 5).retry);
+}
+
+TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") {
+  const AttemptEnd killed = end_of(std::nullopt, true, 137, 5);
+  CHECK(killed.code == ExitCode::node_fault);
+  CHECK(killed.retry);
+  CHECK(killed.reason.find("137") != std::string::npos);
+  CHECK(end_of(std::nullopt, true, 0, 5).code == ExitCode::node_fault);  // a rank left: not the end
+
+  const AttemptEnd not_found = end_of(std::nullopt, false, 127, 5);
+  CHECK(not_found.code == ExitCode::config);
+  CHECK_FALSE(not_found.retry);
+  CHECK(end_of(std::nullopt, false, 78, 5).code == ExitCode::config);
+  CHECK_FALSE(end_of(std::nullopt, false, 64, 5).retry);
+  const AttemptEnd no_step = end_of(std::nullopt, false, 1, 5);  // srun could make no step
+  CHECK(no_step.code == ExitCode::node_fault);
+  CHECK(no_step.retry);
+}
