@@ -1,0 +1,110 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# For tests on a real Slurm of several nodes: source it behind expect.bash, then `begin_cluster BUILD_DIR NODES`. The nodes
+# are processes of this machine (test_cluster.bash), the daemons Debian's own.
+
+tests_slurm=$(dirname -- "${BASH_SOURCE[0]}")
+# shellcheck source=tests/integration/expect.bash
+. "$tests_slurm/../integration/expect.bash"
+
+# begin_cluster BUILD_DIR NODES: as begin, with a cluster of its own, that goes when the script ends. Leaves the script with
+# 77 (skipped) where no Slurm can be started. "$slurm" is the folder of the batch scripts.
+begin_cluster() {
+  [[ $EUID -eq 0 ]] || { echo "slurmd and its nodes need root" && exit 77; }
+  for program in munged slurmctld slurmd srun; do
+    command -v "$program" >/dev/null || { echo "there is no $program here" && exit 77; }
+  done
+  tests_slurm=$(readlink -f -- "$tests_slurm")
+  begin "$1"
+  chmod 755 "$work"  # munged lets anybody ask it, or nobody
+  export TEST_CLUSTER_DIR=$work/cluster
+  # What is looked at behind a failure: the daemons' words.
+  trap 'cluster_end' EXIT
+  cluster up "$2" >"$output" 2>"$errors" || { cat "$errors" && exit 1; }
+  eval "$(cluster env)"
+  # shellcheck disable=SC2034  # for the scripts that source this
+  slurm=$1/share/fourfold/slurm
+  export FOURFOLD_MPI=pmi2
+  PATH=$1/bin:$PATH
+}
+
+cluster() { "$tests_slurm/test_cluster.bash" "$@"; }
+
+cluster_end() {
+  [[ $broken -eq 0 ]] || cluster logs 25
+  cluster down >/dev/null 2>&1
+  rm -rf "$work" "$output" "$errors"
+}
+
+# state_of JOB: PENDING, RUNNING, COMPLETED, FAILED, TIMEOUT, ...
+state_of() { scontrol show job "$1" 2>/dev/null | sed -n 's/^ *JobState=\([A-Z_]*\).*/\1/p' | tail -n 1; }
+
+# exit_of JOB: the exit code of its batch script.
+exit_of() { scontrol show job "$1" | sed -n 's/.* ExitCode=\([0-9]*\):.*/\1/p' | tail -n 1; }
+
+# until_holds SECONDS COMMAND...: polls.
+until_holds() {
+  local deadline=$((SECONDS + $1))
+  shift
+  until "$@" >/dev/null 2>&1; do
+    [[ $SECONDS -lt $deadline ]] || return 1
+    sleep 0.2
+  done
+}
+
+is_over() { [[ $(state_of "$1") =~ ^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY)$ ]]; }
+is_running() { [[ $(state_of "$1") == RUNNING ]]; }
+
+# expect_job JOB SECONDS STATE [EXIT_CODE]: it is over by then, in that state.
+expect_job() {
+  local state code
+  until_holds "$2" is_over "$1" || complain "job $1 is not over after $2 s but $(state_of "$1")"
+  state=$(state_of "$1") code=$(exit_of "$1")
+  [[ $state == "$3" && (-z ${4-} || $code == "$4") ]] ||
+    complain "job $1 ended $state with code $code, not $3${4:+ with $4}; its log: $(tail -n 30 ./*-"$1".log 2>/dev/null)"
+}
+
+# A tiny corpus and run file: tokens_train, tokens_val and run.toml here.
+write_run() {
+  for i in $(seq 300); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
+  "$fourfold" data prepare --output tokens --append-eot --validation-fraction 0.1 text.txt >"$output" 2>"$errors" || return
+  cat >run.toml <<'END'
+[model]
+layers = 2
+hidden = 32
+heads = 2
+vocab = 257
+context = 32
+[train]
+global_batch = 8
+micro_batch = 1
+steps = 8
+[optim]
+lr = 1e-2
+schedule = "constant"
+[data]
+train = ["tokens_train"]
+[checkpoint]
+every_steps = 4
+[log]
+dir = "run"
+progress = "plain"
+END
+}
+
+# losses FILE: "step loss" of every step of a metrics.jsonl as the run ended up with it: what a restart made again counts once.
+losses() {
+  python3 -c 'import json, sys
+last = {}
+for line in open(sys.argv[1]):
+    record = json.loads(line)
+    if record["event"] in ("start", "resume"):
+        last = {step: loss for step, loss in last.items() if step <= record["from_step"]}
+    if record["event"] == "step":
+        last[record["step"]] = record["loss"]
+for step in sorted(last):
+    print(step, repr(last[step]))' "$1"
+}
+# steps_made FILE: how many steps were computed, those of every start.
+steps_made() { grep -c '"event":"step"' "$1"; }

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# A run as one batch job on a real Slurm of four nodes: all four axes' worth of ranks, the end it comes to, what it leaves;
+# and the ways of starting that are refused. Usage: train_job.bash BUILD_DIR
+set -u
+# shellcheck source=tests/slurm/cluster.bash
+. "$(dirname "$0")/cluster.bash"
+begin_cluster "$1" 4
+write_run
+
+# Eight ranks on four nodes, cut in three ways; what was trained is what one process trains.
+job=$(sbatch --parsable --nodes=4 --ntasks=8 --time=5 "$slurm/train.sbatch" run.toml \
+  --set mesh.dp=2 --set mesh.tp=2 --set mesh.pp=2 --set train.micro_batch=2 --set log.trace=false)
+expect_job "$job" 120 COMPLETED 0
+expect grep -qx 'step 8' run/FINISHED
+expect grep -q '"code": 0' run/exit.json
+expect grep -q 'outcome: finished, exit code 0' "fourfold-$job.log"
+expect python3 -c 'import json, collections
+start = [json.loads(line) for line in open("run/metrics.jsonl")][0]
+assert start["mesh"] == "pp2 dp2 cp1 tp2", start["mesh"]
+assert collections.Counter(start["rank_hosts"]) == {f"node{node}": 2 for node in range(4)}, start["rank_hosts"]'
+expect python3 -c 'import json
+begin, end = [json.loads(line) for line in open("run/attempts.jsonl")]
+assert begin["nodes"] == 4 and begin["job"] == end["job"] == "'"$job"'"
+assert begin["from_step"] is None and end["code"] == 0 and end["step"] == 8 and end["retry"] is False'
+expect_exit 0 "$fourfold" train run.toml --set train.micro_batch=2 --set log.dir=one
+losses run/metrics.jsonl >several.txt
+losses one/metrics.jsonl >one.txt
+expect python3 -c 'several, one = ([float(line.split()[1]) for line in open(name)] for name in ("several.txt", "one.txt"))
+assert len(several) == len(one) == 8
+assert all(abs(a - b) < 1e-5 * b for a, b in zip(several, one)), (several, one)'
+
+# Submitted again there is nothing to do; wanted longer, it goes on.
+job=$(sbatch --parsable --nodes=2 --time=5 "$slurm/train.sbatch" run.toml)
+expect_job "$job" 60 COMPLETED 0
+expect grep -q 'the run is finished: nothing to do' "fourfold-$job.log"
+job=$(sbatch --parsable --nodes=2 --time=5 "$slurm/train.sbatch" run.toml --set train.steps=10)
+expect_job "$job" 60 COMPLETED 0
+expect grep -qx 'step 10' run/FINISHED
+expect grep -q 'resumed from run/checkpoints/step-000000008' "fourfold-$job.log"
+
+# Without a process manager that MPI understands every task would train by itself: refused at once, with the word to say.
+job=$(FOURFOLD_MPI=none sbatch --parsable --nodes=2 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=alone)
+expect_job "$job" 60 FAILED 78
+expect grep -q 'srun --mpi=pmi2' "fourfold-$job.log"
+expect test ! -e alone/metrics.jsonl
+
+# What is wrong with the run file ends the job before it takes its nodes; so does a program that the nodes have not got.
+job=$(sbatch --parsable --nodes=4 --time=5 "$slurm/train.sbatch" run.toml --set train.stepz=3)
+expect_job "$job" 60 FAILED 78
+expect grep -q 'did you mean "steps"' "fourfold-$job.log"
+job=$(sbatch --parsable --nodes=4 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=m --set mesh.tp=3)
+expect_job "$job" 60 FAILED 78
+expect grep -q '"code": 78' m/exit.json
+
+# A sweep: each task of an array takes its own line of options; a line that is not there is refused.
+printf '%s\n' '--set optim.lr=1e-3 --set log.dir="swept 1"' '--set optim.lr=3e-3  --set log.dir=swept2' >sweep.txt
+job=$(sbatch --parsable --array=1-3%2 --nodes=1 --time=5 "$slurm/array.sbatch" sweep.txt run.toml)
+until_holds 90 is_over "${job}_3"
+expect_job "${job}_1" 90 COMPLETED 0
+expect_job "${job}_2" 90 COMPLETED 0
+expect_job "${job}_3" 90 FAILED 78
+expect grep -qx 'step 8' 'swept 1/FINISHED'
+expect grep -q 'lr = 0.003' swept2/config.toml
+
+# A checkpoint is cut for another mesh by four tasks.
+job=$(sbatch --parsable --nodes=2 --ntasks=4 --time=5 "$slurm/reshard.sbatch" run/checkpoints recut --to tp=2,dp=2)
+expect_job "$job" 60 COMPLETED 0
+expect_exit 0 "$fourfold" ckpt diff run/checkpoints recut
+expectations_met
