@@ -52,6 +52,10 @@ launch() {
   return "$code"
 }
 
+# is_preempted: Slurm is taking the job's nodes away for another job. It would put this one back into the queue when the
+# grace time is over, but not if the job has ended by itself before.
+is_preempted() { scontrol show job "$SLURM_JOB_ID" 2>/dev/null | grep -Eq '\<PreemptTime=[0-9]'; }
+
 # train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished" or
 # "stop"; returns the exit code of the run (docs/exit-codes.md), which exit.json knows better than srun.
 train_job() {

@@ -24,7 +24,9 @@ ranks() { local n=$1 && shift && "$MPIEXEC" -n "$n" "$fourfold" "$@"; }
 # complain WHAT...: notes an expectation that does not hold.
 complain() {
   broken=$((broken + 1))
-  printf 'FAILED %s:%s: %s\n' "${BASH_SOURCE[2]##*/}" "${BASH_LINENO[1]}" "$*"
+  local caller=1 # an expectation of this file, or the script itself
+  [[ ${BASH_SOURCE[1]} != "${BASH_SOURCE[0]}" || -z ${BASH_SOURCE[2]-} ]] || caller=2
+  printf 'FAILED %s:%s: %s\n' "${BASH_SOURCE[caller]##*/}" "${BASH_LINENO[caller - 1]}" "$*"
   sed 's/^/  stdout| /' "$output" | tail -n 40
   sed 's/^/  stderr| /' "$errors" | tail -n 40
 }
