@@ -10,8 +10,8 @@ namespace fourfold::comm {
 namespace {
 
 template <class T>
-T reduced(Communicator& communicator, T value, ReduceOp op) {
-  communicator.all_reduce(TensorView(&value, {1}), op, {}).wait({});
+T reduced(Communicator& communicator, T value, ReduceOp op, std::source_location where) {
+  communicator.all_reduce(TensorView(&value, {1}), op, {}, where).wait({});
   return value;
 }
 
@@ -27,25 +27,29 @@ std::unique_ptr<Communicator> Communicator::subgroup(std::span<const int> member
   return split(color, static_cast<int>(place - members.begin()), name);
 }
 
-double all_reduce_scalar(Communicator& communicator, double value, ReduceOp op) {
-  return reduced(communicator, value, op);
+double all_reduce_scalar(Communicator& communicator, double value, ReduceOp op,
+                         std::source_location where) {
+  return reduced(communicator, value, op, where);
 }
 
-std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, ReduceOp op) {
-  return reduced(communicator, value, op);
+std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, ReduceOp op,
+                               std::source_location where) {
+  return reduced(communicator, value, op, where);
 }
 
-std::vector<std::string> all_gather_text(Communicator& communicator, const std::string& text) {
+std::vector<std::string> all_gather_text(Communicator& communicator, const std::string& text,
+                                         std::source_location where) {
   std::vector<std::int64_t> lengths(communicator.size());
   const std::vector<std::int64_t> ones(communicator.size(), 1);
   const std::int64_t own = std::ssize(text);
   communicator
-      .all_gather(ConstTensorView(&own, {1}), {lengths.data(), {std::ssize(lengths)}}, ones, {})
+      .all_gather(ConstTensorView(&own, {1}), {lengths.data(), {std::ssize(lengths)}}, ones, {},
+                  where)
       .wait({});
   std::string all(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}), '\0');
   communicator
       .all_gather({text.data(), DType::u8, {own}}, {all.data(), DType::u8, {std::ssize(all)}},
-                  lengths, {})
+                  lengths, {}, where)
       .wait({});
   std::vector<std::string> result;
   std::size_t begin = 0;
@@ -56,11 +60,12 @@ std::vector<std::string> all_gather_text(Communicator& communicator, const std::
   return result;
 }
 
-std::string broadcast_text(Communicator& communicator, std::string text, int root) {
+std::string broadcast_text(Communicator& communicator, std::string text, int root,
+                           std::source_location where) {
   std::int64_t length = std::ssize(text);
-  communicator.broadcast(TensorView(&length, {1}), root, {}).wait({});
+  communicator.broadcast(TensorView(&length, {1}), root, {}, where).wait({});
   text.resize(static_cast<std::size_t>(length));
-  communicator.broadcast({text.data(), DType::u8, {length}}, root, {}).wait({});
+  communicator.broadcast({text.data(), DType::u8, {length}}, root, {}, where).wait({});
   return text;
 }
 

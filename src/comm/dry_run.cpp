@@ -40,45 +40,49 @@ class DryRunCommunicator : public Communicator {
   int size() const noexcept override { return size_; }
   const std::string& name() const noexcept override { return name_; }
 
-  Work all_reduce(TensorView /*data*/, ReduceOp /*op*/, device::StreamRef /*stream*/) override {
+  Work all_reduce(TensorView /*data*/, ReduceOp /*op*/, device::StreamRef /*stream*/,
+                  std::source_location /*where*/) override {
     return {};
   }
 
   Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                  device::StreamRef /*stream*/) override {
+                  device::StreamRef /*stream*/, std::source_location /*where*/) override {
     FOURFOLD_EXPECT(std::ssize(counts) == size_);
     copy_elements(recv, before(counts, rank_), send, 0, counts[rank_]);
     return {};
   }
 
   Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                      ReduceOp /*op*/, device::StreamRef /*stream*/) override {
+                      ReduceOp /*op*/, device::StreamRef /*stream*/,
+                      std::source_location /*where*/) override {
     FOURFOLD_EXPECT(std::ssize(counts) == size_);
     copy_elements(recv, 0, send, before(counts, rank_), counts[rank_]);
     return {};
   }
 
-  Work broadcast(TensorView /*data*/, int /*root*/, device::StreamRef /*stream*/) override {
+  Work broadcast(TensorView /*data*/, int /*root*/, device::StreamRef /*stream*/,
+                 std::source_location /*where*/) override {
     return {};
   }
 
   Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
-                  std::span<const std::int64_t> recv_counts,
-                  device::StreamRef /*stream*/) override {
+                  std::span<const std::int64_t> recv_counts, device::StreamRef /*stream*/,
+                  std::source_location /*where*/) override {
     FOURFOLD_EXPECT(std::ssize(send_counts) == size_ && std::ssize(recv_counts) == size_);
     copy_elements(recv, before(recv_counts, rank_), send, before(send_counts, rank_),
                   send_counts[rank_]);
     return {};
   }
 
-  Work send(ConstTensorView /*data*/, int /*peer*/, int /*tag*/,
-            device::StreamRef /*stream*/) override {
+  Work send(ConstTensorView /*data*/, int /*peer*/, int /*tag*/, device::StreamRef /*stream*/,
+            std::source_location /*where*/) override {
     return {};
   }
-  Work recv(TensorView /*data*/, int /*peer*/, int /*tag*/, device::StreamRef /*stream*/) override {
+  Work recv(TensorView /*data*/, int /*peer*/, int /*tag*/, device::StreamRef /*stream*/,
+            std::source_location /*where*/) override {
     return {};
   }
-  void barrier() override {}
+  void barrier(std::source_location /*where*/) override {}
 
   std::unique_ptr<Communicator> split(int /*color*/, int /*key*/,
                                       const std::string& name) override {

@@ -48,8 +48,11 @@ class Done : public Machine {
 }  // namespace
 
 MessageCommunicator::MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name,
-                                         Algorithm wanted)
-    : endpoint_(std::move(endpoint)), name_(std::move(name)) {
+                                         std::vector<int> world_ranks, Algorithm wanted)
+    : endpoint_(std::move(endpoint)),
+      name_(std::move(name)),
+      world_ranks_(std::move(world_ranks)),
+      group_(endpoint_->progress().recorder().add_group(name_, world_ranks_)) {
   choose(wanted);
 }
 
@@ -73,7 +76,7 @@ void MessageCommunicator::choose(Algorithm algorithm) {
   }
 }
 
-std::string MessageCommunicator::where(const std::string& call) const {
+std::string MessageCommunicator::described(const std::string& call) const {
   return fmt::format("{} on communicator '{}' (rank {} of {})", call, name_, rank(), size());
 }
 
@@ -82,7 +85,7 @@ Algorithm MessageCommunicator::algorithm() const noexcept {
   return routed ? wanted_ : window_ ? Algorithm::shared : Algorithm::direct;
 }
 
-Work MessageCommunicator::launch(const std::string& call,
+Work MessageCommunicator::launch(const std::string& call, const Call& facts,
                                  std::function<std::unique_ptr<Machine>(int tag)> start) {
   // The upper half of the tags is for collectives, a few for each, used again after thousands.
   const int first = user_tags();
@@ -95,13 +98,15 @@ Work MessageCommunicator::launch(const std::string& call,
 #else
   auto machine = start(tag + machine_tag);
 #endif
-  return endpoint_->progress().launch(std::move(machine), where(call));
+  return endpoint_->progress().launch(std::move(machine), described(call),
+                                      endpoint_->progress().recorder().enter(group_, facts));
 }
 
 Work MessageCommunicator::launch_shared(
-    const std::string& call, std::function<std::unique_ptr<Machine>(std::uint64_t turn)> start) {
+    const std::string& call, const Call& facts,
+    std::function<std::unique_ptr<Machine>(std::uint64_t turn)> start) {
   // Taken here, where all ranks come by in the same order.
-  return launch(call, [start = std::move(start), turn = window_->take_turn()](int /*tag*/) {
+  return launch(call, facts, [start = std::move(start), turn = window_->take_turn()](int /*tag*/) {
     return start(turn);
   });
 }
@@ -136,16 +141,19 @@ std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data,
       ChunkedReduction::Plan{bytes, std::move(parts), result, bytes, data.dtype(), op});
 }
 
-Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef /*stream*/) {
+Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef /*stream*/,
+                                     std::source_location where) {
   FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(data.dtype()));
+  const Call facts{Operation::all_reduce, bytes_of(data), -1, where};
   const std::string call = fmt::format("all_reduce({}, {} x {})", comm::name(op),
                                        fourfold::name(data.dtype()), data.elements());
   if (window_) {
-    return launch_shared(call, [this, data, op](std::uint64_t turn) {
+    return launch_shared(call, facts, [this, data, op](std::uint64_t turn) {
       return shared_all_reduce(*window_, turn, data, op);
     });
   }
-  return launch(call, [this, data, op](int tag) { return reduction_machine(data, op, tag); });
+  return launch(call, facts,
+                [this, data, op](int tag) { return reduction_machine(data, op, tag); });
 }
 
 std::unique_ptr<Machine> MessageCommunicator::gather_machine(ConstTensorView send, TensorView recv,
@@ -178,31 +186,36 @@ std::unique_ptr<Machine> MessageCommunicator::gather_machine(ConstTensorView sen
 
 Work MessageCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                      std::span<const std::int64_t> counts,
-                                     device::StreamRef /*stream*/) {
+                                     device::StreamRef /*stream*/, std::source_location where) {
   FOURFOLD_EXPECT(std::ssize(counts) == size());
   FOURFOLD_EXPECT(send.dtype() == recv.dtype());
   FOURFOLD_EXPECT(send.elements() == counts[rank()]);
   FOURFOLD_EXPECT(recv.elements() == total(counts));
+  const Call facts{Operation::all_gather, bytes_of(recv), -1, where};
   const std::string call =
       fmt::format("all_gather({} x {})", fourfold::name(recv.dtype()), fmt::join(counts, ","));
   if (window_) {
     auto parts = extents_of(counts, static_cast<std::int64_t>(size_in_bytes(recv.dtype())));
-    return launch_shared(call, [this, send, recv, parts = std::move(parts)](std::uint64_t turn) {
-      return shared_gather(*window_, turn, send.data(), recv.data(), parts);
-    });
+    return launch_shared(call, facts,
+                         [this, send, recv, parts = std::move(parts)](std::uint64_t turn) {
+                           return shared_gather(*window_, turn, send.data(), recv.data(), parts);
+                         });
   }
-  return launch(call, [this, send, recv, parts = std::vector(counts.begin(), counts.end())](
-                          int tag) { return gather_machine(send, recv, parts, tag); });
+  return launch(call, facts,
+                [this, send, recv, parts = std::vector(counts.begin(), counts.end())](int tag) {
+                  return gather_machine(send, recv, parts, tag);
+                });
 }
 
 Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
                                          std::span<const std::int64_t> counts, ReduceOp op,
-                                         device::StreamRef /*stream*/) {
+                                         device::StreamRef /*stream*/, std::source_location where) {
   FOURFOLD_EXPECT(std::ssize(counts) == size());
   FOURFOLD_EXPECT(send.dtype() == recv.dtype());
   FOURFOLD_EXPECT(send.elements() == total(counts));
   FOURFOLD_EXPECT(recv.elements() == counts[rank()]);
   FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(send.dtype()));
+  const Call facts{Operation::reduce_scatter, bytes_of(send), -1, where};
   const std::string call = fmt::format("reduce_scatter({}, {} x {})", comm::name(op),
                                        fourfold::name(send.dtype()), fmt::join(counts, ","));
   ChunkedReduction::Plan plan{
@@ -214,27 +227,29 @@ Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
       op,
       order()};
   if (window_) {
-    return launch_shared(call, [this, plan = std::move(plan)](std::uint64_t turn) {
+    return launch_shared(call, facts, [this, plan = std::move(plan)](std::uint64_t turn) {
       return shared_reduce_scatter(*window_, turn, plan);
     });
   }
-  return launch(call, [this, plan = std::move(plan)](int tag) {
+  return launch(call, facts, [this, plan = std::move(plan)](int tag) {
     return std::make_unique<ChunkedReduction>(*endpoint_, tag, plan);
   });
 }
 
-Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef /*stream*/) {
+Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef /*stream*/,
+                                    std::source_location where) {
   FOURFOLD_EXPECT(root >= 0 && root < size());
+  const Call facts{Operation::broadcast, bytes_of(data), root, where};
   const std::string call = fmt::format("broadcast(from {}, {} x {})", root,
                                        fourfold::name(data.dtype()), data.elements());
   if (window_) {
     std::vector<Extent> parts(static_cast<std::size_t>(size()));
     parts[static_cast<std::size_t>(root)].bytes = bytes_of(data);
-    return launch_shared(call, [this, data, parts = std::move(parts)](std::uint64_t turn) {
+    return launch_shared(call, facts, [this, data, parts = std::move(parts)](std::uint64_t turn) {
       return shared_gather(*window_, turn, data.data(), data.data(), parts);
     });
   }
-  return launch(call, [this, data, root](int tag) {
+  return launch(call, facts, [this, data, root](int tag) {
     return std::make_unique<TreeBroadcast>(*endpoint_, tag, static_cast<std::byte*>(data.data()),
                                            bytes_of(data), root);
   });
@@ -243,7 +258,7 @@ Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef
 Work MessageCommunicator::all_to_all(ConstTensorView send,
                                      std::span<const std::int64_t> send_counts, TensorView recv,
                                      std::span<const std::int64_t> recv_counts,
-                                     device::StreamRef /*stream*/) {
+                                     device::StreamRef /*stream*/, std::source_location where) {
   FOURFOLD_EXPECT(std::ssize(send_counts) == size() && std::ssize(recv_counts) == size());
   FOURFOLD_EXPECT(send.dtype() == recv.dtype());
   FOURFOLD_EXPECT(send.elements() == total(send_counts));
@@ -251,6 +266,7 @@ Work MessageCommunicator::all_to_all(ConstTensorView send,
   FOURFOLD_EXPECT(send_counts[rank()] == recv_counts[rank()]);
   const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(send.dtype()));
   return launch(fmt::format("all_to_all({})", fourfold::name(send.dtype())),
+                {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
                 [this, send, recv, to = extents_of(send_counts, element_bytes),
                  from = extents_of(recv_counts, element_bytes)](int tag) {
                   return personal_exchange(*endpoint_, tag, send.data(), to, recv.data(), from);
@@ -258,32 +274,38 @@ Work MessageCommunicator::all_to_all(ConstTensorView send,
 }
 
 Work MessageCommunicator::send(ConstTensorView data, int peer, int tag,
-                               device::StreamRef /*stream*/) {
+                               device::StreamRef /*stream*/, std::source_location where) {
   FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
   auto batch = endpoint_->batch();
   batch->send(data.data(), data.bytes(), peer, tag);
   return endpoint_->progress().launch(
       std::make_unique<Exchange>(std::move(batch)),
-      where(fmt::format("send(to {}, tag {}, {} bytes)", peer, tag, data.bytes())));
+      described(fmt::format("send(to {}, tag {}, {} bytes)", peer, tag, data.bytes())),
+      endpoint_->progress().recorder().enter(group_,
+                                             {Operation::send, bytes_of(data), peer, where}));
 }
 
-Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef /*stream*/) {
+Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef /*stream*/,
+                               std::source_location where) {
   FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
   auto batch = endpoint_->batch();
   batch->recv(data.data(), data.bytes(), peer, tag);
   return endpoint_->progress().launch(
       std::make_unique<Exchange>(std::move(batch)),
-      where(fmt::format("recv(from {}, tag {}, {} bytes)", peer, tag, data.bytes())));
+      described(fmt::format("recv(from {}, tag {}, {} bytes)", peer, tag, data.bytes())),
+      endpoint_->progress().recorder().enter(group_,
+                                             {Operation::recv, bytes_of(data), peer, where}));
 }
 
-void MessageCommunicator::barrier() {
+void MessageCommunicator::barrier(std::source_location where) {
+  const Call facts{Operation::barrier, 0, -1, where};
   Work work =
       window_
-          ? launch_shared("barrier()",
+          ? launch_shared("barrier()", facts,
                           [this](std::uint64_t turn) { return shared_barrier(*window_, turn); })
-          : launch("barrier()", [this](int tag) {
+          : launch("barrier()", facts, [this](int tag) {
               const std::vector<std::int64_t> nothing(static_cast<std::size_t>(size()), 0);
               return std::make_unique<SmallGather>(*endpoint_, tag, nullptr, nothing,
                                                    [](std::span<const void* const> /*blocks*/) {});
@@ -296,7 +318,9 @@ std::unique_ptr<Communicator> MessageCommunicator::split(int color, int key,
   const std::int32_t own[2] = {color, key};
   std::vector<std::int32_t> all(2 * static_cast<std::size_t>(size()));
   const std::vector<std::int64_t> counts(size(), 2);
-  all_gather({own, {2}}, {all.data(), {std::ssize(all)}}, counts, {}).wait({});
+  all_gather({own, {2}}, {all.data(), {std::ssize(all)}}, counts, {},
+             std::source_location::current())
+      .wait({});
   std::vector<int> members;
   for (int rank = 0; rank < size(); ++rank) {
     if (all[2 * rank] == color) {
@@ -311,7 +335,12 @@ std::unique_ptr<Communicator> MessageCommunicator::split(int color, int key,
 std::unique_ptr<Communicator> MessageCommunicator::subgroup(std::span<const int> members,
                                                             const std::string& name) {
   FOURFOLD_EXPECT(std::count(members.begin(), members.end(), rank()) == 1);
-  return std::make_unique<MessageCommunicator>(endpoint_->subgroup(members, name), name, wanted_);
+  std::vector<int> world_ranks;
+  for (const int member : members) {
+    world_ranks.push_back(world_ranks_[static_cast<std::size_t>(member)]);
+  }
+  return std::make_unique<MessageCommunicator>(endpoint_->subgroup(members, name), name,
+                                               std::move(world_ranks), wanted_);
 }
 
 }  // namespace fourfold::comm

@@ -10,7 +10,9 @@
 
 #include <functional>
 #include <memory>
+#include <source_location>
 #include <string>
+#include <vector>
 
 namespace fourfold::comm {
 
@@ -18,26 +20,33 @@ namespace fourfold::comm {
 class MessageCommunicator : public Communicator {
  public:
   /// Collective over the endpoint's group; blocks.
+  /// @param world_ranks  of its ranks, for the flight recorder
   MessageCommunicator(std::unique_ptr<Endpoint> endpoint, std::string name,
-                      Algorithm wanted = Algorithm::automatic);
+                      std::vector<int> world_ranks, Algorithm wanted = Algorithm::automatic);
 
   int rank() const noexcept override { return endpoint_->rank(); }
   int size() const noexcept override { return endpoint_->size(); }
   const std::string& name() const noexcept override { return name_; }
+  FlightRecorder* flight_recorder() noexcept override { return &endpoint_->progress().recorder(); }
   void use(Algorithm algorithm) override { choose(algorithm); }
   Algorithm algorithm() const noexcept override;
 
-  Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream) override;
+  Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
+                  std::source_location where) override;
   Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                  device::StreamRef stream) override;
+                  device::StreamRef stream, std::source_location where) override;
   Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                      ReduceOp op, device::StreamRef stream) override;
-  Work broadcast(TensorView data, int root, device::StreamRef stream) override;
+                      ReduceOp op, device::StreamRef stream, std::source_location where) override;
+  Work broadcast(TensorView data, int root, device::StreamRef stream,
+                 std::source_location where) override;
   Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
-                  std::span<const std::int64_t> recv_counts, device::StreamRef stream) override;
-  Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream) override;
-  Work recv(TensorView data, int peer, int tag, device::StreamRef stream) override;
-  void barrier() override;
+                  std::span<const std::int64_t> recv_counts, device::StreamRef stream,
+                  std::source_location where) override;
+  Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
+            std::source_location where) override;
+  Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
+            std::source_location where) override;
+  void barrier(std::source_location where) override;
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override;
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override;
@@ -45,9 +54,10 @@ class MessageCommunicator : public Communicator {
  private:
   void choose(Algorithm algorithm);
   /// Starts the machine that `start` makes for the tag it is given.
-  Work launch(const std::string& call, std::function<std::unique_ptr<Machine>(int tag)> start);
+  Work launch(const std::string& call, const Call& facts,
+              std::function<std::unique_ptr<Machine>(int tag)> start);
   /// Starts the operation that `start` makes for its turn on the window.
-  Work launch_shared(const std::string& call,
+  Work launch_shared(const std::string& call, const Call& facts,
                      std::function<std::unique_ptr<Machine>(std::uint64_t turn)> start);
   std::unique_ptr<Machine> reduction_machine(TensorView data, ReduceOp op, int tag);
   std::unique_ptr<Machine> gather_machine(ConstTensorView send, TensorView recv,
@@ -55,11 +65,13 @@ class MessageCommunicator : public Communicator {
   Order order() const noexcept {
     return algorithm() == Algorithm::tree ? Order::pairs : Order::ranks;
   }
-  std::string where(const std::string& call) const;
+  std::string described(const std::string& call) const;
   int user_tags() const noexcept { return endpoint_->tags() / 2; }
 
   std::unique_ptr<Endpoint> endpoint_;
   std::string name_;
+  std::vector<int> world_ranks_;
+  std::size_t group_;  ///< of the flight recorder
   Algorithm wanted_ = Algorithm::automatic;
   std::unique_ptr<SharedWindow> window_;  ///< nullptr: messages
   std::int64_t operations_ = 0;

@@ -16,6 +16,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <exception>
+#include <numeric>
+#include <vector>
 
 namespace fourfold::comm {
 namespace {
@@ -106,8 +108,10 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   // A launcher may bind each rank to cores of its own; then this yields a little early, which
   // costs nothing on a core that nobody else wants.
   impl_->progress = std::make_unique<MpiProgress>(impl_->ranks_on_host > cores_allowed());
+  std::vector<int> everybody(static_cast<std::size_t>(size));
+  std::iota(everybody.begin(), everybody.end(), 0);
   impl_->world = std::make_unique<MessageCommunicator>(
-      MpiEndpoint::duplicate(MPI_COMM_WORLD, *impl_->progress), "world");
+      MpiEndpoint::duplicate(MPI_COMM_WORLD, *impl_->progress), "world", std::move(everybody));
 }
 
 MpiRuntime::~MpiRuntime() {
@@ -123,7 +127,7 @@ MpiRuntime::~MpiRuntime() {
   std::string library;
   try {
     library = library_version();
-    impl_->world->barrier();
+    world().barrier();
   } catch (const std::exception& error) {
     log::local(log::Level::error, std::string("while MPI was ended: ") + error.what());
   }

@@ -39,16 +39,19 @@ ScratchPool::Lease ScratchPool::take(std::size_t bytes) {
 /// An operation that is not finished and the Work that somebody holds for it.
 class Progress::Pending : public Work::Operation {
  public:
-  Pending(Progress& progress, std::unique_ptr<Machine> machine, std::string what)
-      : progress_(progress), machine_(std::move(machine)), what_(std::move(what)) {
+  Pending(Progress& progress, std::unique_ptr<Machine> machine, std::string what,
+          std::uint64_t number)
+      : progress_(progress), machine_(std::move(machine)), what_(std::move(what)), number_(number) {
     progress_.pending_.push_back(this);
   }
   ~Pending() override { std::erase(progress_.pending_, this); }
 
   void wait(device::StreamRef /*stream*/) override {
     if (!finished_) {
+      progress_.recorder_.wait_for(number_);
       progress_.run(*machine_, what_);
-      finished_ = true;
+      progress_.recorder_.wait_over();
+      finish();
     }
   }
 
@@ -57,29 +60,40 @@ class Progress::Pending : public Work::Operation {
     return finished_;
   }
 
-  void advance() { finished_ = finished_ || machine_->advance(); }
+  void advance() {
+    if (!finished_ && machine_->advance()) {
+      finish();
+    }
+  }
   const Machine* machine() const noexcept { return machine_.get(); }
 
  private:
+  void finish() {
+    finished_ = true;
+    progress_.recorder_.leave(number_);
+  }
+
   Progress& progress_;
   std::unique_ptr<Machine> machine_;
   std::string what_;
+  std::uint64_t number_;  ///< of the flight recorder
   bool finished_ = false;
 };
 
-Work Progress::launch(std::unique_ptr<Machine> machine, std::string what) {
+Work Progress::launch(std::unique_ptr<Machine> machine, std::string what, std::uint64_t number) {
   if (failure_) {
     std::rethrow_exception(failure_);
   }
   try {
     if (machine->advance()) {
+      recorder_.leave(number);
       return {};
     }
   } catch (...) {
     failure_ = std::current_exception();
     throw;
   }
-  return Work(std::make_unique<Pending>(*this, std::move(machine), std::move(what)));
+  return Work(std::make_unique<Pending>(*this, std::move(machine), std::move(what), number));
 }
 
 void Progress::run(Machine& machine, const std::string& what) {

@@ -4,6 +4,7 @@
 /// What is in flight at one rank: operations as state machines, and the loop that advances them.
 #pragma once
 
+#include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/buffer.hpp>
 
@@ -58,11 +59,12 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// Starts `machine`; `what` names it in errors.
-  Work launch(std::unique_ptr<Machine> machine, std::string what);
+  /// Starts `machine`; `what` names it in errors, `number` is its call in the flight recorder.
+  Work launch(std::unique_ptr<Machine> machine, std::string what, std::uint64_t number);
   /// Advances every operation in flight until `machine` is finished.
   void run(Machine& machine, const std::string& what);
   ScratchPool& scratch() noexcept { return scratch_; }
+  FlightRecorder& recorder() noexcept { return recorder_; }
 
  protected:
   /// A number that changes when a transfer of this rank may have ended.
@@ -78,6 +80,7 @@ class Progress {
   std::vector<Pending*> pending_;
   std::exception_ptr failure_;  ///< of the first operation that failed; ends all later ones
   ScratchPool scratch_;
+  FlightRecorder recorder_;
 };
 
 }  // namespace fourfold::comm

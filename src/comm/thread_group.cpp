@@ -9,6 +9,7 @@
 
 #include <exception>
 #include <mutex>
+#include <numeric>
 #include <thread>
 #include <vector>
 
@@ -31,8 +32,11 @@ void run_ranks(int ranks, const std::function<void(Communicator& world)>& body) 
       world.fail(rank, reason);
     };
     try {
+      std::vector<int> everybody(static_cast<std::size_t>(ranks));
+      std::iota(everybody.begin(), everybody.end(), 0);
       MessageCommunicator communicator(
-          std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world");
+          std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world",
+          std::move(everybody));
       body(communicator);
     } catch (const std::exception& error) {
       failed(error.what());

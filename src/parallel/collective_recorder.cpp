@@ -97,47 +97,49 @@ comm::Work RecordedCommunicator::recorded(const char* what, std::int64_t bytes,
 }
 
 comm::Work RecordedCommunicator::all_reduce(TensorView data, comm::ReduceOp op,
-                                            device::StreamRef stream) {
+                                            device::StreamRef stream, std::source_location where) {
   return recorded("all_reduce", data.bytes(), stream,
-                  [&] { return through_->all_reduce(data, op, stream); });
+                  [&] { return through_->all_reduce(data, op, stream, where); });
 }
 
 comm::Work RecordedCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                             std::span<const std::int64_t> counts,
-                                            device::StreamRef stream) {
+                                            device::StreamRef stream, std::source_location where) {
   return recorded("all_gather", recv.bytes(), stream,
-                  [&] { return through_->all_gather(send, recv, counts, stream); });
+                  [&] { return through_->all_gather(send, recv, counts, stream, where); });
 }
 
 comm::Work RecordedCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
                                                 std::span<const std::int64_t> counts,
-                                                comm::ReduceOp op, device::StreamRef stream) {
+                                                comm::ReduceOp op, device::StreamRef stream,
+                                                std::source_location where) {
   return recorded("reduce_scatter", send.bytes(), stream,
-                  [&] { return through_->reduce_scatter(send, recv, counts, op, stream); });
+                  [&] { return through_->reduce_scatter(send, recv, counts, op, stream, where); });
 }
 
-comm::Work RecordedCommunicator::broadcast(TensorView data, int root, device::StreamRef stream) {
-  return through_->broadcast(data, root, stream);
+comm::Work RecordedCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
+                                           std::source_location where) {
+  return through_->broadcast(data, root, stream, where);
 }
 
 comm::Work RecordedCommunicator::all_to_all(ConstTensorView send,
                                             std::span<const std::int64_t> send_counts,
                                             TensorView recv,
                                             std::span<const std::int64_t> recv_counts,
-                                            device::StreamRef stream) {
+                                            device::StreamRef stream, std::source_location where) {
   return recorded("all_to_all", send.bytes(), stream, [&] {
-    return through_->all_to_all(send, send_counts, recv, recv_counts, stream);
+    return through_->all_to_all(send, send_counts, recv, recv_counts, stream, where);
   });
 }
 
 comm::Work RecordedCommunicator::send(ConstTensorView data, int peer, int tag,
-                                      device::StreamRef stream) {
-  return through_->send(data, peer, tag, stream);
+                                      device::StreamRef stream, std::source_location where) {
+  return through_->send(data, peer, tag, stream, where);
 }
 
-comm::Work RecordedCommunicator::recv(TensorView data, int peer, int tag,
-                                      device::StreamRef stream) {
-  return through_->recv(data, peer, tag, stream);
+comm::Work RecordedCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
+                                      std::source_location where) {
+  return through_->recv(data, peer, tag, stream, where);
 }
 
 }  // namespace fourfold::parallel

@@ -207,18 +207,20 @@ namespace {
 class DamagingSender : public DamagingCommunicator {
  public:
   using DamagingCommunicator::DamagingCommunicator;
-  comm::Work broadcast(TensorView data, int root, device::StreamRef stream) override {
-    return inner().broadcast(data, root, stream);
+  comm::Work broadcast(TensorView data, int root, device::StreamRef stream,
+                       std::source_location where) override {
+    return inner().broadcast(data, root, stream, where);
   }
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override {
     return inner().subgroup(members, name);
   }
-  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream) override {
+  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
+                  std::source_location where) override {
     const auto* const bytes = static_cast<const std::byte*>(data.data());
     damaged_.assign(bytes, bytes + data.bytes());
     damaged_[damaged_.size() / 2] ^= std::byte{4};
-    return inner().send({damaged_.data(), data.dtype(), data.shape()}, peer, tag, stream);
+    return inner().send({damaged_.data(), data.dtype(), data.shape()}, peer, tag, stream, where);
   }
 
  private:

@@ -183,9 +183,10 @@ class CountingCommunicator : public DamagingCommunicator {
       : DamagingCommunicator(inner), bytes_(bytes) {}
   CountingCommunicator(std::unique_ptr<Communicator> group, std::size_t& bytes)
       : DamagingCommunicator(*group), group_(std::move(group)), bytes_(bytes) {}
-  comm::Work broadcast(TensorView data, int root, device::StreamRef stream) override {
+  comm::Work broadcast(TensorView data, int root, device::StreamRef stream,
+                       std::source_location where) override {
     bytes_ += root == rank() ? 0 : data.bytes();
-    return inner().broadcast(data, root, stream);
+    return inner().broadcast(data, root, stream, where);
   }
   std::unique_ptr<Communicator> subgroup(std::span<const int> members,
                                          const std::string& name) override {

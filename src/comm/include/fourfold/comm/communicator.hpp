@@ -13,11 +13,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <span>
 #include <string>
 #include <vector>
 
 namespace fourfold::comm {
+
+class FlightRecorder;
 
 /// avg is the sum divided by the number of ranks (floating-point types only).
 enum class ReduceOp : std::uint8_t { sum, max, min, avg };
@@ -35,6 +38,7 @@ enum class ReduceOp : std::uint8_t { sum, max, min, avg };
 ///   order that depends on the number of ranks alone: the same bits every time and on all ranks,
 ///   however the elements are cut, and the same from all_reduce as from reduce_scatter.
 /// - One thread per rank uses a communicator at a time.
+/// - `where` is the call as the flight recorder shows it.
 ///
 /// @throws SystemError (exit code node_fault) naming the operation, this communicator and the rank
 ///   when a peer or the transport fails.
@@ -50,6 +54,10 @@ class Communicator {
   /// "world", "dp", "tp", ...: shown in errors, traces and by the flight recorder.
   virtual const std::string& name() const noexcept = 0;
 
+  /// What this rank has called lately, on all communicators of its transport; nullptr where nothing
+  /// is recorded.
+  virtual FlightRecorder* flight_recorder() noexcept { return nullptr; }
+
   /// Chooses how the collectives called later go, here and in what is split from here later.
   /// Collective over this communicator, with nothing in flight on it; blocks. A transport that has
   /// one way only goes on with it.
@@ -60,44 +68,49 @@ class Communicator {
   virtual Algorithm algorithm() const noexcept { return Algorithm::direct; }
 
   /// In place: every rank ends with the reduction over all ranks.
-  [[nodiscard]] virtual Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream) = 0;
+  [[nodiscard]] virtual Work all_reduce(
+      TensorView data, ReduceOp op, device::StreamRef stream,
+      std::source_location where = std::source_location::current()) = 0;
 
   /// recv = concatenation over ranks of their send; counts[r] elements come from rank r.
   /// In place when send lies at its own position inside recv.
   /// @pre counts.size() == size(); send.elements() == counts[rank()]; recv.elements() == sum of
   /// counts
-  [[nodiscard]] virtual Work all_gather(ConstTensorView send, TensorView recv,
-                                        std::span<const std::int64_t> counts,
-                                        device::StreamRef stream) = 0;
+  [[nodiscard]] virtual Work all_gather(
+      ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
+      device::StreamRef stream, std::source_location where = std::source_location::current()) = 0;
 
   /// recv = this rank's part of the element-wise reduction of send; rank r gets counts[r] elements,
   /// in rank order. In place when recv lies at its own position inside send; the rest of send is
   /// left as it is.
   /// @pre counts.size() == size(); send.elements() == sum of counts; recv.elements() ==
   /// counts[rank()]
-  [[nodiscard]] virtual Work reduce_scatter(ConstTensorView send, TensorView recv,
-                                            std::span<const std::int64_t> counts, ReduceOp op,
-                                            device::StreamRef stream) = 0;
+  [[nodiscard]] virtual Work reduce_scatter(
+      ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts, ReduceOp op,
+      device::StreamRef stream, std::source_location where = std::source_location::current()) = 0;
 
   /// In place: data of `root` reaches all.
-  [[nodiscard]] virtual Work broadcast(TensorView data, int root, device::StreamRef stream) = 0;
+  [[nodiscard]] virtual Work broadcast(
+      TensorView data, int root, device::StreamRef stream,
+      std::source_location where = std::source_location::current()) = 0;
 
   /// Rank r's send part s (send_counts[s] elements, in rank order) becomes rank s's recv part r.
   /// @pre send_counts of rank r for s equals recv_counts of rank s for r
-  [[nodiscard]] virtual Work all_to_all(ConstTensorView send,
-                                        std::span<const std::int64_t> send_counts, TensorView recv,
-                                        std::span<const std::int64_t> recv_counts,
-                                        device::StreamRef stream) = 0;
+  [[nodiscard]] virtual Work all_to_all(
+      ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
+      std::span<const std::int64_t> recv_counts, device::StreamRef stream,
+      std::source_location where = std::source_location::current()) = 0;
 
   /// Point to point. A send matches the recv of equal tag posted by the peer, in order of posting.
   /// Both directions may be in flight; neither blocks before wait(). Not collective. @pre peer !=
   /// rank()
-  [[nodiscard]] virtual Work send(ConstTensorView data, int peer, int tag,
-                                  device::StreamRef stream) = 0;
-  [[nodiscard]] virtual Work recv(TensorView data, int peer, int tag, device::StreamRef stream) = 0;
+  [[nodiscard]] virtual Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
+                                  std::source_location where = std::source_location::current()) = 0;
+  [[nodiscard]] virtual Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
+                                  std::source_location where = std::source_location::current()) = 0;
 
   /// Blocks the host until all ranks are here.
-  virtual void barrier() = 0;
+  virtual void barrier(std::source_location where = std::source_location::current()) = 0;
 
   /// Splits into one communicator per color, ranks ordered by (key, rank). Collective over this
   /// communicator; blocks. The result is independent of this one but must not outlive the
@@ -113,14 +126,19 @@ class Communicator {
 };
 
 /// Blocking reductions of single numbers, for set-up, logging and votes. Collective.
-double all_reduce_scalar(Communicator& communicator, double value, ReduceOp op);
-std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, ReduceOp op);
+double all_reduce_scalar(Communicator& communicator, double value, ReduceOp op,
+                         std::source_location where = std::source_location::current());
+std::int64_t all_reduce_scalar(Communicator& communicator, std::int64_t value, ReduceOp op,
+                               std::source_location where = std::source_location::current());
 
 /// Gathers each rank's bytes (any length) to all ranks, in rank order. Blocks. For set-up and error
 /// reports only.
-std::vector<std::string> all_gather_text(Communicator& communicator, const std::string& text);
+std::vector<std::string> all_gather_text(
+    Communicator& communicator, const std::string& text,
+    std::source_location where = std::source_location::current());
 
 /// Copies root's text to all. Blocks.
-std::string broadcast_text(Communicator& communicator, std::string text, int root);
+std::string broadcast_text(Communicator& communicator, std::string text, int root,
+                           std::source_location where = std::source_location::current());
 
 }  // namespace fourfold::comm

@@ -57,20 +57,30 @@ class RecordedCommunicator : public comm::Communicator {
   int size() const noexcept override { return through_->size(); }
   const std::string& name() const noexcept override { return through_->name(); }
   void use(comm::Algorithm algorithm) override { through_->use(algorithm); }
+  comm::FlightRecorder* flight_recorder() noexcept override { return through_->flight_recorder(); }
   comm::Algorithm algorithm() const noexcept override { return through_->algorithm(); }
-  comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream) override;
+  comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream,
+                        std::source_location where = std::source_location::current()) override;
   comm::Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
-                        device::StreamRef stream) override;
+                        device::StreamRef stream,
+                        std::source_location where = std::source_location::current()) override;
   comm::Work reduce_scatter(ConstTensorView send, TensorView recv,
                             std::span<const std::int64_t> counts, comm::ReduceOp op,
-                            device::StreamRef stream) override;
-  comm::Work broadcast(TensorView data, int root, device::StreamRef stream) override;
+                            device::StreamRef stream,
+                            std::source_location where = std::source_location::current()) override;
+  comm::Work broadcast(TensorView data, int root, device::StreamRef stream,
+                       std::source_location where = std::source_location::current()) override;
   comm::Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
                         TensorView recv, std::span<const std::int64_t> recv_counts,
-                        device::StreamRef stream) override;
-  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream) override;
-  comm::Work recv(TensorView data, int peer, int tag, device::StreamRef stream) override;
-  void barrier() override { through_->barrier(); }
+                        device::StreamRef stream,
+                        std::source_location where = std::source_location::current()) override;
+  comm::Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
+                  std::source_location where = std::source_location::current()) override;
+  comm::Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
+                  std::source_location where = std::source_location::current()) override;
+  void barrier(std::source_location where = std::source_location::current()) override {
+    through_->barrier(where);
+  }
   std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override {
     return through_->split(color, key, name);
   }

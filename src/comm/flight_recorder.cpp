@@ -1,0 +1,108 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/philox.hpp>
+#include <fourfold/comm/flight_recorder.hpp>
+
+#include <algorithm>
+#include <array>
+
+namespace fourfold::comm {
+namespace {
+
+constexpr std::array<std::string_view, 8> names{"all_reduce", "all_gather", "reduce_scatter",
+                                                "broadcast",  "all_to_all", "barrier",
+                                                "send",       "recv"};
+
+/// Ranks that are in the same communicators have made them in the same order.
+std::uint64_t id_of(const std::string& name, const std::vector<int>& world_ranks,
+                    std::uint64_t serial) {
+  std::string key = name + '\0' + std::to_string(serial);
+  for (const int rank : world_ranks) {
+    key += ',' + std::to_string(rank);
+  }
+  return name_salt(key.data(), key.size());
+}
+
+}  // namespace
+
+std::string_view name(Operation operation) noexcept {
+  return names[static_cast<std::size_t>(operation)];
+}
+
+std::optional<Operation> operation_named(std::string_view text) noexcept {
+  const auto found = std::find(names.begin(), names.end(), text);
+  return found == names.end() ? std::nullopt
+                              : std::optional(static_cast<Operation>(found - names.begin()));
+}
+
+std::size_t FlightRecorder::add_group(std::string name, std::vector<int> world_ranks) {
+  const std::scoped_lock lock(mutex_);
+  const auto same = std::count_if(groups_.begin(), groups_.end(), [&](const RecordedGroup& group) {
+    return group.name == name && group.world_ranks == world_ranks;
+  });
+  const std::uint64_t id = id_of(name, world_ranks, static_cast<std::uint64_t>(same));
+  groups_.push_back({id, std::move(name), std::move(world_ranks)});
+  return groups_.size() - 1;
+}
+
+std::uint64_t FlightRecorder::enter(std::size_t group, const Call& call) {
+  const std::scoped_lock lock(mutex_);
+  FlightRecord record{.call = call, .communicator = group, .entered = FlightRecord::Clock::now()};
+  if (is_collective(call.operation)) {
+    record.sequence = ++groups_[group].collectives;
+  } else {
+    const auto peer = static_cast<std::uint64_t>(call.peer);
+    record.sequence =
+        ++messages_[{(std::uint64_t{group} << 32U) | peer, call.operation == Operation::send}];
+  }
+  const std::uint64_t number = calls_++;
+  if (ring_.size() < kept) {
+    ring_.push_back(record);
+  } else {
+    ring_[number % kept] = record;
+  }
+  return number;
+}
+
+FlightRecord* FlightRecorder::find(std::uint64_t number) {
+  return calls_ - number <= kept ? &ring_[number % kept] : nullptr;
+}
+
+void FlightRecorder::leave(std::uint64_t number) {
+  const std::scoped_lock lock(mutex_);
+  if (FlightRecord* const record = find(number)) {
+    record->left = FlightRecord::Clock::now();
+  }
+}
+
+void FlightRecorder::wait_for(std::uint64_t number) {
+  const std::scoped_lock lock(mutex_);
+  if (const FlightRecord* const record = find(number)) {
+    waiting_ = *record;
+    waiting_->entered =
+        FlightRecord::Clock::now();  // of the wait: it may have been called long before
+  }
+}
+
+void FlightRecorder::wait_over() {
+  const std::scoped_lock lock(mutex_);
+  waiting_.reset();
+}
+
+void FlightRecorder::set_activity(std::string activity) {
+  const std::scoped_lock lock(mutex_);
+  activity_ = std::move(activity);
+  activity_began_ = FlightRecord::Clock::now();
+}
+
+FlightSnapshot FlightRecorder::snapshot() const {
+  const std::scoped_lock lock(mutex_);
+  FlightSnapshot snapshot{groups_, {}, waiting_, activity_, activity_began_};
+  const std::size_t oldest = ring_.size() < kept ? 0 : calls_ % kept;
+  for (std::size_t i = 0; i < ring_.size(); ++i) {
+    snapshot.recent.push_back(ring_[(oldest + i) % ring_.size()]);
+  }
+  return snapshot;
+}
+
+}  // namespace fourfold::comm

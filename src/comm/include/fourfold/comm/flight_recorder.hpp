@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What a rank has done with its communicators lately, and what it waits for now: written by the
+/// rank, read by a thread that watches it (watch.hpp).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace fourfold::comm {
+
+enum class Operation : std::uint8_t {
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  all_to_all,
+  barrier,
+  send,
+  recv
+};
+std::string_view name(Operation operation) noexcept;
+/// The operation of that name. Nothing when there is none.
+std::optional<Operation> operation_named(std::string_view text) noexcept;
+/// Whether all ranks of a communicator take part.
+constexpr bool is_collective(Operation operation) noexcept {
+  return operation < Operation::send;
+}
+
+/// An operation as it is called.
+struct Call {
+  Operation operation = Operation::barrier;
+  std::int64_t bytes = 0;  ///< of the larger buffer
+  int peer = -1;           ///< rank in the communicator: of send, recv, broadcast
+  std::source_location where = {};
+};
+
+/// An operation that was called.
+struct FlightRecord {
+  using Clock = std::chrono::steady_clock;
+
+  Call call;
+  std::size_t communicator = 0;  ///< index into FlightSnapshot::communicators
+  /// From 1. Of a collective: the same on all ranks of its communicator. Of send and recv: of those
+  /// of the same direction with that peer.
+  std::uint64_t sequence = 0;
+  Clock::time_point entered;
+  std::optional<Clock::time_point> left = {};
+};
+
+/// A communicator that a rank is in.
+struct RecordedGroup {
+  /// The same on all its ranks, and no other's.
+  std::uint64_t id = 0;
+  std::string name;
+  std::vector<int> world_ranks;
+  std::uint64_t collectives = 0;  ///< called so far
+};
+
+struct FlightSnapshot {
+  std::vector<RecordedGroup> groups;
+  std::vector<FlightRecord> recent;     ///< oldest first
+  std::optional<FlightRecord> waiting;  ///< what the rank blocks in
+  std::string activity;                 ///< what it is about besides
+  FlightRecord::Clock::time_point activity_began;
+};
+
+/// The last operations of one rank, on all its communicators. One thread writes, others may take
+/// snapshots. Writing takes tens of nanoseconds and no memory.
+class FlightRecorder {
+ public:
+  static constexpr std::size_t kept = 64;
+
+  FlightRecorder() { ring_.reserve(kept); }
+  FlightRecorder(const FlightRecorder&) = delete;
+  FlightRecorder& operator=(const FlightRecorder&) = delete;
+
+  /// @return the index of the communicator
+  std::size_t add_group(std::string name, std::vector<int> world_ranks);
+  /// @return the number of the call, for what follows
+  std::uint64_t enter(std::size_t group, const Call& call);
+  void leave(std::uint64_t number);
+  /// This rank blocks in a call from here on, or no longer.
+  void wait_for(std::uint64_t number);
+  void wait_over();
+  /// What the rank is about: "step 12", "saving step 500".
+  void set_activity(std::string activity);
+
+  FlightSnapshot snapshot() const;
+
+ private:
+  FlightRecord* find(std::uint64_t number);
+
+  mutable std::mutex mutex_;
+  std::vector<RecordedGroup> groups_;
+  std::map<std::pair<std::uint64_t, bool>, std::uint64_t> messages_;  ///< by group, peer; is_send
+  std::vector<FlightRecord> ring_;
+  std::uint64_t calls_ = 0;
+  std::optional<FlightRecord> waiting_;
+  std::string activity_ = "starting";
+  FlightRecord::Clock::time_point activity_began_ = FlightRecord::Clock::now();
+};
+
+}  // namespace fourfold::comm
