@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 namespace fourfold::comm {
 namespace {
@@ -21,6 +22,19 @@ std::uint64_t id_of(const std::string& name, const std::vector<int>& world_ranks
     key += ',' + std::to_string(rank);
   }
   return name_salt(key.data(), key.size());
+}
+
+void add_to_digest(RecordedGroup& group, const Call& call) {
+  const bool same_bytes =
+      call.operation == Operation::all_reduce || call.operation == Operation::broadcast;
+  const std::array<std::uint64_t, 3> words{group.digest, static_cast<std::uint64_t>(call.operation),
+                                           same_bytes ? static_cast<std::uint64_t>(call.bytes) : 0};
+  std::array<char, sizeof words> bytes;
+  std::memcpy(bytes.data(), words.data(), sizeof words);
+  group.digest = name_salt(bytes.data(), bytes.size());
+  if (group.collectives % FlightRecorder::digest_every == 0) {
+    group.digests = {group.digests[1], {group.collectives, group.digest}};
+  }
 }
 
 }  // namespace
@@ -41,7 +55,7 @@ std::size_t FlightRecorder::add_group(std::string name, std::vector<int> world_r
     return group.name == name && group.world_ranks == world_ranks;
   });
   const std::uint64_t id = id_of(name, world_ranks, static_cast<std::uint64_t>(same));
-  groups_.push_back({id, std::move(name), std::move(world_ranks)});
+  groups_.push_back({.id = id, .name = std::move(name), .world_ranks = std::move(world_ranks)});
   return groups_.size() - 1;
 }
 
@@ -50,6 +64,7 @@ std::uint64_t FlightRecorder::enter(std::size_t group, const Call& call) {
   FlightRecord record{.call = call, .communicator = group, .entered = FlightRecord::Clock::now()};
   if (is_collective(call.operation)) {
     record.sequence = ++groups_[group].collectives;
+    add_to_digest(groups_[group], call);
   } else {
     const auto peer = static_cast<std::uint64_t>(call.peer);
     record.sequence =

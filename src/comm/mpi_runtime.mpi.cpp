@@ -17,6 +17,7 @@
 #include <cstdlib>
 #include <exception>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 namespace fourfold::comm {
@@ -75,6 +76,7 @@ struct MpiRuntime::Impl {
   int ranks_on_host = 1;
   std::unique_ptr<MpiProgress> progress;
   std::unique_ptr<MessageCommunicator> world;
+  std::unique_ptr<Watch> watch;  ///< ends before what it watches
   int exceptions_at_start = std::uncaught_exceptions();
 };
 
@@ -118,6 +120,7 @@ MpiRuntime::~MpiRuntime() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start && impl_->world->size() > 1) {
     // Others may be waiting in an operation: the program's main ends them. MPI stays as it is, and
     // nothing is freed that it might still write to.
+    impl_->watch.reset();
     static_cast<void>(impl_.release());
     return;
   }
@@ -131,9 +134,14 @@ MpiRuntime::~MpiRuntime() {
   } catch (const std::exception& error) {
     log::local(log::Level::error, std::string("while MPI was ended: ") + error.what());
   }
+  impl_->watch.reset();
   impl_->world.reset();
   set_rank_identity({log::thread_rank(), 1, impl_->host, nullptr});
   finish_mpi(library, over_network);
+}
+
+void MpiRuntime::watch(WatchOptions options) {
+  impl_->watch = std::make_unique<Watch>(*impl_->world, impl_->host, std::move(options));
 }
 
 Communicator& MpiRuntime::world() const noexcept {
@@ -147,6 +155,7 @@ int MpiRuntime::ranks_on_host() const noexcept {
 }
 
 void MpiRuntime::abort(ExitCode code) noexcept {
+  Watch::announce_abort();
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   std::_Exit(static_cast<int>(code));
 }

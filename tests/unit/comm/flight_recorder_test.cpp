@@ -87,6 +87,31 @@ TEST_CASE("a communicator has one id on all its ranks and no other's", "[flight_
   }
 }
 
+TEST_CASE("what was called is summed up every so often", "[flight_recorder]") {
+  const auto digests_of = [](std::size_t calls, std::size_t other_at, Call other) {
+    FlightRecorder recorder;
+    const std::size_t dp = recorder.add_group("dp", {0, 1});
+    for (std::size_t i = 1; i <= calls; ++i) {
+      recorder.enter(dp, i == other_at ? other : sum);
+      recorder.enter(dp, {.operation = Operation::send, .bytes = static_cast<std::int64_t>(i)});
+    }
+    return recorder.snapshot().groups[dp].digests;
+  };
+  constexpr std::size_t every = FlightRecorder::digest_every;
+  CHECK(digests_of(every - 1, 0, sum)[1].calls == 0);
+  const auto usual = digests_of(2 * every + 3, 0, sum);
+  CHECK(usual[0].calls == every);
+  CHECK(usual[1].calls == 2 * every);
+  CHECK(usual[0].digest != usual[1].digest);
+  for (const Call other : {Call{.operation = Operation::barrier},
+                           Call{.operation = Operation::all_reduce, .bytes = 16}}) {
+    const auto late = digests_of(2 * every, every + 2, other);
+    CHECK(late[0].digest == usual[0].digest);
+    CHECK(late[1].digest != usual[1].digest);
+    CHECK(digests_of(2 * every, 1, other)[1].digest != usual[1].digest);  // never forgotten
+  }
+}
+
 TEST_CASE("it shows what a rank blocks in and what it is about", "[flight_recorder]") {
   FlightRecorder recorder;
   const std::size_t dp = recorder.add_group("dp", {0, 1});

@@ -5,6 +5,7 @@
 /// rank, read by a thread that watches it (watch.hpp).
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -59,6 +60,13 @@ struct FlightRecord {
   std::optional<Clock::time_point> left = {};
 };
 
+/// What the collectives of a communicator were, up to one of them: operations, and bytes where all
+/// ranks have the same. Two ranks that differ have not called the same.
+struct CallsDigest {
+  std::uint64_t calls = 0;  ///< a multiple of FlightRecorder::digest_every; 0: none yet
+  std::uint64_t digest = 0;
+};
+
 /// A communicator that a rank is in.
 struct RecordedGroup {
   /// The same on all its ranks, and no other's.
@@ -66,6 +74,9 @@ struct RecordedGroup {
   std::string name;
   std::vector<int> world_ranks;
   std::uint64_t collectives = 0;  ///< called so far
+  std::uint64_t digest = 0;       ///< of them
+  /// The last two: ranks that look at different moments have one in common.
+  std::array<CallsDigest, 2> digests = {};
 };
 
 struct FlightSnapshot {
@@ -81,6 +92,7 @@ struct FlightSnapshot {
 class FlightRecorder {
  public:
   static constexpr std::size_t kept = 64;
+  static constexpr std::uint64_t digest_every = 32;
 
   FlightRecorder() { ring_.reserve(kept); }
   FlightRecorder(const FlightRecorder&) = delete;

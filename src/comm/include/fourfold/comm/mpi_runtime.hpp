@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/watch.hpp>
 
 #include <memory>
 #include <string>
@@ -40,6 +41,9 @@ class MpiRuntime {
   const std::string& host() const noexcept;
   /// How many ranks run on this machine, this one included.
   int ranks_on_host() const noexcept;
+
+  /// Watches this rank, and with it all, until the runtime ends (watch.hpp). Collective.
+  void watch(WatchOptions options);
 
   /// Ends all ranks at once with `code`, from any state. Never returns.
   [[noreturn]] static void abort(ExitCode code) noexcept;

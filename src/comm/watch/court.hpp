@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "watch/line_connection.hpp"
+#include "watch/message.hpp"
+#include "watch/rank_state.hpp"
+
+#include <fourfold/comm/watch.hpp>
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::comm {
+
+/// Where a judge hears all ranks: their connections, and what they have said. Driven by one thread,
+/// which calls listen() again and again.
+class Court {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Court(int ranks, std::string token);
+  std::uint16_t port() const noexcept { return listener_.port(); }
+
+  /// Hears whoever speaks, for `timeout` at most.
+  void listen(std::chrono::milliseconds timeout);
+  /// All that is known now.
+  WorldState state() const;
+  /// To every rank that can be reached.
+  void tell_all(const Message& message);
+  /// What ranks have answered to Tell.
+  const std::map<int, Told>& answers() const noexcept { return answers_; }
+  /// Whether all have that could.
+  bool all_have_answered() const;
+  /// Whether anything is still on its way out.
+  bool has_unsent() const;
+
+ private:
+  struct Voice {
+    LineConnection connection;
+    int rank = -1;  ///< not introduced yet
+    Clock::time_point heard;
+  };
+
+  void accept_all();
+  void hear(Voice& voice);
+  void take(Voice& voice, Message message);
+  void introduce(Voice& voice, const Hello& hello);
+  void poke_the_silent(Clock::time_point now);
+
+  LineListener listener_;
+  std::string token_;
+  std::vector<Voice> voices_;
+  WorldState world_;
+  std::vector<std::optional<Clock::time_point>> heard_;   ///< by rank
+  std::vector<std::optional<Clock::time_point>> closed_;  ///< its connection, by rank
+  std::map<int, Told> answers_;
+  Clock::time_point listened_ = Clock::now();
+  Clock::time_point poked_ = Clock::now();
+};
+
+/// The report of a verdict.
+std::string report_of(const WorldState& world, const HangVerdict& verdict,
+                      const std::map<int, Told>& answers);
+
+}  // namespace fourfold::comm

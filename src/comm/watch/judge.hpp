@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "watch/rank_state.hpp"
+
+#include <fourfold/comm/watch.hpp>
+
+#include <optional>
+#include <string>
+
+namespace fourfold::comm {
+
+/// Whether a run hangs, and who is to blame. A pure function.
+///
+/// - A rank whose connection is closed without a word has ended.
+/// - A rank that says nothing for limits.silence_s is stopped, or its machine is gone; which of the
+///   two, its machine's network stack tells: it takes what is sent to a process that stands still.
+/// - Two ranks in calls of the same number on the same communicator, of another operation or (of
+///   reductions and broadcasts) other bytes, have taken different branches.
+/// - The same where such calls got through to each other: every so many calls, ranks compare what
+///   they have called on a communicator.
+/// - A rank that has blocked in one call for limits.deadline_s waits for somebody. The judge goes
+///   along who waits for whom (of a collective: its ranks that have not called it; of a message:
+///   the peer) to ranks that wait for nobody. If there are none, ranks wait for each other in
+///   different calls, and those in the rarest call are named.
+///
+/// @return nothing as long as all is well
+std::optional<HangVerdict> judge(const WorldState& world, const WatchLimits& limits);
+
+/// "all_reduce #124 of 'dp' (8 bytes, trainer.cpp:300)".
+std::string text_of(const ToldCall& call, const WorldState& world);
+/// "ranks 0-3, 7".
+std::string ranks_text(const std::vector<int>& ranks);
+
+}  // namespace fourfold::comm

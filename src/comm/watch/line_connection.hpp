@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/unique_handle.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fourfold::comm {
+
+struct SocketTraits {
+  using native_type = int;
+  static native_type null() noexcept { return -1; }
+  static void close(native_type socket) noexcept;
+};
+using Socket = UniqueHandle<SocketTraits>;
+
+/// A TCP connection that carries lines, without blocking. One thread at a time.
+class LineConnection {
+ public:
+  /// Longer lines end the connection.
+  static constexpr std::size_t longest_line = std::size_t{4} << 20;
+
+  explicit LineConnection(Socket socket) : socket_(std::move(socket)) {}
+  /// To a port of a machine, by name. Blocks for `timeout_ms` at most. Nothing when nobody answers.
+  static std::optional<LineConnection> open(const std::string& host, std::uint16_t port,
+                                            int timeout_ms);
+
+  int descriptor() const noexcept { return socket_.get(); }
+  /// Whether it is closed by either side, or broken.
+  bool is_closed() const noexcept { return is_closed_; }
+  bool has_unsent() const noexcept { return !unsent_.empty(); }
+  /// Whether the other machine has taken all that was sent.
+  bool is_acknowledged() const noexcept;
+
+  /// @param line  with its end
+  void send(std::string_view line);
+  /// Moves what can be moved in both directions.
+  void move();
+  /// The next whole line that came, without its end.
+  std::optional<std::string> next();
+
+ private:
+  Socket socket_;
+  std::string unsent_;
+  std::string received_;
+  bool is_closed_ = false;
+};
+
+/// Where connections come in, on all addresses of this machine and a port that the system chooses.
+class LineListener {
+ public:
+  /// @throws SystemError (node_fault) when there is no port to be had
+  LineListener();
+  int descriptor() const noexcept { return socket_.get(); }
+  std::uint16_t port() const noexcept { return port_; }
+  /// One that waits, if any.
+  std::optional<LineConnection> accept();
+
+ private:
+  Socket socket_;
+  std::uint16_t port_ = 0;
+};
+
+}  // namespace fourfold::comm

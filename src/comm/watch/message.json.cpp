@@ -1,0 +1,189 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/message.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <utility>
+
+namespace fourfold::comm {
+namespace {
+
+using Json = nlohmann::json;
+
+Json json_of(const ToldCall& call) {
+  return {{"operation", name(call.operation)},
+          {"group", call.group},
+          {"sequence", call.sequence},
+          {"bytes", call.bytes},
+          {"peer", call.peer},
+          {"site", call.site},
+          {"since_s", call.since_s},
+          {"is_over", call.is_over}};
+}
+
+ToldCall call_of(const Json& json) {
+  const auto operation = operation_named(json.at("operation").get<std::string>());
+  if (!operation) {
+    throw Json::other_error::create(501, "no such operation", nullptr);
+  }
+  return {.operation = *operation,
+          .group = json.at("group"),
+          .sequence = json.at("sequence"),
+          .bytes = json.at("bytes"),
+          .peer = json.at("peer"),
+          .site = json.at("site"),
+          .since_s = json.at("since_s"),
+          .is_over = json.at("is_over")};
+}
+
+Json or_null(const std::optional<ToldCall>& call) {
+  return call ? json_of(*call) : Json(nullptr);
+}
+
+std::optional<ToldCall> if_any(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(call_of(json));
+}
+
+struct ToJson {
+  Json operator()(const Hello& hello) const {
+    return {{"type", "hello"},
+            {"token", hello.token},
+            {"rank", hello.rank},
+            {"host", hello.host},
+            {"pid", hello.pid}};
+  }
+  Json operator()(const NewGroup& group) const {
+    return {{"type", "group"},
+            {"id", group.id},
+            {"name", group.group.name},
+            {"ranks", group.group.world_ranks}};
+  }
+  Json operator()(const Beat& beat) const {
+    Json collectives = Json::array();
+    for (const auto& [group, calls] : beat.collectives) {
+      collectives.push_back({group, calls.calls, calls.digests[0].calls, calls.digests[0].digest,
+                             calls.digests[1].calls, calls.digests[1].digest});
+    }
+    return {{"type", "beat"},
+            {"collectives", std::move(collectives)},
+            {"waiting", or_null(beat.waiting)},
+            {"last", or_null(beat.last)},
+            {"activity", beat.activity},
+            {"activity_s", beat.activity_s}};
+  }
+  Json operator()(const Bye& /*bye*/) const { return {{"type", "bye"}}; }
+  Json operator()(const Tell& /*tell*/) const { return {{"type", "tell"}}; }
+  Json operator()(const Told& told) const {
+    Json calls = Json::array();
+    for (const ToldCall& call : told.calls) {
+      calls.push_back(json_of(call));
+    }
+    return {{"type", "told"}, {"calls", std::move(calls)}, {"stack", told.stack}};
+  }
+  Json operator()(const End& end) const { return {{"type", "end"}, {"code", end.code}}; }
+};
+
+Beat beat_from(const Json& json) {
+  Beat beat{.collectives = {},
+            .waiting = if_any(json.at("waiting")),
+            .last = if_any(json.at("last")),
+            .activity = json.at("activity"),
+            .activity_s = json.at("activity_s")};
+  for (const Json& entry : json.at("collectives")) {
+    beat.collectives[entry.at(0)] = {entry.at(1),
+                                     {{{entry.at(2), entry.at(3)}, {entry.at(4), entry.at(5)}}}};
+  }
+  return beat;
+}
+
+Told told_from(const Json& json) {
+  Told told{{}, json.at("stack")};
+  for (const Json& call : json.at("calls")) {
+    told.calls.push_back(call_of(call));
+  }
+  return told;
+}
+
+Message from_json(const Json& json) {
+  const std::string type = json.at("type");
+  if (type == "hello") {
+    return Hello{json.at("token"), json.at("rank"), json.at("host"), json.at("pid")};
+  }
+  if (type == "group") {
+    return NewGroup{json.at("id"), {json.at("name"), json.at("ranks")}};
+  }
+  if (type == "beat") {
+    return beat_from(json);
+  }
+  if (type == "bye") {
+    return Bye{};
+  }
+  if (type == "tell") {
+    return Tell{};
+  }
+  if (type == "told") {
+    return told_from(json);
+  }
+  if (type == "end") {
+    return End{json.at("code")};
+  }
+  throw Json::other_error::create(501, "no such message", nullptr);
+}
+
+double seconds(FlightRecord::Clock::duration duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+ToldCall told(const FlightRecord& record, const FlightSnapshot& snapshot) {
+  const std::string path = record.call.where.file_name();
+  return {.operation = record.call.operation,
+          .group = snapshot.groups[record.communicator].id,
+          .sequence = record.sequence,
+          .bytes = record.call.bytes,
+          .peer = record.call.peer,
+          .site = path.substr(path.find_last_of('/') + 1) + ":" +
+                  std::to_string(record.call.where.line()),
+          .since_s = seconds(FlightRecord::Clock::now() - record.entered),
+          .is_over = record.left.has_value()};
+}
+
+}  // namespace
+
+std::string line_of(const Message& message) {
+  // File names and stacks are not always UTF-8.
+  return std::visit(ToJson{}, message).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<Message> message_of(std::string_view line) {
+  try {
+    return from_json(Json::parse(line));
+  } catch (const Json::exception&) {
+    return std::nullopt;
+  }
+}
+
+Beat beat_of(const FlightSnapshot& snapshot) {
+  Beat beat{.activity = snapshot.activity,
+            .activity_s = seconds(FlightRecord::Clock::now() - snapshot.activity_began)};
+  for (const RecordedGroup& group : snapshot.groups) {
+    beat.collectives[group.id] = {group.collectives, group.digests};
+  }
+  if (snapshot.waiting) {
+    beat.waiting = told(*snapshot.waiting, snapshot);
+  }
+  if (!snapshot.recent.empty()) {
+    beat.last = told(snapshot.recent.back(), snapshot);
+  }
+  return beat;
+}
+
+std::vector<ToldCall> calls_of(const FlightSnapshot& snapshot) {
+  std::vector<ToldCall> calls;
+  for (const FlightRecord& record : snapshot.recent) {
+    calls.push_back(told(record, snapshot));
+  }
+  return calls;
+}
+
+}  // namespace fourfold::comm

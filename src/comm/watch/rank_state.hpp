@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/flight_recorder.hpp>
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::comm {
+
+/// An operation as one rank tells others of it.
+struct ToldCall {
+  Operation operation = Operation::barrier;
+  std::uint64_t group = 0;  ///< id of its communicator
+  std::uint64_t sequence = 0;
+  std::int64_t bytes = 0;
+  int peer = -1;          ///< rank in the communicator
+  std::string site = {};  ///< "trainer.cpp:300"
+  double since_s = 0;     ///< that it was entered, or waited for, when this was told
+  bool is_over = false;   ///< it was left
+};
+
+/// The collectives that a rank has called on a communicator.
+struct ToldCalls {
+  std::uint64_t calls = 0;
+  std::array<CallsDigest, 2> digests = {};
+};
+
+/// What a rank says about itself once a second.
+struct Beat {
+  std::map<std::uint64_t, ToldCalls> collectives = {};  ///< by group
+  std::optional<ToldCall> waiting = {};                 ///< what it blocks in
+  std::optional<ToldCall> last = {};                    ///< the newest call
+  std::string activity = {};
+  double activity_s = 0;
+};
+
+/// A communicator, told by the lowest of its ranks.
+struct ToldGroup {
+  std::string name;
+  std::vector<int> world_ranks;
+};
+
+/// A rank as the judge sees it.
+struct RankState {
+  std::string host = {};
+  long pid = 0;
+  bool is_known = false;     ///< it has introduced itself
+  bool has_left = false;     ///< it said good-bye, or that it ends all
+  bool has_ended = false;    ///< its connection is closed, and it had not
+  double silent_s = 0;       ///< since its last word
+  bool is_reachable = true;  ///< its machine takes what is sent to it
+  std::optional<Beat> beat = {};
+};
+
+/// All that is known of a run, of one moment.
+struct WorldState {
+  std::vector<RankState> ranks;  ///< by rank in the world
+  std::map<std::uint64_t, ToldGroup> groups;
+};
+
+}  // namespace fourfold::comm
