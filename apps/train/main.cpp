@@ -86,11 +86,21 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
   return status;
 }
 
+void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
+           const RunDirectory& directory) {
+  if (config.enabled) {
+    mpi.watch({.limits = {config.deadline_s, config.silence_s},
+               .on_hang = [&](const comm::HangVerdict& verdict, const std::string& report) {
+                 directory.note_hang(verdict, report);
+               }});
+  }
+}
+
 ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
   fourfold::device::keep_heap_small();
   const train::StopSignals signals;  // first: a signal during the start is one too
-  const comm::MpiRuntime mpi(&argc, &argv);
+  comm::MpiRuntime mpi(&argc, &argv);
   const runfile::EffectiveConfig effective =
       runfile::load_run_config(arguments.run_file, arguments.overrides);
   runfile::validate_data(effective.config, effective.origins);
@@ -101,6 +111,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   fourfold::train_program::require_same_on_ranks(facts_to_agree_on(effective.config, arguments),
                                                  mpi.world());
   mpi.world().use(train::collectives_of(effective.config));
+  watch(mpi, effective.config.watch, *directory);
   comm::Mesh mesh(shape, mpi.world());
   if (mpi.world().rank() == 0) {
     require_tokenizer(effective);

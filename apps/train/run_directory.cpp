@@ -36,9 +36,9 @@ void make_folder(const std::filesystem::path& folder) {
 
 /// Whether a file's name is that of io::AtomicFile's temporary sibling of one that we write.
 bool is_leftover(std::string_view name) {
-  constexpr std::array<std::string_view, 7> ours{"FINISHED",    "config.toml", "exit.json",
-                                                 "report.html", "status.json", "timeline.svg",
-                                                 "trace.json"};
+  constexpr std::array<std::string_view, 8> ours{"FINISHED",     "hang.json",   "config.toml",
+                                                 "exit.json",    "report.html", "status.json",
+                                                 "timeline.svg", "trace.json"};
   constexpr std::string_view mark = ".tmp-";
   const std::size_t at = name.rfind(mark);
   if (at == std::string_view::npos || std::ranges::count(ours, name.substr(0, at)) == 0) {
@@ -82,7 +82,7 @@ RunDirectory::RunDirectory(const runfile::EffectiveConfig& effective, int rank, 
       rank_(rank),
       dry_run_(dry_run),
       metrics_(effective.config.log.every_steps),
-      last_(std::make_shared<LastState>()) {
+      last_(std::make_shared<SharedLastState>()) {
   metrics_.add(std::make_unique<LastStateSink>(last_));
 }
 
@@ -155,14 +155,34 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   } catch (const std::exception& error) {
     log::warning(error.what());
   }
+  const LastState last = last_->get();
   const telemetry::ExitStatus status{
-      .code = code, .reason = message, .step = last_->step, .checkpoint = last_->checkpoint};
-  const bool metrics_started = last_->step.has_value();
+      .code = code, .reason = message, .step = last.step, .checkpoint = last.checkpoint};
+  const bool metrics_started = last.step.has_value();
   if (rank_ == 0 && metrics_started) {
     finish(status);
   } else if (!dry_run_ && (rank_ == 0 || !telemetry::read_exit_status(exit_file(folder_)))) {
     telemetry::write_exit_status(exit_file(folder_), status);
   }
+}
+
+void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string& report) const {
+  if (dry_run_) {
+    return;
+  }
+  const LastState last = last_->get();
+  try_to("write hang.json", [&] {
+    io::AtomicFile file(folder_ / "hang.json");
+    file.write(report);
+    file.publish();
+  });
+  try_to("write exit.json", [&] {
+    telemetry::write_exit_status(exit_file(folder_), {.code = verdict.code(),
+                                                      .reason = "hang: " + verdict.reason,
+                                                      .step = last.step,
+                                                      .checkpoint = last.checkpoint,
+                                                      .bad_nodes = verdict.bad_hosts()});
+  });
 }
 
 }  // namespace fourfold::train_program

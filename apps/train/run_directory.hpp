@@ -5,6 +5,7 @@
 #include "run_end.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/comm/watch.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/metrics.hpp>
@@ -47,6 +48,10 @@ class RunDirectory {
   /// @throws UserError (cannot_write)
   void fail(ExitCode code, const std::string& message);
 
+  /// The run hangs and is about to be ended: hang.json, and exit.json with the verdict. For the
+  /// thread that watches; what cannot be written is a warning.
+  void note_hang(const comm::HangVerdict& verdict, const std::string& report) const;
+
  private:
   void open_files();
 
@@ -55,7 +60,7 @@ class RunDirectory {
   int rank_;
   bool dry_run_;
   telemetry::MetricsLog metrics_;
-  std::shared_ptr<LastState> last_;
+  std::shared_ptr<SharedLastState> last_;
 };
 
 }  // namespace fourfold::train_program

@@ -13,7 +13,6 @@
 #include <span>
 
 namespace fourfold::train_program {
-namespace {
 
 void try_to(const char* what, const std::function<void()>& write) {
   try {
@@ -22,19 +21,16 @@ void try_to(const char* what, const std::function<void()>& write) {
     log::warning(fmt::format("cannot {}: {}", what, error.what()));
   }
 }
-
-}  // namespace
-
 void LastStateSink::start(const telemetry::RunStart& run, double /*unix_time_s*/) {
-  *last_ = {.step = run.first_step, .checkpoint = run.checkpoint};
+  last_->change([&](LastState& last) { last = {run.first_step, run.checkpoint}; });
 }
 
 void LastStateSink::step(const telemetry::StepRecord& record, double /*unix_time_s*/) {
-  last_->step = record.step;
+  last_->change([&](LastState& last) { last.step = record.step; });
 }
 
 void LastStateSink::checkpoint(const telemetry::CheckpointRecord& record, double /*unix_time_s*/) {
-  last_->checkpoint = record.path;
+  last_->change([&](LastState& last) { last.checkpoint = record.path; });
 }
 
 std::filesystem::path exit_file(const std::filesystem::path& log_dir) {

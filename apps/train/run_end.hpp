@@ -7,7 +7,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,17 +22,38 @@ struct LastState {
   std::optional<std::string> checkpoint;
 };
 
+/// A LastState that another thread may ask for.
+class SharedLastState {
+ public:
+  LastState get() const {
+    const std::scoped_lock lock(mutex_);
+    return state_;
+  }
+  template <class Change>
+  void change(const Change& change) {
+    const std::scoped_lock lock(mutex_);
+    change(state_);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  LastState state_;
+};
+
 /// Keeps a LastState. To be added before sinks that can fail.
 class LastStateSink : public telemetry::MetricSink {
  public:
-  explicit LastStateSink(std::shared_ptr<LastState> last) : last_(std::move(last)) {}
+  explicit LastStateSink(std::shared_ptr<SharedLastState> last) : last_(std::move(last)) {}
   void start(const telemetry::RunStart& run, double unix_time_s) override;
   void step(const telemetry::StepRecord& record, double unix_time_s) override;
   void checkpoint(const telemetry::CheckpointRecord& record, double unix_time_s) override;
 
  private:
-  std::shared_ptr<LastState> last_;
+  std::shared_ptr<SharedLastState> last_;
 };
+
+/// Warns of what cannot be written. @param what  "write the report"
+void try_to(const char* what, const std::function<void()>& write);
 
 /// Where exit.json lies in a log.dir.
 std::filesystem::path exit_file(const std::filesystem::path& log_dir);

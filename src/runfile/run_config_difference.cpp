@@ -39,7 +39,8 @@ void check_allowed_names(std::span<const std::string> allowed) {
 /// Keys about one start alone; the run is the same whatever they say.
 bool is_of_one_start(const RunKey& key) {
   const std::string name = key.full_name();
-  return name == "checkpoint.resume" || name == "checkpoint.weights_only" || name == "log.progress";
+  return name == "checkpoint.resume" || name == "checkpoint.weights_only" ||
+         name == "log.progress" || key.table == "watch";
 }
 
 }  // namespace

@@ -376,10 +376,38 @@ std::vector<RunKey> log_keys() {
   };
 }
 
+std::vector<RunKey> watch_keys() {
+  const auto member = [](auto path) { return field(&RunConfig::watch, path); };
+  return {
+      {.table = "watch",
+       .name = "enabled",
+       .field = member(&WatchConfig::enabled),
+       .meaning = "Watch the ranks: a thread beside each tells two of them, over TCP, what it is "
+                  "in. A run that hangs is ended with exit code 86, and hang.json in log.dir names "
+                  "who hangs where."},
+      {.table = "watch",
+       .name = "deadline_s",
+       .field = member(&WatchConfig::deadline_s),
+       .unit = "seconds",
+       .meaning = "How long a rank may wait for others in one operation: longer than the slowest "
+                  "thing that one rank does alone (a save to a slow file system).",
+       .minimum = 2,
+       .maximum = 86400},
+      {.table = "watch",
+       .name = "silence_s",
+       .field = member(&WatchConfig::silence_s),
+       .unit = "seconds",
+       .meaning = "How long a rank may give no sign of life, as one does that is stopped or whose "
+                  "node is gone. After 8 s it is named in the log.",
+       .minimum = 2,
+       .maximum = 86400},
+  };
+}
+
 std::vector<RunKey> all_keys() {
   std::vector<RunKey> keys = model_keys();
   for (auto& part : {mesh_keys(), traffic_keys(), train_keys(), optim_keys(), outer_keys(),
-                     offload_keys(), data_keys(), checkpoint_keys(), log_keys()}) {
+                     offload_keys(), data_keys(), checkpoint_keys(), log_keys(), watch_keys()}) {
     keys.insert(keys.end(), part.begin(), part.end());
   }
   return keys;
@@ -399,7 +427,7 @@ const RunKey* find_run_key(std::string_view full_name) {
 }
 
 std::span<const RunTable> run_tables() {
-  static const std::array<RunTable, 9> tables{{
+  static const std::array<RunTable, 10> tables{{
       {"model",
        "What is trained. A preset fills in the whole table; keys beside it change single values, "
        "and "
@@ -414,6 +442,7 @@ std::span<const RunTable> run_tables() {
       {"data", "Token files, as `fourfold data prepare` writes them."},
       {"checkpoint", "When and where the state is saved, and what a start goes on from."},
       {"log", "What the run tells about itself, and where."},
+      {"watch", "When a run that stands still is ended."},
   }};
   return tables;
 }

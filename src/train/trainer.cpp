@@ -8,6 +8,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -188,7 +189,14 @@ RunResult Trainer::run() {
   return result;
 }
 
+void Trainer::tell_activity(std::string activity) const {
+  if (comm::FlightRecorder* const recorder = mesh_->world().flight_recorder()) {
+    recorder->set_activity(std::move(activity));
+  }
+}
+
 io::SaveRequest Trainer::save_request() {
+  tell_activity(fmt::format("saving step {}", progress_.step));
   runner_.prepare_save(stream_);
   stream_.ref().synchronize();
   runner_.settle_state();
@@ -246,6 +254,7 @@ bool Trainer::goes_on() const {
 
 Trainer::MadeStep Trainer::one_step() {
   const Stopwatch watch;
+  tell_activity(fmt::format("step {}", progress_.step + 1));
   MadeStep made;
   const StepBatches batches = ahead_ ? *ahead_ : load(made.data_s);
   ahead_.reset();
@@ -301,6 +310,7 @@ void Trainer::check_weights() {
 
 void Trainer::evaluate() {
   const Stopwatch watch;
+  tell_activity(fmt::format("evaluation behind step {}", progress_.step));
   const Evaluation evaluation = evaluator_->run(runner_.forward_pass(), stream_);
   if (metrics_ != nullptr) {
     metrics_->evaluation({.step = progress_.step,

@@ -192,6 +192,14 @@ struct LogConfig {
   friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };
 
+/// [watch]
+struct WatchConfig {
+  bool enabled = true;
+  double deadline_s = 600;  ///< that a rank may wait for others in one operation
+  double silence_s = 60;    ///< without a sign of life from a rank
+  friend bool operator==(const WatchConfig&, const WatchConfig&) = default;
+};
+
 struct RunConfig {
   std::string preset;  ///< model.preset; the values it brought are in `model`
   model::ModelConfig model;
@@ -202,6 +210,7 @@ struct RunConfig {
   DataConfig data;
   CheckpointConfig checkpoint;
   LogConfig log;
+  WatchConfig watch;
   friend bool operator==(const RunConfig&, const RunConfig&) = default;
 };
 

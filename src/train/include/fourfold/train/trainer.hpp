@@ -103,6 +103,8 @@ class Trainer {
   void evaluate();
   /// What a save saves: makes the state ready, and is sure that it is good. Collective.
   io::SaveRequest save_request();
+  /// What the flight recorder shows of this rank besides its calls.
+  void tell_activity(std::string activity) const;
   /// Behind a save: what it took of memory, and gives that back.
   void look_behind_save();
   double needed_s() const;

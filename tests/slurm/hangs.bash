@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# A rank that is stopped, leaves or takes another branch, on a real Slurm: it is named with its host and the call, within
+# seconds of the limit, and the job ends with 86 instead of burning its time. Usage: hangs.bash BUILD_DIR
+set -u
+# shellcheck source=tests/slurm/cluster.bash
+. "$(dirname "$0")/cluster.bash"
+begin_cluster "$1" 4
+write_run
+hang_on_ranks=$1/bin/hang_on_ranks
+
+# pid_of JOB RANK: its process, on whatever node.
+pid_of() {
+  local process
+  for process in $(pgrep --full fourfold-train); do
+    if { tr '\0' '\n' <"/proc/$process/environ" | grep -cxE "SLURM_PROCID=$2|SLURM_JOB_ID=$1" | grep -qx 2; } 2>/dev/null; then
+      echo "$process"
+      return
+    fi
+  done
+  return 1
+}
+has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
+
+# A training of which one rank is stopped; rank 0 itself; and one whose limit is the call it waits in.
+for rank in 5 0; do
+  job=$(sbatch --parsable --nodes=4 --ntasks=8 --time=10 "$slurm/train.sbatch" run.toml --set log.dir="stopped$rank" \
+    --set train.steps=1000000 --set mesh.tp=2 --set watch.silence_s=4)
+  until_holds 60 has_steps "stopped$rank" 20
+  expect kill -STOP "$(pid_of "$job" "$rank")"
+  begun=$SECONDS
+  expect_job "$job" 30 FAILED 86
+  [[ $((SECONDS - begun)) -le 20 ]] || complain "it took $((SECONDS - begun)) s to end"
+  expect grep -q '"code": 86' "stopped$rank/exit.json"
+  expect grep -q "rank $rank on node$((rank / 2)) has given no sign of life" "fourfold-$job.log"
+  expect python3 -c 'import json, sys
+rank = int(sys.argv[1])
+hang = json.load(open(f"stopped{rank}/hang.json"))
+assert [one["rank"] for one in hang["culprits"]] == [rank] and hang["culprits"][0]["host"] == f"node{rank // 2}"
+assert len(hang["waiting"]) == 7, hang["waiting"]
+end = json.load(open(f"stopped{rank}/exit.json"))
+assert end["bad_nodes"] == [f"node{rank // 2}"] and end["retry"] is True and end["step"] >= 20, end
+told = [one for one in hang["ranks"] if one.get("stack")]
+assert len(told) == 7 and all(any("main" in line for line in one["stack"]) for one in told)' "$rank"
+  expect grep -q '"event":"end".*"code":86' "stopped$rank/attempts.jsonl"
+done
+
+# hangs KIND RANK TEXT...: of tasks that srun started; what it says on stderr.
+hangs() {
+  local kind=$1 rank=$2 begun=$SECONDS code=0 text
+  shift 2
+  rm -f hang.json
+  srun --nodes=4 --ntasks=4 --mpi=pmi2 --kill-on-bad-exit=1 "$hang_on_ranks" "$kind" "$rank" >"$output" 2>"$errors" || code=$?
+  [[ $code -ne 0 && $((SECONDS - begun)) -le 15 ]] || complain "$kind: code $code after $((SECONDS - begun)) s"
+  expect_stderr 'the run hangs and is ended (code 86)'
+  expect_stderr "rank $rank on node$rank"
+  for text in "$@"; do expect_stderr "$text"; done
+  expect python3 -c 'import json, sys
+assert [one["rank"] for one in json.load(open("hang.json"))["culprits"]] == [int(sys.argv[1])]' "$rank"
+}
+hangs exit 2 'has ended without a word' "wait in all_reduce #"
+hangs exit 0 'has ended without a word'
+hangs axis 3 "is in all_reduce #" "of 'pair'" 'another branch'
+hangs sleep 1 'has not come' 'step 20'
+expectations_met
