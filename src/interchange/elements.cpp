@@ -7,18 +7,26 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <type_traits>
 
 namespace fourfold::interchange {
 namespace {
 
 /// Elements lie in files at any alignment.
 template <class Element>
-void widen_all(const std::byte* elements, std::span<float> values) {
+std::optional<double> widen_all(const std::byte* elements, std::span<float> values) {
+  std::optional<double> overflowing;
   for (std::size_t i = 0; i < values.size(); ++i) {
     Element element;
     std::memcpy(&element, elements + i * sizeof element, sizeof element);
     values[i] = static_cast<float>(element);
+    if constexpr (std::is_same_v<Element, double>) {
+      if (std::isinf(values[i]) && std::isfinite(element)) {
+        overflowing = element;
+      }
+    }
   }
+  return overflowing;
 }
 
 template <class Element>
@@ -40,7 +48,8 @@ bool is_floating(DType dtype) noexcept {
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16;
 }
 
-void widen(std::span<const std::byte> elements, DType dtype, std::span<float> values) {
+std::optional<double> widen(std::span<const std::byte> elements, DType dtype,
+                            std::span<float> values) {
   FOURFOLD_EXPECT(is_floating(dtype) && elements.size() == values.size() * size_in_bytes(dtype));
   switch (dtype) {
     case DType::f64:
@@ -51,6 +60,7 @@ void widen(std::span<const std::byte> elements, DType dtype, std::span<float> va
       return widen_all<Float16>(elements.data(), values);
     default:
       std::memcpy(values.data(), elements.data(), elements.size());
+      return std::nullopt;
   }
 }
 

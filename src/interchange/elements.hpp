@@ -15,7 +15,9 @@ namespace fourfold::interchange {
 bool is_floating(DType dtype) noexcept;
 
 /// `values`, from as many elements of a type that is_floating(); f64 is rounded.
-void widen(std::span<const std::byte> elements, DType dtype, std::span<float> values);
+/// @return a finite f64 that overflows f32, if there is one
+std::optional<double> widen(std::span<const std::byte> elements, DType dtype,
+                            std::span<float> values);
 
 /// The elements of type f32, bf16 or f16 nearest to `values`.
 /// @return a finite value that overflows the type, if there is one

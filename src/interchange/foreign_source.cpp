@@ -133,7 +133,13 @@ void ForeignSource::read_rows(const Place& place, const Box& theirs, float* valu
     }
     std::memcpy(to, window_.data() + (begin - window_begin), bytes);
   });
-  widen(elements_, dtype, {values, count});
+  if (const std::optional<double> value = widen(elements_, dtype, {values, count})) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{}: tensor {} holds {:g}, which overflows f32, in which weights "
+                    "are kept; train it to smaller values, or clip them",
+                    place.array.path().string(), printable(place.array.name()), *value));
+  }
 }
 
 }  // namespace fourfold::interchange

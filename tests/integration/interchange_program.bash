@@ -81,6 +81,30 @@ expect_stderr 'no file of this folder'
 cp -r hf short && truncate -s -1 short/model-00001-of-*
 expect_exit 65 "$fourfold" ckpt import --format hf short out
 expect_stderr 'is damaged'
-expect test ! -e out
+# Numbers of 64 bits that no f32 holds.
+mkdir big && cp hf/config.json big/ && python3 - hf big/model.safetensors <<'END'
+import json, struct, sys, pathlib
+header, payload = {}, b""
+for file in sorted(pathlib.Path(sys.argv[1]).glob("model-*.safetensors")):
+    data = file.read_bytes()
+    length = struct.unpack("<Q", data[:8])[0]
+    for name, tensor in json.loads(data[8:8 + length]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = tensor["data_offsets"]
+        body = data[8 + length + begin:8 + length + end]
+        if name.endswith("ln_f.weight"):
+            values = [1e300] + [1.0] * (len(body) // 4 - 1)
+            body, tensor["dtype"] = struct.pack(f"<{len(values)}d", *values), "F64"
+        tensor["data_offsets"] = [len(payload), len(payload) + len(body)]
+        header[name], payload = tensor, payload + body
+text = json.dumps(header).encode()
+text += b" " * (-len(text) % 8)
+open(sys.argv[2], "wb").write(struct.pack("<Q", len(text)) + text + payload)
+END
+expect_exit 78 "$fourfold" ckpt import --format hf big out
+expect_stderr 'holds 1e+300, which overflows f32'
+expect test ! -e out/step-000000000
+rm -r out
 
 expectations_met
