@@ -149,27 +149,35 @@ void refuse_fast_step(const runfile::CheckpointConfig& config) {
   }
 }
 
-/// Whether there is no step to open any more, and never will be: rank 0 looks. Collective.
-bool is_gone(const std::string& path, comm::Communicator& world) {
-  std::error_code failure;
-  const bool is_there = world.rank() != 0 || std::filesystem::exists(path, failure) || failure;
-  return comm::all_reduce_scalar(world, std::int64_t{is_there ? 0 : 1}, comm::ReduceOp::max) != 0;
+/// The step that a run begins at; nothing when it cannot be opened and the run has steps of its own
+/// by now. What a chain of jobs began with may have been removed since, by its own retention or by
+/// a purge that leaves the folder. @throws as open_checkpoint, on all ranks alike
+std::optional<io::Checkpoint> open_origin(const ResumeRequest& request, comm::Communicator& world) {
+  const std::string& path = request.config.checkpoint.resume;
+  try {
+    return io::open_checkpoint(path, world);
+  } catch (const UserError& error) {
+    promote_own(path, -1, request, world);
+    if (!went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {
+      throw;
+    }
+    log::info(
+        fmt::format("{} holds steps of a run that began at {}, which cannot be opened any "
+                    "more ({}): going on from the newest",
+                    request.store.directory().string(), path, error.what()));
+    return std::nullopt;
+  }
 }
 
 std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
   comm::first_rank_does(world, [&] { refuse_fast_step(request.config.checkpoint); });
-  // What a chain of jobs began with may have been removed since, by its own retention too.
-  if (is_gone(path, world) &&
-      went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {
-    log::info(
-        fmt::format("{} is gone, and {} holds steps of a run that began there: going on from "
-                    "the newest",
-                    path, request.store.directory().string()));
+  const auto origin = open_origin(request, world);
+  if (!origin) {
     return resume_newest(request, world);
   }
-  const io::Checkpoint checkpoint = io::open_checkpoint(path, world);
+  const io::Checkpoint& checkpoint = *origin;
   const std::int64_t begins_at = weights_only ? -1 : checkpoint.step();
   promote_own(path, begins_at, request, world);
   const std::int64_t newest = io::newest_step(request.store.directory(), world);

@@ -194,6 +194,12 @@ TEST_CASE(
     CHECK(again.weights == whole.weights);
     CHECK(steps_in(tiny.checkpoints("killed")) == Steps{6, 9});
   }
+  SECTION("and when that path is gone") {
+    fs::remove_all(origin);
+    const RunTrace again = tiny.train(2, 9, "killed", with_fast(tiny, "fast-killed", options));
+    CHECK(again.losses == std::vector<double>(whole.losses.end() - 3, whole.losses.end()));
+    CHECK(again.weights == whole.weights);
+  }
   SECTION("at another path it is another run, which says what it leaves behind") {
     fs::copy(origin, tiny.folder() / "copied", fs::copy_options::recursive);
     options[1] = "checkpoint.resume='" + (tiny.folder() / "copied").string() + "'";

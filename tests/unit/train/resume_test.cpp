@@ -118,6 +118,13 @@ TEST_CASE("a chain of jobs goes on when the step it began at is gone", "[resume]
   CHECK(tiny.train(1, 12, "chain", {option}).losses.size() == 4);
   CHECK_THAT(refusal([&] { tiny.train(1, 12, "other", {option}); }),
              ContainsSubstring("is no checkpoint"));
+  // A purge of old files leaves folders; a byte of it goes bad.
+  fs::create_directories(origin);
+  CHECK(tiny.train(1, 16, "chain", {option}).losses.size() == 4);
+  std::ofstream(origin / "MANIFEST.json") << "{";
+  CHECK(tiny.train(1, 20, "chain", {option}).losses.size() == 4);
+  CHECK_THROWS_AS(tiny.train(1, 12, "other", {option}), fourfold::UserError);
+  fs::remove_all(origin);
   tiny.train(1, 4, "third");  // a run, but not one that began there
   CHECK_THAT(refusal([&] { tiny.train(1, 8, "third", {option}); }),
              ContainsSubstring("is no checkpoint"));
