@@ -265,6 +265,11 @@ EntryKind kind_of(const std::filesystem::path& path) noexcept {
   return S_ISDIR(status.st_mode) ? EntryKind::directory : EntryKind::other;
 }
 
+std::uint64_t number_of(const std::filesystem::path& path) noexcept {
+  struct stat status = {};
+  return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+}
+
 std::optional<std::vector<std::string>> names_in(const std::filesystem::path& directory) {
   std::error_code failure;
   std::vector<std::string> names;

@@ -96,6 +96,8 @@ void sync_directory(const std::filesystem::path& path);
 enum class EntryKind : std::uint8_t { missing, file, directory, other };
 /// Symbolic links are "other".
 EntryKind kind_of(const std::filesystem::path& path) noexcept;
+/// What tells an entry from another of its name on the same file system; 0: there is none.
+std::uint64_t number_of(const std::filesystem::path& path) noexcept;
 
 /// Names in a folder, sorted; nothing when it cannot be read.
 std::optional<std::vector<std::string>> names_in(const std::filesystem::path& directory);

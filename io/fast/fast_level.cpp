@@ -318,6 +318,7 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
 
 void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) {
   comm::first_rank_does(world, [&] {
+    store.check_lease();
     const std::string word = read_fast_word(store.directory());
     remove_fast_word(store.directory());
     if (!word.empty()) {

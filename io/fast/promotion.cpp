@@ -109,7 +109,7 @@ bool Promotion::promote(std::int64_t step) {
     return false;
   }
   comm::together(world_, [&] { store_.check_lease(); });
-  if (make_way(store_.directory(), step, world_, store_.was_damaged(step))) {
+  if (make_way(store_, step, world_)) {
     log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
                           store_.directory().string()));
     return true;

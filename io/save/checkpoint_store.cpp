@@ -81,7 +81,10 @@ std::optional<Checkpoint> CheckpointStore::restore(
 }
 
 void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {
-  comm::first_rank_does(communicator, [&] { warn_of_leftovers(remove_leftovers(directory_)); });
+  comm::first_rank_does(communicator, [&] {
+    check_lease();  // who has it now writes what looks like left over
+    warn_of_leftovers(remove_leftovers(directory_));
+  });
 }
 
 }  // namespace fourfold::io

@@ -119,12 +119,13 @@ void tidy(const std::filesystem::path& directory, std::int64_t step, const Commi
 
 }  // namespace
 
-bool make_way(const std::filesystem::path& directory, std::int64_t step,
-              comm::Communicator& communicator, bool was_damaged) {
-  const std::filesystem::path folder = directory / step_folder_name(step);
+bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicator& communicator) {
+  const std::filesystem::path folder = store.directory() / step_folder_name(step);
+  std::uint64_t looked_at = 0;
   bool exists = false;
   const Inspection found = inspect_for_all(
       [&] {
+        looked_at = number_of(folder);
         exists = kind_of(folder) != EntryKind::missing;
         return exists ? inspect(folder) : no_checkpoint("missing");
       },
@@ -137,14 +138,15 @@ bool make_way(const std::filesystem::path& directory, std::int64_t step,
   std::vector<std::string> damage;
   if (found.defect) {
     damage.push_back(*found.defect);
-  } else if (was_damaged) {
+  } else if (store.was_damaged(step)) {
     damage.emplace_back("a rank could not load it when the run started");
   } else {
     damage = verify(Checkpoint(found.contents), communicator);
   }
   first_rank_writes(communicator, [&] {
     if (!damage.empty()) {
-      const std::filesystem::path aside = set_aside(directory, step);
+      store.check_lease();
+      const std::filesystem::path aside = set_aside(store.directory(), step, looked_at);
       log::warning(
           fmt::format("{}: is damaged ({}) and was set aside as {} to save step {} "
                       "anew",

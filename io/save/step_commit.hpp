@@ -7,6 +7,7 @@
 #include "step/step_folder.hpp"
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <cstdint>
@@ -19,11 +20,10 @@ namespace fourfold::io {
 
 /// A run that fell back to an older step comes by the damaged one again: it is set aside. An intact
 /// step stays. Collective.
-/// @param was_damaged  agreed when the run started: it is not asked again
+/// One that CheckpointStore::was_damaged() is not looked at again.
 /// @return whether there is an intact one
-/// @throws UserError (cannot_write)
-bool make_way(const std::filesystem::path& directory, std::int64_t step,
-              comm::Communicator& communicator, bool was_damaged = false);
+/// @throws UserError (cannot_write), also when the lease is lost
+bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicator& communicator);
 
 /// Writes index and manifest and gives the folder its name, unless the same state is there already.
 /// Then LATEST and retention: the step is safe already, so what fails there is only warned of.

@@ -12,7 +12,7 @@ StepSave::StepSave(const CheckpointStore& store, const SaveRequest& request,
     : store_(store),
       share_(store.directory(), store.options().plan, store.done_with(), request, communicator) {
   write_together(communicator, [&] { store_.check_lease(); });
-  make_way(store_.directory(), step(), communicator, store_.was_damaged(step()));
+  make_way(store_, step(), communicator);
   first_rank_writes(communicator,
                     [&] { folder_.emplace(store_.directory(), step(), share_.job().room()); });
   temporary_ =

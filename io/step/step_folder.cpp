@@ -77,6 +77,21 @@ std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
   return step;
 }
 
+void refuse_inside_step(const std::filesystem::path& path) {
+  std::error_code failure;
+  std::filesystem::path place = std::filesystem::weakly_canonical(path, failure);
+  for (; place.has_relative_path(); place = place.parent_path()) {
+    // Other programs have files called MANIFEST.json as well.
+    if (kind_of(place / manifest_name) != EntryKind::missing &&
+        kind_of(place / index_name) != EntryKind::missing) {
+      throw UserError(ExitCode::config,
+                      fmt::format("{}: lies in the checkpoint {}, which would count as damaged "
+                                  "with anything else in it; name another place",
+                                  path.string(), place.string()));
+    }
+  }
+}
+
 void refuse_step(const std::filesystem::path& directory) {
   if (kind_of(directory / manifest_name) != EntryKind::missing) {
     throw UserError(ExitCode::config,
@@ -84,6 +99,7 @@ void refuse_step(const std::filesystem::path& directory) {
                                 "folder, or the one it lies in",
                                 directory.string()));
   }
+  refuse_inside_step(directory);
 }
 
 std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {
@@ -196,10 +212,19 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
   file.publish();
 }
 
-std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step) {
+std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step,
+                                std::uint64_t looked_at) {
+  const std::filesystem::path folder = directory / step_folder_name(step);
   const std::filesystem::path aside =
       directory / fmt::format("{}{:09}-{}", set_aside_prefix, step, random_word());
-  rename_path(directory / step_folder_name(step), aside);
+  rename_path(folder, aside);
+  if (number_of(aside) != looked_at) {
+    rename_path(aside, folder);
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: another job has saved this step meanwhile (this process stood "
+                                "still so long that it was taken for dead); nothing was changed",
+                                folder.string()));
+  }
   sync_directory(directory);
   return aside;
 }

@@ -19,8 +19,10 @@ namespace fourfold::io {
 
 /// The step in "step-000000010"; nothing for other names.
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
-/// A step inside a step would damage it. @throws UserError (config) when the directory that is to
-/// hold steps is one
+/// Anything else inside a step would damage it. @throws UserError (config) when `path`, which need
+/// not be there, lies in a step or is one
+void refuse_inside_step(const std::filesystem::path& path);
+/// The same, for a directory that is to hold steps.
 void refuse_step(const std::filesystem::path& directory);
 /// None when there is no such folder. One that is there but cannot be read must not pass for empty:
 /// a run would silently start anew. @throws UserError (config)
@@ -80,7 +82,9 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
                   std::string_view identity, std::string_view manifest_text);
 
 /// Renames a damaged step to "damaged-step-NNNNNNNNN-<random>", to make room for a good one.
+/// @param looked_at  number_of() the folder that was found damaged: another one stays where it is
 /// @throws UserError (cannot_write) @return the new path
-std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step);
+std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step,
+                                std::uint64_t looked_at);
 
 }  // namespace fourfold::io

@@ -7,6 +7,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/fast_level.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -111,7 +112,8 @@ TEST_CASE("a job that has lost its lease sets nothing aside") {
   const ScratchFolder scratch;
   const fs::path directory = scratch / "c";
   REQUIRE(try_save(directory, 2, 10).codes == std::vector{0, 0});
-  fs::resize_file(directory / "step-000000010/index.h5", 100);  // as if it had to make way
+  fs::resize_file(directory / "step-000000010/index.h5", 100);    // as if it had to make way
+  fs::create_directories(directory / ".tmp-step-000000020-abc");  // the other one's, by then
   const auto before = harness::files_below(directory / "step-000000010");
   std::atomic<int> refused = 0;
   comm::run_ranks(2, [&](comm::Communicator& world) {
@@ -133,8 +135,19 @@ TEST_CASE("a job that has lost its lease sets nothing aside") {
     } catch (const UserError& error) {
       refused += error.code() == ExitCode::cannot_write ? 1 : 0;
     }
+    try {
+      store.sweep_leftovers(world);
+    } catch (const UserError& error) {
+      refused += error.code() == ExitCode::cannot_write ? 1 : 0;
+    }
+    try {
+      io::forget_fast_level(store, world);
+    } catch (const UserError& error) {
+      refused += error.code() == ExitCode::cannot_write ? 1 : 0;
+    }
   });
-  CHECK(refused == 2);
+  CHECK(refused == 6);
+  CHECK(fs::exists(directory / ".tmp-step-000000020-abc"));
   CHECK(harness::files_below(directory / "step-000000010") == before);
 }
 
