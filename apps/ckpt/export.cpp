@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/interchange/export.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -46,6 +47,7 @@ ExitCode export_model(const ExportRequest& request) {
     print_plan(plan, request.to);
     return ExitCode::finished;
   }
+  io::refuse_place_in_step(request.to);
   program::ByteProgress progress(request.progress, "exported");
   interchange::write_export(
       plan, source, request.to, request.memory_bytes - beside_buffers_bytes,

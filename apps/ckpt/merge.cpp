@@ -116,6 +116,7 @@ void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
 
 ExitCode merge(const MergeRequest& request) {
   refuse_existing(request.file);
+  io::refuse_place_in_step(request.file);
   comm::run_ranks(1, [&](comm::Communicator& self) {
     const io::Checkpoint checkpoint = io::find_checkpoint(request.from, self);
     const auto start = std::chrono::steady_clock::now();

@@ -5,6 +5,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
 #include <fourfold/telemetry/status_file.hpp>
@@ -25,6 +26,7 @@ namespace fourfold::train_program {
 namespace {
 
 void make_folder(const std::filesystem::path& folder) {
+  io::refuse_place_in_step(folder);
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (error) {

@@ -172,6 +172,21 @@ expect_exit 64 "$fourfold" ckpt reshard run/checkpoints no --to tp=2 --memory 1M
 expect_exit 64 "$fourfold" ckpt reshard run/checkpoints no --to tp=2 --files 0
 expect test ! -e no
 
+# Nothing else may be written into a step: it would count as damaged.
+step=run/checkpoints/step-000000004
+expect_exit 78 "$fourfold" ckpt reshard run/checkpoints "$step/sub" --to dp=1
+expect_stderr 'lies in the checkpoint'
+expect_exit 78 "$fourfold" ckpt merge run/checkpoints "$step/all.h5"
+expect_exit 78 "$fourfold" ckpt export --format hf run/checkpoints "$step/deep/hf"
+expect_exit 78 ranks 1 train run.toml --set checkpoint.dir="$step/more"
+expect_exit 78 ranks 1 train run.toml --set log.dir="$step/log"
+expect_exit 0 "$fourfold" ckpt verify "$step"
+# Files of the names that are in a step, where the user is.
+for name in index.h5 MANIFEST.json LATEST; do echo 'something else' >$name; done
+expect_exit 0 "$fourfold" ckpt verify "$step"
+expect_exit 0 env --chdir="$step" "$fourfold" ckpt verify .
+rm index.h5 MANIFEST.json LATEST
+
 # One HDF5 file with each tensor whole.
 expect_exit 0 "$fourfold" ckpt merge run/checkpoints merged.h5 --memory 1M
 expect_exit 73 "$fourfold" ckpt merge run/checkpoints merged.h5
