@@ -53,7 +53,12 @@ void Court::listen(std::chrono::milliseconds timeout) {
 }
 
 void Court::accept_all() {
+  // Ranks that come back while their old connection lasts, and some strangers; not a flood of them.
+  const std::size_t most_voices = 2 * world_.ranks.size() + 64;
   while (auto connection = listener_.accept()) {
+    if (voices_.size() >= most_voices) {
+      continue;
+    }
     voices_.push_back({std::move(*connection), -1, Clock::now()});
   }
 }

@@ -86,6 +86,7 @@ struct Watch::Impl {
 
   void sit();  ///< the thread that judges
   void name_the_silent(const WorldState& state);
+  void name_the_unheard(const WorldState& state) const;
   [[noreturn]] void execute(const HangVerdict& verdict, const WorldState& state);
 
   const FlightRecorder* recorder;
@@ -256,11 +257,30 @@ void Watch::Impl::name_the_silent(const WorldState& state) {
   }
 }
 
+/// Ranks that never came to the judge: it knows nothing of them, good or bad.
+void Watch::Impl::name_the_unheard(const WorldState& state) const {
+  std::vector<int> unheard;
+  for (int other = 0; other < ranks; ++other) {
+    if (!state.ranks[static_cast<std::size_t>(other)].is_known) {
+      unheard.push_back(other);
+    }
+  }
+  if (!unheard.empty()) {
+    log::local(log::Level::warning,
+               fmt::format("{} cannot be heard over TCP (a firewall between nodes, or a host name "
+                           "that leads nowhere?) and will not be named should the run hang",
+                           ranks_text(unheard)));
+  }
+}
+
 void Watch::Impl::sit() {
   constexpr auto between_looks = 500ms;
   constexpr auto hearing = 100ms;
   constexpr double chief_is_gone_s = 5;
-  Clock::time_point looked = Clock::now();
+  constexpr auto to_be_heard = 30s;
+  const Clock::time_point began = Clock::now();
+  bool are_told_of = rank != 0;  // which the chief judge alone tells
+  Clock::time_point looked = began;
   int times = 0;  // one look may fall between two words of a rank
   while (!is_over) {
     court->listen(hearing);
@@ -269,6 +289,10 @@ void Watch::Impl::sit() {
     }
     looked = Clock::now();
     const WorldState state = court->state();
+    if (!are_told_of && looked - began > to_be_heard) {
+      name_the_unheard(state);
+      are_told_of = true;
+    }
     const RankState& chief = state.ranks.front();
     const bool is_mine = rank == 0 || chief.has_ended ||
                          (chief.is_known && !chief.has_left && chief.silent_s > chief_is_gone_s);
