@@ -6,6 +6,7 @@
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 
 #include <fmt/format.h>
@@ -56,29 +57,15 @@ batch::Attempt this_attempt() {
   return attempt;
 }
 
-fs::path exit_file(const fs::path& log_dir) {
-  return log_dir / "exit.json";
-}
-
 batch::AttemptLog log_in(const fs::path& log_dir) {
   return batch::AttemptLog(log_dir / "attempts.jsonl");
-}
-
-void make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) {
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("cannot make the run directory {} ({}) name another log.dir",
-                                folder.string(), error.message()));
-  }
 }
 
 /// Whether exit.json is there and was not replaced by an end.
 bool says_running(const fs::path& log_dir) {
   std::error_code ignored;
-  return fs::exists(exit_file(log_dir), ignored) &&
-         !telemetry::read_exit_status(exit_file(log_dir));
+  return fs::exists(telemetry::exit_file(log_dir), ignored) &&
+         !telemetry::read_exit_status(telemetry::exit_file(log_dir));
 }
 
 }  // namespace
@@ -91,20 +78,20 @@ ExitCode begin(const Request& request) {
     fmt::print("finished\n");
     return ExitCode::finished;
   }
-  make_folder(log_dir);
+  telemetry::make_log_dir(log_dir);
   batch::Attempt attempt = this_attempt();
   attempt.from_step = telemetry::checkpoint_step_of(log_dir / "status.json");
   const batch::AttemptLog attempts = log_in(log_dir);
   if (const auto refusal =
           batch::refusal(attempts.read(), attempt.chain, attempt.from_step, request.limits)) {
-    telemetry::write_exit_status(exit_file(log_dir), {.code = refusal->code,
-                                                      .reason = refusal->reason,
-                                                      .step = attempt.from_step,
-                                                      .hold = true});
+    telemetry::write_exit_status(telemetry::exit_file(log_dir), {.code = refusal->code,
+                                                                 .reason = refusal->reason,
+                                                                 .step = attempt.from_step,
+                                                                 .hold = true});
     throw UserError(refusal->code, refusal->reason);
   }
   std::error_code ignored;  // the run replaces it as well
-  fs::remove(exit_file(log_dir), ignored);
+  fs::remove(telemetry::exit_file(log_dir), ignored);
   attempts.begin(attempt);
   fmt::print("start\n");
   return ExitCode::finished;
@@ -113,8 +100,8 @@ ExitCode begin(const Request& request) {
 ExitCode end(const Request& request) {
   const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
   const batch::AttemptEnd end =
-      batch::end_of(telemetry::read_exit_status(exit_file(log_dir)), says_running(log_dir),
-                    request.launcher_code, now_unix_s());
+      batch::end_of(telemetry::read_exit_status(telemetry::exit_file(log_dir)),
+                    says_running(log_dir), request.launcher_code, now_unix_s());
   log_in(log_dir).end(this_attempt(), end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   fmt::print("{}\n", end.retry ? "again" : end.code == ExitCode::finished ? "finished" : "stop");

@@ -5,8 +5,8 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/telemetry/console.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 #include <fourfold/telemetry/tensorboard_file.hpp>
@@ -24,17 +24,6 @@
 
 namespace fourfold::train_program {
 namespace {
-
-void make_folder(const std::filesystem::path& folder) {
-  io::refuse_place_in_step(folder);
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error) {
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("cannot make the run directory {} ({}) name another log.dir",
-                                folder.string(), error.message()));
-  }
-}
 
 /// Whether a file's name is that of io::AtomicFile's temporary sibling of one that we write.
 bool is_leftover(std::string_view name) {
@@ -99,8 +88,8 @@ void RunDirectory::open() {
     return;
   }
   if (!dry_run_) {
-    make_folder(folder_);
-    telemetry::write_running(exit_file(folder_));
+    telemetry::make_log_dir(folder_);
+    telemetry::write_running(telemetry::exit_file(folder_));
   }
   auto console = std::make_unique<telemetry::Console>(stderr, effective_.config.log.progress);
   log::set_sink(console->log_sink());
@@ -163,8 +152,9 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   const bool metrics_started = last.step.has_value();
   if (rank_ == 0 && metrics_started) {
     finish(status);
-  } else if (!dry_run_ && (rank_ == 0 || !telemetry::read_exit_status(exit_file(folder_)))) {
-    telemetry::write_exit_status(exit_file(folder_), status);
+  } else if (!dry_run_ &&
+             (rank_ == 0 || !telemetry::read_exit_status(telemetry::exit_file(folder_)))) {
+    telemetry::write_exit_status(telemetry::exit_file(folder_), status);
   }
 }
 
@@ -179,11 +169,12 @@ void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string
     file.publish();
   });
   try_to("write exit.json", [&] {
-    telemetry::write_exit_status(exit_file(folder_), {.code = verdict.code(),
-                                                      .reason = "hang: " + verdict.reason,
-                                                      .step = last.step,
-                                                      .checkpoint = last.checkpoint,
-                                                      .bad_nodes = verdict.bad_hosts()});
+    telemetry::write_exit_status(telemetry::exit_file(folder_),
+                                 {.code = verdict.code(),
+                                  .reason = "hang: " + verdict.reason,
+                                  .step = last.step,
+                                  .checkpoint = last.checkpoint,
+                                  .bad_nodes = verdict.bad_hosts()});
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/report.hpp>
 
 #include <fmt/format.h>
@@ -33,15 +34,11 @@ void LastStateSink::checkpoint(const telemetry::CheckpointRecord& record, double
   last_->change([&](LastState& last) { last.checkpoint = record.path; });
 }
 
-std::filesystem::path exit_file(const std::filesystem::path& log_dir) {
-  return log_dir / "exit.json";
-}
-
 void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitStatus& status,
                    telemetry::MetricsLog& metrics, bool report) {
   std::exception_ptr first;
   try {
-    telemetry::write_exit_status(exit_file(log_dir), status);
+    telemetry::write_exit_status(telemetry::exit_file(log_dir), status);
   } catch (const Error&) {
     first = std::current_exception();
   }

@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -113,4 +115,18 @@ TEST_CASE("a directory that cannot be written is an error of its own", "[exit_st
   } catch (const fourfold::Error& error) {
     CHECK(error.code() == ExitCode::cannot_write);
   }
+}
+
+TEST_CASE("the directory of a run is made, but not inside a checkpoint", "[exit_status]") {
+  const ScratchFolder dir;
+  make_log_dir(dir / "deep" / "run");
+  make_log_dir(dir / "deep" / "run");  // is there already
+  write_running(exit_file(dir / "deep" / "run"));
+  write_bytes(dir / "deep" / "MANIFEST.json", "{}");
+  make_log_dir(dir / "deep" / "other");  // another program's manifest
+  write_bytes(dir / "deep" / "index.h5", "");
+  CHECK_THROWS_AS(make_log_dir(dir / "deep" / "third"), fourfold::UserError);
+  CHECK_FALSE(std::filesystem::exists(dir / "deep" / "third"));
+  write_bytes(dir / "file", "");
+  CHECK_THROWS_AS(make_log_dir(dir / "file" / "run"), fourfold::UserError);
 }
