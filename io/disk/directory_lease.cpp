@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <fstream>
 #include <mutex>
 #include <optional>
@@ -30,7 +32,6 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* lease_name = ".lease";
 constexpr std::uint64_t most_bytes = 4096;
 
 /// The line of a lease file: "fourfold-lease 1 WORD HOST PROCESSES PID JOB RESTARTS COUNT".
@@ -106,10 +107,14 @@ struct ForgottenName {
 
 /// Whether the holder is gone for sure, without watching.
 bool is_gone(const LeaseHolder& holder, const LeaseHolder& me) {
-  if (holder.host == me.host && !holder.processes.empty() && holder.processes == me.processes &&
-      holder.pid > 0 && holder.pid != me.pid) {
-    return ::kill(static_cast<pid_t>(holder.pid), 0) != 0 && errno == ESRCH;
-  }
+  return holder.host == me.host && !holder.processes.empty() && holder.processes == me.processes &&
+         holder.pid > 0 && holder.pid != me.pid && ::kill(static_cast<pid_t>(holder.pid), 0) != 0 &&
+         errno == ESRCH;
+}
+
+/// Whether `me` is the start of a job for which the scheduler has given up the holder's, dead or
+/// not.
+bool is_replaced(const LeaseHolder& holder, const LeaseHolder& me) {
   return !holder.job.empty() && holder.job == me.job && holder.restarts < me.restarts;
 }
 
@@ -158,9 +163,12 @@ struct DirectoryLease::Impl {
   Lease lease;
   LeaseOptions options;
   std::optional<OutputFile> file;
-  Clock::time_point last_count;  ///< of ours that others could see
-  bool is_lost = false;
-  std::string taken_by;  ///< who has it then
+  /// When the file was seen to be ours, and whether it was seen not to be. Since the clock's epoch.
+  std::atomic<Clock::rep> seen{0};
+  std::atomic<bool> is_lost = false;
+  std::optional<LeaseHolder> left_behind_by;
+  bool replaces_living = false;  ///< who had it before may not have noticed yet
+  std::string taken_by;          ///< who has it then
   bool ends = false;
   std::mutex mutex;
   std::condition_variable wake;
@@ -171,11 +179,25 @@ struct DirectoryLease::Impl {
     const std::string text = lease.text();
     file->write_at(0, std::as_bytes(std::span(text)));
     file->sync();
-    last_count = Clock::now();
+  }
+
+  /// Whether it was seen to be ours so lately that nobody who has taken it believes so yet.
+  bool is_fresh() const {
+    return Clock::now().time_since_epoch().count() - seen <
+           Clock::duration(2 * options.beat).count();
   }
 
   /// @return whether it is ours now
   bool take() {
+    const auto now = Clock::now().time_since_epoch().count();
+    if (make_file()) {
+      seen = now;
+      return true;
+    }
+    return false;
+  }
+
+  bool make_file() {
     const fs::path own = path.string() + "-" + lease.word;
     const ForgottenName forgets(own);
     ::unlink(own.c_str());
@@ -203,8 +225,12 @@ struct DirectoryLease::Impl {
   }
 
   /// Watches one that is there. @return whether it was left behind
-  bool is_left_behind(const Lease& found) const {
-    if (is_gone(found.holder, lease.holder)) {
+  bool is_left_behind(const Lease& found) {
+    if (is_gone(found.holder, lease.holder) || found.holder == options.gone) {
+      return true;
+    }
+    if (is_replaced(found.holder, lease.holder)) {
+      replaces_living = true;
       return true;
     }
     log::info(fmt::format(
@@ -241,21 +267,35 @@ struct DirectoryLease::Impl {
     while (!take()) {
       const auto found = read_lease(path);
       if (found && is_left_behind(*found)) {
+        left_behind_by = found->holder;
         take_away(path, *found);
       }
     }
+  }
+
+  /// Behind taking it away from one that may live.
+  void wait_until_noticed() {
+    const auto noticed = 2 * options.beat + options.beat / 2;
+    log::warning(
+        fmt::format("{}: took the lease of this directory from an earlier start of this job; "
+                    "waiting for {} s, in which that one would notice",
+                    path.string(), std::chrono::duration<double>(noticed).count()));
+    std::this_thread::sleep_for(noticed);
   }
 
   /// Whether it is still ours. A server that does not answer decides nothing, and a file that
   /// somebody removed is made again: this process lives. Unless it stood still for so long that
   /// another may have taken over, saved, and given back. @pre holds mutex
   bool keep() {
+    const auto begin = Clock::now().time_since_epoch().count();
     const auto now = read_lease(path);
     if (!now) {
-      is_lost = is_lost || Clock::now() - last_count > options.silence || !take();
+      is_lost = is_lost || !is_fresh() || !take();
     } else if (now->unreadable.empty() && now->word != lease.word) {
       is_lost = true;
       taken_by = now->holder.str();
+    } else if (now->unreadable.empty()) {
+      seen = begin;
     }
     return !is_lost;
   }
@@ -284,11 +324,14 @@ DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
                                const LeaseOptions& options)
     : impl_(std::make_unique<Impl>()) {
   make_directories(directory);
-  impl_->path = directory / lease_name;
+  impl_->path = directory / options.name;
   impl_->lease = {.word = random_word(), .holder = me};
   impl_->options = options;
   impl_->acquire();
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
+  if (impl_->replaces_living) {
+    impl_->wait_until_noticed();
+  }
 }
 
 DirectoryLease::~DirectoryLease() {
@@ -318,6 +361,22 @@ void DirectoryLease::check() const {
   }
 }
 
+const std::optional<LeaseHolder>& DirectoryLease::left_behind_by() const noexcept {
+  return impl_->left_behind_by;
+}
+
+bool DirectoryLease::is_held() const noexcept {
+  if (impl_->is_lost || impl_->is_fresh()) {
+    return !impl_->is_lost;
+  }
+  try {
+    const std::scoped_lock lock(impl_->mutex);
+    return impl_->keep();
+  } catch (const std::exception&) {  // nobody can have it whose file cannot be made
+    return true;
+  }
+}
+
 LeaseHolder DirectoryLease::this_process() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
@@ -331,8 +390,14 @@ LeaseHolder DirectoryLease::this_process() {
 }
 
 std::string lease_holder_of(const fs::path& directory) {
-  const auto found = read_lease(directory / lease_name);
+  const auto found = read_lease(directory / LeaseOptions{}.name);
   return found ? found->holder.str() : "";
+}
+
+std::optional<LeaseHolder> living_holder_of(const fs::path& directory, const LeaseHolder& me,
+                                            const std::string& name) {
+  const auto found = read_lease(directory / name);
+  return found && !is_gone(found->holder, me) ? std::optional(found->holder) : std::nullopt;
 }
 
 }  // namespace fourfold::io

@@ -161,11 +161,95 @@ TEST_CASE("who is gone for sure is not waited for", "[lease]") {
     const DirectoryLease watched(scratch / "e", me, quick);
     CHECK(log.text().find("is silent and is taken over") != std::string::npos);
   }
-  // The same job, started again by the batch system on other nodes.
-  write_lease(scratch / "d", "fourfold-lease 1 aaaa node1 - 77 41 1 12\n");
+}
+
+TEST_CASE("a later start of a job takes the lease of one that lives, and never shares it",
+          "[lease]") {
+  const ScratchFolder scratch;
+  const LeaseOptions patient{.beat = 100ms, .silence = 1h};
   LeaseHolder again = elsewhere("node2", "41");
-  again.restarts = 2;
+  again.restarts = 1;
+  const harness::CapturedLog log;
+  const DirectoryLease stale(scratch / "c", elsewhere("node1", "41"), patient);
+  CHECK(stale.is_held());
+  std::atomic<bool> has_it = false;
+  std::thread starts([&] {
+    const DirectoryLease later(scratch / "c", again, patient);
+    has_it = true;
+    while (has_it) {
+      std::this_thread::sleep_for(1ms);
+    }
+  });
+  bool both = false;
+  for (bool taken = false; !taken; std::this_thread::sleep_for(1ms)) {
+    taken = has_it;  // before the question: what it answers may be older
+    both = both || (taken && stale.is_held());
+  }
+  CHECK_FALSE(both);
+  CHECK_FALSE(stale.is_held());
+  CHECK_THROWS_MATCHES(
+      stale.check(), UserError,
+      MessageMatches(ContainsSubstring("is lost to job 41 (process 77 on node2)")));
+  has_it = false;
+  starts.join();
+  CHECK_FALSE(stale.is_held());  // nor behind the end of the other
+  CHECK(log.text().find("took the lease of this directory from an earlier start") !=
+        std::string::npos);
+  // Dead or not, the earlier one has no right to it.
+  write_lease(scratch / "d", "fourfold-lease 1 aaaa node1 - 77 41 0 12\n");
   const DirectoryLease after_requeue(scratch / "d", again, patient);
+  CHECK(after_requeue.is_held());
+}
+
+TEST_CASE("who is known to be gone by another lease is not watched again", "[lease]") {
+  const ScratchFolder scratch;
+  write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 - 77 41 0 12\n");
+  write_lease(scratch / "d", "fourfold-lease 1 bbbb node1 - 77 41 0 3\n");
+  write_lease(scratch / "e", "fourfold-lease 1 cccc node1 - 78 41 0 3\n");
+  const harness::CapturedLog log;
+  const DirectoryLease first(scratch / "c", elsewhere("node2", "42"), quick);
+  CHECK(first.left_behind_by() == elsewhere("node1", "41"));
+  LeaseOptions patient{.beat = 20ms, .silence = 1h};
+  patient.gone = first.left_behind_by();
+  const DirectoryLease second(scratch / "d", elsewhere("node2", "42"), patient);
+  CHECK(second.is_held());
+  patient.silence = 400ms;
+  const auto start = std::chrono::steady_clock::now();
+  const DirectoryLease third(scratch / "e", elsewhere("node2", "42"), patient);  // another process
+  CHECK(std::chrono::steady_clock::now() - start >= patient.silence);
+  const DirectoryLease fourth(scratch / "f", elsewhere("node2", "42"), quick);
+  CHECK_FALSE(fourth.left_behind_by());
+}
+
+TEST_CASE("leases of different names are kept apart, and show whose they are", "[lease]") {
+  const ScratchFolder scratch;
+  const fs::path folder = scratch / "c";
+  LeaseOptions named = quick;
+  named.name = ".run-lease";
+  const LeaseHolder holder = elsewhere("node1", "41");
+  const LeaseHolder me = DirectoryLease::this_process();
+  CHECK_FALSE(io::living_holder_of(folder, me, named.name));
+  {
+    const DirectoryLease run(folder, holder, named);
+    const DirectoryLease checkpoints(folder, holder, quick);
+    CHECK(fs::exists(folder / ".run-lease"));
+    const auto found = io::living_holder_of(folder, me, named.name);
+    REQUIRE(found);
+    CHECK(found->is_of_start(elsewhere("node2", "41")));
+    CHECK_FALSE(found->is_of_start(elsewhere("node1", "42")));
+    LeaseHolder again = elsewhere("node1", "41");
+    again.restarts = 1;
+    CHECK_FALSE(found->is_of_start(again));
+  }
+  CHECK_FALSE(io::living_holder_of(folder, me, named.name));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  write_lease(folder, "fourfold-lease 1 aaaa " + me.host + " " + me.processes + " " +
+                          std::to_string(child) + " - 0 12\n");
+  CHECK_FALSE(io::living_holder_of(folder, me, ".lease"));
 }
 
 TEST_CASE("of many that find a lease left behind one gets it", "[lease]") {

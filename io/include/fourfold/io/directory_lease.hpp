@@ -4,11 +4,15 @@
 /// One job at a time in a directory, on file systems whose locks nobody trusts (NFS, Lustre without
 /// -o flock): a file ".lease" that its holder makes by link(), which is atomic there, and keeps
 /// counting up. Who finds one watches whether it still counts; clocks of machines are not compared.
+///
+/// Two at a time never believe to have it: its holder believes so until two beats after it saw that
+/// the file was its own, and who takes it away from one that may live waits for longer than that.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace fourfold::io {
@@ -21,20 +25,29 @@ struct LeaseHolder {
   std::string job;          ///< of the batch system, "1234"; empty: none
   long restarts = 0;        ///< of that job: an earlier start of it is dead
   std::string str() const;  ///< "job 1234 (process 77 on node3)"
+  bool is_of_start(const LeaseHolder& other) const {
+    return job == other.job && restarts == other.restarts;
+  }
+  friend bool operator==(const LeaseHolder&, const LeaseHolder&) = default;
 };
 
 struct LeaseOptions {
   std::chrono::milliseconds beat{5000};      ///< between counts
   std::chrono::milliseconds silence{30000};  ///< after which a lease counts as left behind
   bool has_links = true;  ///< false: as where the file system has no link(), by O_EXCL
+  /// Of the file. What is kept apart in one directory has different ones.
+  std::string name = ".lease";
+  /// Who is known to be gone, or to have noticed, by another lease that it had left behind.
+  std::optional<LeaseHolder> gone = {};
 };
 
 /// Local; one process of a job takes it for all. Not movable: a thread counts.
 class DirectoryLease {
  public:
   /// Takes the lease of `directory`, which is made if it is missing. A lease left behind is taken
-  /// over: at once when its holder was a process of this machine that is gone, or an earlier start
-  /// of the same job; else after watching it for `silence`, which is said in the log.
+  /// over: at once when its holder was a process of this machine that is gone. An earlier start of
+  /// the same job has no right to it any more, but may live where its node's slurmd died: after two
+  /// and a half beats. Else after watching it for `silence`. Both are said in the log.
   /// @throws UserError: config when another job holds it, naming that job, or when it cannot be
   ///   read all that time; cannot_write
   DirectoryLease(const std::filesystem::path& directory, const LeaseHolder& me,
@@ -48,6 +61,11 @@ class DirectoryLease {
   /// @throws UserError (cannot_write) when it is lost: this process stood still so long that
   ///   another took it for dead
   void check() const;
+  /// From whom it was taken over; nothing: nobody had it.
+  const std::optional<LeaseHolder>& left_behind_by() const noexcept;
+  /// Whether it still is, as far as the last beats tell: reads the file only when they are late.
+  /// From any thread.
+  bool is_held() const noexcept;
 
   /// This process, as SLURM_JOB_ID and SLURM_RESTART_COUNT tell its job.
   static LeaseHolder this_process();
@@ -60,5 +78,11 @@ class DirectoryLease {
 /// Who holds the lease of a directory, if anybody seems to. Local; reads one file. A lease left
 /// behind by a crash still shows.
 std::string lease_holder_of(const std::filesystem::path& directory);
+
+/// Who holds it and is not known to be gone; nothing: nobody. Local; reads one file and waits for
+/// nothing.
+/// @param me  who asks, to know whose process numbers can be compared
+std::optional<LeaseHolder> living_holder_of(const std::filesystem::path& directory,
+                                            const LeaseHolder& me, const std::string& name);
 
 }  // namespace fourfold::io
