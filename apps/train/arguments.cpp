@@ -18,6 +18,7 @@ FILES (in log.dir)
                    exit code
   STOP             make this file and the run saves and stops after its step (exit code 75); as
                    long as it lies there nothing starts again (exit code 93)
+  SAVE             make this file and the run saves after its step, removes it and goes on
 
 SIGNALS
   SIGTERM, SIGINT and SIGUSR2 ask the run to save and stop after its step (exit code 75); one

@@ -119,6 +119,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   const fourfold::kernels::Runtime kernels;
   const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
                                       .deadline_unix_s = train::deadline_from_environment(),
+                                      .holds_run = [&] { return directory->is_ours(); },
                                       .facts = facts_of(mpi),
                                       .rehearses = arguments.dry_run};
   train::Trainer trainer(effective, mesh, options, &directory->metrics());

@@ -31,6 +31,9 @@ bool is_leftover(std::string_view name) {
                                                  "exit.json",    "report.html", "status.json",
                                                  "timeline.svg", "trace.json"};
   constexpr std::string_view mark = ".tmp-";
+  if (name.starts_with(std::string(telemetry::run_lease_name) + "-")) {
+    return true;  // before it had its name
+  }
   const std::size_t at = name.rfind(mark);
   if (at == std::string_view::npos || std::ranges::count(ours, name.substr(0, at)) == 0) {
     return false;
@@ -88,7 +91,8 @@ void RunDirectory::open() {
     return;
   }
   if (!dry_run_) {
-    telemetry::make_log_dir(folder_);
+    lease_ = telemetry::take_run_lease(folder_);
+    metrics_.only_while([this] { return is_ours(); });
     telemetry::write_running(telemetry::exit_file(folder_));
   }
   auto console = std::make_unique<telemetry::Console>(stderr, effective_.config.log.progress);
@@ -105,6 +109,16 @@ void RunDirectory::open() {
   if (!dry_run_) {
     open_files();
   }
+}
+
+bool RunDirectory::is_ours() const {
+  return lease_ ? lease_->is_held() : !is_leased_to_another();
+}
+
+bool RunDirectory::is_leased_to_another() const {
+  const auto holder = telemetry::run_lease_holder(folder_);
+  // Rank 0 that has not got it yet knows of no other process that could have it for this start.
+  return holder && (rank_ == 0 || !holder->is_of_start(io::DirectoryLease::this_process()));
 }
 
 void RunDirectory::open_files() {
@@ -130,6 +144,12 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
                   .reason = status.reason});
     return;
   }
+  if (!is_ours()) {
+    throw UserError(ExitCode::no_progress,
+                    fmt::format("{}: another start of this run has taken over; this one writes "
+                                "nothing more",
+                                folder_.string()));
+  }
   if (status.code == ExitCode::finished) {  // first: who finds exit.json finds this too
     batch::write_finished(folder_, status.step.value_or(0));
   }
@@ -138,8 +158,8 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
 
 void RunDirectory::fail(ExitCode code, const std::string& message) {
   std::error_code ignored;
-  if (!dry_run_ && !std::filesystem::is_directory(folder_, ignored)) {
-    return;  // no earlier end can be mistaken for this one, and nothing can be written
+  if (!dry_run_ && (!std::filesystem::is_directory(folder_, ignored) || !is_ours())) {
+    return;  // no earlier end can be mistaken for this one, or what is there is another start's
   }
   try {
     metrics_.flush();  // so that the last step is known
@@ -152,6 +172,7 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   const bool metrics_started = last.step.has_value();
   if (rank_ == 0 && metrics_started) {
     finish(status);
+    lease_.reset();  // what ends now is ended without its destructors
   } else if (!dry_run_ &&
              (rank_ == 0 || !telemetry::read_exit_status(telemetry::exit_file(folder_)))) {
     telemetry::write_exit_status(telemetry::exit_file(folder_), status);
@@ -159,7 +180,7 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
 }
 
 void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string& report) const {
-  if (dry_run_) {
+  if (dry_run_ || !is_ours()) {
     return;
   }
   const LastState last = last_->get();

@@ -6,6 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/watch.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/metrics.hpp>
@@ -28,17 +29,23 @@ class RunDirectory {
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
-  /// Rank 0; nothing on the others. First of all exit.json says "running", so that the end of an
+  /// Rank 0; nothing on the others. Takes the lease of log.dir, for which it may wait. Then
+  /// exit.json says "running", so that the end of an
   /// earlier start is not taken for this one's. Then removes temporary files of starts that were
   /// killed, and opens terminal and metrics. config.toml is replaced when the metrics start: not by
   /// a start that is refused.
-  /// @throws UserError (cannot_write), or (no_progress) while a STOP file lies in log.dir
+  /// @throws UserError (cannot_write), (no_progress) while a STOP file lies in log.dir, or (config)
+  ///   when another start of the run lives
   void open();
+
+  /// Whether this start may write here: no other one has taken over. Any rank, any thread.
+  bool is_ours() const;
 
   /// To be handed to the trainer, on every rank.
   telemetry::MetricsLog& metrics() noexcept { return metrics_; }
 
   /// An end that is no error: write_run_end(). On rank 0; nothing on the others.
+  /// @throws UserError (no_progress) when it is not ours any more; cannot_write
   void finish(const telemetry::ExitStatus& status);
 
   /// The same for an error, with the newest step and checkpoint known; before the metrics start
@@ -54,11 +61,14 @@ class RunDirectory {
 
  private:
   void open_files();
+  /// For others: where the batch system's job tells whose a lease is.
+  bool is_leased_to_another() const;
 
   runfile::EffectiveConfig effective_;
   std::filesystem::path folder_;
   int rank_;
   bool dry_run_;
+  std::unique_ptr<io::DirectoryLease> lease_;  ///< of rank 0, once it is open
   telemetry::MetricsLog metrics_;
   std::shared_ptr<SharedLastState> last_;
 };

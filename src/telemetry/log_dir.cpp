@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include <string>
 #include <system_error>
 
 namespace fourfold::telemetry {
@@ -19,6 +20,18 @@ void make_log_dir(const std::filesystem::path& log_dir) {
                     fmt::format("cannot make the run directory {} ({}) name another log.dir",
                                 log_dir.string(), error.message()));
   }
+}
+
+std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir) {
+  make_log_dir(log_dir);
+  return std::make_unique<io::DirectoryLease>(
+      log_dir, io::DirectoryLease::this_process(),
+      io::LeaseOptions{.name = std::string(run_lease_name)});
+}
+
+std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log_dir) {
+  return io::living_holder_of(log_dir, io::DirectoryLease::this_process(),
+                              std::string(run_lease_name));
 }
 
 std::filesystem::path exit_file(const std::filesystem::path& log_dir) {

@@ -34,6 +34,9 @@ void MetricsLog::start(const RunStart& run) {
   steps_ = run.steps;
   pending_steps_ = 0;
   const double now_s = clock_();
+  if (may_write_ && !may_write_()) {
+    return;
+  }
   for (const auto& sink : sinks_) {
     sink->start(run, now_s);
   }
@@ -54,6 +57,9 @@ void MetricsLog::step(const StepRecord& record) {
 }
 
 void MetricsLog::pass_on(const std::function<void(MetricSink&)>& call) {
+  if (may_write_ && !may_write_()) {
+    return;
+  }
   for (auto sink = sinks_.begin(); sink != sinks_.end();) {
     try {
       call(**sink);

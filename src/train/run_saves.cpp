@@ -122,12 +122,11 @@ bool RunSaves::after_step(std::int64_t step, const Request& request) {
   return false;
 }
 
-bool RunSaves::save_last(std::int64_t step, const Request& request) {
+bool RunSaves::save_once(std::int64_t step, const Request& request) {
   const bool is_wanted = step != last_step_ && step > 0;
   if (is_wanted) {
     save(step, request);
   }
-  finish();
   return is_wanted;
 }
 

@@ -67,9 +67,9 @@ class RunSaves {
   /// Call it behind each step: goes on with what is under way and saves what is due.
   /// @return whether a save was made or began, which may have taken memory
   bool after_step(std::int64_t step, const Request& request);
-  /// Saves the last step of the run if it is not saved yet, and waits for all that is under way.
-  /// @return whether it was saved now
-  bool save_last(std::int64_t step, const Request& request);
+  /// Saves a step out of turn, unless it is saved already or being written.
+  /// @return whether a save was made or began
+  bool save_once(std::int64_t step, const Request& request);
   /// Waits for what is under way.
   void finish();
   /// The run is over: no step of the fast level is wanted any more.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -50,7 +52,12 @@ double now_unix_s() {
 }  // namespace
 
 std::string_view name(StopReason reason) noexcept {
-  constexpr std::array<std::string_view, 4> names{"none", "STOP file", "deadline", "signal"};
+  constexpr std::array<std::string_view, 6> names{"none",
+                                                  "STOP file",
+                                                  "time limit",
+                                                  "signal",
+                                                  "SIGTERM (cancelled, preempted or requeued)",
+                                                  "superseded"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -61,6 +68,10 @@ std::filesystem::path stop_file(const std::filesystem::path& run_directory) {
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept {
   std::error_code ignored;  // a file that cannot be looked at asks for nothing
   return std::filesystem::exists(stop_file(run_directory), ignored);
+}
+
+std::filesystem::path save_file(const std::filesystem::path& run_directory) {
+  return run_directory / "SAVE";
 }
 
 StopSignals::StopSignals() {
@@ -92,14 +103,26 @@ int StopSignals::received() noexcept {
   return signal_received;
 }
 
-StopRequest::StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s)
-    : run_directory_(std::move(run_directory)), deadline_unix_s_(deadline_unix_s) {}
+StopRequest::StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
+                         std::function<bool()> holds_run)
+    : run_directory_(std::move(run_directory)),
+      deadline_unix_s_(deadline_unix_s),
+      holds_run_(std::move(holds_run)) {}
 
 StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
-  if (StopSignals::received() != 0) {
-    return StopReason::signal;
+  if (first_rank && holds_run_ && !holds_run_()) {
+    return StopReason::superseded;
   }
-  if (deadline_unix_s_ && now_unix_s() + needed_s > *deadline_unix_s_) {
+  // Slurm sends the batch scripts' USR2 up to three minutes before the time limit.
+  constexpr double scheduler_warns_s = 180;
+  const double left_s =
+      deadline_unix_s_ ? *deadline_unix_s_ - now_unix_s() : std::numeric_limits<double>::infinity();
+  if (const int number = StopSignals::received(); number != 0) {
+    return left_s < scheduler_warns_s ? StopReason::deadline
+           : number == SIGTERM        ? StopReason::termination
+                                      : StopReason::signal;
+  }
+  if (left_s < needed_s) {
     return StopReason::deadline;
   }
   if (first_rank && is_stop_asked_for(run_directory_)) {
@@ -108,20 +131,44 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   return StopReason::none;
 }
 
-StopReason StopRequest::poll(comm::Communicator& world, double needed_s) {
+bool StopRequest::takes_save_file() {
+  const std::filesystem::path file = save_file(run_directory_);
+  std::error_code error;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
+    save_file_stays_ = false;
+    return false;
+  }
+  if (save_file_stays_) {
+    return false;
+  }
+  if (!std::filesystem::remove(file, error) && error) {
+    save_file_stays_ = true;
+    log::warning(
+        fmt::format("{}: saving once, but it cannot be removed ({}); remove it to be able "
+                    "to ask again",
+                    file.string(), error.message()));
+  }
+  return true;
+}
+
+Asked StopRequest::poll(comm::Communicator& world, double needed_s) {
   begin_poll(world, needed_s);
   return finish_poll();
 }
 
 void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
-  reason_ = static_cast<std::int64_t>(local_reason(world.rank() == 0, needed_s));
-  reduction_ = world.all_reduce(TensorView(&reason_, {1}), comm::ReduceOp::max, {});
+  const bool first_rank = world.rank() == 0;
+  const StopReason reason = local_reason(first_rank, needed_s);
+  const bool saves = first_rank && reason != StopReason::superseded && takes_save_file();
+  // A rank that asks to stop may hide that the first one asks to save; who stops saves.
+  asked_ = 2 * static_cast<std::int64_t>(reason) + (saves ? 1 : 0);
+  reduction_ = world.all_reduce(TensorView(&asked_, {1}), comm::ReduceOp::max, {});
 }
 
-StopReason StopRequest::finish_poll() {
+Asked StopRequest::finish_poll() {
   reduction_.wait({});
   reduction_ = comm::Work{};
-  return static_cast<StopReason>(reason_);
+  return {.stop = static_cast<StopReason>(asked_ / 2), .save = asked_ % 2 != 0};
 }
 
 double time_needed_s(const TimesSoFar& times) {

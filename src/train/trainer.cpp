@@ -66,7 +66,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,
              zero_options(config_, mesh.shape()),
              {.errors = runner_.error_pieces(), .outer = runner_.outer_optimizer().moments()}),
-      stop_request_(config_.log.dir, options.deadline_unix_s) {
+      stop_request_(config_.log.dir, options.deadline_unix_s, options.holds_run) {
   if (validation_) {
     const std::int64_t samples = config_.train.eval_batches * config_.train.global_batch;
     evaluator_ =
@@ -147,8 +147,8 @@ RunResult Trainer::run() {
   }
   const std::int64_t first_step = progress_.step;
   RunResult result;
-  StopReason reason = stop_request_.poll(mesh_->world(), needed_s());  // what came during set-up
-  while (progress_.step < config_.train.steps && reason == StopReason::none) {
+  Asked asked = ask();  // what came during set-up
+  while (progress_.step < config_.train.steps && asked.stop == StopReason::none) {
     const MadeStep step = one_step();
     step_s_ = step.step_s;
     memory_watch_.look();
@@ -164,29 +164,57 @@ RunResult Trainer::run() {
     if (saves_->after_step(progress_.step, request)) {
       look_behind_save();
     }
-    reason = ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
+    asked = ask();
+    if (asked.save) {
+      save_as_asked();
+    }
   }
-  if (ahead_) {
-    runner_.take_back(stream_);
-    ahead_.reset();
-  }
+  give_up_next();
   if (tried_updates_ > 0) {
     log::info(fmt::format("{} of {} updates tried before their norm was known, {} made again",
                           tried_updates_, progress_.step - first_step, redone_updates_));
   }
-  if (saves_->save_last(progress_.step, request)) {
+  if (saves_->save_once(progress_.step, request)) {
     look_behind_save();
   }
+  saves_->finish();
   saves_->end();
   report_memory();
   const bool finished = progress_.step >= config_.train.steps;
   result.code = finished ? ExitCode::finished : ExitCode::stopped_saved;
-  result.reason = finished ? StopReason::none : reason;
+  result.reason = finished ? StopReason::none : asked.stop;
   result.progress = progress_;
   result.tried_updates = tried_updates_;
   result.redone_updates = redone_updates_;
   result.checkpoint = saves_->newest();
   return result;
+}
+
+Asked Trainer::ask() {
+  const Asked asked =
+      ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
+  if (asked.stop == StopReason::superseded) {
+    throw UserError(ExitCode::no_progress,
+                    fmt::format("{}: another start of this run has taken over; this one ends at "
+                                "step {} and writes nothing more",
+                                config_.log.dir, progress_.step));
+  }
+  return asked;
+}
+
+void Trainer::give_up_next() {
+  if (ahead_) {
+    runner_.take_back(stream_);
+    ahead_.reset();
+  }
+}
+
+void Trainer::save_as_asked() {
+  give_up_next();
+  log::info(fmt::format("a SAVE file asks for a checkpoint behind step {}", progress_.step));
+  if (saves_->save_once(progress_.step, [this] { return save_request(); })) {
+    look_behind_save();
+  }
 }
 
 void Trainer::tell_activity(std::string activity) const {

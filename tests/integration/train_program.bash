@@ -309,7 +309,7 @@ expect_exit 75 env FOURFOLD_DEADLINE=1000000000 "$fourfold" train run.toml --set
 says late/exit.json code 75
 says late/exit.json step 0
 says late/exit.json checkpoint "''"
-says late/exit.json reason "'stopped before the first step: deadline'"
+says late/exit.json reason "'stopped before the first step: time limit'"
 says late/exit.json retry True
 
 # SIGTERM: save after the step, code 75, and the run goes on later.

@@ -17,6 +17,9 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -32,7 +35,7 @@ TEST_CASE("a signal is found when it is asked for, and forgotten afterwards", "[
     CHECK(train::StopSignals::received() == SIGUSR2);
     train::StopRequest request("/nonexistent", std::nullopt);
     fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
-      CHECK(request.poll(world, 0) == StopReason::signal);
+      CHECK(request.poll(world, 0).stop == StopReason::signal);
     });
   }
   const train::StopSignals fresh;
@@ -102,8 +105,8 @@ TEST_CASE("all ranks stop when the deadline of one comes too near", "[stop_reque
   fourfold::comm::run_ranks(3, [&](fourfold::comm::Communicator& world) {
     train::StopRequest request("/nonexistent", 4e9);
     const double needed_s = world.rank() == 2 ? 4e9 : 1;  // one rank has a slow disk
-    stopped += request.poll(world, 1) == StopReason::none ? 0 : 100;
-    stopped += request.poll(world, needed_s) == StopReason::deadline ? 1 : 0;
+    stopped += request.poll(world, 1).stop == StopReason::none ? 0 : 100;
+    stopped += request.poll(world, needed_s).stop == StopReason::deadline ? 1 : 0;
   });
   CHECK(stopped == 3);
 }
@@ -113,14 +116,65 @@ TEST_CASE("a STOP file stops all ranks", "[stop_request]") {
   std::atomic<int> stopped = 0;
   fourfold::comm::run_ranks(2, [&](fourfold::comm::Communicator& world) {
     train::StopRequest request(folder.path(), std::nullopt);
-    stopped += request.poll(world, 0) == StopReason::none ? 1 : 0;
+    stopped += request.poll(world, 0).stop == StopReason::none ? 1 : 0;
     world.barrier();
     if (world.rank() == 0) {
       folder.write("STOP", "");
     }
-    stopped += request.poll(world, 0) == StopReason::stop_file ? 1 : 0;
+    stopped += request.poll(world, 0).stop == StopReason::stop_file ? 1 : 0;
   });
   CHECK(stopped == 4);
+}
+
+TEST_CASE("a SAVE file asks for one save, and is removed", "[stop_request]") {
+  const fourfold::harness::ScratchFolder folder;
+  std::atomic<int> right = 0;
+  fourfold::comm::run_ranks(2, [&](fourfold::comm::Communicator& world) {
+    train::StopRequest request(folder.path(), std::nullopt);
+    right += request.poll(world, 0) == train::Asked{} ? 1 : 0;
+    world.barrier();
+    if (world.rank() == 0) {
+      folder.write("SAVE", "");
+    }
+    right += request.poll(world, 0) == train::Asked{.save = true} ? 1 : 0;
+    right += request.poll(world, 0) == train::Asked{} ? 1 : 0;
+  });
+  CHECK(right == 6);
+  CHECK_FALSE(std::filesystem::exists(train::save_file(folder.path())));
+}
+
+TEST_CASE("a SAVE that cannot be removed is obeyed once", "[stop_request]") {
+  const fourfold::harness::ScratchFolder folder;
+  std::filesystem::create_directories(folder.path() / "SAVE" / "full");
+  fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
+    train::StopRequest request(folder.path(), std::nullopt);
+    CHECK(request.poll(world, 0).save);
+    CHECK_FALSE(request.poll(world, 0).save);
+    std::filesystem::remove_all(train::save_file(folder.path()));
+    CHECK_FALSE(request.poll(world, 0).save);
+    folder.write("SAVE", "");
+    CHECK(request.poll(world, 0).save);
+  });
+}
+
+TEST_CASE("a signal shortly before the end of the job is the time limit", "[stop_request]") {
+  const double now_s = static_cast<double>(std::time(nullptr));
+  const auto reason = [](int number, std::optional<double> deadline_s) {
+    const train::StopSignals signals;
+    REQUIRE(::kill(::getpid(), number) == 0);
+    StopReason found = StopReason::none;
+    fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
+      train::StopRequest request("/nonexistent", deadline_s);
+      found = request.poll(world, 0).stop;
+    });
+    return found;
+  };
+  CHECK(reason(SIGUSR2, now_s + 120) == StopReason::deadline);
+  CHECK(reason(SIGTERM, now_s - 5) == StopReason::deadline);
+  CHECK(reason(SIGTERM, now_s + 3600) == StopReason::termination);
+  CHECK(reason(SIGTERM, std::nullopt) == StopReason::termination);
+  CHECK(reason(SIGUSR2, now_s + 3600) == StopReason::signal);
+  CHECK(reason(SIGINT, std::nullopt) == StopReason::signal);
 }
 
 TEST_CASE("time is kept for what comes after one more step", "[stop_request]") {

@@ -14,11 +14,14 @@
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -304,7 +307,7 @@ TEST_CASE("a signal during set-up stops a run before its first step", "[trainer]
     REQUIRE(::kill(::getpid(), SIGTERM) == 0);
     const RunTrace stopped = tiny.train(2, 8, "early");
     CHECK(stopped.result.code == ExitCode::stopped_saved);
-    CHECK(stopped.result.reason == train::StopReason::signal);
+    CHECK(stopped.result.reason == train::StopReason::termination);
     CHECK(stopped.result.progress.step == 0);
     CHECK(stopped.result.checkpoint.empty());
     CHECK(stopped.losses.empty());
@@ -312,6 +315,38 @@ TEST_CASE("a signal during set-up stops a run before its first step", "[trainer]
   }
   const train::StopSignals fresh;
   CHECK(tiny.train(2, 8, "early").weights == tiny.train(2, 8, "unstopped").weights);
+}
+
+TEST_CASE("a SAVE file brings a checkpoint out of turn, and changes nothing else", "[trainer]") {
+  const TinyRun tiny("gpt2");
+  struct Way {
+    std::string name;
+    std::vector<std::string> options;
+    std::int64_t saved_step;  ///< a step that goes ahead has asked before the file was there
+  };
+  const std::vector<Way> ways = {{"plain", {}, 3},
+                                 {"background", {"checkpoint.async=true"}, 3},
+                                 {"ahead", {"mesh.pp=2", "optim.post_validation=true"}, 4}};
+  for (const Way& way : ways) {
+    CAPTURE(way.name);
+    std::vector<std::string> options = way.options;
+    options.insert(options.end(), {"checkpoint.every_steps=0", "checkpoint.keep_last=0"});
+    const RunTrace undisturbed = tiny.train(2, 8, way.name + "-undisturbed", options);
+    std::filesystem::create_directories(tiny.folder() / way.name);
+    const RunTrace saved = tiny.train_and_look(2, 8, way.name, options, [&](std::int64_t step) {
+      if (step == 3) {
+        std::ofstream(tiny.folder() / way.name / "SAVE") << "please\n";
+      }
+    });
+    CHECK(saved.weights == undisturbed.weights);
+    CHECK(saved.losses == undisturbed.losses);
+    std::set<std::string> steps;
+    for (const auto& entry : std::filesystem::directory_iterator(tiny.checkpoints(way.name))) {
+      steps.insert(entry.path().filename());
+    }
+    CHECK(steps == std::set<std::string>{"LATEST", "step-000000008",
+                                         fmt::format("step-{:09}", way.saved_step)});
+  }
 }
 
 TEST_CASE("what does not fit the mesh is told with its place in the run file", "[trainer]") {

@@ -2,13 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/io/directory_lease.hpp>
+
 #include <filesystem>
+#include <memory>
+#include <optional>
+#include <string_view>
 
 namespace fourfold::telemetry {
 
 /// Makes the directory of a run, log.dir, if it is missing.
 /// @throws UserError: cannot_write; config where it lies in a checkpoint, which it would damage
 void make_log_dir(const std::filesystem::path& log_dir);
+
+/// One start of a run at a time writes into its directory: it holds this lease. Beside that of
+/// checkpoint.dir, which another run may share, or which may be the same directory.
+inline constexpr std::string_view run_lease_name = ".run-lease";
+
+/// Makes the directory and takes the lease for this process. May wait, and says so.
+/// @throws as make_log_dir(), io::DirectoryLease
+std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir);
+
+/// Who holds it, if anybody seems to live who does.
+std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log_dir);
 
 /// Where exit.json lies in it.
 std::filesystem::path exit_file(const std::filesystem::path& log_dir);

@@ -118,6 +118,8 @@ class MetricsLog {
   explicit MetricsLog(std::int64_t every_steps = 1, Clock clock = {});
 
   void add(std::unique_ptr<MetricSink> sink);
+  /// What is recorded while `may_write` says no reaches no sink. Asked once per record.
+  void only_while(std::function<bool()> may_write) { may_write_ = std::move(may_write); }
 
   void start(const RunStart& run);
   /// To be called for every step.
@@ -135,6 +137,7 @@ class MetricsLog {
 
   std::int64_t every_steps_;
   Clock clock_;
+  std::function<bool()> may_write_;
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   std::int64_t first_step_ = 0;
   std::int64_t steps_ = 0;

@@ -6,19 +6,34 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string_view>
 
 namespace fourfold::train {
 
-/// Why a run should save and stop before its last step.
-enum class StopReason : std::uint8_t { none, stop_file, deadline, signal };
+/// Why a run should save and stop before its last step, the most urgent one last. A signal that
+/// comes when the job's time is nearly over is the scheduler's word for that: `deadline`. Another
+/// SIGTERM is a job that is cancelled, preempted or put back into the queue. Behind `superseded`
+/// nothing may be saved or written: another start has taken the run over.
+enum class StopReason : std::uint8_t { none, stop_file, deadline, signal, termination, superseded };
 std::string_view name(StopReason reason) noexcept;
+
+/// What is asked of a run between two steps.
+struct Asked {
+  StopReason stop = StopReason::none;
+  bool save = false;  ///< a checkpoint out of turn
+  friend bool operator==(const Asked&, const Asked&) = default;
+};
 
 /// The file in the run's directory by which a person asks for no more training. It stays until
 /// that person removes it: a run that finds it saves and stops, and nothing starts meanwhile.
 std::filesystem::path stop_file(const std::filesystem::path& run_directory);
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept;
+
+/// The file by which a person asks for a checkpoint behind the step that is being made. The run
+/// removes it.
+std::filesystem::path save_file(const std::filesystem::path& run_directory);
 
 /// Holds SIGTERM, SIGINT and SIGUSR2 back, so that they interrupt nothing: the run asks between
 /// steps whether one waits. Not every library's kernels survive a handler that runs in the middle
@@ -36,27 +51,32 @@ class StopSignals {
   static int received() noexcept;
 };
 
-/// Decides between two steps whether to go on. Reasons reach ranks at different moments, so the
-/// ranks agree on the most urgent one.
+/// Asks between two steps whether to go on, and whether to save. Reasons reach ranks at different
+/// moments, so the ranks agree on the most urgent one.
 class StopRequest {
  public:
-  /// @param run_directory  where stop_file() is looked for, by rank 0
+  /// @param run_directory  where stop_file() and save_file() are looked for, by rank 0
   /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME
-  StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s);
+  /// @param holds_run  whether this start may still write there, asked by rank 0; empty: always
+  StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,
+              std::function<bool()> holds_run = {});
 
   /// Collective; the same answer on all ranks. A host round trip of eight bytes.
   /// @param needed_s  time that one more step and a save will take, this rank's estimate
-  StopReason poll(comm::Communicator& world, double needed_s);
+  Asked poll(comm::Communicator& world, double needed_s);
   /// The two halves of it: nobody waits for the others in the first. The second belongs to it.
   void begin_poll(comm::Communicator& world, double needed_s);
-  StopReason finish_poll();
+  Asked finish_poll();
 
  private:
   StopReason local_reason(bool first_rank, double needed_s) const;
+  bool takes_save_file();
 
   std::filesystem::path run_directory_;
   std::optional<double> deadline_unix_s_;
-  std::int64_t reason_ = 0;  ///< this rank's, then all ranks'
+  std::function<bool()> holds_run_;
+  bool save_file_stays_ = false;  ///< it cannot be removed, and was obeyed
+  std::int64_t asked_ = 0;        ///< of this rank, then of all
   comm::Work reduction_;
 };
 

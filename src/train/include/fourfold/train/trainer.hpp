@@ -20,6 +20,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,8 @@ class RunSaves;
 struct TrainerOptions {
   std::vector<std::string> allowed_changes;    ///< --allow-change: keys that may differ on resuming
   std::optional<double> deadline_unix_s = {};  ///< when the job ends
+  /// Whether this start may still write into log.dir, asked by rank 0 at every step; empty: always.
+  std::function<bool()> holds_run = {};
   /// What is known of the program and its ranks, for logs and the report: version, device,
   /// rank_hosts, libraries. The trainer fills in the rest.
   telemetry::RunStart facts;
@@ -65,6 +68,9 @@ class Trainer {
 
   /// Trains to train.steps, or until a stop is asked for (perhaps during set-up: then no step is
   /// made, and nothing saved that is not already); saves and evaluates as the run file says.
+  /// @throws UserError (no_progress) on all ranks, with nothing more saved, when this start does
+  /// not
+  ///   hold the run any more; and as saves do
   RunResult run();
 
   /// Loads the first batch and tries to write where checkpoints will go. For --dry-run.
@@ -101,6 +107,12 @@ class Trainer {
   /// A loss tells of weights that were lost only one step later. Collective.
   void check_weights();
   void evaluate();
+  /// What is asked of the run behind the step that was made. Collective.
+  Asked ask();
+  /// Of what goes on behind the step that was made, nothing is left.
+  void give_up_next();
+  /// A checkpoint out of turn, unless the step is saved already. Collective.
+  void save_as_asked();
   /// What a save saves: makes the state ready, and is sure that it is good. Collective.
   io::SaveRequest save_request();
   /// What the flight recorder shows of this rank besides its calls.
