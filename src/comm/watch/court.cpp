@@ -140,7 +140,8 @@ WorldState Court::state() const {
     RankState& state = world.ranks[rank];
     // Whose connection is closed is not silent but away, until it comes back or has ended.
     state.silent_s = heard_[rank] && !closed_[rank] ? Seconds(now - *heard_[rank]).count() : 0;
-    state.has_ended = closed_[rank] && !state.has_left && now - *closed_[rank] > to_come_back;
+    state.is_away = closed_[rank] && !state.has_left;
+    state.has_ended = state.is_away && now - *closed_[rank] > to_come_back;
   }
   return world;
 }

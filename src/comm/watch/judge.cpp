@@ -76,14 +76,36 @@ std::vector<int> waited_for(const WorldState& world, int rank) {
   return missing;
 }
 
+/// Machines of which no rank is left, of several.
+std::set<std::string> ended_hosts(const WorldState& world) {
+  std::map<std::string, std::pair<int, int>> hosts;  // ranks, those that are away
+  for (const RankState& state : world.ranks) {
+    ++hosts[state.host].first;
+    hosts[state.host].second += state.is_away || state.has_ended ? 1 : 0;
+  }
+  std::set<std::string> ended;
+  for (const auto& [host, ranks] : hosts) {
+    if (ranks.first > 1 && ranks.first == ranks.second) {
+      ended.insert(host);
+    }
+  }
+  return ended.size() < hosts.size() ? ended : std::set<std::string>{};
+}
+
 std::optional<HangVerdict> judge_ends(const WorldState& world) {
-  HangVerdict verdict{.kind = Kind::ended};
+  const bool some = std::ranges::any_of(world.ranks, &RankState::has_ended);
+  const std::set<std::string> hosts = some ? ended_hosts(world) : std::set<std::string>{};
+  HangVerdict verdict{.kind = hosts.empty() ? Kind::ended : Kind::host_ended};
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
-    if (world.ranks[static_cast<std::size_t>(rank)].has_ended) {
-      verdict.culprits.push_back(
-          culprit(world, rank,
-                  fmt::format("has ended without a word (it called exit, or was killed); {}",
-                              whereabouts(world, rank))));
+    const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+    const bool with_its_host = hosts.contains(state.host);
+    if (with_its_host || (state.has_ended && hosts.empty())) {
+      verdict.culprits.push_back(culprit(
+          world, rank,
+          fmt::format("has ended without a word ({}); {}",
+                      with_its_host ? "as have all ranks on its machine: that is gone, or its job"
+                                    : "it called exit, or was killed",
+                      whereabouts(world, rank))));
     }
   }
   return verdict.culprits.empty() ? std::nullopt : std::optional(verdict);
@@ -356,12 +378,13 @@ std::string ranks_text(const std::vector<int>& ranks) {
 }
 
 ExitCode HangVerdict::code() const noexcept {
-  return kind == Kind::unreachable ? ExitCode::node_fault : ExitCode::hang;
+  return kind == Kind::unreachable || kind == Kind::host_ended ? ExitCode::node_fault
+                                                               : ExitCode::hang;
 }
 
 std::vector<std::string> HangVerdict::bad_hosts() const {
   std::set<std::string> hosts;
-  if (kind == Kind::stopped || kind == Kind::unreachable) {
+  if (kind == Kind::stopped || kind == Kind::unreachable || kind == Kind::host_ended) {
     for (const Culprit& one : culprits) {
       hosts.insert(one.host);
     }

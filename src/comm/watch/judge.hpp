@@ -13,7 +13,8 @@ namespace fourfold::comm {
 
 /// Whether a run hangs, and who is to blame. A pure function.
 ///
-/// - A rank whose connection is closed without a word has ended.
+/// - A rank whose connection is closed without a word has ended. If all of several ranks on one
+///   machine have, and others live, it is the machine.
 /// - A rank that says nothing for limits.silence_s is stopped, or its machine is gone; which of the
 ///   two, its machine's network stack tells: it takes what is sent to a process that stands still.
 /// - Two ranks in calls of the same number on the same communicator, of another operation or (of

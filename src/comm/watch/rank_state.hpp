@@ -52,7 +52,8 @@ struct RankState {
   long pid = 0;
   bool is_known = false;     ///< it has introduced itself
   bool has_left = false;     ///< it said good-bye, or that it ends all
-  bool has_ended = false;    ///< its connection is closed, and it had not
+  bool is_away = false;      ///< its connection is closed, and it had not
+  bool has_ended = false;    ///< and it does not come back
   double silent_s = 0;       ///< since its last word
   bool is_reachable = true;  ///< its machine takes what is sent to it
   std::optional<Beat> beat = {};

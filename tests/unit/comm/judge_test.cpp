@@ -123,6 +123,31 @@ TEST_CASE("who waits for whom is followed to its end", "[judge]") {
   CHECK(says(verdict, "rank 3 waits in recv #1 of 'pp', from rank 2 (64 bytes"));
 }
 
+TEST_CASE("a machine of which no rank is left is to blame, not its ranks", "[judge]") {
+  WorldState world = four_ranks();
+  world.ranks[3].is_away = world.ranks[3].has_ended = true;
+  CHECK(judge(world, limits)->kind == Kind::ended);  // rank 2 beside it lives
+  CHECK(judge(world, limits)->code() == ExitCode::hang);
+  world.ranks[2].is_away = true;  // and may come back: rank 3 does not
+  const auto verdict = judge(world, limits);
+  REQUIRE(verdict);
+  CHECK(verdict->kind == Kind::host_ended);
+  CHECK(culprits(verdict) == std::vector{2, 3});
+  CHECK(verdict->code() == ExitCode::node_fault);
+  CHECK(verdict->bad_hosts() == std::vector<std::string>{"node1"});
+  CHECK(says(verdict, "as have all ranks on its machine"));
+  world.ranks[3].has_ended = false;  // nobody is gone for good
+  CHECK_FALSE(judge(world, limits));
+  // One rank on a machine may as well have called exit; and where all are on one, it is not that.
+  for (RankState& state : world.ranks) {
+    state.host = "node0";
+  }
+  world.ranks[3].has_ended = true;
+  CHECK(judge(world, limits)->kind == Kind::ended);
+  world.ranks[3].host = "node1";
+  CHECK(judge(world, limits)->kind == Kind::ended);
+}
+
 TEST_CASE("several may be late", "[judge]") {
   WorldState world = four_ranks();
   block(world, 0, world_call(Operation::barrier, 11));

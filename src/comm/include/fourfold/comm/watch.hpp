@@ -23,7 +23,7 @@ struct WatchLimits {
 
 /// Why a run was ended.
 struct HangVerdict {
-  enum class Kind : std::uint8_t { ended, stopped, unreachable, other_branch, late };
+  enum class Kind : std::uint8_t { ended, host_ended, stopped, unreachable, other_branch, late };
   struct Culprit {
     int rank = 0;
     std::string host;
@@ -37,7 +37,7 @@ struct HangVerdict {
 
   /// node_fault when machines are gone, else hang.
   ExitCode code() const noexcept;
-  /// Machines to leave out next time: those of ranks that are stopped or gone.
+  /// Machines to leave out next time: those of ranks that are stopped, or gone all together.
   std::vector<std::string> bad_hosts() const;
 };
 
