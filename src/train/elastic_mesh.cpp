@@ -1,0 +1,219 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/parallel/schedule_generators.hpp>
+#include <fourfold/train/elastic_mesh.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/rank_plan.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <tuple>
+
+namespace fourfold::train {
+namespace {
+
+using runfile::EffectiveConfig;
+using runfile::RunConfig;
+
+/// Those of 1 .. value that divide it, the largest first.
+std::vector<std::int64_t> divisors(std::int64_t value) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t divisor = value; divisor >= 1; --divisor) {
+    if (value % divisor == 0) {
+      found.push_back(divisor);
+    }
+  }
+  return found;
+}
+
+std::int64_t model_ranks(const comm::MeshShape& mesh) {
+  return static_cast<std::int64_t>(mesh.pp) * mesh.cp * mesh.tp;
+}
+
+/// A mesh with as many replicas as there are tasks for and the global batch is dealt out to, and
+/// behind it with fewer: a schedule may want more micro-batches than the most leave.
+void add_replicated(comm::MeshShape mesh, const RunConfig& config, std::int64_t tasks,
+                    std::vector<comm::MeshShape>& meshes) {
+  for (std::int64_t dp = tasks / model_ranks(mesh); dp >= 1; --dp) {
+    if (config.train.global_batch % dp == 0) {
+      mesh.dp = static_cast<int>(dp);
+      meshes.push_back(mesh);
+    }
+  }
+}
+
+/// Stages that are given one by one cannot be fewer.
+bool stages_are_fixed(const RunConfig& config) {
+  return !config.mesh.stage_layers.empty() ||
+         std::ranges::count(parallel::schedule_names(), config.mesh.schedule) == 0;
+}
+
+/// What may be tried, the best first. @pre the model's own ranks are too many for the tasks
+std::vector<comm::MeshShape> smaller_meshes(const RunConfig& config, std::int64_t tasks) {
+  const runfile::MeshConfig& wanted = config.mesh;
+  std::vector<comm::MeshShape> meshes;
+  for (const std::int64_t pp : divisors(wanted.pp)) {
+    for (const std::int64_t cp : divisors(wanted.cp)) {
+      for (const std::int64_t tp : divisors(wanted.tp)) {
+        if (pp == wanted.pp || !stages_are_fixed(config)) {
+          add_replicated({.pp = static_cast<int>(pp),
+                          .dp = 1,
+                          .cp = static_cast<int>(cp),
+                          .tp = static_cast<int>(tp)},
+                         config, tasks, meshes);
+        }
+      }
+    }
+  }
+  std::ranges::stable_sort(meshes, std::greater{}, [](const comm::MeshShape& mesh) {
+    return std::tuple(mesh.ranks(), mesh.tp, mesh.cp, mesh.pp);
+  });
+  return meshes;
+}
+
+/// @throws UserError as lay_out(), of the run file's own mesh
+std::vector<comm::MeshShape> meshes_to_try(const RunConfig& config, std::int64_t tasks) {
+  std::vector<comm::MeshShape> meshes;
+  if (config.mesh.dp > 0) {
+    return {
+        {.pp = config.mesh.pp, .dp = config.mesh.dp, .cp = config.mesh.cp, .tp = config.mesh.tp}};
+  }
+  const comm::MeshShape wanted{
+      .pp = config.mesh.pp, .dp = 1, .cp = config.mesh.cp, .tp = config.mesh.tp};
+  add_replicated(wanted, config, tasks, meshes);
+  if (meshes.empty()) {
+    lay_out(config, wanted, schedule_file_text(config));  // what is wrong is not made smaller
+    return smaller_meshes(config, tasks);
+  }
+  return meshes;
+}
+
+/// Memory of the rank that needs most, of one mesh with one micro-batch.
+/// @throws UserError as lay_out()
+std::size_t most_bytes(const RunConfig& config, const comm::MeshShape& mesh) {
+  const parallel::StageLayout layout = lay_out(config, mesh, schedule_file_text(config));
+  std::size_t most = 0;
+  for (int pp = 0; pp < mesh.pp; ++pp) {
+    const std::int64_t first = comm::rank_of(mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
+    const RankPlan plan = plan_rank(config, layout, mesh, first);
+    most = std::max(
+        most, std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.host_bytes));
+  }
+  return most;
+}
+
+/// Looks for a mesh that works, and keeps the reason why none does.
+class Search {
+ public:
+  Search(const EffectiveConfig& effective, const Allocation& allocation)
+      : effective_(effective), allocation_(allocation) {}
+
+  /// One mesh, with the largest micro-batch that works.
+  std::optional<ElasticMesh> try_mesh(const comm::MeshShape& mesh) {
+    RunConfig config = effective_.config;
+    const std::int64_t share = config.train.global_batch / mesh.dp;
+    for (const std::int64_t micro_batch : divisors(share)) {
+      const std::int64_t wanted = effective_.config.train.micro_batch;
+      if (micro_batch > wanted || (effective_.config.mesh.dp > 0 && micro_batch != wanted)) {
+        continue;
+      }
+      config.train.micro_batch = micro_batch;
+      try {
+        const std::size_t rank_bytes = most_bytes(config, mesh);
+        if (fits(mesh, rank_bytes)) {
+          return ElasticMesh{mesh, micro_batch, rank_bytes};
+        }
+      } catch (const UserError& error) {  // a schedule may want more micro-batches
+        first_error_ = first_error_ ? first_error_ : error;
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[noreturn]] void fail() const {
+    if (least_bytes_ == 0 && first_error_) {
+      throw UserError(first_error_->code(),
+                      runfile::located(first_error_->what(), effective_.origins));
+    }
+    constexpr double gib = 1 << 30;
+    throw UserError(
+        ExitCode::config,
+        fmt::format(
+            "the run does not fit into {} nodes of {:.2f} GiB ({} needs {:.2f} GiB on each, "
+            "the least of all) ask for more nodes, or see `fourfold plan` for what takes "
+            "the memory",
+            allocation_.nodes, static_cast<double>(allocation_.node_bytes) / gib, least_mesh_.str(),
+            static_cast<double>(least_bytes_) / gib));
+  }
+
+ private:
+  bool fits(const comm::MeshShape& mesh, std::size_t rank_bytes) {
+    if (allocation_.node_bytes == 0) {
+      return true;
+    }
+    const std::int64_t tasks_per_node =
+        (allocation_.tasks + allocation_.nodes - 1) / allocation_.nodes;
+    const std::size_t needed =
+        rank_bytes * static_cast<std::size_t>(std::min(mesh.ranks(), tasks_per_node));
+    if (needed <= allocation_.node_bytes) {
+      return true;
+    }
+    if (least_bytes_ == 0 || needed < least_bytes_) {
+      least_bytes_ = needed;
+      least_mesh_ = mesh;
+    }
+    return false;
+  }
+
+  const EffectiveConfig& effective_;
+  Allocation allocation_;
+  std::optional<UserError> first_error_;
+  std::size_t least_bytes_ = 0;
+  comm::MeshShape least_mesh_;
+};
+
+}  // namespace
+
+ElasticMesh choose_mesh(const EffectiveConfig& effective, const Allocation& allocation) {
+  FOURFOLD_EXPECT(allocation.nodes >= 1 && allocation.tasks >= 1);
+  if (effective.config.mesh.dp > 0) {  // refused as the run would refuse it
+    runfile::validate_batch(effective.config, mesh_of(effective, allocation.tasks).dp,
+                            effective.origins);
+  }
+  Search search(effective, allocation);
+  try {
+    for (const comm::MeshShape& mesh : meshes_to_try(effective.config, allocation.tasks)) {
+      if (const auto found = search.try_mesh(mesh)) {
+        return *found;
+      }
+    }
+  } catch (const UserError& error) {
+    throw UserError(error.code(), runfile::located(error.what(), effective.origins));
+  }
+  search.fail();
+}
+
+std::vector<std::string> overrides_for(const ElasticMesh& chosen, const RunConfig& config,
+                                       std::int64_t tasks) {
+  std::vector<std::string> overrides;
+  const auto set = [&](const char* key, std::int64_t value, std::int64_t usual) {
+    if (value != usual) {
+      overrides.push_back(fmt::format("{}={}", key, value));
+    }
+  };
+  set("mesh.pp", chosen.mesh.pp, config.mesh.pp);
+  set("mesh.cp", chosen.mesh.cp, config.mesh.cp);
+  set("mesh.tp", chosen.mesh.tp, config.mesh.tp);
+  // What is "auto" is what the tasks leave, if all of them are started.
+  set("mesh.dp", chosen.mesh.dp, chosen.mesh.ranks() == tasks ? chosen.mesh.dp : config.mesh.dp);
+  set("train.micro_batch", chosen.micro_batch, config.train.micro_batch);
+  return overrides;
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,48 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Which mesh a run takes on the machines that a scheduler has given it, which may be more or fewer
+/// than last time. Global batch and data order stay; replicas and accumulation adapt.
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// What a job has.
+struct Allocation {
+  int nodes = 1;
+  std::int64_t tasks = 1;      ///< dealt out evenly
+  std::size_t node_bytes = 0;  ///< memory of one that the job may use; 0: not known
+};
+
+struct ElasticMesh {
+  comm::MeshShape mesh;  ///< of Allocation::tasks ranks or fewer
+  std::int64_t micro_batch = 1;
+  std::size_t rank_bytes = 0;  ///< of the rank that needs most memory
+};
+
+/// The mesh of a run. A number of mesh.dp leaves no choice: that mesh, on as many tasks. With
+/// "auto" pp, cp and tp are those of the run file if there are tasks enough, with as many replicas
+/// as divide the global batch and fit; else the divisors of them that use most tasks, tp and then
+/// cp before pp, since what they cut is cut for memory or speed inside a node. train.micro_batch
+/// becomes smaller where it does not divide a replica's share. A pure function; reads the file of
+/// mesh.schedule.
+/// @pre allocation.nodes >= 1, allocation.tasks >= 1
+/// @throws UserError (config) with its place in the run file: what the run file's own mesh is
+///   refused for, if nothing else works either; or when no mesh fits into the memory, with the
+///   least that one needs
+ElasticMesh choose_mesh(const runfile::EffectiveConfig& effective, const Allocation& allocation);
+
+/// What differs from what `fourfold train` would take on all tasks, as texts of --set; empty:
+/// nothing.
+std::vector<std::string> overrides_for(const ElasticMesh& chosen, const runfile::RunConfig& config,
+                                       std::int64_t tasks);
+
+}  // namespace fourfold::train
