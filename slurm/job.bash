@@ -24,27 +24,31 @@ esac
 # say WORD...: a line of the job's log that is not fourfold's.
 say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "$*"; }
 
-# When the job ends, in seconds since 1970. Slurm tells by itself from 23.02 on.
-if [[ -z ${FOURFOLD_DEADLINE-} ]]; then
-  if [[ -n ${SLURM_JOB_END_TIME-} ]]; then
-    export FOURFOLD_DEADLINE=$SLURM_JOB_END_TIME
-  elif end=$(squeue --noheader --jobs="${SLURM_JOB_ID-}" --format=%e 2>/dev/null) && [[ $end == 20* ]]; then
-    FOURFOLD_DEADLINE=$(date --date="$end" +%s)
-    export FOURFOLD_DEADLINE
-  fi
+# When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
+# inherit it.
+deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
+if [[ -z $deadline ]] && end=$(squeue --noheader --jobs="${SLURM_JOB_ID-}" --format=%e 2>/dev/null) && [[ $end == 20* ]]; then
+  deadline=$(date --date="$end" +%s)
 fi
 
 # A step does not inherit --cpus-per-task from Slurm 22.05 on, unless this says so.
 [[ -z ${SLURM_CPUS_PER_TASK-} ]] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-# launch ARGUMENT...: fourfold on all tasks of the job. Returns when it has ended, whatever signals come meanwhile: Slurm
-# sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
+# launch ARGUMENT...: fourfold on all tasks of the job, or on the first $tasks of them. Returns when it has ended, whatever
+# signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
 # A step of which one task fails is ended (-K): the others would wait for that task until the time limit.
 launch() {
-  local code=0
+  local code=0 some=() per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}} count=${tasks:-all}
+  [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || some=(--ntasks-per-node="$per_node")
+  [[ $count != all || -z ${FOURFOLD_TASKS_PER_NODE-} ]] || count=$((per_node * SLURM_JOB_NUM_NODES))
+  if [[ $count != all ]]; then
+    : "${per_node:=$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))}"
+    some+=(--ntasks="$count" --nodes=$(((count - 1) / per_node + 1)))
+  fi
+  local -x FOURFOLD_DEADLINE=$deadline
   trap 'say "SIGTERM: waiting for fourfold to save"' TERM
-  srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} --kill-on-bad-exit=1 --wait=60 --unbuffered "$FOURFOLD" "$@" &
+  srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${some[@]}" --kill-on-bad-exit=1 --wait=60 --unbuffered "$FOURFOLD" "$@" &
   local step=$!
   # A signal ends `wait` before the step has ended.
   until wait "$step" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$step" 2>/dev/null; do :; done
@@ -56,17 +60,52 @@ launch() {
 # grace time is over, but not if the job has ended by itself before.
 is_preempted() { scontrol show job "$SLURM_JOB_ID" 2>/dev/null | grep -Eq '\<PreemptTime=[0-9]'; }
 
-# train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished" or
-# "stop"; returns the exit code of the run (docs/exit-codes.md), which exit.json knows better than srun.
+# train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished",
+# "stop" or "superseded" (the chain has gone on without this job, which has to leave everything as it is), `preempted` to 1
+# if it was, and `bad_nodes` to those that failed, with commas. Returns the exit code of the run (docs/exit-codes.md), which
+# exit.json knows better than srun.
+# shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
-  local code=0
-  outcome=$("$FOURFOLD" job begin "$@") || { code=$?; outcome=stop; return "$code"; }
-  if [[ $outcome == finished ]]; then
+  local code=0 answer lines also=()
+  outcome=stop preempted=0 bad_nodes=''
+  answer=$("$FOURFOLD" job begin "$@") || return
+  mapfile -t lines <<<"$answer" # "start", the number of tasks, arguments
+  if [[ ${lines[0]} == finished ]]; then
+    outcome=finished
     say "the run is finished: nothing to do"
     return 0
   fi
   say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
-  launch train "$@" || code=$?
-  outcome=$("$FOURFOLD" job end "$@" --launcher-code "$code") && code=0 || code=$?
+  tasks=${lines[1]}
+  launch train "$@" "${lines[@]:2}" || code=$?
+  ! is_preempted || { preempted=1 && also=(--preempted); }
+  answer=$("$FOURFOLD" job end "$@" --launcher-code "$code" "${also[@]}") && code=0 || code=$?
+  read -r outcome bad_nodes <<<"$answer"
   return "$code"
+}
+
+# leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if the partition has
+# enough others: else it would wait for ever, and Slurm itself starts nothing on a node that it knows to be down.
+leave_out() {
+  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} all before
+  [[ -n $nodes ]] || return 0
+  before=$(scontrol show job "$job" | sed -n 's/.* ExcNodeList=\([^ ]*\).*/\1/p')
+  [[ $before == '(null)' || -z $before ]] || nodes=$before,$nodes
+  all=$(sinfo --noheader --Node --partition="$SLURM_JOB_PARTITION" --format=%N | sort -u)
+  if [[ $(comm -23 <(echo "$all") <(scontrol show hostnames "$nodes" | sort -u) | wc -l) -lt ${needed%%-*} ]]; then
+    say "would leave out $nodes, but the partition has too few others"
+    return 0
+  fi
+  scontrol update "JobId=$job" "ExcNodeList=$nodes" && say "job $job leaves out $nodes"
+}
+
+# requeue: this job again, when there is room; not if Slurm has started it again meanwhile, and this script is what a node
+# that it has given up still runs. Nothing of the script runs for long behind it: Slurm ends it.
+requeue() {
+  if scontrol show job "$SLURM_JOB_ID" | grep -q "\<Restarts=${SLURM_RESTART_COUNT:-0}\>"; then
+    trap '' TERM
+    scontrol requeue "$SLURM_JOB_ID" && leave_out "$SLURM_JOB_ID" "$bad_nodes"
+  else
+    say "Slurm has put the job back into the queue by itself"
+  fi
 }

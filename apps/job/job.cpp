@@ -2,20 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 
+#include "allocation.hpp"
+
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <charconv>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
+#include <memory>
+#include <optional>
 
 namespace fourfold::job {
 namespace {
@@ -24,21 +27,6 @@ namespace fs = std::filesystem;
 double now_unix_s() {
   using std::chrono::duration;
   return duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-const char* variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
-
-template <class T>
-T number_in(const char* name, T otherwise) {
-  const char* const text = variable(name);
-  T value = otherwise;
-  if (text != nullptr) {
-    std::from_chars(text, text + std::strlen(text), value);
-  }
-  return value;
 }
 
 /// This start of this job, as Slurm names it.
@@ -51,14 +39,56 @@ batch::Attempt this_attempt() {
   attempt.chain = chain != nullptr ? chain
                   : job != nullptr ? attempt.job
                                    : fmt::format("none-{:.6f}", now_unix_s());
-  attempt.restart = number_in<std::int64_t>("SLURM_RESTART_COUNT", 0);
-  attempt.nodes = number_in("SLURM_JOB_NUM_NODES", 1);
+  attempt.restart = number_in("SLURM_RESTART_COUNT", 0);
+  attempt.nodes = static_cast<int>(number_in("SLURM_JOB_NUM_NODES", 1));
   attempt.began_unix_s = now_unix_s();
   return attempt;
 }
 
 batch::AttemptLog log_in(const fs::path& log_dir) {
   return batch::AttemptLog(log_dir / "attempts.jsonl");
+}
+
+/// Both leases that a run needs. What has to be waited for, if somebody has left them behind, is
+/// waited for here, by one process, and once.
+class HeldRun {
+ public:
+  explicit HeldRun(const runfile::RunConfig& config)
+      : log_dir_(telemetry::take_run_lease(config.log.dir)) {
+    std::error_code ignored;
+    if (fs::is_directory(config.checkpoint.dir, ignored)) {
+      checkpoint_dir_.emplace(config.checkpoint.dir, io::DirectoryLease::this_process(),
+                              io::LeaseOptions{.gone = log_dir_->left_behind_by()});
+    }
+  }
+
+ private:
+  std::unique_ptr<io::DirectoryLease> log_dir_;
+  std::optional<io::DirectoryLease> checkpoint_dir_;
+};
+
+/// How the run is to be started on what the job has: "start", the number of tasks if it is not all
+/// of them ("all"), and what `fourfold train` gets besides, a line each.
+std::string start_lines(const runfile::EffectiveConfig& effective) {
+  const auto has = allocation();
+  if (!has) {
+    return "start\nall\n";
+  }
+  const train::ElasticMesh chosen = train::choose_mesh(effective, *has);
+  const std::int64_t ranks = chosen.mesh.ranks();
+  const auto overrides = train::overrides_for(chosen, effective.config, has->tasks);
+  if (!overrides.empty()) {
+    log::info(fmt::format(
+        "{} nodes, {} tasks: mesh {}, micro-batches of {}{}", has->nodes, has->tasks,
+        chosen.mesh.str(), chosen.micro_batch,
+        ranks == has->tasks ? "" : fmt::format("; {} tasks are not used", has->tasks - ranks)));
+  }
+  std::string lines =
+      fmt::format("start\n{}\n", ranks == has->tasks ? "all" : fmt::format("{}", ranks));
+  for (const std::string& one : overrides) {
+    lines += fmt::format("--set\n{}\n", one);
+  }
+  return lines;
 }
 
 /// Whether exit.json is there and was not replaced by an end.
@@ -71,40 +101,64 @@ bool says_running(const fs::path& log_dir) {
 }  // namespace
 
 ExitCode begin(const Request& request) {
-  const runfile::RunConfig config =
-      runfile::load_run_config(request.run_file, request.overrides).config;
+  const runfile::EffectiveConfig effective =
+      runfile::load_run_config(request.run_file, request.overrides);
+  const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps)) {
     fmt::print("finished\n");
     return ExitCode::finished;
   }
-  telemetry::make_log_dir(log_dir);
+  const HeldRun held(config);
   batch::Attempt attempt = this_attempt();
   attempt.from_step = telemetry::checkpoint_step_of(log_dir / "status.json");
   const batch::AttemptLog attempts = log_in(log_dir);
-  if (const auto refusal =
-          batch::refusal(attempts.read(), attempt.chain, attempt.from_step, request.limits)) {
-    telemetry::write_exit_status(telemetry::exit_file(log_dir), {.code = refusal->code,
-                                                                 .reason = refusal->reason,
-                                                                 .step = attempt.from_step,
-                                                                 .hold = true});
-    throw UserError(refusal->code, refusal->reason);
+  try {
+    if (const auto refusal =
+            batch::refusal(attempts.read(), attempt.chain, attempt.from_step, request.limits)) {
+      throw UserError(refusal->code, refusal->reason);
+    }
+    const std::string lines = start_lines(effective);
+    std::error_code ignored;  // the run replaces it as well
+    fs::remove(telemetry::exit_file(log_dir), ignored);
+    attempts.begin(attempt);
+    fmt::print("{}", lines);
+  } catch (const UserError& error) {
+    telemetry::write_exit_status(
+        telemetry::exit_file(log_dir),
+        {.code = error.code(), .reason = error.what(), .step = attempt.from_step, .hold = true});
+    throw;
   }
-  std::error_code ignored;  // the run replaces it as well
-  fs::remove(telemetry::exit_file(log_dir), ignored);
-  attempts.begin(attempt);
-  fmt::print("start\n");
   return ExitCode::finished;
 }
 
 ExitCode end(const Request& request) {
   const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
+  const batch::AttemptLog attempts = log_in(log_dir);
+  const batch::Attempt attempt = this_attempt();
+  if (batch::is_superseded(attempts.read(), attempt)) {  // exit.json is another's
+    attempts.end(attempt, {.unix_s = now_unix_s(),
+                           .code = ExitCode::no_progress,
+                           .reason = "a later start of the chain has taken over"});
+    fmt::print("superseded\n");
+    return ExitCode::no_progress;
+  }
+  const fs::path exit_file = telemetry::exit_file(log_dir);
+  std::optional<telemetry::ExitStatus> status = telemetry::read_exit_status(exit_file);
+  if (status && request.preempted) {
+    status = batch::preempted(*status);
+    telemetry::write_exit_status(exit_file, *status);
+  }
   const batch::AttemptEnd end =
-      batch::end_of(telemetry::read_exit_status(telemetry::exit_file(log_dir)),
-                    says_running(log_dir), request.launcher_code, now_unix_s());
-  log_in(log_dir).end(this_attempt(), end);
+      batch::end_of(status, says_running(log_dir), request.launcher_code, now_unix_s());
+  attempts.end(attempt, end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
-  fmt::print("{}\n", end.retry ? "again" : end.code == ExitCode::finished ? "finished" : "stop");
+  if (end.retry) {
+    const std::vector<std::string> none;
+    fmt::print("again {}\n", fmt::join(status ? status->bad_nodes : none, ","));
+  } else {
+    fmt::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
+  }
   return end.code;
 }
 

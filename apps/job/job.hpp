@@ -15,16 +15,21 @@ struct Request {
   std::vector<std::string> overrides;
   batch::ChainLimits limits;
   int launcher_code = 0;
+  bool preempted = false;  ///< the scheduler wanted the nodes for another job
 };
 
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do.
-/// Notes the attempt, and removes the exit.json of the one before.
+/// Behind "start", a line each: how many of the job's tasks to start, or "all", and what `fourfold
+/// train` gets besides, so that a run with mesh.dp = "auto" takes what is there
+/// (train/elastic_mesh.hpp). Notes the attempt, and removes the exit.json of the one before.
 /// @throws UserError with the code that the batch script should end with, when the run must not be
 /// started; exit.json says so too
 ExitCode begin(const Request& request);
 
 /// Notes how the attempt ended, and prints "again" when the run should be started once more,
-/// "finished" or "stop". @return the code that the batch script should end with
+/// "finished" or "stop"; behind "again", the nodes to leave out then, with commas. "superseded"
+/// when the chain has gone on without this start. @return the code that the batch script should end
+/// with
 ExitCode end(const Request& request);
 
 }  // namespace fourfold::job

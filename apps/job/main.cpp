@@ -12,12 +12,19 @@ namespace job = fourfold::job;
 
 const char* const more_help = R"(
 OUTPUT
-  begin  "start": start the run now; "finished": there is nothing left to do. When it must not
+  begin  "start": start the run now; on the next lines how many tasks ("all" of the job, or a
+         number) and, one on each line, what `fourfold train` gets besides: with mesh.dp =
+         "auto" the mesh is chosen for what the job has.
+         "finished": there is nothing left to do. When it must not
          be started: nothing, with the reason on stderr and in exit.json, and the exit code
-  end    "again", "finished" or "stop"; its exit code is that of the run
+  end    "again", "finished" or "stop"; behind "again", nodes that failed: leave them out.
+         "superseded": the chain has gone on without this start; do nothing. Its exit code is
+         that of the run
 
 ENVIRONMENT
   SLURM_JOB_ID, SLURM_RESTART_COUNT, SLURM_JOB_NUM_NODES  noted with each start
+  FOURFOLD_TASKS_PER_NODE, SLURM_NTASKS, SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU
+                                                          what the mesh is chosen for
   FOURFOLD_CHAIN  the same for jobs that are to go on with each other; an earlier job of the chain
                   that ended for good keeps the later ones from starting. Default: each job is
                   its own
@@ -48,22 +55,27 @@ int main(int argc, char** argv) {
   begin
       ->add_option("--most-starts", request.limits.most_starts,
                    "Refuse when the chain has started so often (0: no limit)")
+      ->envname("FOURFOLD_MOST_STARTS")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   begin
       ->add_option("--stuck-after", request.limits.most_without_progress,
                    "Refuse when so many starts went on from the same checkpoint (0: no limit)")
+      ->envname("FOURFOLD_STUCK_AFTER")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);
   end->add_option("--launcher-code", request.launcher_code, "What srun or mpiexec ended with")
       ->required();
+  end->add_flag("--preempted", request.preempted,
+                "The scheduler took the nodes for another job; exit.json says so then");
   command.footer(more_help);
   return fourfold::program::run("fourfold job", [&] {
     if (const auto stop = fourfold::program::parse(command, argc, argv)) {
       return *stop;
     }
+    fourfold::program::tell_everything();
     return begin->parsed() ? job::begin(request) : job::end(request);
   });
 }

@@ -116,4 +116,9 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
   }
 }
 
+void tell_everything() {
+  log::set_sink(
+      [](log::Level, std::string_view line) { log::write_stderr(fmt::format("{}\n", line)); });
+}
+
 }  // namespace fourfold::program

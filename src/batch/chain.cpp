@@ -69,6 +69,14 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::str
   return std::nullopt;
 }
 
+bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
+  const auto own = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
+    return one.job == attempt.job && one.restart == attempt.restart;
+  });
+  return std::any_of(attempts.rbegin(), own,
+                     [&](const Attempt& later) { return later.chain == attempt.chain; });
+}
+
 AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_running,
                   int launcher_code, double unix_s) {
   if (status) {
@@ -96,6 +104,13 @@ AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_
     end.reason = fmt::format("never started (the launcher ended with code {})", launcher_code);
   }
   return end;
+}
+
+telemetry::ExitStatus preempted(telemetry::ExitStatus status) {
+  if (status.code == ExitCode::stopped_saved && !status.hold) {
+    status.reason = status.reason.substr(0, status.reason.find(':')) + ": preempted";
+  }
+  return status;
 }
 
 }  // namespace fourfold::batch

@@ -53,6 +53,8 @@ until_holds() {
   done
 }
 
+# no_jobs_of NAME: none waits, runs or ends.
+no_jobs_of() { [[ -z $(squeue --noheader --name="$1") ]]; }
 is_over() { [[ $(state_of "$1") =~ ^(COMPLETED|FAILED|TIMEOUT|CANCELLED|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY)$ ]]; }
 is_running() { [[ $(state_of "$1") == RUNNING ]]; }
 
@@ -62,7 +64,7 @@ expect_job() {
   until_holds "$2" is_over "$1" || complain "job $1 is not over after $2 s but $(state_of "$1")"
   state=$(state_of "$1") code=$(exit_of "$1")
   [[ $state == "$3" && (-z ${4-} || $code == "$4") ]] ||
-    complain "job $1 ended $state with code $code, not $3${4:+ with $4}; its log: $(tail -n 30 ./*-"$1".log 2>/dev/null)"
+    complain "job $1 ended $state with code $code, not $3${4:+ with $4}; its log: $(tail -n 30 ./*-"$1".log ./*/*-"$1".log 2>/dev/null)"
 }
 
 # A tiny corpus and run file: tokens_train, tokens_val and run.toml here.

@@ -25,7 +25,7 @@ has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]
 
 # A training of which one rank is stopped; rank 0 itself; and one whose limit is the call it waits in.
 for rank in 5 0; do
-  job=$(sbatch --parsable --nodes=4 --ntasks=8 --time=10 "$slurm/train.sbatch" run.toml --set log.dir="stopped$rank" \
+  job=$(FOURFOLD_REQUEUE=0 sbatch --parsable --nodes=4 --ntasks=8 --time=10 "$slurm/train.sbatch" run.toml --set log.dir="stopped$rank" \
     --set train.steps=1000000 --set mesh.tp=2 --set watch.silence_s=4)
   until_holds 60 has_steps "stopped$rank" 20
   expect kill -STOP "$(pid_of "$job" "$rank")"

@@ -86,12 +86,12 @@ expect scancel --signal=USR2 "$job"
 expect_job "$job" 60 FAILED 75
 until_holds 90 test -e chained/FINISHED || complain "the chain did not go on: $(squeue)"
 expect_calm chained
-until_holds 30 test -z "$(squeue --noheader --name=linked)" || complain "jobs of the chain are left: $(squeue)"
+until_holds 30 no_jobs_of linked || complain "jobs of the chain are left: $(squeue)"
 [[ $(grep -c '"event":"begin"' chained/attempts.jsonl) -eq 2 ]] || complain "not two starts: $(cat chained/attempts.jsonl)"
 # What no other start mends ends a chain.
 job=$(submit broken --set mesh.tp=3)
 expect_job "$job" 60 FAILED 78
-until_holds 30 test -z "$(squeue --noheader --name=linked)" || complain "jobs of the chain are left: $(squeue)"
+until_holds 30 no_jobs_of linked || complain "jobs of the chain are left: $(squeue)"
 
 # The controller is killed and started again; the job does not notice.
 with=() script=

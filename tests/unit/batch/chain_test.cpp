@@ -87,6 +87,33 @@ TEST_CASE("exit.json is believed over the launcher", "[chain]") {
   CHECK_FALSE(end_of(held, false, 75, 5).retry);
 }
 
+TEST_CASE("a run that was preempted says so", "[chain]") {
+  const ExitStatus told{.code = ExitCode::stopped_saved,
+                        .reason = "saved and stopped: SIGTERM (cancelled, or what it may be)",
+                        .step = 7};
+  ExitStatus expected = told;
+  expected.reason = "saved and stopped: preempted";
+  CHECK(preempted(told) == expected);
+  ExitStatus held{
+      .code = ExitCode::stopped_saved, .reason = "saved and stopped: STOP", .hold = true};
+  CHECK(preempted(held) == held);
+  const ExitStatus failed{.code = ExitCode::cannot_write, .reason = "disk: full"};
+  CHECK(preempted(failed) == failed);
+}
+
+TEST_CASE("a start behind which the chain has begun another decides nothing", "[chain]") {
+  const auto start = [](const char* chain, const char* job, std::int64_t restart) {
+    return Attempt{.chain = chain, .job = job, .restart = restart};
+  };
+  const std::vector<Attempt> attempts{start("c", "1", 0), start("c", "2", 0), start("c", "2", 1),
+                                      start("other", "3", 0)};
+  CHECK(is_superseded(attempts, attempts[0]));
+  CHECK(is_superseded(attempts, attempts[1]));
+  CHECK_FALSE(is_superseded(attempts, attempts[2]));  // another's start does not count
+  CHECK_FALSE(is_superseded(attempts, attempts[3]));
+  CHECK_FALSE(is_superseded({}, attempts[0]));  // somebody has removed the file
+}
+
 TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") {
   const AttemptEnd killed = end_of(std::nullopt, true, 137, 5);
   CHECK(killed.code == ExitCode::node_fault);

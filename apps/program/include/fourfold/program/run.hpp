@@ -35,4 +35,7 @@ using OnFailure = std::function<void(ExitCode code, const std::string& message)>
 int run(std::string_view name, const std::function<ExitCode()>& body,
         const OnFailure& on_failure = {});
 
+/// Shows what is logged as information, too: for programs that work once and say what they did.
+void tell_everything();
+
 }  // namespace fourfold::program

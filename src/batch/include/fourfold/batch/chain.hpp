@@ -35,6 +35,10 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::str
                                std::optional<std::int64_t> checkpoint_step,
                                const ChainLimits& limits);
 
+/// Whether the chain has a later start than this one: Slurm has given up a node that lives on, and
+/// the run with it. Then nothing that this start decides counts.
+bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
+
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
 /// launcher reports the largest code of all ranks, or a signal.
 /// @param status         exit.json; nothing: there is none, or it says "running"
@@ -42,5 +46,9 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::str
 /// @param launcher_code  what srun or mpiexec ended with
 AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_running,
                   int launcher_code, double unix_s);
+
+/// A run that was told to stop knows the signal; the batch script knows that it was preempted.
+/// @return the same with that reason, if it saved and stopped, and not for a STOP file
+telemetry::ExitStatus preempted(telemetry::ExitStatus status);
 
 }  // namespace fourfold::batch

@@ -1,0 +1,63 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "allocation.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace fourfold::job {
+namespace {
+
+std::size_t memory_of_this_node() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && page_bytes > 0
+             ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page_bytes)
+             : 0;
+}
+
+/// Slurm's variables say MiB; 0 means all.
+std::size_t node_bytes() {
+  constexpr std::size_t mib = 1 << 20;
+  const std::int64_t node_mib = number_in("SLURM_MEM_PER_NODE", 0);
+  const std::int64_t cpu_mib = number_in("SLURM_MEM_PER_CPU", 0);
+  const std::int64_t cpus = number_in("SLURM_CPUS_ON_NODE", 0);
+  const std::int64_t asked_mib = node_mib > 0 ? node_mib : cpu_mib * cpus;
+  const std::size_t there = memory_of_this_node();
+  return asked_mib > 0 ? std::min(static_cast<std::size_t>(asked_mib) * mib, there) : there;
+}
+
+}  // namespace
+
+const char* variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+std::int64_t number_in(const char* name, std::int64_t otherwise) {
+  const char* const text = variable(name);
+  std::int64_t value = otherwise;
+  if (text != nullptr) {
+    std::from_chars(text, text + std::strlen(text), value);
+  }
+  return value;
+}
+
+std::optional<train::Allocation> allocation() {
+  const std::int64_t nodes = number_in("SLURM_JOB_NUM_NODES", 0);
+  const std::int64_t on_each = number_in("FOURFOLD_TASKS_PER_NODE", 0);
+  const std::int64_t tasks =
+      on_each > 0 ? on_each * nodes : number_in("SLURM_NTASKS", nodes);  // one on each
+  if (nodes < 1 || tasks < 1) {
+    return std::nullopt;
+  }
+  return train::Allocation{
+      .nodes = static_cast<int>(nodes), .tasks = tasks, .node_bytes = node_bytes()};
+}
+
+}  // namespace fourfold::job

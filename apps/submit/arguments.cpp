@@ -1,0 +1,87 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+
+namespace fourfold::submit {
+namespace {
+
+const char* const more_help = R"(
+OUTPUT
+  The script on standard output; what was checked on standard error. With --go: the script goes to
+  log.dir/submit.sbatch and to sbatch, and standard output has the number of the job.
+
+CHECKS
+  the run file; mesh against nodes and tasks, for the fewest and the most nodes; the memory that its
+  ranks need against that of the nodes; the partition; the srun --mpi= that this build needs against
+  those that Slurm has. Without Slurm's commands (on another machine) the last three are left out,
+  and said so.
+
+EXAMPLES
+  fourfold submit run.toml --nodes 4 --time 8:00:00            look at the script
+  fourfold submit run.toml --nodes 4 --time 8:00:00 --go       submit it
+  fourfold submit run.toml --nodes 2-4 --chain 5 --go          five jobs at most, on what there is
+  fourfold submit run.toml --nodes 4 --requeue --sbatch=--qos=high
+
+)";
+
+}  // namespace
+
+void describe(CLI::App& command, Arguments& arguments) {
+  const auto repeatable = [](CLI::Option* option, const char* type) {
+    option->type_name(type)->allow_extra_args(false)->multi_option_policy(
+        CLI::MultiOptionPolicy::TakeAll);
+  };
+  command.add_option("RUN_FILE", arguments.run_file, "The run file (TOML)")->required();
+  repeatable(command.add_option("--set", arguments.overrides,
+                                "Override a key of the run file; may be given several times"),
+             "KEY=VALUE");
+  command
+      .add_option("-N,--nodes", arguments.nodes,
+                  "Nodes, or the least and the most (2-4: the run takes what there is, which needs "
+                  "mesh.dp = \"auto\"). Default: as many as the mesh needs")
+      ->type_name("N[-M]");
+  command
+      .add_option("--tasks-per-node", arguments.tasks_per_node,
+                  "Ranks on a node. Default: what the mesh leaves for a node, or its CPUs")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--cpus-per-task", arguments.cpus_per_task, "CPUs of a rank")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command.add_option("-t,--time", arguments.time, "Time limit of a job, as Slurm writes it")
+      ->type_name("TIME");
+  command.add_option("-p,--partition", arguments.partition, "Partition. Default: the cluster's");
+  command.add_option("-A,--account", arguments.account, "Account");
+  command.add_option("-J,--name", arguments.name,
+                     "Name of the job; jobs of a chain have it in common. Default: fourfold- and "
+                     "the name of log.dir");
+  command
+      .add_option("--site", arguments.site,
+                  "What this site needs: a name from share/fourfold/slurm/sites, or a path")
+      ->envname("FOURFOLD_SITE");
+  command.add_option("--mpi", arguments.mpi, "srun --mpi=. Default: what this build's MPI needs")
+      ->envname("FOURFOLD_MPI");
+  auto* const chain =
+      command
+          .add_option("--chain", arguments.chain,
+                      "A chain of so many jobs at most, one behind the other, until the run is "
+                      "finished")
+          ->check(CLI::PositiveNumber);
+  command
+      .add_flag("--requeue", arguments.requeue,
+                "The job goes back into the queue until the run is finished, under one number")
+      ->excludes(chain);
+  command
+      .add_option("--node-memory", arguments.node_memory_gib,
+                  "Memory of a node in GiB. Default: as Slurm says")
+      ->check(CLI::PositiveNumber);
+  repeatable(command.add_option("--sbatch", arguments.more,
+                                "Another option of sbatch, as --sbatch=--qos=high; may be given "
+                                "several times"),
+             "OPTION");
+  command.add_flag("--go", arguments.go, "Submit it");
+  command.footer(more_help + std::string("EXIT CODES\n") +
+                 program::exit_codes_table({ExitCode::usage, ExitCode::config,
+                                            ExitCode::cannot_write, ExitCode::no_progress}));
+}
+
+}  // namespace fourfold::submit

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+#include "command_output.hpp"
+#include "submission_check.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/batch/finished_file.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/program/run.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/train/stop_request.hpp>
+
+#include <fmt/format.h>
+
+namespace {
+
+using fourfold::ExitCode;
+using fourfold::UserError;
+namespace batch = fourfold::batch;
+namespace runfile = fourfold::runfile;
+namespace submit = fourfold::submit;
+
+/// Writes the script where a chain finds it again, and hands it to sbatch.
+ExitCode send(const batch::Submission& submission, const std::string& script) {
+  if (fourfold::train::is_stop_asked_for(submission.log_dir)) {
+    throw UserError(ExitCode::no_progress,
+                    fmt::format("{} exists (it asks for no more training) remove it to go on",
+                                fourfold::train::stop_file(submission.log_dir).string()));
+  }
+  fourfold::telemetry::make_log_dir(submission.log_dir);
+  fourfold::io::AtomicFile file(submission.script);
+  file.write(script);
+  file.publish();
+  const auto sbatch = submit::output_of({"sbatch", "--parsable", submission.script.string()});
+  if (!sbatch) {
+    throw UserError(ExitCode::config,
+                    fmt::format("there is no sbatch in PATH; the script is {}: submit it where "
+                                "Slurm is",
+                                submission.script.string()));
+  }
+  if (sbatch->code != 0) {
+    throw UserError(ExitCode::config,
+                    fmt::format("sbatch refuses {}: {}", submission.script.string(), sbatch->text));
+  }
+  fmt::print("{}", sbatch->text);
+  fourfold::log::info(fmt::format("submitted {}; `squeue --name={}` shows the job, {} is its log",
+                                  submission.script.string(), submission.name,
+                                  (submission.log_dir / (submission.name + "-JOB.log")).string()));
+  return ExitCode::finished;
+}
+
+ExitCode make(const submit::Arguments& arguments) {
+  const runfile::EffectiveConfig effective =
+      runfile::load_run_config(arguments.run_file, arguments.overrides);
+  for (const std::string& warning : effective.warnings) {
+    fourfold::log::warning(warning);
+  }
+  runfile::validate_data(effective.config, effective.origins);
+  const batch::Submission submission = submit::checked_submission(arguments, effective);
+  const std::string script = batch::script_of(submission);
+  if (!arguments.go) {
+    fmt::print("{}", script);
+    return ExitCode::finished;
+  }
+  if (batch::is_finished(effective.config.log.dir, effective.config.train.steps)) {
+    fourfold::log::info(fmt::format("{}: the run is finished, there is nothing to submit",
+                                    effective.config.log.dir));
+    return ExitCode::finished;
+  }
+  return send(submission, script);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App command{
+      "Checks that a run fits the nodes it is meant for, and prints the batch script that trains "
+      "it; with --go, submits it.",
+      "fourfold submit"};
+  submit::Arguments arguments;
+  submit::describe(command, arguments);
+  return fourfold::program::run("fourfold submit", [&] {
+    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+      return *end;
+    }
+    fourfold::program::tell_everything();
+    return make(arguments);
+  });
+}

@@ -1,0 +1,264 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "submission_check.hpp"
+
+#include "command_output.hpp"
+#include "installed.hpp"
+
+#include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/batch/cluster_facts.hpp>
+#include <fourfold/train/elastic_mesh.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <set>
+
+namespace fourfold::submit {
+namespace {
+
+namespace fs = std::filesystem;
+using batch::NodeRange;
+using batch::Partition;
+
+[[noreturn]] void refuse(const std::string& message) {
+  throw UserError(ExitCode::config, message);
+}
+
+/// The partition, as far as Slurm can be asked here.
+std::optional<Partition> ask_partition(const std::string& name) {
+  const auto sinfo =
+      output_of({"sinfo", "--noheader", std::string("--format=") + batch::partition_format});
+  if (!sinfo || sinfo->code != 0) {
+    log::warning(sinfo ? fmt::format("sinfo failed: {}; nodes, their memory and --mpi are not "
+                                     "checked",
+                                     sinfo->text.substr(0, sinfo->text.find('\n')))
+                       : "there is no sinfo here: nodes, their memory and --mpi are not checked");
+    return std::nullopt;
+  }
+  const auto partition = batch::partition_of(sinfo->text, name);
+  if (!partition && name.empty()) {
+    refuse("this cluster has no default partition; name one with --partition");
+  }
+  if (!partition) {
+    refuse(fmt::format("--partition={}: there is no such partition; `sinfo` shows those there are",
+                       name));
+  }
+  return partition;
+}
+
+/// Ranks of the run file's mesh; nothing when mesh.dp is "auto".
+std::optional<std::int64_t> fixed_ranks(const runfile::MeshConfig& mesh) {
+  const std::int64_t others = std::int64_t{mesh.pp} * mesh.cp * mesh.tp;
+  return mesh.dp == 0 ? std::nullopt : std::optional(others * mesh.dp);
+}
+
+NodeRange nodes_of(const Arguments& arguments, std::optional<std::int64_t> ranks) {
+  if (!arguments.nodes.empty()) {
+    return batch::node_range_of(arguments.nodes);
+  }
+  if (!ranks || arguments.tasks_per_node == 0) {
+    throw UserError(ExitCode::usage,
+                    "how many nodes the job wants is not known (mesh.dp is \"auto\", or "
+                    "--tasks-per-node is not given) give --nodes");
+  }
+  const auto nodes =
+      static_cast<int>((*ranks + arguments.tasks_per_node - 1) / arguments.tasks_per_node);
+  return {nodes, nodes};
+}
+
+int tasks_per_node_of(const Arguments& arguments, const NodeRange& nodes,
+                      std::optional<std::int64_t> ranks,
+                      const std::optional<Partition>& partition) {
+  if (arguments.tasks_per_node > 0) {
+    return arguments.tasks_per_node;
+  }
+  if (ranks && nodes.least == nodes.most && *ranks % nodes.most == 0) {
+    return static_cast<int>(*ranks / nodes.most);
+  }
+  if (!partition) {
+    throw UserError(ExitCode::usage,
+                    "how many ranks a node takes is not known here (there is no "
+                    "sinfo to ask) give --tasks-per-node");
+  }
+  return std::max(1, partition->cpus / arguments.cpus_per_task);
+}
+
+void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::int64_t> ranks) {
+  if (!ranks) {
+    return;
+  }
+  if (nodes.least != nodes.most) {
+    refuse(
+        fmt::format("--nodes={} with a mesh of {} ranks (mesh.dp is a number, and more or fewer "
+                    "nodes make other replicas) add --set mesh.dp=auto, or give one number of "
+                    "nodes",
+                    nodes.str(), *ranks));
+  }
+  const std::int64_t tasks = std::int64_t{nodes.most} * tasks_per_node;
+  if (tasks != *ranks) {
+    refuse(fmt::format(
+        "{} nodes with {} tasks each are {} ranks, and the mesh has {} give --nodes="
+        "{} and --tasks-per-node={}, or add --set mesh.dp=auto",
+        nodes.most, tasks_per_node, tasks, *ranks, (*ranks + tasks_per_node - 1) / tasks_per_node,
+        std::min<std::int64_t>(tasks_per_node, *ranks)));
+  }
+}
+
+void check_partition(const Partition& partition, const NodeRange& nodes, int tasks_per_node,
+                     int cpus_per_task) {
+  if (nodes.least > partition.nodes) {
+    refuse(
+        fmt::format("--nodes={}: partition {} has {} (the job would wait for ever) ask for "
+                    "fewer, or name another --partition",
+                    nodes.str(), partition.name, partition.nodes));
+  }
+  if (tasks_per_node * cpus_per_task > partition.cpus) {
+    refuse(
+        fmt::format("{} tasks of {} CPUs on a node: the nodes of partition {} have {} CPUs "
+                    "(ranks that share one wait for each other) give a smaller "
+                    "--tasks-per-node or --cpus-per-task",
+                    tasks_per_node, cpus_per_task, partition.name, partition.cpus));
+  }
+}
+
+void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_per_node,
+               std::size_t node_bytes) {
+  constexpr double gib = 1 << 30;
+  const std::int64_t tasks = std::int64_t{nodes} * tasks_per_node;
+  const train::ElasticMesh chosen =
+      train::choose_mesh(effective, {.nodes = nodes, .tasks = tasks, .node_bytes = node_bytes});
+  const auto on_node =
+      static_cast<double>(std::min<std::int64_t>(chosen.mesh.ranks(), tasks_per_node));
+  std::string text = fmt::format("{} nodes: mesh {}, micro-batches of {}, {:.2f} GiB on a node",
+                                 nodes, chosen.mesh.str(), chosen.micro_batch,
+                                 static_cast<double>(chosen.rank_bytes) * on_node / gib);
+  if (node_bytes > 0) {
+    text += fmt::format(" of {:.2f}", static_cast<double>(node_bytes) / gib);
+  }
+  if (chosen.mesh.ranks() < tasks) {
+    text += fmt::format("; {} of {} tasks are not used", tasks - chosen.mesh.ranks(), tasks);
+  }
+  log::info(text);
+}
+
+/// What `srun --mpi=` has to be; empty: as the site's file or Slurm's default says.
+std::string mpi_for(const Arguments& arguments) {
+  const auto list = output_of({"srun", "--mpi=list"});
+  const bool is_known = list && list->code == 0;
+  if (!arguments.mpi.empty()) {
+    if (is_known && list->text.find(arguments.mpi) == std::string::npos) {
+      refuse(fmt::format("--mpi={}: this Slurm has none of that name (`srun --mpi=list`)",
+                         arguments.mpi));
+    }
+    return arguments.mpi;
+  }
+  if (!arguments.site.empty() || !is_known) {
+    return "";
+  }
+  const auto mpi = batch::mpi_of(build_facts().libraries, list->text);
+  if (!mpi) {
+    log::warning(
+        "which srun --mpi= this build's MPI needs is not known; give --mpi if it is not "
+        "Slurm's default");
+    return "";
+  }
+  if (mpi->empty()) {
+    refuse(
+        "this Slurm has no --mpi by which the ranks of this build could meet (`srun "
+        "--mpi=list`); every task would be rank 0 of 1. Ask the site for its PMI plugin, or "
+        "build fourfold with the site's MPI");
+  }
+  return *mpi;
+}
+
+void check_site(const std::string& site, const fs::path& scripts) {
+  const fs::path file =
+      site.find('/') != std::string::npos ? fs::path(site) : scripts / "sites" / (site + ".sh");
+  std::error_code ignored;
+  if (site.empty() || fs::is_regular_file(file, ignored)) {
+    return;
+  }
+  std::set<std::string> known;
+  for (const auto& entry : fs::directory_iterator(scripts / "sites", ignored)) {
+    known.insert(entry.path().stem().string());
+  }
+  std::string names;
+  for (const std::string& name : known) {
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  refuse(fmt::format("--site={}: there is no {} choose one of {}, or give a path", site,
+                     file.string(), names));
+}
+
+/// "fourfold-gpt2" of runs/gpt2, with nothing that Slurm would take for something else.
+std::string name_of(const Arguments& arguments, const fs::path& log_dir) {
+  if (!arguments.name.empty()) {
+    return arguments.name;
+  }
+  std::string name = "fourfold-" + log_dir.filename().string();
+  std::ranges::replace_if(
+      name, [](char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }, '-');
+  return name;
+}
+
+std::vector<std::string> train_arguments(const Arguments& arguments) {
+  std::vector<std::string> words;
+  for (const std::string& one : arguments.overrides) {
+    words.insert(words.end(), {"--set", one});
+  }
+  return words;
+}
+
+}  // namespace
+
+batch::Submission checked_submission(const Arguments& arguments,
+                                     const runfile::EffectiveConfig& effective) {
+  constexpr double gib = 1 << 30;
+  const Installed installed = find_installed();
+  check_site(arguments.site, installed.scripts);
+  if (!arguments.time.empty()) {
+    batch::time_limit_s(arguments.time);
+  }
+  const auto partition = ask_partition(arguments.partition);
+  const auto ranks = fixed_ranks(effective.config.mesh);
+  const NodeRange nodes = nodes_of(arguments, ranks);
+  const int tasks_per_node = tasks_per_node_of(arguments, nodes, ranks, partition);
+  check_ranks(nodes, tasks_per_node, ranks);
+  if (partition) {
+    check_partition(*partition, nodes, tasks_per_node, arguments.cpus_per_task);
+  }
+  const std::size_t node_bytes = arguments.node_memory_gib > 0
+                                     ? static_cast<std::size_t>(arguments.node_memory_gib * gib)
+                                 : partition ? partition->node_bytes
+                                             : 0;
+  for (const int count : std::set{nodes.least, nodes.most}) {
+    tell_mesh(effective, count, tasks_per_node, node_bytes);
+  }
+  const fs::path log_dir = fs::absolute(effective.config.log.dir).lexically_normal();
+  return {.program = installed.front_door,
+          .scripts = installed.scripts,
+          .script = log_dir / "submit.sbatch",
+          .log_dir = log_dir,
+          .run_file = fs::absolute(arguments.run_file).lexically_normal(),
+          .arguments = train_arguments(arguments),
+          .name = name_of(arguments, log_dir),
+          .nodes = nodes,
+          .tasks_per_node = tasks_per_node,
+          .cpus_per_task = arguments.cpus_per_task,
+          .time = arguments.time,
+          .partition = arguments.partition,
+          .account = arguments.account,
+          .site = arguments.site,
+          .mpi = mpi_for(arguments),
+          .chain = arguments.chain,
+          .requeue = arguments.requeue,
+          .more = arguments.more};
+}
+
+}  // namespace fourfold::submit

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/batch/submission.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <regex>
+#include <string_view>
+
+namespace fourfold::batch {
+namespace {
+
+/// As one word of a shell, whatever is in it.
+std::string shell_word(std::string_view word) {
+  std::string text = "'";
+  for (const char c : word) {
+    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  }
+  return text + "'";
+}
+
+/// sbatch splits these lines by rules of its own: nothing that it could take for more than a word.
+bool is_one_word(std::string_view option) {
+  const auto is_plain = [](char c) { return '!' <= c && c <= '~' && c != '\'' && c != '"'; };
+  return !option.empty() && std::ranges::all_of(option, is_plain);
+}
+
+std::string line_of(std::string_view option) {
+  if (!is_one_word(option)) {
+    throw UserError(ExitCode::usage,
+                    fmt::format("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes and "
+                                "other than ASCII are not safe there) choose another value",
+                                option));
+  }
+  return fmt::format("#SBATCH {}\n", option);
+}
+
+/// How long before the limit Slurm warns. It looks at the clock every half minute, and warns at
+/// once when the limit is nearer than that.
+std::int64_t warning_s(const std::string& time) {
+  constexpr std::int64_t usual_s = 120;
+  return time.empty() ? usual_s : std::min(usual_s, time_limit_s(time) / 4);
+}
+
+std::string resources(const Submission& job) {
+  std::string text = line_of("--job-name=" + job.name);
+  text += line_of("--nodes=" + job.nodes.str());
+  if (job.nodes.least < job.nodes.most) {
+    // Slurm keeps the number of tasks of a job's first start, and with a number of them on each
+    // node would not start it again on fewer nodes. The script starts the tasks.
+    text += line_of(fmt::format("--mincpus={}", job.tasks_per_node * job.cpus_per_task));
+  } else {
+    text += line_of(fmt::format("--ntasks-per-node={}", job.tasks_per_node));
+    text +=
+        job.cpus_per_task == 1 ? "" : line_of(fmt::format("--cpus-per-task={}", job.cpus_per_task));
+  }
+  const std::array<std::pair<const char*, const std::string*>, 3> named{
+      {{"--time=", &job.time}, {"--partition=", &job.partition}, {"--account=", &job.account}}};
+  for (const auto& [option, value] : named) {
+    text += value->empty() ? "" : line_of(option + *value);
+  }
+  for (const std::string& option : job.more) {
+    text += line_of(option);
+  }
+  return text;
+}
+
+std::string behaviour(const Submission& job) {
+  const std::string log = (job.log_dir / "%x-%j.log").string();
+  std::string text = line_of("--output=" + (is_one_word(log) ? log : "%x-%j.log"));
+  text += line_of("--open-mode=append");
+  text += line_of(fmt::format("--signal=USR2@{}", warning_s(job.time)));
+  if (job.chain > 0) {
+    text += line_of("--dependency=singleton");
+    text += line_of("--no-requeue");
+  } else {
+    text += line_of("--requeue");
+  }
+  return text;
+}
+
+std::string exported(const char* name, const std::string& value) {
+  return value.empty() ? "" : fmt::format("export {}={}\n", name, shell_word(value));
+}
+
+}  // namespace
+
+std::string NodeRange::str() const {
+  return least == most ? fmt::format("{}", least) : fmt::format("{}-{}", least, most);
+}
+
+NodeRange node_range_of(const std::string& text) {
+  NodeRange range{0, 0};
+  const char* const end = text.data() + text.size();
+  auto [at, error] = std::from_chars(text.data(), end, range.least);
+  range.most = range.least;
+  if (error == std::errc{} && at != end && *at == '-') {
+    std::tie(at, error) = [&] {
+      const auto result = std::from_chars(at + 1, end, range.most);
+      return std::pair(result.ptr, result.ec);
+    }();
+  }
+  if (error != std::errc{} || at != end || range.least < 1 || range.most < range.least) {
+    throw UserError(ExitCode::usage,
+                    fmt::format("--nodes={} is no number of nodes (a number, or the least and the "
+                                "most) write it as 4 or as 2-4",
+                                text));
+  }
+  return range;
+}
+
+std::int64_t time_limit_s(const std::string& text) {
+  static const std::regex form(R"((?:(\d{1,4})-)?(\d{1,6})(?::(\d{1,2}))?(?::(\d{1,2}))?)");
+  std::smatch parts;
+  const auto number = [&](std::size_t i) {
+    return parts[i].matched ? std::stoll(parts[i].str()) : 0LL;
+  };
+  std::int64_t seconds = 0;
+  if (std::regex_match(text, parts, form)) {
+    if (parts[1].matched) {  // D-H, D-H:M, D-H:M:S
+      seconds = ((number(1) * 24 + number(2)) * 60 + number(3)) * 60 + number(4);
+    } else if (parts[4].matched) {  // H:M:S
+      seconds = (number(2) * 60 + number(3)) * 60 + number(4);
+    } else {  // M, M:S
+      seconds = number(2) * 60 + number(3);
+    }
+  }
+  if (seconds <= 0) {
+    throw UserError(ExitCode::usage,
+                    fmt::format("--time={} is no time limit of Slurm (minutes, or one of M:S, "
+                                "H:M:S, D-H, D-H:M, D-H:M:S) write it as 8:00:00",
+                                text));
+  }
+  return seconds;
+}
+
+std::string script_of(const Submission& job) {
+  std::string text = "#!/bin/bash\n# Made by `fourfold submit`; sbatch takes it as it is.\n";
+  text += resources(job);
+  text += behaviour(job);
+  text += exported("FOURFOLD", job.program.string());
+  text += exported("FOURFOLD_SLURM", job.scripts.string());
+  text += exported("FOURFOLD_SITE", job.site);
+  text += exported("FOURFOLD_MPI", job.mpi);
+  if (job.nodes.least < job.nodes.most) {
+    text += exported("FOURFOLD_NODES", job.nodes.str());
+    text += exported("FOURFOLD_TASKS_PER_NODE", fmt::format("{}", job.tasks_per_node));
+    text += exported("SRUN_CPUS_PER_TASK", fmt::format("{}", job.cpus_per_task));
+  }
+  if (job.chain > 0) {
+    text += exported("FOURFOLD_MOST_STARTS", fmt::format("{}", job.chain));
+    text += exported("FOURFOLD_SCRIPT", job.script.string());
+  } else if (job.requeue) {
+    text += exported("FOURFOLD_REQUEUE", "1");
+  }
+  text += fmt::format("exec bash \"$FOURFOLD_SLURM/{}.sbatch\" {}",
+                      job.chain > 0 ? "chain" : "train", shell_word(job.run_file));
+  for (const std::string& argument : job.arguments) {
+    text += " " + shell_word(argument);
+  }
+  return text + "\n";
+}
+
+}  // namespace fourfold::batch

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# A node's power is cut during a step, on a real Slurm: the job goes back into the queue by itself, takes the nodes that are
+# left with the mesh that fits them, and goes on from the last checkpoint. Usage: node_failure.bash BUILD_DIR [other|batch]
+set -u
+# shellcheck source=tests/slurm/cluster.bash
+. "$(dirname "$0")/cluster.bash"
+begin_cluster "$1" 4
+write_run
+# 24 sequences are dealt out to four replicas of two ranks, and to three.
+options=(--set train.steps=60 --set train.global_batch=24 --set checkpoint.every_steps=20)
+expect_exit 0 "$fourfold" train run.toml "${options[@]}" --set log.dir=calm
+losses calm/metrics.jsonl >calm.txt
+
+has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
+
+all_are_idle() { [[ $(sinfo --noheader --states=idle --partition=test --format=%D) == 4 ]]; }
+
+# loses_node DIR NODE CODE: of the run in DIR, whose first start ends with CODE ("null": its batch script is gone too).
+loses_node() {
+  local dir=$1 node=$2 code=$3 job
+  job=$("$fourfold" submit run.toml --nodes 3-4 --tasks-per-node 2 --time 10 --name lossy "${options[@]}" \
+    --set mesh.tp=2 --set watch.silence_s=5 --set log.dir="$dir" --go 2>"$errors")
+  [[ $job =~ ^[0-9]+$ ]] || complain "not submitted: $(cat "$errors")"
+  until_holds 120 has_steps "$dir" 25 || complain "the run does not come to step 25"
+  expect cluster kill-node "$node"
+  expect_job "$job" 180 COMPLETED 0
+  expect grep -qx 'step 60' "$dir/FINISHED"
+  expect grep -q 'restart 1' "$dir/lossy-$job.log"
+  expect python3 -c 'import json, sys
+directory, node, code = sys.argv[1], "node" + sys.argv[2], json.loads(sys.argv[3])
+attempts = [json.loads(line) for line in open(directory + "/attempts.jsonl")]
+begins = [one for one in attempts if one["event"] == "begin"]
+ends = [one for one in attempts if one["event"] == "end"]
+assert [one["nodes"] for one in begins] == [4, 3] and begins[1]["from_step"] == 20, attempts
+assert [one["code"] for one in ends] == ([] if code is None else [code]) + [0], attempts
+starts = [json.loads(line) for line in open(directory + "/metrics.jsonl")]
+starts = [one for one in starts if one["event"] in ("start", "resume")]
+assert [one["mesh"] for one in starts] == ["pp1 dp4 cp1 tp2", "pp1 dp3 cp1 tp2"], starts
+assert starts[1]["from_step"] == 20 and node not in starts[1]["rank_hosts"], starts[1]' "$dir" "$node" "$code"
+  losses "$dir/metrics.jsonl" >"$dir.txt"
+  expect python3 -c 'import sys
+calm, lost = ([float(line.split()[1]) for line in open(name)] for name in sys.argv[1:])
+assert len(calm) == len(lost) == 60
+assert all(abs(a - b) < 1e-3 * a for a, b in zip(calm, lost)), [a - b for a, b in zip(calm, lost)]' calm.txt "$dir.txt"
+  expect_exit 0 "$fourfold" ckpt verify --deep "$dir/checkpoints"
+  expect cluster start-node "$node"
+  until_holds 60 all_are_idle
+}
+
+if [[ ${2:-other} == other ]]; then
+  loses_node other 3 85
+  expect grep -q 'leaves out node3' other/lossy-*.log
+  expect grep -q 'as have all ranks on its machine\|nor does its machine' other/lossy-*.log
+fi
+# The node on which the batch script runs: nobody is left to say anything, and Slurm requeues the job.
+if [[ ${2:-batch} == batch ]]; then
+  loses_node batch 0 null
+fi
+expectations_met

@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# fourfold submit against a real Slurm of four nodes: what it prints, what it submits, what it refuses.
+# Usage: submit.bash BUILD_DIR
+set -u
+# shellcheck source=tests/slurm/cluster.bash
+. "$(dirname "$0")/cluster.bash"
+begin_cluster "$1" 4
+unset FOURFOLD_MPI # submit knows what this build needs
+write_run
+mesh=(--set mesh.dp=2 --set mesh.tp=2 --set mesh.pp=2 --set train.micro_batch=2)
+
+# go ARGUMENT...: submits; prints the number of the job.
+go() {
+  "$fourfold" submit run.toml "$@" --go 2>"$errors" || echo "submit ended with $?: $(cat "$errors")"
+}
+
+# Looking at the script does nothing.
+expect_exit 0 "$fourfold" submit run.toml --nodes 4 --time 5 "${mesh[@]}"
+expect_stdout '#SBATCH --nodes=4' && expect_stdout '#SBATCH --ntasks-per-node=2' && expect_stdout "export FOURFOLD_MPI='pmi2'"
+expect_stderr '4 nodes: mesh pp2 dp2 cp1 tp2, micro-batches of 2'
+expect test ! -e run
+expect test -z "$(squeue --noheader)"
+# sbatch takes it as it is printed.
+cp "$output" mine.sbatch
+mkdir run
+job=$(sbatch --parsable mine.sbatch)
+expect_job "$job" 120 COMPLETED 0
+expect grep -qx 'step 8' run/FINISHED
+
+# Submitted: eight ranks on four nodes.
+job=$(go --nodes 4 --time 5 "${mesh[@]}" --set log.dir=sent)
+expect_job "$job" 120 COMPLETED 0
+expect grep -qx 'step 8' sent/FINISHED
+expect grep -q 'outcome: finished, exit code 0' "sent/fourfold-sent-$job.log"
+expect test -s sent/submit.sbatch
+expect grep -q '"mesh":"pp2 dp2 cp1 tp2"' sent/metrics.jsonl
+# There is nothing left to do, and nothing is queued for it.
+expect_exit 0 "$fourfold" submit run.toml --nodes 4 "${mesh[@]}" --set log.dir=sent --go
+expect_stderr 'the run is finished'
+expect_no_stdout '[0-9]'
+touch sent/STOP
+expect_exit 93 "$fourfold" submit run.toml --nodes 4 "${mesh[@]}" --set log.dir=sent --set train.steps=9 --go
+
+# On what there is: three nodes are busy, and the axes of the model are kept on the fourth.
+busy=$(sbatch --parsable --nodes=3 --exclusive --output=busy.log --wrap='sleep 300')
+until_holds 30 is_running "$busy"
+job=$(go --nodes 1-4 --tasks-per-node 2 --time 5 --set mesh.tp=2 --set log.dir=small)
+expect_job "$job" 120 COMPLETED 0
+expect grep -q '"mesh":"pp1 dp1 cp1 tp2"' small/metrics.jsonl
+expect scancel "$busy"
+
+# A chain of two jobs at most, of which the first is stopped, goes on under the same script; a third is refused.
+export FOURFOLD_STUCK_AFTER=0
+job=$(go --nodes 2 --tasks-per-node 1 --time 5 --chain 2 --set train.steps=100000 --set log.dir=linked)
+# of the newest start: it has made steps.
+trains() { python3 -c 'import json, sys
+records = [json.loads(line) for line in open("linked/metrics.jsonl")]
+starts = [i for i, one in enumerate(records) if one["event"] in ("start", "resume")]
+sys.exit(not (len(starts) == int(sys.argv[1]) and len(records) > starts[-1] + 20))' "$1"; }
+for start in 1 2; do
+  until_holds 90 trains "$start" || complain "job $start of the chain does not train"
+  expect scancel --signal=USR2 "$(squeue --noheader --name=fourfold-linked --states=RUNNING --format=%A)"
+done
+has_refused() { grep -q '"code": 93' linked/exit.json; }
+until_holds 90 has_refused || complain "a third job was not refused: $(cat linked/attempts.jsonl linked/exit.json)"
+until_holds 30 no_jobs_of fourfold-linked || complain "jobs are left: $(squeue)"
+
+# A site's file is read by the job.
+printf 'export FOURFOLD_MPI=pmi2\necho "this site says hello"\n' >here.sh
+job=$(go --nodes 1 --tasks-per-node 1 --time 5 --site ./here.sh --set log.dir=sited)
+expect_job "$job" 60 COMPLETED 0
+expect grep -q 'this site says hello' "sited/fourfold-sited-$job.log"
+
+# refused CODE TEXT ARGUMENT...: and nothing is left behind.
+refused() {
+  local code=$1 text=$2
+  shift 2
+  expect_exit "$code" "$fourfold" submit run.toml --set log.dir=refused "$@" --go
+  expect_stderr "$text"
+  expect test ! -e refused
+  expect test -z "$(squeue --noheader)"
+}
+refused 78 'partition test has 4' --nodes 5 --tasks-per-node 1
+refused 78 'have 2 CPUs' --nodes 2 --tasks-per-node 4
+refused 78 'are 8 ranks, and the mesh has 4 give --nodes=2' --nodes 4 --tasks-per-node 2 --set mesh.dp=2 --set mesh.tp=2
+refused 78 'add --set mesh.dp=auto' --nodes 2-4 --tasks-per-node 1 --set mesh.dp=2
+refused 78 'there is no such partition' --nodes 2 --partition nowhere
+refused 78 'this Slurm has none of that name' --nodes 2 --mpi pmi9
+refused 78 'choose one of infiniband, mpich, slingshot' --nodes 2 --site nowhere
+refused 78 'does not fit into 2 nodes' --nodes 2 --node-memory 0.0001
+refused 78 'did you mean "steps"' --nodes 2 --set train.stepz=3
+refused 78 'data.train' --nodes 2 --set 'data.train=[]'
+refused 64 'no time limit of Slurm' --nodes 2 --time 8h
+refused 64 'no number of nodes' --nodes 4-2
+refused 64 'cannot stand in a line of #SBATCH' --nodes 2 '--sbatch=--comment=two words'
+refused 64 'give --nodes' --tasks-per-node 2
+expect_exit 64 "$fourfold" submit run.toml --nodes 2 --chain 2 --requeue
+# What only sbatch can know it says itself.
+expect_exit 78 "$fourfold" submit run.toml --nodes 2 --account nobody --sbatch=--mem=99999999 --set log.dir=huge --go
+expect_stderr 'sbatch refuses'
+# Where there is no Slurm the script can still be looked at.
+expect_exit 0 env PATH=/nowhere "$fourfold" submit run.toml --nodes 2 --tasks-per-node 4
+expect_stderr 'there is no sinfo here'
+expectations_met
