@@ -13,10 +13,13 @@
 #include <mpi.h>
 #include <sched.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <exception>
 #include <numeric>
+#include <system_error>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -63,6 +66,18 @@ void crash_at_once() {
     std::signal(number, SIG_DFL);
   }
 #endif
+}
+
+/// MPI_Abort asks the process manager, and waits for ever where that is gone: an srun that was told
+/// of a failed node has left its step behind.
+void end_soon(ExitCode code) noexcept {
+  try {
+    std::thread([code] {
+      std::this_thread::sleep_for(std::chrono::seconds(5));
+      std::_Exit(static_cast<int>(code));
+    }).detach();
+  } catch (const std::system_error&) {  // no room for a thread: then it is up to MPI_Abort
+  }
 }
 
 }  // namespace
@@ -156,6 +171,7 @@ int MpiRuntime::ranks_on_host() const noexcept {
 
 void MpiRuntime::abort(ExitCode code) noexcept {
   Watch::announce_abort();
+  end_soon(code);
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   std::_Exit(static_cast<int>(code));
 }
