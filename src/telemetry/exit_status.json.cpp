@@ -1,18 +1,18 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "found_json.json.hpp"
+
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 
 namespace fourfold::telemetry {
 namespace {
 
-using Json = nlohmann::ordered_json;
+constexpr const char* running = "running";
 
 /// Bytes that are not UTF-8 (a file name, say) are replaced instead of refused: the file must be
 /// written.
@@ -37,7 +37,7 @@ bool is_exit_status(const Json& json) {
       return false;
     }
   }
-  return json["code"].is_number_integer() && json["reason"].is_string() &&
+  return exit_code_in(json, "code") && json["reason"].is_string() &&
          (json["step"].is_number_integer() || json["step"].is_null()) &&
          (json["checkpoint"].is_string() || json["checkpoint"].is_null()) &&
          json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string) &&
@@ -70,7 +70,7 @@ void write_exit_status(const std::filesystem::path& file, const ExitStatus& stat
 void write_running(const std::filesystem::path& file) {
   Json json;
   json["code"] = nullptr;
-  json["reason"] = "running";
+  json["reason"] = running;
   json["step"] = nullptr;
   json["checkpoint"] = nullptr;
   json["bad_nodes"] = Json::array();
@@ -79,9 +79,7 @@ void write_running(const std::filesystem::path& file) {
 }
 
 std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  const Json json = Json::parse(text, nullptr, false);
+  const Json json = json_of_file(file);
   if (!is_exit_status(json)) {
     return std::nullopt;
   }
@@ -92,6 +90,11 @@ std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file) {
                     .checkpoint = if_known<std::string>(json["checkpoint"]),
                     .bad_nodes = json["bad_nodes"],
                     .hold = worth_retrying(code) && !json["retry"].get<bool>()};
+}
+
+bool says_running(const std::filesystem::path& file) {
+  const Json json = json_of_file(file);
+  return json.is_object() && !exit_code_in(json, "code") && text_in(json, "reason") == running;
 }
 
 }  // namespace fourfold::telemetry

@@ -34,8 +34,4 @@ std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log
                               std::string(run_lease_name));
 }
 
-std::filesystem::path exit_file(const std::filesystem::path& log_dir) {
-  return log_dir / "exit.json";
-}
-
 }  // namespace fourfold::telemetry

@@ -1,17 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "found_json.json.hpp"
+
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <cmath>
-#include <fstream>
 
 namespace fourfold::telemetry {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr double write_every_s = 5;
 
@@ -23,6 +22,7 @@ Json number_or_null(std::optional<double> number) {
 
 void StatusFile::start(const RunStart& run, double unix_time_s) {
   steps_ = run.steps;
+  deadline_unix_s_ = run.deadline_unix_s;
   last_step_.step = run.first_step;
   last_step_.loss = std::nan("");
   last_checkpoint_.path = run.checkpoint;
@@ -62,7 +62,9 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
   json["loss"] = last_step_.loss;
   json["validation_loss"] = number_or_null(validation_loss_);
   json["tokens_per_s"] = last_step_.tokens_per_s;
+  json["step_s"] = last_step_.step_s > 0 ? Json(last_step_.step_s) : Json(nullptr);
   json["remaining_s"] = number_or_null(remaining_.remaining_s());
+  json["deadline"] = deadline_unix_s_ > 0 ? Json(deadline_unix_s_) : Json(nullptr);
   json["checkpoint"] = last_checkpoint_.path;
   json["checkpoint_step"] = saved ? Json(last_checkpoint_.step) : Json(nullptr);
   json["updated"] = unix_time_s;
@@ -74,14 +76,32 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
   written_s_ = unix_time_s;
 }
 
-std::optional<std::int64_t> checkpoint_step_of(const std::filesystem::path& status_file) {
-  std::ifstream in(status_file, std::ios::binary);
-  const Json json = Json::parse(in, nullptr, false);
-  if (!json.is_object() || !json.contains("checkpoint_step") ||
-      !json["checkpoint_step"].is_number_integer()) {
+std::optional<RunStatus> read_status(const std::filesystem::path& status_file) {
+  const Json json = json_of_file(status_file);
+  const std::optional<double> updated = time_in(json, "updated");
+  if (!updated) {
     return std::nullopt;
   }
-  return json["checkpoint_step"].get<std::int64_t>();
+  RunStatus status;
+  status.ended = text_in(json, "state") == "ended";
+  status.step = count_in(json, "step").value_or(0);
+  status.steps = count_in(json, "steps").value_or(0);
+  status.loss = number_in(json, "loss");
+  status.validation_loss = number_in(json, "validation_loss");
+  status.tokens_per_s = amount_in(json, "tokens_per_s");
+  status.step_s = amount_in(json, "step_s");
+  status.remaining_s = amount_in(json, "remaining_s");
+  status.deadline_unix_s = time_in(json, "deadline");
+  status.checkpoint = text_in(json, "checkpoint");
+  status.checkpoint_step = count_in(json, "checkpoint_step");
+  status.updated_unix_s = *updated;
+  status.code = exit_code_in(json, "code");
+  status.reason = text_in(json, "reason");
+  return status;
+}
+
+std::optional<std::int64_t> checkpoint_step_of(const std::filesystem::path& status_file) {
+  return count_in(json_of_file(status_file), "checkpoint_step");
 }
 
 }  // namespace fourfold::telemetry

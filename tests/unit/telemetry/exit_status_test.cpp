@@ -130,3 +130,28 @@ TEST_CASE("the directory of a run is made, but not inside a checkpoint", "[exit_
   write_bytes(dir / "file", "");
   CHECK_THROWS_AS(make_log_dir(dir / "file" / "run"), fourfold::UserError);
 }
+
+TEST_CASE("a run that goes on is told from one that left rubbish", "[exit_status]") {
+  const ScratchFolder dir;
+  const auto file = dir / "exit.json";
+  CHECK_FALSE(says_running(file));
+  write_running(file);
+  CHECK(says_running(file));
+  write_exit_status(file, {.code = ExitCode::finished, .reason = "running"});
+  CHECK_FALSE(says_running(file));
+  for (const char* const text : {"", "{", "null", "[\"running\"]", "{\"reason\": 7}"}) {
+    write_bytes(file, text);
+    CHECK_FALSE(says_running(file));
+  }
+}
+
+TEST_CASE("a code that no process ends with is no end", "[exit_status]") {
+  const ScratchFolder dir;
+  const auto file = dir / "exit.json";
+  for (const char* const code :
+       {"-1", "256", "4294967296", "1e300", "99999999999999999999", "0.0"}) {
+    write_bytes(file, std::string(R"({"code":)") + code +
+                          R"(,"reason":"","step":1,"checkpoint":"","bad_nodes":[],"retry":false})");
+    CHECK_FALSE(read_exit_status(file));
+  }
+}

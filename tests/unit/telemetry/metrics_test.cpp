@@ -271,11 +271,49 @@ TEST_CASE("status.json follows the run, and not every step", "[metrics]") {
   CHECK(running["checkpoint"] == "ckpt/step-2");
   CHECK(running["checkpoint_step"] == 2);
   CHECK(running["code"].is_null());
+  CHECK(running["deadline"].is_null());
+  CHECK(running["step_s"] == step_at(2, 3.5).step_s);
   status.end({2, 75, "stopped by signal"}, 1009);
   const json ended = json::parse(read_bytes(file));
   CHECK(ended["state"] == "ended");
   CHECK(ended["code"] == 75);
   CHECK(ended["updated"] == 1009);
+}
+
+TEST_CASE("what status.json says is read again", "[metrics]") {
+  const ScratchFolder dir;
+  const auto file = dir / "status.json";
+  CHECK_FALSE(fourfold::telemetry::read_status(file));
+  StatusFile status(file);
+  fourfold::telemetry::RunStart start = start_at(0, 100);
+  start.deadline_unix_s = 9000;
+  status.start(start, 1000);
+  const auto begun = fourfold::telemetry::read_status(file);
+  REQUIRE(begun);
+  CHECK_FALSE(begun->ended);
+  CHECK_FALSE(begun->loss);
+  CHECK_FALSE(begun->step_s);
+  CHECK_FALSE(begun->remaining_s);
+  CHECK_FALSE(begun->checkpoint_step);
+  CHECK_FALSE(begun->code);
+  CHECK(begun->deadline_unix_s == 9000);
+  for (std::int64_t step = 1; step <= 20; ++step) {
+    status.step(step_at(step, 3.5), 1000 + 10 * static_cast<double>(step));
+  }
+  status.checkpoint({20, "ckpt/step-20", 10, 1, 1}, 1208);
+  status.end({20, 86, "hang: rank 1"}, 1209);
+  const auto ended = fourfold::telemetry::read_status(file);
+  REQUIRE(ended);
+  CHECK(ended->ended);
+  CHECK(ended->step == 20);
+  CHECK(ended->steps == 100);
+  CHECK(ended->loss == 3.5);
+  CHECK(ended->remaining_s.value_or(0) > 0);
+  CHECK(ended->checkpoint == "ckpt/step-20");
+  CHECK(ended->checkpoint_step == 20);
+  CHECK(ended->updated_unix_s == 1209);
+  CHECK(ended->code == fourfold::ExitCode::hang);
+  CHECK(ended->reason == "hang: rank 1");
 }
 
 TEST_CASE("each start opens a TensorBoard file of its own", "[metrics]") {

@@ -45,4 +45,7 @@ void write_running(const std::filesystem::path& file);
 /// Nothing when the file is absent, says "running" or is no exit status.
 std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file);
 
+/// Whether it is what write_running() leaves: a run has started, and nobody has noted its end.
+bool says_running(const std::filesystem::path& file);
+
 }  // namespace fourfold::telemetry

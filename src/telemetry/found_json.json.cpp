@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "found_json.json.hpp"
+
+#include <fourfold/io/line_follower.hpp>
+
+#include <cmath>
+
+namespace fourfold::telemetry {
+namespace {
+
+const Json* find(const Json& json, const char* key) {
+  const auto found = json.find(key);  // of what is no object: its end
+  return found == json.end() ? nullptr : &*found;
+}
+
+std::optional<double> number_between(const Json& json, const char* key, double low, double high) {
+  const std::optional<double> number = number_in(json, key);
+  return number && *number >= low && *number <= high ? number : std::nullopt;
+}
+
+}  // namespace
+
+Json json_of_file(const std::filesystem::path& file) {
+  constexpr std::uint64_t most_bytes = 64 << 20;
+  const std::optional<std::string> text = io::text_if_readable(file, most_bytes);
+  return Json::parse(text.value_or(""), nullptr, false);
+}
+
+std::optional<double> number_in(const Json& json, const char* key) {
+  const Json* const value = find(json, key);
+  return value != nullptr && value->is_number() && std::isfinite(value->get<double>())
+             ? std::optional(value->get<double>())
+             : std::nullopt;
+}
+
+std::optional<double> amount_in(const Json& json, const char* key) {
+  return number_between(json, key, 0, HUGE_VAL);
+}
+
+std::optional<double> time_in(const Json& json, const char* key) {
+  constexpr double year_5000 = 1e11;
+  return number_between(json, key, 1, year_5000);
+}
+
+std::optional<std::int64_t> count_in(const Json& json, const char* key) {
+  constexpr double most = 9007199254740992;
+  const Json* const value = find(json, key);
+  return value != nullptr && value->is_number_integer() && number_between(json, key, 0, most)
+             ? std::optional(value->get<std::int64_t>())
+             : std::nullopt;
+}
+
+std::optional<ExitCode> exit_code_in(const Json& json, const char* key) {
+  constexpr std::int64_t most = 255;
+  const std::optional<std::int64_t> code = count_in(json, key);
+  return code && *code <= most ? std::optional(static_cast<ExitCode>(*code)) : std::nullopt;
+}
+
+std::string text_in(const Json& json, const char* key) {
+  const Json* const value = find(json, key);
+  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+}
+
+}  // namespace fourfold::telemetry
