@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/io/line_file.hpp>
+#include <fourfold/io/line_follower.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <fstream>
+#include <limits>
+#include <sstream>
 #include <string>
 
 namespace fourfold::batch {
@@ -23,30 +25,49 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+/// As much of a number as an integer of these limits can be: none that a damaged line holds does
+/// harm.
 template <class T>
-std::optional<T> if_known(const Json& json) {
-  return json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
+T whole_number(const Json& json, T low, T high) {
+  const auto number = json.get<double>();
+  return number <= static_cast<double>(low)    ? low
+         : number >= static_cast<double>(high) ? high
+                                               : static_cast<T>(number);
+}
+
+constexpr std::int64_t most_steps = std::int64_t{1} << 53;
+constexpr int most_nodes = 1'000'000;
+constexpr int lowest_code = -1;  // not one that a process can end with, as is the highest
+constexpr int highest_code = 256;
+
+std::optional<std::int64_t> step_if_known(const Json& json) {
+  return json.is_null() ? std::nullopt
+                        : std::optional(whole_number<std::int64_t>(json, 0, most_steps));
 }
 
 Json head_of(const char* event, double unix_s, const Attempt& attempt) {
   return {{"event", event}, {"time", unix_s}, {"job", attempt.job}, {"restart", attempt.restart}};
 }
 
+std::int64_t restart_in(const Json& json) {
+  return whole_number<std::int64_t>(json.at("restart"), 0, std::numeric_limits<int>::max());
+}
+
 Attempt attempt_of(const Json& json) {
   return {.chain = json.at("chain"),
           .job = json.at("job"),
-          .restart = json.at("restart"),
-          .nodes = json.at("nodes"),
+          .restart = restart_in(json),
+          .nodes = whole_number(json.at("nodes"), 1, most_nodes),
           .began_unix_s = json.at("time"),
-          .from_step = if_known<std::int64_t>(json.at("from_step")),
+          .from_step = step_if_known(json.at("from_step")),
           .end = {}};
 }
 
 AttemptEnd end_of(const Json& json) {
   return {.unix_s = json.at("time"),
-          .code = static_cast<ExitCode>(json.at("code").get<int>()),
+          .code = static_cast<ExitCode>(whole_number(json.at("code"), lowest_code, highest_code)),
           .reason = json.at("reason"),
-          .step = if_known<std::int64_t>(json.at("step")),
+          .step = step_if_known(json.at("step")),
           .retry = json.at("retry")};
 }
 
@@ -56,7 +77,7 @@ void add(const Json& json, std::vector<Attempt>& attempts) {
     attempts.push_back(attempt_of(json));
   } else if (event == "end") {
     const auto found = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
-      return one.job == json.at("job") && one.restart == json.at("restart");
+      return one.job == json.at("job").get<std::string>() && one.restart == restart_in(json);
     });
     if (found != attempts.rend()) {
       found->end = end_of(json);
@@ -68,7 +89,8 @@ void add(const Json& json, std::vector<Attempt>& attempts) {
 
 std::vector<Attempt> AttemptLog::read() const {
   std::vector<Attempt> attempts;
-  std::ifstream in(file_, std::ios::binary);
+  constexpr std::uint64_t most_bytes = 64 << 20;
+  std::istringstream in(io::text_if_readable(file_, most_bytes).value_or(""));
   for (std::string line; std::getline(in, line);) {
     try {
       add(Json::parse(line), attempts);

@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/line_follower.hpp>
 
 #include <fmt/format.h>
 
-#include <fstream>
+#include <sstream>
 #include <string>
+#include <system_error>
 
 namespace fourfold::batch {
 
@@ -21,12 +23,14 @@ void write_finished(const std::filesystem::path& log_dir, std::int64_t step) {
 }
 
 bool is_finished(const std::filesystem::path& log_dir, std::int64_t steps) {
-  std::ifstream file(finished_file(log_dir));
-  std::string word;
-  std::int64_t step = 0;
-  if (!file) {
+  constexpr std::uint64_t most_bytes = 4096;
+  std::error_code ignored;  // of a folder that cannot be looked at nothing is known
+  if (!std::filesystem::exists(finished_file(log_dir), ignored)) {
     return false;
   }
+  std::istringstream file(io::text_if_readable(finished_file(log_dir), most_bytes).value_or(""));
+  std::string word;
+  std::int64_t step = 0;
   return !(file >> word >> step) || word != "step" || step >= steps;
 }
 

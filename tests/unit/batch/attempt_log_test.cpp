@@ -68,6 +68,28 @@ TEST_CASE("lines that are no records of ours are passed over", "[attempt_log]") 
   }
 }
 
+TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  const auto line = [](const std::string& number) {
+    return R"({"event":"begin","time":1,"job":"7","restart":)" + number +
+           R"(,"chain":"c","nodes":)" + number + R"(,"from_step":)" + number + "}\n" +
+           R"({"event":"end","time":2,"job":"7","restart":)" + number + R"(,"code":)" + number +
+           R"(,"reason":"","step":)" + number + R"(,"retry":false})";
+  };
+  for (const char* const number : {"-1", "-1e300", "1e300", "99999999999999999999", "4294967296"}) {
+    write_bytes(folder / "attempts.jsonl", line(number));
+    const std::vector<Attempt> read = log.read();
+    REQUIRE(read.size() == 1);
+    CHECK(read[0].nodes >= 1);
+    CHECK(read[0].restart >= 0);
+    CHECK(read[0].from_step.value_or(-1) >= 0);
+    REQUIRE(read[0].end);
+    CHECK(read[0].end->step.value_or(-1) >= 0);
+    CHECK(read[0].end->code != ExitCode::finished);
+  }
+}
+
 TEST_CASE("a log that cannot be written is said", "[attempt_log]") {
   const ScratchFolder folder;
   try {

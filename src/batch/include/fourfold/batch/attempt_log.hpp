@@ -42,8 +42,8 @@ class AttemptLog {
  public:
   explicit AttemptLog(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// In the order in which they began. What is no record of ours is passed over; a missing file has
-  /// none.
+  /// In the order in which they began. What is no record of ours is passed over; a missing file, or
+  /// what is no file, has none.
   std::vector<Attempt> read() const;
   /// @throws UserError (cannot_write)
   void begin(const Attempt& attempt) const;

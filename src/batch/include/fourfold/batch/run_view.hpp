@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A run as it looks from outside, from the files in its directory alone.
+#pragma once
+
+#include <fourfold/batch/node_hours.hpp>
+#include <fourfold/batch/outlook.hpp>
+#include <fourfold/batch/run_attempts.hpp>
+#include <fourfold/batch/run_state.hpp>
+#include <fourfold/io/line_follower.hpp>
+#include <fourfold/telemetry/start_history.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::batch {
+
+/// What there is to say about a run. Nothing: not known.
+struct RunView {
+  std::filesystem::path log_dir = {};
+  double now_unix_s = 0;
+  RunVerdict verdict = {};
+  std::int64_t step = 0;
+  std::int64_t steps = 0;           ///< 0: not known
+  std::optional<double> loss = {};  ///< nats per token, as the next
+  std::optional<double> validation_loss = {};
+  std::optional<std::int64_t> validation_step = {};
+  std::optional<double> tokens_per_s = {};
+  std::optional<double> step_s = {};
+  std::optional<double> deadline_unix_s = {};  ///< the end of the newest job
+  /// Until the last step: from now on of a run that goes on; else of what is left behind the
+  /// newest checkpoint.
+  std::optional<double> remaining_s = {};
+  std::optional<Outlook> outlook = {};  ///< where remaining_s is known
+  std::optional<std::int64_t> checkpoint_step = {};
+  std::string checkpoint = {};  ///< its path, as the run names it
+  std::optional<double> checkpoint_unix_s = {};
+  bool stop_file = false;
+  bool save_file = false;
+  bool finished_file = false;
+  bool hang_file = false;
+  NodeHours node_hours = {};
+  std::vector<RunAttempt> attempts = {};
+};
+
+/// Looks at one run, again and again if wanted: of metrics.jsonl only what is new is read. It opens
+/// for reading, takes no lock and waits for nothing; the files may be changing, cut off, missing or
+/// rubbish. Local; one thread per object.
+class RunReader {
+ public:
+  explicit RunReader(std::filesystem::path log_dir);
+
+  /// @param now_unix_s  seconds since 1970
+  /// @throws UserError (config) when the directory is there and cannot be looked into, or is no
+  /// directory. One that is missing is a run that has not started
+  RunView look(double now_unix_s);
+
+ private:
+  std::filesystem::path log_dir_;
+  io::LineFollower metrics_;
+  telemetry::StartHistory history_;
+};
+
+}  // namespace fourfold::batch

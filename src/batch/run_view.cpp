@@ -1,0 +1,193 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/batch/finished_file.hpp>
+#include <fourfold/batch/run_view.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace fourfold::batch {
+namespace {
+namespace fs = std::filesystem;
+using telemetry::StepTime;
+using telemetry::TrainerStart;
+
+void require_readable(const fs::path& log_dir) {
+  if (::access(log_dir.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
+    throw UserError(ExitCode::config,
+                    fmt::format("cannot look into {} ({}) ask its owner for permission to read it",
+                                log_dir.string(), std::generic_category().message(errno)));
+  }
+  std::error_code ignored;
+  if (fs::exists(log_dir, ignored) && !fs::is_directory(log_dir, ignored)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{} is no directory (a run is its log.dir, or a run file *.toml) "
+                                "name one of these",
+                                log_dir.string()));
+  }
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+std::optional<double> written_unix_s(const fs::path& path) {
+  struct stat found = {};
+  if (::stat(path.c_str(), &found) != 0) {
+    return std::nullopt;
+  }
+  return static_cast<double>(found.st_mtim.tv_sec) +
+         1e-9 * static_cast<double>(found.st_mtim.tv_nsec);
+}
+
+/// An end that exit.json alone tells of: a hang's, say.
+void note_end(const telemetry::ExitStatus& exit, std::optional<double> written_s,
+              RunAttempt& attempt) {
+  constexpr double longest_wait_s = 3600;  // later, somebody has copied the file
+  attempt.ended = true;
+  attempt.code = exit.code;
+  attempt.reason = exit.reason;
+  if (written_s && *written_s > attempt.until_unix_s &&
+      *written_s - attempt.until_unix_s <= longest_wait_s) {
+    attempt.until_unix_s = *written_s;
+  }
+}
+
+/// Step, loss and speed: by status.json, or by the newest record where that is newer.
+void take_progress(const RunTraces& traces, const std::vector<TrainerStart>& starts,
+                   RunView& view) {
+  if (traces.status) {
+    const telemetry::RunStatus& status = *traces.status;
+    view.step = status.step;
+    view.steps = status.steps;
+    view.loss = status.loss;
+    view.validation_loss = status.validation_loss;
+    view.tokens_per_s = status.tokens_per_s;
+    view.step_s = status.step_s;
+    const bool of_job_before = (traces.last && status.updated_unix_s < traces.last->began_unix_s) ||
+                               status.updated_unix_s < traces.running_since_unix_s.value_or(0);
+    if (!of_job_before) {
+      view.deadline_unix_s = status.deadline_unix_s;
+    }
+  }
+  if (starts.empty()) {
+    return;
+  }
+  const TrainerStart& newest = starts.back();
+  if (!traces.status || newest.last_step.unix_s > traces.status->updated_unix_s) {
+    view.step = newest.last_step.step;
+    view.steps = newest.steps;
+    view.loss = newest.loss;
+    view.tokens_per_s = newest.tokens_per_s;
+    view.step_s = newest.step_s;
+  }
+  if (newest.validation_loss) {
+    view.validation_loss = newest.validation_loss;
+    view.validation_step = newest.validation_step;
+  }
+}
+
+void take_checkpoint(const RunTraces& traces, const std::vector<TrainerStart>& starts,
+                     RunView& view) {
+  if (traces.status) {
+    view.checkpoint_step = traces.status->checkpoint_step;
+    view.checkpoint = traces.status->checkpoint;
+  }
+  if (!view.checkpoint_step && !starts.empty()) {
+    const TrainerStart& newest = starts.back();
+    view.checkpoint_step = !newest.saved.empty()  ? std::optional(newest.saved.back().step)
+                           : newest.from_step > 0 ? std::optional(newest.from_step)
+                                                  : std::nullopt;
+  }
+  for (const TrainerStart& start : starts) {
+    for (const StepTime& saved : start.saved) {
+      if (saved.step == view.checkpoint_step) {
+        view.checkpoint_unix_s = saved.unix_s;
+      }
+    }
+  }
+}
+
+/// Training that was left when the run spoke last: as it said, or by the time of a step.
+std::optional<double> left_then_s(const RunTraces& traces, const RunView& view) {
+  if (traces.status && traces.status->remaining_s) {
+    return traces.status->remaining_s;
+  }
+  return view.step_s ? std::optional(static_cast<double>(view.steps - view.step) * *view.step_s)
+                     : std::nullopt;
+}
+
+void take_outlook(const RunTraces& traces, RunView& view) {
+  const std::optional<double> left_s = left_then_s(traces, view);
+  if (view.verdict.state == RunState::finished || !left_s || view.step >= view.steps) {
+    return;
+  }
+  const bool goes_on = view.verdict.state == RunState::running;
+  const double spoke_s =
+      traces.status ? traces.status->updated_unix_s : view.verdict.last_word_unix_s;
+  if (goes_on) {
+    view.remaining_s = std::max(*left_s - std::max(view.now_unix_s - spoke_s, 0.0), 0.0);
+  } else {  // what is not saved is made again
+    const std::int64_t again = view.step - view.checkpoint_step.value_or(0);
+    view.remaining_s =
+        *left_s + static_cast<double>(std::max<std::int64_t>(again, 0)) * view.step_s.value_or(0);
+  }
+  OutlookFacts facts{.now_unix_s = view.now_unix_s,
+                     .remaining_s = *view.remaining_s,
+                     .goes_on = goes_on,
+                     .deadline_unix_s = view.deadline_unix_s};
+  if (traces.last) {
+    facts.began_unix_s = traces.last->began_unix_s;
+  }
+  view.outlook = outlook(facts);
+}
+
+}  // namespace
+
+RunReader::RunReader(fs::path log_dir)
+    : log_dir_(std::move(log_dir)), metrics_(log_dir_ / "metrics.jsonl") {}
+
+RunView RunReader::look(double now_unix_s) {
+  require_readable(log_dir_);
+  metrics_.read_new([&] { history_ = {}; },
+                    [&](std::string_view line) { history_.add_line(line); });
+  const std::vector<TrainerStart>& starts = history_.starts();
+  RunView view{.log_dir = log_dir_, .now_unix_s = now_unix_s};
+  view.attempts = attempts_of_run(AttemptLog(log_dir_ / "attempts.jsonl").read(), starts);
+
+  RunTraces traces;
+  const fs::path exit_file = telemetry::exit_file(log_dir_);
+  traces.exit = telemetry::read_exit_status(exit_file);
+  if (telemetry::says_running(exit_file)) {
+    traces.running_since_unix_s = written_unix_s(exit_file);
+  }
+  traces.status = telemetry::read_status(log_dir_ / "status.json");
+  traces.finished_file = view.finished_file = is_there(finished_file(log_dir_));
+  if (traces.exit && !view.attempts.empty() && !view.attempts.back().ended) {
+    note_end(*traces.exit, written_unix_s(exit_file), view.attempts.back());
+  }
+  if (!view.attempts.empty()) {
+    traces.last = view.attempts.back();
+  }
+  traces.longest_silence_s = starts.empty() ? 0 : starts.back().longest_silence_s;
+  view.verdict = judge_run(traces, now_unix_s);
+  view.stop_file = is_there(log_dir_ / "STOP");
+  view.save_file = is_there(log_dir_ / "SAVE");
+  view.hang_file = is_there(log_dir_ / "hang.json");
+  take_progress(traces, starts, view);
+  take_checkpoint(traces, starts, view);
+  take_outlook(traces, view);
+  view.node_hours = node_hours(view.attempts, view.verdict.newest_goes_on, now_unix_s);
+  return view;
+}
+
+}  // namespace fourfold::batch
