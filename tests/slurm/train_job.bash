@@ -24,6 +24,14 @@ expect python3 -c 'import json
 begin, end = [json.loads(line) for line in open("run/attempts.jsonl")]
 assert begin["nodes"] == 4 and begin["job"] == end["job"] == "'"$job"'"
 assert begin["from_step"] is None and end["code"] == 0 and end["step"] == 8 and end["retry"] is False'
+expect_exit 0 "$fourfold" status run --json
+expect python3 -c 'import json, sys
+run = json.load(open(sys.argv[1]))["runs"][0]
+attempt = run["attempts"][0]
+assert run["state"] == "finished" and run["checkpoint_step"] == 8 and run["node_hours_lost"] == 0, run
+assert (attempt["job"], attempt["nodes"], attempt["to_step"]) == (sys.argv[2], 4, 8), run
+assert 0 <= attempt["began"] + 300 - run["deadline"] < 60, run
+assert abs(run["node_hours_used"] - 4 * (attempt["until"] - attempt["began"]) / 3600) < 1e-9, run' "$output" "$job"
 expect_exit 0 "$fourfold" train run.toml --set train.micro_batch=2 --set log.dir=one
 losses run/metrics.jsonl >several.txt
 losses one/metrics.jsonl >one.txt

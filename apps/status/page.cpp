@@ -1,0 +1,230 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "page.hpp"
+
+#include <fourfold/base/text.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace fourfold::status_program {
+namespace {
+
+using batch::RunAttempt;
+using batch::RunState;
+using batch::RunView;
+using telemetry::count_text;
+using telemetry::duration_text;
+using telemetry::time_text;
+
+/// Foreign text on one line of at most so many characters (0: any number).
+std::string shown(std::string text, std::size_t most_characters = 0) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  std::string clean = printable(text);
+  std::size_t characters = 0;
+  for (std::size_t at = 0; most_characters > 0 && at < clean.size(); ++characters) {
+    if (characters + 3 == most_characters && clean.size() - at > 3) {
+      return clean.substr(0, at) + "...";
+    }
+    at += std::max<std::size_t>(utf8_character_bytes(std::string_view(clean).substr(at)), 1);
+  }
+  return clean;
+}
+
+std::string ago(double unix_s, const RunView& view) {
+  return fmt::format("{} ago", duration_text(std::max(view.now_unix_s - unix_s, 0.0)));
+}
+
+std::string state_text(const RunView& view) {
+  switch (view.verdict.state) {
+    case RunState::none:
+      return "nothing has started here yet (squeue knows what waits in the queue)";
+    case RunState::silent:
+      return fmt::format("no word for {}: killed, or stuck?",
+                         duration_text(view.now_unix_s - view.verdict.last_word_unix_s));
+    case RunState::failed:
+    case RunState::stopped:
+      return fmt::format("{} (code {})", name(view.verdict.state),
+                         static_cast<int>(view.verdict.code.value_or(ExitCode::internal)));
+    default:
+      return std::string(name(view.verdict.state));
+  }
+}
+
+std::string hours_text(double hours) {
+  return hours < 10 ? fmt::format("{:.3g}", hours) : fmt::format("{:.1f}", hours);
+}
+
+std::string step_text(const RunView& view) {
+  if (view.steps <= 0) {
+    return fmt::format("step {}", view.step);
+  }
+  const double done = static_cast<double>(view.step) / static_cast<double>(view.steps);
+  // Rounded down: 100% are all steps.
+  return fmt::format("step {} of {} ({:.1f}%)", view.step, view.steps,
+                     std::floor(std::min(done, 1.0) * 1000) / 10);
+}
+
+std::string jobs_text(std::int64_t jobs) {
+  return jobs == 1 ? "about one more job of this length"
+                   : fmt::format("about {} more jobs of this length",
+                                 count_text(static_cast<double>(jobs)));
+}
+
+std::string outlook_text(const RunView& view) {
+  const batch::Outlook& outlook = *view.outlook;
+  std::string more = outlook.more_jobs.value_or(0) > 0 ? ", needs " + jobs_text(*outlook.more_jobs)
+                                                       : std::string();
+  if (!outlook.in_time) {
+    return more;
+  }
+  const double spare_s = *view.deadline_unix_s - outlook.finish_unix_s;
+  const std::string at = time_text(outlook.finish_unix_s);
+  return *outlook.in_time
+             ? fmt::format(", until {}: {} before the job's end", at, duration_text(spare_s))
+             : fmt::format("; the job ends in {}{}",
+                           duration_text(std::max(*view.deadline_unix_s - view.now_unix_s, 0.0)),
+                           more);
+}
+
+std::string loss_text(const RunView& view) {
+  std::string text = view.loss ? fmt::format("{:.4f}", *view.loss) : "--";
+  if (view.validation_loss) {
+    text += fmt::format(", validation {:.4f}", *view.validation_loss);
+  }
+  if (view.validation_loss && view.validation_step) {
+    text += fmt::format(" at step {}", *view.validation_step);
+  }
+  return text;
+}
+
+std::string checkpoint_text(const RunView& view) {
+  std::string text = view.checkpoint_step ? fmt::format("step {}", *view.checkpoint_step) : "";
+  if (view.checkpoint_unix_s) {
+    text += ", " + ago(*view.checkpoint_unix_s, view);
+  }
+  return view.checkpoint.empty() ? text : fmt::format("{}: {}", text, printable(view.checkpoint));
+}
+
+/// What a person is to do about it.
+std::string advice(const RunView& view) {
+  const batch::RunVerdict& verdict = view.verdict;
+  if (verdict.state != RunState::stopped && verdict.state != RunState::failed) {
+    return {};
+  }
+  return view.stop_file  ? "remove STOP, then start it again: it goes on from the checkpoint"
+         : verdict.retry ? "start it again (a chain does): it goes on from the checkpoint"
+                         : "see to the reason: another start alone gains nothing";
+}
+
+std::string files_text(const RunView& view) {
+  std::string text;
+  for (const auto& [is_there, file] : {std::pair{view.finished_file, "FINISHED"},
+                                       {view.stop_file, "STOP"},
+                                       {view.save_file, "SAVE"},
+                                       {view.hang_file, "hang.json"}}) {
+    if (is_there) {
+      text += fmt::format("{}{}", text.empty() ? "" : ", ", file);
+    }
+  }
+  return text;
+}
+
+std::string end_text(const RunAttempt& attempt, bool goes_on) {
+  constexpr std::size_t most_characters = 60;
+  return attempt.ended ? shown(attempt.reason, most_characters)
+         : goes_on     ? "goes on"
+                       : "no word of its end";
+}
+
+std::string attempt_line(const RunAttempt& attempt, bool goes_on, const RunView& view) {
+  constexpr std::size_t most_characters = 12;
+  const double until_s = goes_on ? view.now_unix_s : attempt.until_unix_s;
+  return fmt::format("  {:<12} {:>7} {:>5}  {:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
+                     attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
+                     attempt.restart, attempt.nodes, time_text(attempt.began_unix_s),
+                     duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
+                     attempt.from_step, attempt.to_step,
+                     attempt.ended ? std::to_string(static_cast<int>(attempt.code)) : "-",
+                     end_text(attempt, goes_on));
+}
+
+void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<std::string>& lines) {
+  const std::size_t all = view.attempts.size();
+  const std::size_t first = most_attempts == 0 || all <= most_attempts ? 0 : all - most_attempts;
+  if (all == 0) {
+    return;
+  }
+  lines.emplace_back("");
+  lines.push_back(fmt::format("  {:<12} {:>7} {:>5}  {:<19} {:>7} {:>8} {:>8}  {:>4}  {}", "job",
+                              "restart", "nodes", "began", "lasted", "from", "to step", "code",
+                              first == 0 ? "end" : fmt::format("end ({} earlier ones)", first)));
+  for (std::size_t i = first; i < all; ++i) {
+    lines.push_back(
+        attempt_line(view.attempts[i], view.verdict.newest_goes_on && i + 1 == all, view));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> page_of(const RunView& view, std::size_t most_attempts) {
+  std::vector<std::string> lines;
+  const auto row = [&](const char* name, const std::string& text) {
+    if (!text.empty()) {
+      lines.push_back(fmt::format("  {:<12} {}", name, text));
+    }
+  };
+  lines.push_back(fmt::format("{}: {}", printable(view.log_dir.string()), state_text(view)));
+  row("reason", view.verdict.state == RunState::finished ? "" : shown(view.verdict.reason));
+  row("next", advice(view));
+  if (view.steps > 0 || view.step > 0) {
+    row("progress", step_text(view));
+    row("loss", loss_text(view));
+  }
+  if (view.tokens_per_s && view.step_s) {
+    row("speed", fmt::format("{} tokens/s, {} a step", count_text(*view.tokens_per_s),
+                             duration_text(*view.step_s)));
+  }
+  if (view.remaining_s) {
+    row("remaining", duration_text(*view.remaining_s) + outlook_text(view));
+  }
+  if (view.verdict.last_word_unix_s > 0) {
+    row("last word", fmt::format("{}, {}", time_text(view.verdict.last_word_unix_s),
+                                 ago(view.verdict.last_word_unix_s, view)));
+  }
+  row("checkpoint", checkpoint_text(view));
+  row("files", files_text(view));
+  if (view.node_hours.used > 0) {
+    row("node-hours", fmt::format("{}, {} of them lost ({:.1f}%)", hours_text(view.node_hours.used),
+                                  hours_text(view.node_hours.lost),
+                                  100 * view.node_hours.lost / view.node_hours.used));
+  }
+  add_attempts(view, most_attempts, lines);
+  return lines;
+}
+
+std::string line_of(const RunView& view) {
+  constexpr std::size_t most_characters = 100;
+  std::string line = fmt::format("{}: {}", printable(view.log_dir.string()), state_text(view));
+  if (view.steps > 0) {
+    line += ", " + step_text(view);
+  }
+  if (view.loss) {
+    line += fmt::format(", loss {:.4f}", *view.loss);
+  }
+  if (view.tokens_per_s && !is_over(view.verdict.state)) {
+    line += fmt::format(", {} tokens/s", count_text(*view.tokens_per_s));
+  }
+  if (view.remaining_s) {
+    line += fmt::format(", {} left", duration_text(*view.remaining_s));
+  }
+  if (is_over(view.verdict.state) && view.verdict.state != RunState::finished) {
+    line += ": " + shown(view.verdict.reason, most_characters);
+  }
+  return line;
+}
+
+}  // namespace fourfold::status_program

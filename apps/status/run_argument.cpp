@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_argument.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <system_error>
+
+namespace fourfold::status_program {
+namespace fs = std::filesystem;
+namespace {
+
+/// "runs/a/" and "./runs/a" are runs/a.
+fs::path plain(const fs::path& path) {
+  const fs::path normal = path.lexically_normal();
+  return normal.has_filename() || !normal.has_parent_path() ? normal : normal.parent_path();
+}
+
+}  // namespace
+
+fs::path log_dir_of_run(const std::string& run) {
+  std::error_code error;
+  const fs::file_status found = fs::status(run, error);
+  if (fs::is_directory(found)) {
+    return plain(run);
+  }
+  if (fs::is_regular_file(found)) {
+    return plain(runfile::log_dir_of(run));
+  }
+  const std::string why = fs::exists(found) ? "it is neither a directory nor a file"
+                          : error           ? error.message()
+                                            : "there is no such directory or file";
+  throw UserError(ExitCode::config,
+                  fmt::format("cannot look at the run {} ({}) name the directory of a run (log.dir "
+                              "of its run file), or its run file",
+                              run, why));
+}
+
+fs::path whole_path(const fs::path& path) {
+  std::error_code error;
+  const fs::path whole = fs::absolute(path, error);
+  return (error ? path : whole).lexically_normal();
+}
+
+double now_unix_s() {
+  using std::chrono::duration;
+  return duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace fourfold::status_program

@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+namespace fourfold::status_program {
+
+/// The directory of a run by what a user calls it: that directory, or a run file.
+/// @throws UserError (config) when it is neither
+std::filesystem::path log_dir_of_run(const std::string& run);
+
+/// One name for one run, wherever it is looked at from: absolute, without "." and "..".
+std::filesystem::path whole_path(const std::filesystem::path& path);
+
+/// Seconds since 1970.
+double now_unix_s();
+
+}  // namespace fourfold::status_program

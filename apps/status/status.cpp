@@ -1,0 +1,70 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "status.hpp"
+
+#include "page.hpp"
+#include "prometheus.hpp"
+#include "report.hpp"
+#include "run_argument.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/batch/run_view.hpp>
+#include <fourfold/io/atomic_file.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace fourfold::status_program {
+namespace {
+
+/// All that can be looked at; of the others it is said why not. @param code  becomes theirs
+std::vector<batch::RunView> views_of(const std::vector<std::string>& runs, ExitCode& code) {
+  std::vector<batch::RunView> views;
+  for (const std::string& run : runs) {
+    try {
+      const std::filesystem::path log_dir = log_dir_of_run(run);
+      const bool again = std::ranges::any_of(views, [&](const batch::RunView& view) {
+        return whole_path(view.log_dir) == whole_path(log_dir);
+      });
+      if (!again) {
+        views.push_back(batch::RunReader(log_dir).look(now_unix_s()));
+      }
+    } catch (const UserError& error) {
+      if (runs.size() == 1) {
+        throw;
+      }
+      log::warning(error.what());
+      code = error.code();
+    }
+  }
+  return views;
+}
+
+void print_for_people(const std::vector<batch::RunView>& views, bool brief) {
+  for (const batch::RunView& view : views) {
+    const std::vector<std::string> lines = brief ? std::vector{line_of(view)} : page_of(view);
+    fmt::print("{}{}\n", &view == views.data() || brief ? "" : "\n", fmt::join(lines, "\n"));
+  }
+}
+
+}  // namespace
+
+ExitCode show(const Request& request) {
+  ExitCode code = ExitCode::finished;
+  const std::vector<batch::RunView> views = views_of(request.runs, code);
+  if (!request.prometheus_file.empty()) {
+    io::AtomicFile file(request.prometheus_file);
+    file.write(to_prometheus(views));
+    file.publish();
+  }
+  if (request.json) {
+    fmt::print("{}\n", to_json(views));
+  } else if (request.prometheus_file.empty()) {
+    print_for_people(views, request.brief);
+  }
+  return code;
+}
+
+}  // namespace fourfold::status_program

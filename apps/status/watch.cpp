@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "watch.hpp"
+
+#include "page.hpp"
+#include "run_argument.hpp"
+#include "terminal_page.hpp"
+
+#include <fourfold/batch/run_view.hpp>
+#include <fourfold/telemetry/human_text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+#include <tuple>
+
+namespace fourfold::status_program {
+namespace {
+
+using batch::RunView;
+
+/// The code of a run that is over for who watches it.
+std::optional<ExitCode> end_of(const RunView& view, bool chain) {
+  const batch::RunVerdict& verdict = view.verdict;
+  const bool goes_on = !is_over(verdict.state) || (chain && verdict.retry);
+  return goes_on ? std::nullopt : std::optional(verdict.code.value_or(ExitCode::internal));
+}
+
+/// As many lines of the job chain as leave room for all the rest.
+std::vector<std::string> page_for(const RunView& view, std::size_t rows) {
+  const std::size_t all = page_of(view).size();
+  const std::size_t others = all - view.attempts.size();
+  return all <= rows ? page_of(view)
+                     : page_of(view, std::max<std::size_t>(rows > others ? rows - others : 1, 1));
+}
+
+ExitCode watch_on_terminal(const WatchRequest& request, batch::RunReader& run) {
+  RunView view;
+  {
+    TerminalPage page;
+    for (;;) {
+      view = run.look(now_unix_s());
+      if (end_of(view, request.chain)) {
+        break;
+      }
+      page.draw(page_for(view, TerminalPage::rows()));
+      page.wait(request.interval_s);
+    }
+  }
+  fmt::print("{}\n", fmt::join(page_of(view), "\n"));
+  return *end_of(view, request.chain);
+}
+
+/// What somebody who reads lines wants to be told of.
+auto news_of(const RunView& view) {
+  return std::tuple(view.verdict.state, view.verdict.code, view.checkpoint_step,
+                    view.attempts.size(), view.stop_file, view.save_file, view.hang_file);
+}
+
+ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
+  constexpr double steps_every_s = 60;
+  RunView told = run.look(now_unix_s());
+  const auto tell = [&](const RunView& view) {
+    fmt::print("{} {}\n", telemetry::time_text(view.now_unix_s), line_of(view));
+    std::fflush(stdout);
+    told = view;
+  };
+  tell(told);
+  for (RunView view = told; !end_of(view, request.chain);) {
+    std::this_thread::sleep_for(std::chrono::duration<double>(request.interval_s));
+    view = run.look(now_unix_s());
+    const bool steps_due =
+        view.step != told.step && view.now_unix_s - told.now_unix_s >= steps_every_s;
+    if (news_of(view) != news_of(told) || steps_due) {
+      tell(view);
+    }
+  }
+  return *end_of(told, request.chain);
+}
+
+}  // namespace
+
+ExitCode watch(const WatchRequest& request) {
+  batch::RunReader run(request.log_dir);
+  return TerminalPage::is_possible() ? watch_on_terminal(request, run)
+                                     : watch_by_lines(request, run);
+}
+
+}  // namespace fourfold::status_program

@@ -1,0 +1,52 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command on a terminal of 8 lines of 50 columns, sends it keys, and looks at what it draws.
+
+Usage: watch_on_terminal.py KEYS COMMAND...; KEYS are sent when the second page has been drawn ("": none). Prints the
+last lines that are left on the terminal when the command has ended, and ends with its exit code, or 128 and its signal.
+"""
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+
+ENTER, LEAVE, HOME = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[H"
+
+
+def main(keys, command):
+    process, terminal = pty.fork()
+    if process == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 8, 50, 0, 0))
+        os.environ["TERM"] = "xterm"
+        os.execvp(command[0], command)
+    written = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # nobody has it open any more
+            break
+        if not piece:
+            break
+        written += piece
+        if keys and written.count(HOME) >= 2:
+            os.write(terminal, keys.encode())
+            keys = ""
+    status = os.waitpid(process, 0)[1]
+    written = written.replace(b"\r\r\n", b"\r\n")  # the terminal itself adds a return to each line end
+    if ENTER in written:
+        assert written.count(ENTER) == written.count(LEAVE) == 1, written
+        drawn = written[written.index(ENTER) + len(ENTER):written.index(LEAVE)]
+        for page in drawn.split(HOME)[1:]:
+            lines = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", page).split(b"\r\n")
+            assert len(lines) <= 8 and all(len(line.decode()) <= 50 for line in lines), lines
+            assert b"\n" not in page.replace(b"\r\n", b""), page
+        written = written[written.index(LEAVE) + len(LEAVE):]
+    assert b"\x1b" not in written, written
+    sys.stdout.write(written.decode().replace("\r\n", "\n"))
+    return 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+sys.exit(main(sys.argv[1], sys.argv[2:]))
