@@ -10,6 +10,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/device/host_memory.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -185,7 +186,8 @@ int line_ranks(const bench::Request& request) {
 ExitCode measure_threads(const bench::Arguments& arguments) {
   const int ranks = arguments.threads;
   const bench::Request request = bench::request_of(arguments, ranks);
-  bench::require_memory(request, line_ranks(request), ranks, bench::available_memory_bytes());
+  bench::require_memory(request, line_ranks(request), ranks,
+                        fourfold::device::available_memory_bytes());
   ExitCode code = ExitCode::finished;
   comm::run_ranks(ranks, [&](comm::Communicator& world) {
     const ExitCode own = measure_rank(arguments, request, "threads", world);
@@ -200,7 +202,7 @@ ExitCode measure_processes(const bench::Arguments& arguments, int argc, char** a
   const comm::MpiRuntime mpi(&argc, &argv);
   const bench::Request request = bench::request_of(arguments, mpi.world().size());
   // The least of all machines, so that all ranks come to the same end.
-  const std::int64_t own = bench::available_memory_bytes().value_or(-1);
+  const std::int64_t own = fourfold::device::available_memory_bytes().value_or(-1);
   const std::int64_t least = comm::all_reduce_scalar(mpi.world(), own, comm::ReduceOp::min);
   const auto most_on_host = static_cast<int>(
       comm::all_reduce_scalar(mpi.world(), std::int64_t{mpi.ranks_on_host()}, comm::ReduceOp::max));

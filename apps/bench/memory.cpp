@@ -7,59 +7,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 namespace fourfold::bench {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
-
-std::optional<std::int64_t> number_in(const fs::path& path) {
-  std::ifstream in(path);
-  std::int64_t number = 0;
-  return in >> number ? std::optional(number) : std::nullopt;  // "max" is none
-}
-
-std::optional<std::int64_t> system_bytes(const fs::path& root) {
-  std::ifstream in(root / "proc/meminfo");
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream words(line);
-    std::string label;
-    std::int64_t kib = 0;
-    if (words >> label >> kib && label == "MemAvailable:") {
-      return kib * 1024;
-    }
-  }
-  return std::nullopt;
-}
-
-/// Of this process's control group (version 2) and those around it the tightest.
-std::optional<std::int64_t> group_bytes(const fs::path& root) {
-  std::ifstream in(root / "proc/self/cgroup");
-  std::optional<std::int64_t> least;
-  for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("0::/")) {
-      continue;
-    }
-    const fs::path mount = root / "sys/fs/cgroup";
-    for (fs::path group = fs::path(line.substr(4)).lexically_normal();;
-         group = group.parent_path()) {
-      const auto limit = number_in(mount / group / "memory.max");
-      const auto used = number_in(mount / group / "memory.current");
-      if (limit && used) {
-        least = std::min(least.value_or(*limit), std::max<std::int64_t>(0, *limit - *used));
-      }
-      if (group.empty()) {
-        break;
-      }
-    }
-  }
-  return least;
-}
 
 std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes, int line_ranks) {
   const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(request.dtype));
@@ -72,12 +25,6 @@ std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes, int l
 }
 
 }  // namespace
-
-std::optional<std::int64_t> available_memory_bytes(const fs::path& root) {
-  const auto system = system_bytes(root);
-  const auto group = group_bytes(root);
-  return system && group ? std::min(*system, *group) : system ? system : group;
-}
 
 void require_memory(const Request& request, int line_ranks, int ranks_on_host,
                     std::optional<std::int64_t> available_bytes) {

@@ -5,15 +5,9 @@
 #include "arguments.hpp"
 
 #include <cstdint>
-#include <filesystem>
 #include <optional>
 
 namespace fourfold::bench {
-
-/// Bytes that this process and those beside it may still take: what the system has left, or less
-/// where a control group (a container, a job) allows less. Nothing if nobody says.
-/// @param root  of /proc and /sys
-std::optional<std::int64_t> available_memory_bytes(const std::filesystem::path& root = "/");
 
 /// @param ranks_on_host  of this machine: they share its memory
 /// @throws UserError (config) when the buffers of the largest size do not fit, naming one that does
