@@ -65,15 +65,6 @@ std::uint64_t create_table(hid_t file, std::uint64_t chunks) {
 
 }  // namespace
 
-std::string hdf5_version() {
-  const auto held = h5::lock();
-  unsigned major = 0;
-  unsigned minor = 0;
-  unsigned release = 0;
-  h5::check(H5get_libversion(&major, &minor, &release), "H5get_libversion");
-  return fmt::format("{}.{}.{}", major, minor, release);
-}
-
 PayloadSchema make_payload_schema(const PayloadHead& head, std::span<PayloadDataset> datasets,
                                   std::uint64_t chunks) {
   FOURFOLD_EXPECT(!datasets.empty());

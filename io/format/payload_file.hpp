@@ -43,9 +43,6 @@ struct PayloadSchema {
   std::uint64_t table_offset = 0;  ///< of /_crc32c, `chunks` little-endian u32
 };
 
-/// "1.10.8": what is made in memory is so of one version.
-std::string hdf5_version();
-
 /// An HDF5 file with this head, these datasets and a /_crc32c of `chunks` entries, all without
 /// contents, and where the contents belong. The same input gives the same bytes. Touches no disk.
 PayloadSchema make_payload_schema(const PayloadHead& head, std::span<PayloadDataset> datasets,

@@ -6,6 +6,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/hdf5_version.hpp>
 
 #include <fmt/format.h>
 

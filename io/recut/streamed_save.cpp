@@ -17,6 +17,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/hdf5_version.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/io/streamed_save.hpp>

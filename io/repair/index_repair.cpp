@@ -11,6 +11,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/hdf5_version.hpp>
 #include <fourfold/io/index_repair.hpp>
 
 #include <fmt/format.h>

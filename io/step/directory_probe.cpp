@@ -1,0 +1,199 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+#include "disk/random_word.hpp"
+#include "step/directory_names.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/directory_probe.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace fourfold::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
+/// Told apart from the probes of others in the same directory.
+constexpr std::string_view own_prefix = "doctor-";
+
+/// A path that a signal handler can remove. Never moves.
+struct NamedFile {
+  std::atomic<bool> is_there = false;
+  std::array<char, 4096> path{};
+};
+std::array<NamedFile, 8> named_files;
+
+/// A file that is there from now on, or soon; gone when this ends.
+class Name {
+ public:
+  explicit Name(fs::path path) : path_(std::move(path)) {
+    for (NamedFile& file : named_files) {
+      if (!file.is_there.load() && path_.native().size() < file.path.size()) {
+        std::memcpy(file.path.data(), path_.c_str(), path_.native().size() + 1);
+        file.is_there = true;
+        slot_ = &file;
+        return;
+      }
+    }
+  }
+  ~Name() {
+    ::unlink(path_.c_str());
+    if (slot_ != nullptr) {
+      slot_->is_there = false;
+    }
+  }
+  Name(const Name&) = delete;
+  Name& operator=(const Name&) = delete;
+  const fs::path& path() const noexcept { return path_; }
+
+ private:
+  fs::path path_;
+  NamedFile* slot_ = nullptr;  ///< none: a very long path
+};
+
+std::string name_of(const std::string& word) {
+  return fmt::format("{}{}{}", probe_prefix, own_prefix, word);
+}
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Different bytes in every chunk, which no file system takes for a hole or for the one before.
+std::vector<std::byte> chunk(std::uint64_t number) {
+  std::vector<std::byte> bytes(chunk_bytes);
+  std::uint64_t state = number * 0x9e3779b97f4a7c15U + 1;
+  for (std::byte& byte : bytes) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    byte = static_cast<std::byte>(state >> 56U);
+  }
+  return bytes;
+}
+
+struct Written {
+  std::uint64_t bytes = 0;
+  std::uint32_t crc = 0;
+};
+
+Written write(const fs::path& path, std::uint64_t most_bytes, double most_s, double& write_s) {
+  Written written;
+  OutputFile file = OutputFile::create(path);
+  double spent_s = 0;
+  do {
+    const std::vector<std::byte> bytes = chunk(written.bytes / chunk_bytes);
+    const double start_s = now_s();
+    file.write_at(written.bytes, bytes);
+    spent_s += now_s() - start_s;
+    written.bytes += bytes.size();
+    written.crc = crc32c(bytes, written.crc);
+  } while (written.bytes + chunk_bytes <= most_bytes && spent_s < most_s);
+  const double start_s = now_s();
+  file.sync();
+  write_s = spent_s + (now_s() - start_s);
+  file.forget_pages();
+  file.close();
+  return written;
+}
+
+void read_back(const fs::path& path, const Written& written) {
+  InputFile file;
+  Defect defect = file.open(path);
+  std::uint32_t crc = 0;
+  std::vector<std::byte> bytes(chunk_bytes);
+  for (std::uint64_t at = 0; !defect && at < written.bytes; at += bytes.size()) {
+    defect = file.read_at(at, bytes);
+    crc = crc32c(bytes, crc);
+  }
+  if (!defect && crc != written.crc) {
+    defect = "holds other bytes than were written";
+  }
+  if (defect) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: what was just written there {} (its file system or disk is "
+                                "not sound) choose another and tell the administrators",
+                                path.parent_path().string(), *defect));
+  }
+}
+
+}  // namespace
+
+DirectoryProbe probe_directory(const fs::path& directory, std::uint64_t most_bytes, double most_s) {
+  const std::string name = name_of(ProbeFile::new_word());
+  const Name first(directory / name);
+  const Name second(directory / (name + "-renamed"));
+  const Name third(directory / (name + "-linked"));
+  DirectoryProbe probe;
+  const Written written = write(first.path(), most_bytes, most_s, probe.write_s);
+  probe.bytes = written.bytes;
+  const double start_s = now_s();
+  read_back(first.path(), written);
+  probe.read_s = now_s() - start_s;
+  rename_path(first.path(), second.path());
+  sync_directory(directory);
+  probe.has_links = ::link(second.path().c_str(), third.path().c_str()) == 0;
+  return probe;
+}
+
+DirectoryRoom room_of(const fs::path& directory) {
+  return {.free_bytes = free_bytes(directory), .free_files = free_files(directory)};
+}
+
+struct ProbeFile::Impl {
+  explicit Impl(fs::path path) : name(std::move(path)) {}
+  Name name;
+};
+
+ProbeFile::ProbeFile(const fs::path& directory, const std::string& word)
+    : impl_(std::make_unique<Impl>(directory / name_of(word))) {
+  write_new_file(impl_->name.path(), std::as_bytes(std::span(word)));
+}
+
+ProbeFile::~ProbeFile() = default;
+
+bool ProbeFile::is_seen(const fs::path& directory, const std::string& word) {
+  std::string contents;
+  return !read_file(directory / name_of(word), word.size(), contents) && contents == word;
+}
+
+std::string ProbeFile::new_word() {
+  return random_word();
+}
+
+void remove_old_probes(const fs::path& directory) noexcept {
+  const auto names = names_in(directory);
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    std::error_code failure;
+    if (name.starts_with(fmt::format("{}{}", probe_prefix, own_prefix))) {
+      const auto changed = fs::last_write_time(directory / name, failure);
+      if (!failure && fs::file_time_type::clock::now() - changed > std::chrono::minutes(10)) {
+        ::unlink((directory / name).c_str());
+      }
+    }
+  }
+}
+
+void remove_probe_files() noexcept {
+  for (const NamedFile& file : named_files) {
+    if (file.is_there.load()) {
+      ::unlink(file.path.data());
+    }
+  }
+}
+
+}  // namespace fourfold::io
