@@ -1,0 +1,65 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/error.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::doctor {
+
+enum class Status : std::uint8_t { ok, warning, fail };
+std::string_view name(Status status) noexcept;  ///< "ok", "warning", "FAIL"
+
+/// What one check came to: a row of the table.
+class Check {
+ public:
+  explicit Check(std::string name) : name_(std::move(name)) {}
+
+  /// The figures, in a few words.
+  void say(std::string summary) { summary_ = std::move(summary); }
+  /// Worth a look; a run would do. Each: what is wrong (why) what to do.
+  void warn(std::string finding);
+  /// A run would fail or stall, whichever nodes it has.
+  void fail(std::string finding);
+  /// These nodes are bad; a run would do without them.
+  void fail_nodes(std::vector<std::string> nodes, std::string finding);
+
+  const std::string& name() const noexcept { return name_; }
+  Status status() const noexcept { return status_; }
+  const std::string& summary() const noexcept { return summary_; }
+  const std::vector<std::string>& findings() const noexcept { return findings_; }
+  const std::vector<std::string>& bad_nodes() const noexcept { return bad_nodes_; }
+  /// Something is wrong that leaving nodes out does not change.
+  bool fails_anyway() const noexcept { return fails_anyway_; }
+
+ private:
+  std::string name_;
+  Status status_ = Status::ok;
+  std::string summary_;
+  std::vector<std::string> findings_;
+  std::vector<std::string> bad_nodes_;
+  bool fails_anyway_ = false;
+};
+
+/// All bad nodes, each once, node9 before node10: what `sbatch --exclude=` takes.
+std::vector<std::string> exclude_list(std::span<const Check> checks);
+
+/// config when a run would fail on any nodes; else node_fault when nodes are bad; else finished.
+ExitCode verdict(std::span<const Check> checks);
+
+/// What the batch system calls each rank's host: its own word where that tells hosts apart as they
+/// are (under mpiexec inside a job it is one node's for all), else the host name without domain.
+/// @param hosts   of each rank
+/// @param slurm   SLURMD_NODENAME of each rank, or ""
+std::vector<std::string> node_names(std::span<const std::string> hosts,
+                                    std::span<const std::string> slurm);
+
+/// "0, 3, 7 and 12 more": of a long list the first ones.
+std::string first_of(std::span<const std::string> items, std::size_t most = 6);
+
+}  // namespace fourfold::doctor

@@ -1,0 +1,220 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "examination.hpp"
+
+#include "records.hpp"
+
+#include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/comm/flight_recorder.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+
+namespace fourfold::doctor {
+namespace {
+
+/// What disturbs a rank or a line by chance does not do it so often.
+constexpr int most_looks = 3;
+/// Shares of the time that the parts may take, each look of those that are repeated.
+constexpr double speed_share = 0.04;  ///< of each of two windows
+constexpr double lines_share = 0.12;
+constexpr double links_share = 0.04;
+constexpr double directories_share = 0.25;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// One examination in the making, on one rank.
+class Examiner {
+ public:
+  Examiner(const Arguments& arguments, const comm::MpiRuntime& mpi)
+      : arguments_(arguments), mpi_(mpi), world_(mpi.world()), start_s_(now_s()) {}
+
+  Examination run() {
+    require_one_version();
+    gather_facts();
+    measure_speeds();
+    measure_transport();
+    measure_nodes();
+    found_.seconds = now_s() - start_s_;
+    if (world_.rank() == 0) {
+      judge();
+    }
+    return std::move(found_);
+  }
+
+ private:
+  /// Says it on stderr, and to whoever looks where this rank hangs.
+  void tell(const std::string& what) {
+    if (comm::FlightRecorder* const recorder = world_.flight_recorder()) {
+      recorder->set_activity(what);
+    }
+    if (world_.rank() == 0) {
+      log::write_stderr(fmt::format("doctor: {:4.1f} s  {}\n", now_s() - start_s_, what));
+    }
+  }
+
+  /// Whether there is time for another look of about `seconds`. Collective.
+  bool has_time(double seconds) {
+    const bool own = now_s() - start_s_ + seconds < 0.7 * arguments_.seconds;
+    return comm::all_reduce_scalar(world_, std::int64_t{own}, comm::ReduceOp::min) == 1;
+  }
+
+  /// What ranks tell each other below is of one make then.
+  void require_one_version() {
+    const std::string own = fmt::format("{} ({})", build_facts().version, build_facts().commit);
+    const std::vector<std::string> versions = comm::all_gather_text(world_, own);
+    const auto other = std::ranges::find_if(
+        versions, [&](const std::string& version) { return version != versions.front(); });
+    if (other == versions.end()) {
+      return;
+    }
+    const std::vector<std::string> hosts = comm::all_gather_text(world_, mpi_.host());
+    throw UserError(
+        ExitCode::config,
+        fmt::format("fourfold is {} on {} and {} on {} (ranks of one run must be alike) load the "
+                    "same module on all nodes",
+                    versions.front(), hosts.front(), *other,
+                    hosts[static_cast<std::size_t>(other - versions.begin())]));
+  }
+
+  void gather_facts() {
+    tell(fmt::format("looking around on {} rank(s)", world_.size()));
+    const auto on_node = static_cast<int>(
+        comm::all_reduce_scalar(world_, std::int64_t{mpi_.ranks_on_host()}, comm::ReduceOp::max));
+    found_.needs = needs_of(arguments_, world_.rank(), world_.size(), on_node);
+    for (const std::string& warning : found_.needs.warnings) {
+      log::warning(warning);
+    }
+    RankFacts own = own_facts([](const char* name) { return std::getenv(name); });
+    own.rank = world_.rank();
+    own.host = mpi_.host();
+    own.needed_bytes = found_.needs.rank_bytes;
+    const std::vector<std::string> hosts = comm::all_gather_text(world_, own.host);
+    const auto first = static_cast<int>(std::ranges::find(hosts, own.host) - hosts.begin());
+    const auto node = world_.split(first, world_.rank(), "node");
+    own.shares_memory = node->size() == 1 ||
+                        !comm::attempt([&] { node->use(comm::Algorithm::shared); }).has_value();
+    found_.ranks.facts = gather(world_, own);
+    std::vector<std::string> slurm;
+    slurm.reserve(found_.ranks.facts.size());
+    for (const RankFacts& facts : found_.ranks.facts) {
+      slurm.push_back(facts.slurm_node);
+    }
+    found_.ranks.nodes = node_names(hosts, slurm);
+  }
+
+  void measure_speeds() {
+    const double window_s = std::min(1.5, speed_share * arguments_.seconds);
+    for (int look = 0; look < most_looks; ++look) {
+      tell(look == 0 ? "products and memory bandwidth of all ranks"
+                     : "the same once more, since ranks stand out");
+      const RankSpeed own = measure_speed(found_.needs.precision, window_s, world_);
+      const std::vector<RankSpeed> speeds = gather(world_, own);
+      for (std::size_t rank = 0; rank < speeds.size(); ++rank) {
+        if (look == 0) {
+          found_.speeds.push_back(speeds[rank]);
+        } else {
+          found_.speeds[rank] = better_of(found_.speeds[rank], speeds[rank]);
+        }
+      }
+      if (!has_slow_ones(found_.speeds) || !has_time(3 * window_s)) {
+        return;
+      }
+    }
+  }
+
+  void measure_transport() {
+    if (world_.size() == 1) {
+      return;
+    }
+    world_.use(found_.needs.algorithm);
+    comm::Mesh mesh(found_.needs.mesh.value_or(comm::MeshShape{.dp = world_.size()}), world_);
+    const double seconds = std::min(6.0, lines_share * arguments_.seconds);
+    for (int look = 0; look < most_looks; ++look) {
+      tell(look == 0 ? "transport along the axes" : "the same once more, since groups stand out");
+      std::vector<LineSpeed> lines = measure_lines(mesh, !found_.needs.mesh, seconds);
+      found_.lines = look == 0 ? std::move(lines) : better_of(std::move(found_.lines), lines);
+      if (slow_lines(found_.ranks, found_.lines).empty() || !has_time(seconds)) {
+        return;
+      }
+    }
+  }
+
+  /// By the first rank of each node; the others wait.
+  void measure_nodes() {
+    const std::vector<int> firsts = found_.ranks.first_ranks();
+    const bool leads = std::ranges::count(firsts, world_.rank()) > 0;
+    const auto leaders = world_.split(leads ? 0 : 1, world_.rank(), "nodes");
+    tell(fmt::format("clocks and names on {} node(s)", firsts.size()));
+    if (leads) {
+      std::vector<std::string> hosts;
+      std::vector<std::string> machines;
+      for (const int rank : firsts) {
+        hosts.push_back(found_.ranks.facts[static_cast<std::size_t>(rank)].host);
+        machines.push_back(found_.ranks.facts[static_cast<std::size_t>(rank)].machine);
+      }
+      found_.clocks = measure_clocks(hosts, machines, *leaders);
+    }
+    if (firsts.size() > 1) {
+      tell("network from node to node");
+      if (leads) {
+        found_.links = measure_links(*leaders, std::min(2.0, links_share * arguments_.seconds));
+      }
+    }
+    if (!found_.needs.directories.empty()) {
+      tell(fmt::format("{} director{}", found_.needs.directories.size(),
+                       found_.needs.directories.size() == 1 ? "y" : "ies"));
+      if (leads) {
+        const double seconds_each =
+            directories_share * arguments_.seconds /
+            static_cast<double>(std::max<std::size_t>(2, found_.needs.directories.size()));
+        found_.directories =
+            measure_directories(found_.needs.directories, *leaders, std::min(4.0, seconds_each));
+      }
+    }
+    world_.barrier();
+  }
+
+  void judge() {
+    const Ranks& ranks = found_.ranks;
+    found_.checks = {launch_check(ranks),
+                     mesh_check(ranks, found_.needs.mesh, found_.needs.problem),
+                     cores_check(ranks),
+                     devices_check(),
+                     memory_check(ranks),
+                     limits_check(ranks),
+                     products_check(ranks, found_.speeds, found_.needs.precision),
+                     bandwidth_check(ranks, found_.speeds)};
+    std::ranges::move(transport_checks(ranks, found_.lines), std::back_inserter(found_.checks));
+    found_.checks.push_back(network_check(ranks, found_.links));
+    for (std::size_t i = 0; i < found_.directories.size(); ++i) {
+      found_.checks.push_back(
+          directory_check(ranks, found_.needs.directories[i], found_.directories[i]));
+    }
+    found_.checks.push_back(clock_check(ranks, found_.clocks));
+    found_.checks.push_back(names_check(ranks, found_.clocks));
+    found_.checks.push_back(versions_check(ranks));
+  }
+
+  const Arguments& arguments_;
+  const comm::MpiRuntime& mpi_;
+  comm::Communicator& world_;
+  double start_s_;
+  Examination found_;
+};
+
+}  // namespace
+
+Examination examine(const Arguments& arguments, const comm::MpiRuntime& mpi) {
+  return Examiner(arguments, mpi).run();
+}
+
+}  // namespace fourfold::doctor

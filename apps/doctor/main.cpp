@@ -1,0 +1,78 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "arguments.hpp"
+#include "examination.hpp"
+#include "report.hpp"
+
+#include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/io/directory_probe.hpp>
+#include <fourfold/kernels/runtime.hpp>
+#include <fourfold/program/run.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+
+namespace {
+
+using fourfold::ExitCode;
+using fourfold::doctor::Arguments;
+namespace comm = fourfold::comm;
+namespace doctor = fourfold::doctor;
+
+/// Leaves no probe files behind, and ends as the signal would have.
+extern "C" void end_by(int number) {
+  fourfold::io::remove_probe_files();
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+/// Who does not get through is found out as in training, and left out the same way.
+void watch(comm::MpiRuntime& mpi, double seconds) {
+  constexpr double least_s = 10;  // what a busy machine may keep a rank waiting
+  mpi.watch({.limits = {.deadline_s = std::max(seconds, least_s),
+                        .silence_s = std::max(seconds / 2, least_s)},
+             .on_hang = [](const comm::HangVerdict& verdict, const std::string& /*report*/) {
+               fmt::print("exclude: --exclude={}\n",
+                          fmt::join(doctor::node_names(verdict.bad_hosts(), {}), ","));
+               std::fflush(stdout);
+             }});
+}
+
+ExitCode examine(const Arguments& arguments, int argc, char** argv) {
+  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
+    std::signal(number, end_by);
+  }
+  comm::MpiRuntime mpi(&argc, &argv);
+  watch(mpi, arguments.seconds);
+  const fourfold::kernels::Runtime kernels;
+  const doctor::Examination found = doctor::examine(arguments, mpi);
+  if (mpi.world().rank() == 0) {
+    fmt::print("{}{}", arguments.json ? to_json(found) : report(found), arguments.json ? "\n" : "");
+    std::fflush(stdout);
+  }
+  const auto code = static_cast<int>(doctor::verdict(found.checks));  // of rank 0 alone
+  return static_cast<ExitCode>(
+      comm::all_reduce_scalar(mpi.world(), std::int64_t{code}, comm::ReduceOp::max));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App command{
+      "Looks at a job's nodes before a run does: started on its ranks, it measures them, their "
+      "network and file systems for less than a minute, and names what is wrong or stands out.",
+      "fourfold doctor"};
+  Arguments arguments;
+  describe(command, arguments);
+  return fourfold::program::run("fourfold doctor", [&] {
+    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+      return *end;
+    }
+    validate(arguments);
+    return examine(arguments, argc, argv);
+  });
+}

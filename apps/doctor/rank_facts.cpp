@@ -1,0 +1,142 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "rank_facts.hpp"
+
+#include "check.hpp"
+
+#include <fourfold/base/build_facts.hpp>
+#include <fourfold/comm/clock_offset.hpp>
+#include <fourfold/comm/library_collectives.hpp>
+#include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/device/host_memory.hpp>
+#include <fourfold/io/directory_probe.hpp>
+#include <fourfold/io/hdf5_version.hpp>
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+namespace fourfold::doctor {
+namespace {
+
+constexpr int most_cores = 1 << 16;
+
+int number_or(const char* text, int otherwise) {
+  int value = otherwise;
+  if (text != nullptr) {
+    std::from_chars(text, text + std::strlen(text), value);
+  }
+  return value;
+}
+
+std::string line_of(const std::string& path, const std::string& label) {
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with(label)) {
+      const std::size_t begin = line.find_first_not_of(" \t", label.size());
+      return begin == std::string::npos ? "" : line.substr(begin);
+    }
+  }
+  return "";
+}
+
+/// The chosen one of "always [madvise] never".
+std::string chosen_in(const std::string& path) {
+  const std::string line = line_of(path, "");
+  const std::size_t begin = line.find('[');
+  const std::size_t end = line.find(']');
+  return begin == std::string::npos || end == std::string::npos
+             ? ""
+             : line.substr(begin + 1, end - begin - 1);
+}
+
+std::int64_t limit_of(int resource) {
+  rlimit limit{};
+  const bool has = ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) == 0 &&
+                   limit.rlim_cur != RLIM_INFINITY;
+  return has ? static_cast<std::int64_t>(limit.rlim_cur) : -1;
+}
+
+}  // namespace
+
+RankFacts own_facts(const std::function<const char*(const char* name)>& environment) {
+  RankFacts facts;
+  const char* const node = environment("SLURMD_NODENAME");
+  facts.slurm_node = node == nullptr ? "" : node;
+  facts.machine = comm::machine_identity();
+  facts.launched_ranks = comm::launched_ranks();
+  facts.job_tasks = number_or(environment("SLURM_NTASKS"), 0);
+  facts.threads = std::max(1, number_or(environment("OMP_NUM_THREADS"), 1));
+  facts.cores = line_of("/proc/self/status", "Cpus_allowed_list:");
+  facts.memory_bytes = device::total_memory_bytes().value_or(-1);
+  facts.available_bytes = device::available_memory_bytes().value_or(-1);
+  facts.huge_pages = chosen_in("/sys/kernel/mm/transparent_hugepage/enabled");
+  facts.open_files = limit_of(RLIMIT_NOFILE);
+  facts.locked_bytes = limit_of(RLIMIT_MEMLOCK);
+  facts.file_bytes = limit_of(RLIMIT_FSIZE);
+  facts.address_bytes = limit_of(RLIMIT_AS);
+  std::error_code ignored;
+  facts.has_shm = std::filesystem::is_directory("/dev/shm", ignored);
+  if (facts.has_shm) {
+    const auto free = io::room_of("/dev/shm").free_bytes;
+    facts.shm_free_bytes = free ? static_cast<std::int64_t>(*free) : -1;
+  }
+  facts.has_rdma = std::filesystem::exists("/dev/infiniband", ignored);
+  facts.version = fmt::format("{} ({})", build_facts().version, build_facts().commit);
+  facts.mpi = comm::LibraryCollectives::library();
+  facts.hdf5 = io::hdf5_version();
+  return facts;
+}
+
+std::vector<int> cores_in(const std::string& list) {
+  std::vector<int> cores;
+  std::istringstream parts(list);
+  for (std::string part; std::getline(parts, part, ',');) {
+    int first = 0;
+    const char* const end = part.data() + part.size();
+    auto parsed = std::from_chars(part.data(), end, first);
+    int last = first;
+    if (parsed.ec == std::errc{} && parsed.ptr != end && *parsed.ptr == '-') {
+      parsed = std::from_chars(parsed.ptr + 1, end, last);
+    }
+    if (parsed.ec != std::errc{} || parsed.ptr != end || first < 0 || last >= most_cores) {
+      return {};
+    }
+    for (int core = first; core <= last; ++core) {
+      cores.push_back(core);
+    }
+  }
+  return cores;
+}
+
+std::string Machine::str() const {
+  return first_of(nodes);
+}
+
+std::vector<Machine> machines_of(const std::vector<RankFacts>& facts,
+                                 const std::vector<std::string>& nodes) {
+  std::vector<Machine> machines;
+  std::map<std::string, std::size_t> index;
+  for (std::size_t rank = 0; rank < facts.size(); ++rank) {
+    const std::string& key = facts[rank].machine.empty() ? nodes[rank] : facts[rank].machine;
+    const auto found = index.try_emplace(key, machines.size()).first;
+    if (found->second == machines.size()) {
+      machines.emplace_back();
+    }
+    Machine& machine = machines[found->second];
+    machine.ranks.push_back(static_cast<int>(rank));
+    if (std::ranges::find(machine.nodes, nodes[rank]) == machine.nodes.end()) {
+      machine.nodes.push_back(nodes[rank]);
+    }
+  }
+  return machines;
+}
+
+}  // namespace fourfold::doctor

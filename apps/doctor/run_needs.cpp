@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_needs.hpp"
+
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/state_layouts.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace fourfold::doctor {
+namespace {
+
+/// Index, manifest and what else lies in a step, with its folder.
+constexpr std::int64_t files_beside_payloads = 8;
+
+/// What a checkpoint of the run takes.
+struct Save {
+  std::int64_t bytes = 0;
+  std::int64_t most_of_rank_bytes = 0;
+};
+
+Save save_of(const runfile::RunConfig& config, const parallel::StageLayout& layout,
+             const comm::MeshShape& mesh, const train::RankPlan& plan) {
+  const auto layouts = train::state_layouts(config.model, layout, mesh,
+                                            train::zero_options(config, mesh), plan.states);
+  const auto bytes = io::plan_save(layouts, static_cast<int>(mesh.ranks())).bytes_of_rank;
+  return {.bytes = std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0}),
+          .most_of_rank_bytes = std::ranges::max(bytes)};
+}
+
+/// Steps that will lie there together at most, less those that do already; the one being written
+/// counts.
+std::int64_t steps_to_come(const runfile::RunConfig& config) {
+  const runfile::CheckpointConfig& checkpoint = config.checkpoint;
+  const std::int64_t saves =
+      checkpoint.every_steps > 0 ? config.train.steps / checkpoint.every_steps + 1 : 1;
+  std::int64_t there = 0;
+  comm::attempt([&] {  // what cannot be read shows when it is probed
+    there = static_cast<std::int64_t>(io::list_steps(checkpoint.dir).size());
+  });
+  const std::int64_t kept = checkpoint.keep_last > 0
+                                ? std::min(saves, checkpoint.keep_last + checkpoint.keep_best + 1)
+                                : saves;
+  return std::max<std::int64_t>(1, kept - there);
+}
+
+Directory checkpoint_directory(const runfile::RunConfig& config, const Save& save, int ranks) {
+  const std::int64_t steps = steps_to_come(config);
+  return {.key = "checkpoint.dir",
+          .path = config.checkpoint.dir,
+          .use = Directory::Use::shared,
+          .least_bytes = config.checkpoint.keep_last > 0 ? steps * save.bytes : save.bytes,
+          .needed_bytes = steps * save.bytes,
+          .needed_files =
+              steps * (files_beside_payloads + (config.checkpoint.files == "rank" ? ranks : 1))};
+}
+
+std::vector<Directory> directories_of(const runfile::RunConfig& config, const Save& save,
+                                      std::size_t file_bytes, int ranks, int ranks_on_node) {
+  std::vector<Directory> directories{
+      checkpoint_directory(config, save, ranks),
+      {.key = "log.dir", .path = config.log.dir, .use = Directory::Use::first_rank}};
+  if (!config.data.train.empty()) {
+    directories.push_back({.key = "data.train",
+                           .path = config.data.train.front(),
+                           .use = Directory::Use::data,
+                           .patterns = config.data.train});
+  }
+  if (!config.checkpoint.fast_dir.empty()) {
+    const std::int64_t copies =
+        (config.checkpoint.fast_keep_last + 1) * (config.checkpoint.fast_partner ? 2 : 1);
+    const std::int64_t bytes = copies * save.most_of_rank_bytes * ranks_on_node;
+    directories.push_back({.key = "checkpoint.fast_dir",
+                           .path = config.checkpoint.fast_dir,
+                           .use = Directory::Use::node,
+                           .least_bytes = bytes,
+                           .needed_bytes = bytes});
+  }
+  if (config.offload.optimizer == runfile::StateTier::nvme) {
+    const std::int64_t bytes = static_cast<std::int64_t>(file_bytes) * ranks_on_node;
+    directories.push_back({.key = "offload.optimizer",
+                           .path = config.offload.nvme_directory,
+                           .use = Directory::Use::node,
+                           .least_bytes = bytes,
+                           .needed_bytes = bytes});
+  }
+  return directories;
+}
+
+/// Whatever does not fit these ranks is thrown, as training would.
+void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNeeds& needs,
+          Save& save, std::size_t& file_bytes) {
+  const runfile::RunConfig& config = effective.config;
+  const comm::MeshShape mesh = train::mesh_of(effective, ranks);
+  runfile::validate_batch(config, mesh.dp, effective.origins);
+  const parallel::StageLayout layout =
+      train::lay_out(config, mesh, train::schedule_file_text(config));
+  const train::RankPlan plan = train::plan_rank(config, layout, mesh, rank);
+  save = save_of(config, layout, mesh, plan);
+  file_bytes = plan.file_bytes;
+  needs.rank_bytes = static_cast<std::int64_t>(
+      std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.host_bytes));
+  if (config.checkpoint.async) {
+    needs.rank_bytes += config.checkpoint.async_copies * save.most_of_rank_bytes;
+  }
+  needs.mesh = mesh;
+}
+
+}  // namespace
+
+RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_node) {
+  RunNeeds needs;
+  if (!arguments.run_file.empty()) {
+    const runfile::EffectiveConfig effective =
+        runfile::load_run_config(arguments.run_file, arguments.overrides);
+    needs.warnings = effective.warnings;
+    needs.precision = effective.config.train.precision;
+    needs.algorithm = train::collectives_of(effective.config);
+    Save save;
+    std::size_t file_bytes = 0;
+    if (const auto failure =
+            comm::attempt([&] { plan(effective, rank, ranks, needs, save, file_bytes); })) {
+      needs.problem = runfile::located(failure->message, effective.origins);
+    }
+    needs.directories = directories_of(effective.config, save, file_bytes, ranks, ranks_on_node);
+  }
+  for (const std::string& directory : arguments.directories) {
+    needs.directories.push_back({.key = "--dir", .path = directory});
+  }
+  return needs;
+}
+
+}  // namespace fourfold::doctor

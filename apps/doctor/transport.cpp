@@ -1,0 +1,147 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "exercise.hpp"
+#include "measure.hpp"
+#include "records.hpp"
+#include "transport_check.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <map>
+
+namespace fourfold::doctor {
+namespace {
+
+constexpr std::int64_t largest_bytes = std::int64_t{4} << 20;
+constexpr int growth = 16;  ///< from one size to the next
+constexpr std::int64_t latency_bytes = std::int64_t{16} << 10;
+/// Calls in each of bench::measure()'s five rounds: a mean of a few, of which it takes the median.
+/// Not as many as some time allows: where ranks share cores the first call says little of the next.
+constexpr int small_calls = 20;
+constexpr int large_calls = 3;
+constexpr int rounds = 5;
+
+int calls_of(std::int64_t bytes) {
+  return bytes < latency_bytes ? small_calls : large_calls;
+}
+constexpr int most_distances = 6;
+constexpr std::int64_t link_elements = std::int64_t{1} << 20;
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+struct Sized {
+  bench::Extent extent;
+  double call_s = 0;
+  std::int64_t wrong = 0;
+};
+
+/// All lines at the same time; each takes its own.
+Sized measure_size(bench::Operation operation, std::int64_t bytes, comm::Communicator& line,
+                   comm::Communicator& world) {
+  Sized sized{.extent = bench::extent_of(operation, bytes, 4, line.size())};
+  bench::Exercise exercise(operation, sized.extent, DType::f32, line);
+  sized.wrong = comm::all_reduce_scalar(line, exercise.wrong_elements(), comm::ReduceOp::sum);
+  world.barrier();
+  const bench::Pace pace{.warmup = 2, .iterations = calls_of(bytes)};
+  sized.call_s = bench::measure(exercise, nullptr, line, pace).call_s;
+  return sized;
+}
+
+LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::Communicator& world,
+                       double seconds) {
+  const bench::Operation operation =
+      axis == "pp" ? bench::Operation::send_recv : bench::Operation::all_reduce;
+  LineSpeed speed{.axis = axis, .ranks = {}};
+  const double end_s = now_s() + seconds;
+  for (std::int64_t bytes = 4; bytes <= largest_bytes; bytes *= growth) {
+    const Sized sized = measure_size(operation, bytes, line, world);
+    if (speed.bytes == 0) {
+      speed.latency_s = sized.call_s;
+    }
+    speed.bytes = sized.extent.bytes;
+    speed.bus_gb_s = static_cast<double>(sized.extent.bytes) / sized.call_s / 1e9 *
+                     bench::bus_factor(operation, line.size());
+    speed.wrong_elements += sized.wrong;
+    // All lines go on or none does: the slowest decides. Time grows with the size when it is large.
+    const double next_call_s = sized.call_s * (bytes < latency_bytes ? 2 : growth);
+    const bool has_time = now_s() + rounds * calls_of(bytes * growth) * next_call_s < end_s;
+    if (comm::all_reduce_scalar(world, std::int64_t{has_time}, comm::ReduceOp::min) == 0) {
+      break;
+    }
+  }
+  return speed;
+}
+
+}  // namespace
+
+std::vector<LineSpeed> measure_lines(comm::Mesh& mesh, bool is_world, double seconds) {
+  std::vector<LineSpeed> own;
+  const auto measured = static_cast<double>(std::ranges::count_if(
+      std::array{comm::Axis::tp, comm::Axis::cp, comm::Axis::dp, comm::Axis::pp},
+      [&](comm::Axis axis) { return mesh.shape().degree(axis) > 1; }));
+  for (const comm::Axis axis : {comm::Axis::tp, comm::Axis::cp, comm::Axis::dp, comm::Axis::pp}) {
+    comm::Communicator& line = mesh.axis(axis);
+    if (line.size() == 1) {
+      continue;
+    }
+    const std::string name(is_world ? "world" : comm::name(axis));
+    LineSpeed speed = measure_line(name, line, mesh.world(), seconds / measured);
+    for (const std::string& rank :
+         comm::all_gather_text(line, std::to_string(mesh.world().rank()))) {
+      speed.ranks.push_back(std::stoi(rank));
+    }
+    if (line.rank() == 0) {
+      own.push_back(std::move(speed));
+    }
+  }
+  std::vector<LineSpeed> all;
+  for (std::vector<LineSpeed>& lines : gather(mesh.world(), own)) {
+    std::ranges::move(lines, std::back_inserter(all));
+  }
+  std::ranges::stable_sort(all, {}, &LineSpeed::axis);
+  return all;
+}
+
+std::vector<LinkSpeed> measure_links(comm::Communicator& leaders, double seconds) {
+  const int size = leaders.size();
+  const device::Tensor out(DType::f32, {link_elements});
+  const device::Tensor in(DType::f32, {link_elements});
+  std::map<int, LinkSpeed> best;  // by sender
+  const double end_s = now_s() + seconds;
+  bool has_time = size > 1;
+  for (int round = 0; has_time; ++round) {
+    int distance = 1;
+    for (int i = round % most_distances; i > 0; --i) {
+      distance = distance * 2 < size ? distance * 2 : 1;
+    }
+    const int to = (leaders.rank() + distance) % size;
+    const int from = (leaders.rank() + size - distance) % size;
+    leaders.barrier();
+    const double start_s = now_s();
+    comm::Work received = leaders.recv(in, from, 0, {});
+    comm::Work sent = leaders.send(out, to, 0, {});
+    received.wait({});
+    const double rate = static_cast<double>(link_elements) * 4e-9 / (now_s() - start_s);
+    sent.wait({});
+    LinkSpeed& link = best.try_emplace(from, LinkSpeed{from, leaders.rank(), 0}).first->second;
+    link.gb_s = std::max(link.gb_s, rate);
+    const bool goes_on = round + 1 < most_distances || now_s() < end_s;
+    has_time = round + 1 < 3 * most_distances &&
+               comm::all_reduce_scalar(leaders, std::int64_t{goes_on}, comm::ReduceOp::min) == 1;
+  }
+  std::vector<LinkSpeed> own;
+  own.reserve(best.size());
+  for (const auto& [sender, link] : best) {
+    own.push_back(link);
+  }
+  std::vector<LinkSpeed> all;
+  for (std::vector<LinkSpeed>& links : gather(leaders, own)) {
+    std::ranges::move(links, std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace fourfold::doctor

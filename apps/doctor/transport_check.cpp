@@ -1,0 +1,194 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "transport_check.hpp"
+
+#include "outliers.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace fourfold::doctor {
+namespace {
+
+constexpr const char* crowded =
+    " (ranks share cores here, so this says little of the transport) look again with a core each";
+
+std::vector<std::string> nodes_of(const Ranks& ranks, const LineSpeed& line) {
+  std::vector<std::string> nodes;
+  for (const int rank : line.ranks) {
+    const std::string& node = ranks.nodes[static_cast<std::size_t>(rank)];
+    if (std::ranges::find(nodes, node) == nodes.end()) {
+      nodes.push_back(node);
+    }
+  }
+  return nodes;
+}
+
+std::string ranks_text(const LineSpeed& line) {
+  std::vector<std::string> texts;
+  texts.reserve(line.ranks.size());
+  for (const int rank : line.ranks) {
+    texts.push_back(std::to_string(rank));
+  }
+  return first_of(texts, 4);
+}
+
+std::string speed_text(const LineSpeed& line) {
+  return fmt::format("{:.1f} us, {:.2f} GB/s", 1e6 * line.latency_s, line.bus_gb_s);
+}
+
+/// Slow lines of one axis, with what is to be thought of their nodes: a line on one node blames it;
+/// one over several nodes blames nobody by itself.
+void blame(const Ranks& ranks, const LineSpeed& line, double usual_gb_s, Check& check) {
+  const std::vector<std::string> nodes = nodes_of(ranks, line);
+  const std::string finding =
+      fmt::format("ranks {} on {} reach {}, where {:.2f} GB/s are usual on this axis",
+                  ranks_text(line), first_of(nodes, 4), speed_text(line), usual_gb_s);
+  if (!ranks.crowded().empty()) {
+    check.warn(finding + crowded);
+  } else if (nodes.size() == 1) {
+    check.fail_nodes(nodes, finding +
+                                " (its memory or its cores are busy or slow) leave the node "
+                                "out, and have it looked at");
+  } else {
+    check.warn(finding + " (one of these nodes, or what is between them) see the row \"network\"");
+  }
+}
+
+}  // namespace
+
+std::vector<LineSpeed> better_of(std::vector<LineSpeed> a, std::span<const LineSpeed> b) {
+  for (LineSpeed& line : a) {
+    const auto other = std::ranges::find_if(b, [&](const LineSpeed& each) {
+      return each.axis == line.axis && each.ranks == line.ranks;
+    });
+    if (other != b.end()) {
+      line.latency_s = std::min(line.latency_s, other->latency_s);
+      line.wrong_elements += other->wrong_elements;
+      if (other->bytes > line.bytes ||
+          (other->bytes == line.bytes && other->bus_gb_s > line.bus_gb_s)) {
+        line.bytes = other->bytes;
+        line.bus_gb_s = other->bus_gb_s;
+      }
+    }
+  }
+  return a;
+}
+
+std::vector<LinkSpeed> better_of(std::vector<LinkSpeed> a, std::span<const LinkSpeed> b) {
+  for (LinkSpeed& link : a) {
+    for (const LinkSpeed& other : b) {
+      if (other.from == link.from && other.to == link.to) {
+        link.gb_s = std::max(link.gb_s, other.gb_s);
+      }
+    }
+  }
+  return a;
+}
+
+std::vector<std::size_t> slow_lines(const Ranks& ranks, std::span<const LineSpeed> lines) {
+  std::map<std::pair<std::string, std::size_t>, std::vector<std::size_t>> alike;
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    alike[{lines[i].axis, nodes_of(ranks, lines[i]).size()}].push_back(i);
+  }
+  std::vector<std::size_t> slow;
+  for (const auto& [kind, indices] : alike) {
+    std::vector<double> rates;
+    rates.reserve(indices.size());
+    for (const std::size_t i : indices) {
+      rates.push_back(lines[i].bus_gb_s);
+    }
+    for (const std::size_t i : slow_ones(rates)) {
+      slow.push_back(indices[i]);
+    }
+  }
+  std::ranges::sort(slow);
+  return slow;
+}
+
+std::vector<double> best_link_of_nodes(std::span<const LinkSpeed> links, std::size_t nodes) {
+  std::vector<double> best(nodes, 0);
+  for (const LinkSpeed& link : links) {
+    for (const int end : {link.from, link.to}) {
+      double& value = best.at(static_cast<std::size_t>(end));
+      value = std::max(value, link.gb_s);
+    }
+  }
+  return best;
+}
+
+std::vector<Check> transport_checks(const Ranks& ranks, std::span<const LineSpeed> lines) {
+  std::vector<Check> checks;
+  if (lines.empty()) {
+    checks.emplace_back("transport").say("one rank: nothing is sent");
+  }
+  const std::vector<std::size_t> slow = slow_lines(ranks, lines);
+  for (const std::string_view axis : {"tp", "cp", "dp", "pp", "world"}) {
+    std::vector<std::size_t> own;
+    std::vector<double> rates;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      if (lines[i].axis == axis) {
+        own.push_back(i);
+        rates.push_back(lines[i].bus_gb_s);
+      }
+    }
+    if (own.empty()) {
+      continue;
+    }
+    Check& check = checks.emplace_back(fmt::format("transport {}", axis));
+    const LineSpeed& slowest =
+        lines[own[static_cast<std::size_t>(std::ranges::min_element(rates) - rates.begin())]];
+    check.say(fmt::format("{} group{} of {}, {} ({} bytes){}", own.size(),
+                          own.size() == 1 ? "" : "s at once", slowest.ranks.size(),
+                          speed_text(slowest), slowest.bytes,
+                          own.size() == 1 ? "" : " in the slowest, ranks " + ranks_text(slowest)));
+    for (const std::size_t i : own) {
+      if (lines[i].wrong_elements > 0) {
+        check.fail(fmt::format(
+            "ranks {} got {} wrong elements (the transport or memory damages "
+            "data) have {} looked at, and use no result of theirs",
+            ranks_text(lines[i]), lines[i].wrong_elements, first_of(nodes_of(ranks, lines[i]), 4)));
+      }
+      if (std::ranges::count(slow, i) > 0) {
+        blame(ranks, lines[i], median(rates), check);
+      }
+    }
+  }
+  return checks;
+}
+
+Check network_check(const Ranks& ranks, std::span<const LinkSpeed> links) {
+  Check check("network");
+  const std::vector<int> firsts = ranks.first_ranks();
+  if (links.empty()) {
+    check.say(firsts.size() == 1 ? "one node: nothing is sent" : "not measured");
+    return check;
+  }
+  const std::vector<double> best = best_link_of_nodes(links, firsts.size());
+  const auto node = [&](std::size_t i) -> const std::string& {
+    return ranks.nodes[static_cast<std::size_t>(firsts[i])];
+  };
+  const auto worst = static_cast<std::size_t>(std::ranges::min_element(best) - best.begin());
+  check.say(
+      fmt::format("{:.2f} GB/s from node to node (median of their best); slowest {} with "
+                  "{:.2f}",
+                  median(best), node(worst), best[worst]));
+  for (const std::size_t i : slow_ones(best)) {
+    const std::string finding = fmt::format(
+        "{} exchanges at most {:.2f} GB/s with any other, the "
+        "median is {:.2f}",
+        node(i), best[i], median(best));
+    if (!ranks.crowded().empty()) {
+      check.warn(finding + crowded);
+    } else {
+      check.fail_nodes({node(i)},
+                       finding + " (its adapter or cable) leave it out, and have it looked at");
+    }
+  }
+  return check;
+}
+
+}  // namespace fourfold::doctor
