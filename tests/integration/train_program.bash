@@ -290,6 +290,22 @@ send() { (cd "$2.pid" && kill "-$1" -- *); }
 # While it runs exit.json says so; STOP saves, ends it with code 75 and says that it should not be started again.
 start_long held
 says held/exit.json reason "'running'"
+# Another start of the run is refused, and touches nothing that the first has written; nor does one whose run file is wrong.
+expect_exit 78 "$fourfold" train run.toml --set log.dir=held --set checkpoint.dir=elsewhere
+expect_stderr 'two jobs would overwrite each other'
+says held/exit.json reason "'running'"
+expect test ! -e elsewhere
+expect_exit 78 "$fourfold" train run.toml --set log.dir=held --set train.stepz=3
+says held/exit.json reason "'running'"
+# SAVE brings a checkpoint, and the run goes on.
+touch held/SAVE
+for _ in $(seq 100); do
+  compgen -G 'held/checkpoints/step-*' >/dev/null && break
+  sleep 0.1
+done
+expect test ! -e held/SAVE
+expect compgen -G 'held/checkpoints/step-*/MANIFEST.json'
+says held/exit.json reason "'running'"
 says held/exit.json code None
 touch held/STOP
 expect_end 75
