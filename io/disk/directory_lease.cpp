@@ -248,7 +248,7 @@ struct DirectoryLease::Impl {
         throw UserError(
             ExitCode::config,
             fmt::format("{}: {} is running here (its lease {} is alive), and two jobs would "
-                        "overwrite each other; wait for it, or choose another checkpoint.dir",
+                        "overwrite each other; wait for it, or choose another directory",
                         path.parent_path().string(), found.holder.str(), path.string()));
       }
     }
