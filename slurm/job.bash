@@ -35,11 +35,12 @@ fi
 [[ -z ${SLURM_CPUS_PER_TASK-} ]] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
-# launch ARGUMENT...: fourfold on all tasks of the job, or on the first $tasks of them. Returns when it has ended, whatever
+# launch COUNT ARGUMENT...: fourfold on that many tasks, or on all of the job ("all"). Returns when it has ended, whatever
 # signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
 # A step of which one task fails is ended (-K): the others would wait for that task until the time limit.
 launch() {
-  local code=0 some=() per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}} count=${tasks:-all}
+  local count=$1 code=0 some=() per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
+  shift
   [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || some=(--ntasks-per-node="$per_node")
   [[ $count != all || -z ${FOURFOLD_TASKS_PER_NODE-} ]] || count=$((per_node * SLURM_JOB_NUM_NODES))
   if [[ $count != all ]]; then
@@ -76,12 +77,24 @@ train_job() {
     return 0
   fi
   say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
-  tasks=${lines[1]}
-  launch train "$@" "${lines[@]:2}" || code=$?
+  launch "${lines[1]}" train "$@" "${lines[@]:2}" || code=$?
   ! is_preempted || { preempted=1 && also=(--preempted); }
   answer=$("$FOURFOLD" job end "$@" --launcher-code "$code" "${also[@]}") && code=0 || code=$?
   read -r outcome bad_nodes <<<"$answer"
+  [[ -z $bad_nodes ]] || bad_nodes=$(nodes_of "$bad_nodes")
   return "$code"
+}
+
+# nodes_of HOSTS: the job's nodes that these hosts (with commas, as they call themselves) are to Slurm, with commas.
+nodes_of() {
+  local line name host bad found=()
+  while read -r line; do
+    name=$(sed -n 's/.*\<NodeName=\([^ ]*\).*/\1/p' <<<"$line") host=$(sed -n 's/.*\<NodeHostName=\([^ ]*\).*/\1/p' <<<"$line")
+    for bad in ${1//,/ }; do
+      [[ $bad != "$name" && $bad != "$host" && ${bad%%.*} != "${name%%.*}" && ${bad%%.*} != "${host%%.*}" ]] || found+=("$name")
+    done
+  done < <(scontrol --oneliner show node "${SLURM_JOB_NODELIST-}" 2>/dev/null)
+  (IFS=, && echo "${found[*]}")
 }
 
 # leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if the partition has

@@ -91,16 +91,25 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
   return lines;
 }
 
-/// Whether exit.json is there and was not replaced by an end.
-bool says_running(const fs::path& log_dir) {
-  std::error_code ignored;
-  return fs::exists(telemetry::exit_file(log_dir), ignored) &&
-         !telemetry::read_exit_status(telemetry::exit_file(log_dir));
+/// A start that is refused leaves exit.json, so that nobody takes the end of an earlier one for
+/// its own; where another start lives, that is not ours to write.
+void note_refusal(const Request& request, const UserError& error) {
+  try {
+    const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
+    std::error_code ignored;
+    if (fs::is_directory(log_dir, ignored) && !telemetry::run_lease_holder(log_dir)) {
+      telemetry::write_exit_status(telemetry::exit_file(log_dir),
+                                   {.code = error.code(),
+                                    .reason = error.what(),
+                                    .step = telemetry::checkpoint_step_of(log_dir / "status.json"),
+                                    .hold = true});
+    }
+  } catch (const Error& second) {  // nobody knows where log.dir is, or it cannot be written
+    log::warning(second.what());
+  }
 }
 
-}  // namespace
-
-ExitCode begin(const Request& request) {
+ExitCode begin_run(const Request& request) {
   const runfile::EffectiveConfig effective =
       runfile::load_run_config(request.run_file, request.overrides);
   const runfile::RunConfig& config = effective.config;
@@ -113,23 +122,27 @@ ExitCode begin(const Request& request) {
   batch::Attempt attempt = this_attempt();
   attempt.from_step = telemetry::checkpoint_step_of(log_dir / "status.json");
   const batch::AttemptLog attempts = log_in(log_dir);
+  if (const auto refusal =
+          batch::refusal(attempts.read(), attempt.chain, attempt.from_step, request.limits)) {
+    throw UserError(refusal->code, refusal->reason);
+  }
+  const std::string lines = start_lines(effective);
+  std::error_code ignored;  // the run replaces it as well
+  fs::remove(telemetry::exit_file(log_dir), ignored);
+  attempts.begin(attempt);
+  fmt::print("{}", lines);
+  return ExitCode::finished;
+}
+
+}  // namespace
+
+ExitCode begin(const Request& request) {
   try {
-    if (const auto refusal =
-            batch::refusal(attempts.read(), attempt.chain, attempt.from_step, request.limits)) {
-      throw UserError(refusal->code, refusal->reason);
-    }
-    const std::string lines = start_lines(effective);
-    std::error_code ignored;  // the run replaces it as well
-    fs::remove(telemetry::exit_file(log_dir), ignored);
-    attempts.begin(attempt);
-    fmt::print("{}", lines);
+    return begin_run(request);
   } catch (const UserError& error) {
-    telemetry::write_exit_status(
-        telemetry::exit_file(log_dir),
-        {.code = error.code(), .reason = error.what(), .step = attempt.from_step, .hold = true});
+    note_refusal(request, error);
     throw;
   }
-  return ExitCode::finished;
 }
 
 ExitCode end(const Request& request) {
@@ -149,8 +162,8 @@ ExitCode end(const Request& request) {
     status = batch::preempted(*status);
     telemetry::write_exit_status(exit_file, *status);
   }
-  const batch::AttemptEnd end =
-      batch::end_of(status, says_running(log_dir), request.launcher_code, now_unix_s());
+  const batch::AttemptEnd end = batch::end_of(status, telemetry::says_running(exit_file),
+                                              request.launcher_code, now_unix_s());
   attempts.end(attempt, end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   if (end.retry) {

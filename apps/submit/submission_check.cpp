@@ -152,9 +152,11 @@ std::string mpi_for(const Arguments& arguments) {
   const auto list = output_of({"srun", "--mpi=list"});
   const bool is_known = list && list->code == 0;
   if (!arguments.mpi.empty()) {
-    if (is_known && list->text.find(arguments.mpi) == std::string::npos) {
-      refuse(fmt::format("--mpi={}: this Slurm has none of that name (`srun --mpi=list`)",
-                         arguments.mpi));
+    if (is_known && !batch::offers_mpi(list->text, arguments.mpi)) {
+      refuse(
+          fmt::format("--mpi={}: this Slurm has none of that name; choose one of `srun "
+                      "--mpi=list`",
+                      arguments.mpi));
     }
     return arguments.mpi;
   }

@@ -47,6 +47,28 @@ std::optional<Partition> partition_in(const std::string& line) {
   return partition;
 }
 
+/// The names in what `srun --mpi=list` prints: a line each, some Slurms put "srun: " in front, and
+/// versions of one kind stand behind a colon. A heading has several words.
+std::vector<std::string> offered_mpis(std::string_view text) {
+  std::vector<std::string> names;
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    constexpr std::string_view prefix = "srun: ";
+    std::string rest = line.starts_with(prefix) ? line.substr(prefix.size()) : line;
+    const std::size_t colon = rest.rfind(':');
+    if (colon != std::string::npos) {
+      rest = rest.substr(colon + 1);
+      std::ranges::replace(rest, ',', ' ');
+    }
+    std::istringstream words(rest);
+    const std::vector<std::string> found{std::istream_iterator<std::string>(words), {}};
+    if (found.size() == 1 || colon != std::string::npos) {
+      names.insert(names.end(), found.begin(), found.end());
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 std::optional<Partition> partition_of(std::string_view text, std::string_view name) {
@@ -68,6 +90,10 @@ std::optional<Partition> partition_of(std::string_view text, std::string_view na
   return found;
 }
 
+bool offers_mpi(std::string_view offered, std::string_view name) {
+  return std::ranges::count(offered_mpis(offered), name) > 0;
+}
+
 std::optional<std::string> mpi_of(std::span<const LibraryFact> libraries,
                                   std::string_view offered) {
   std::vector<std::string> usable;
@@ -87,10 +113,8 @@ std::optional<std::string> mpi_of(std::span<const LibraryFact> libraries,
   if (usable.empty()) {
     return std::nullopt;
   }
-  std::istringstream words{std::string(offered)};
-  const std::vector<std::string> has{std::istream_iterator<std::string>(words), {}};
   for (const std::string& one : usable) {
-    if (std::ranges::count(has, one) > 0) {
+    if (offers_mpi(offered, one)) {
       return one;
     }
   }

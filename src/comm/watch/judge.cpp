@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 #include <utility>
 
@@ -188,7 +189,7 @@ std::optional<std::uint64_t> digest_at(const WorldState& world, int rank, std::u
   return std::nullopt;
 }
 
-/// Ranks of a group whose first `calls` calls were not those of most.
+/// Ranks of a group whose first `calls` calls were not those of most; all, where there is no most.
 std::vector<int> deviating(const WorldState& world, const ToldGroup& group, std::uint64_t id,
                            std::uint64_t calls) {
   std::map<std::uint64_t, std::vector<int>> by_digest;
@@ -200,10 +201,17 @@ std::vector<int> deviating(const WorldState& world, const ToldGroup& group, std:
   if (by_digest.size() < 2) {
     return {};
   }
-  return std::min_element(
-             by_digest.begin(), by_digest.end(),
-             [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); })
-      ->second;
+  const auto size = [](const auto& same) { return same.second.size(); };
+  const std::size_t most = std::ranges::max(by_digest | std::views::transform(size));
+  const bool is_clear = std::ranges::count(by_digest, most, size) == 1;
+  std::vector<int> others;
+  for (const auto& [digest, ranks] : by_digest) {
+    if (!is_clear || ranks.size() < most) {
+      others.insert(others.end(), ranks.begin(), ranks.end());
+    }
+  }
+  std::ranges::sort(others);
+  return others;
 }
 
 /// Calls that got through although they were not the same: what they exchanged is not what was

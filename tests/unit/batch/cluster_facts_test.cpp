@@ -35,7 +35,14 @@ TEST_CASE("ranks meet by what their MPI library speaks", "[cluster_facts]") {
   CHECK(of("MPICH 4.0.2", debian) == "pmi2");
   CHECK(of("Open MPI v4.1.4, package: Debian", debian) == "pmix");
   CHECK(of("Cray MPICH 8.1", debian) == "cray_shasta");
-  CHECK(of("MPICH 4.0.2", "none pmix_v4 openmpi\n") == "");
+  CHECK(of("MPICH 4.0.2", "none\nopenmpi\n") == "");
+  CHECK(of("MPICH 4.0.2", "srun: MPI types are...\nsrun: pmi2\nsrun: none\n") == "pmi2");
   CHECK_FALSE(of("Platform 9", debian));
   CHECK_FALSE(mpi_of({}, debian));
+  for (const char* name : {"pmi2", "pmix", "none", "cray_shasta", "pmix_v4"}) {
+    CHECK(offers_mpi(debian, name));
+  }
+  for (const char* other : {"pmi", "types", "plugin", "", "available:", "pmix_v"}) {
+    CHECK_FALSE(offers_mpi(debian, other));
+  }
 }

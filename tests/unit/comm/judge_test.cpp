@@ -192,6 +192,10 @@ TEST_CASE("calls that were not the same are found when they got through", "[judg
   CHECK(verdict->kind == Kind::other_branch);
   CHECK(culprits(verdict) == std::vector{1});
   CHECK(says(verdict, "'world' among #33 to #64"));
+  tell(3, {64, 5}, {96, 9});
+  CHECK(culprits(judge(world, limits)) == std::vector{0});
+  tell(3, {96, 9}, {128, 3});  // one against one: nobody knows who is right
+  CHECK(culprits(judge(world, limits)) == std::vector{0, 1});
 }
 
 TEST_CASE("ranks that wait for each other on different communicators", "[judge]") {

@@ -32,6 +32,9 @@ inline constexpr const char* partition_format = "%P|%D|%c|%m";
 /// @return nothing when there is none of that name
 std::optional<Partition> partition_of(std::string_view text, std::string_view name);
 
+/// Whether `srun --mpi=list` names it.
+bool offers_mpi(std::string_view offered, std::string_view name);
+
 /// The `srun --mpi=` by which ranks of this build meet.
 /// @param libraries  what it was built with
 /// @param offered    of `srun --mpi=list`

@@ -24,9 +24,9 @@ struct NodeHours {
 /// behind which none made a step, what can still be gone on from is kept: the newest step it has
 /// saved; all, if its code says that it was saved (finished, stopped_saved); all, while it goes on.
 ///
-///     t_i = b_i                           it made no step (l_i <= f_i), or none was kept (k_i <=
-///     f_i) t_i = e_i                           all steps were kept (k_i >= l_i), or it goes on t_i
-///     = when step k_i was on disk     otherwise
+/// - t_i = b_i if it made no step (l_i <= f_i), or none was kept (k_i <= f_i)
+/// - t_i = e_i if all steps were kept (k_i >= l_i), or it goes on
+/// - else t_i is when step k_i was on disk
 ///
 /// So lost is: what a later start computed again, the time between the last step that was saved and
 /// the end of an attempt that did not save, and all of an attempt that made no step. A step that no

@@ -22,7 +22,7 @@ struct ExitStatus {
   std::optional<std::int64_t> step = {};       ///< completed steps; nothing: ended before it knew
   std::optional<std::string> checkpoint = {};  ///< newest good one; empty: none; nothing: as step
   std::vector<std::string> bad_nodes = {};     ///< hosts to leave out next time
-  bool hold = false;  ///< a person asked for the stop: nobody else should start it again
+  bool hold = false;                           ///< nobody but a person should start it again
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
 
