@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/manifest.hpp"
 
+#include <fourfold/base/json_depth.hpp>
 #include <fourfold/io/crc32c.hpp>
 
 #include <fmt/format.h>
@@ -16,6 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view checksum_member = ",\n  \"crc32c\": \"";
+/// Of a mesh: what is made for each rank of it has to fit into memory.
+constexpr std::int64_t most_ranks = std::int64_t{1} << 24;
 constexpr std::string_view end_of_text = "\"\n}\n";
 constexpr std::size_t tail_bytes = checksum_member.size() + 8 + end_of_text.size();
 
@@ -173,6 +176,9 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
   if (Defect damage = manifest_damage(text)) {
     return damage;
   }
+  if (is_json_too_deep(text)) {
+    return "is nested too deep (no checkpoint writes such a manifest)";
+  }
   const Json json = Json::parse(text, nullptr, false);
   Reader reader;
   if (reader.text(json, "format") != "fourfold checkpoint") {
@@ -187,10 +193,20 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
   manifest.identity = reader.text(json, "identity");
   manifest.model = reader.text(json, "model");
   const Json& mesh = reader.member(json, "mesh");
+  std::int64_t ranks = 1;
   const auto degree = [&](const char* axis) {
-    return static_cast<int>(std::min<std::int64_t>(reader.integer(mesh, axis, 1), 1 << 30));
+    const std::int64_t ways = reader.integer(mesh, axis, 1);
+    if (ways > most_ranks / ranks) {
+      reader.fail(fmt::format("has a \"mesh\" of more than {} ranks", most_ranks));
+      return 1;
+    }
+    ranks *= ways;
+    return static_cast<int>(ways);
   };
-  manifest.mesh = {degree("pp"), degree("dp"), degree("cp"), degree("tp")};
+  const int pp = degree("pp");
+  const int dp = degree("dp");
+  const int cp = degree("cp");
+  manifest.mesh = {pp, dp, cp, degree("tp")};
   const Json& index = reader.member(json, "index");
   manifest.index_bytes = static_cast<std::uint64_t>(reader.integer(index, "bytes", 1));
   manifest.index_crc32c = reader.crc(index, "crc32c");

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "payload/save_job.hpp"
 
+#include "format/state_identity.hpp"
+
 #include <fourfold/base/contract.hpp>
 
 #include <algorithm>
@@ -10,36 +12,6 @@
 
 namespace fourfold::io {
 namespace {
-
-template <class Map, class AddValue>
-void add_map(Fingerprint& fingerprint, const Map& map, const AddValue& add_value) {
-  fingerprint.add(std::ssize(map));
-  for (const auto& [name, value] : map) {
-    fingerprint.add(std::string_view(name));
-    add_value(value);
-  }
-}
-
-/// What a run computes on with, besides the tensors.
-void add_state(Fingerprint& fingerprint, std::int64_t step, const CheckpointScalars& scalars) {
-  fingerprint.add(step);
-  add_map(fingerprint, scalars.integers, [&](std::int64_t value) { fingerprint.add(value); });
-  add_map(fingerprint, scalars.reals,
-          [&](double value) { fingerprint.add(std::as_bytes(std::span(&value, 1))); });
-}
-
-std::string identity_of(const SaveJob& job, const Index& index) {
-  Fingerprint fingerprint;
-  fingerprint.add(format_version);
-  add_state(fingerprint, job.step, job.scalars);
-  for (const StoredTensor& tensor : index.tensors) {
-    fingerprint.add(std::string_view(tensor.id.str()));
-    fingerprint.add(name(tensor.dtype));
-    fingerprint.add(std::string_view(tensor.shape.str()));
-    fingerprint.add(std::string_view(tensor.digest.str()));
-  }
-  return fingerprint.str();
-}
 
 /// Tensors by id, and where each layout's tensor went.
 std::vector<std::size_t> list_tensors(std::span<const TensorLayout> layouts, Index& index) {
@@ -112,8 +84,11 @@ std::uint64_t SaveJob::payload_bytes() const {
 void add_run_facts(Fingerprint& fingerprint, const SaveRequest& request) {
   add_state(fingerprint, request.step, request.scalars);
   fingerprint.add(std::string_view(request.mesh.str()));
-  add_map(fingerprint, request.scalars.texts,
-          [&](const std::string& value) { fingerprint.add(std::string_view(value)); });
+  fingerprint.add(std::ssize(request.scalars.texts));
+  for (const auto& [name, text] : request.scalars.texts) {
+    fingerprint.add(std::string_view(name));
+    fingerprint.add(std::string_view(text));
+  }
 }
 
 std::string run_facts_fingerprint(const SaveRequest& request) {
@@ -149,7 +124,7 @@ void describe(const SaveJob& job, std::span<const WrittenPayload> written, Manif
   manifest.step = job.step;
   manifest.mesh = job.mesh;
   manifest.model = model_fingerprint(job.tensors);
-  manifest.identity = identity_of(job, index);
+  manifest.identity = state_identity(job.step, index);
   for (const StoredTensor& tensor : index.tensors) {
     manifest.digests[tensor.id] = tensor.digest;
   }

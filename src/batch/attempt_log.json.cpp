@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/json_depth.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/io/line_file.hpp>
 #include <fourfold/io/line_follower.hpp>
@@ -92,6 +93,9 @@ std::vector<Attempt> AttemptLog::read() const {
   constexpr std::uint64_t most_bytes = 64 << 20;
   std::istringstream in(io::text_if_readable(file_, most_bytes).value_or(""));
   for (std::string line; std::getline(in, line);) {
+    if (is_json_too_deep(line)) {
+      continue;
+    }
     try {
       add(Json::parse(line), attempts);
     } catch (const Json::exception&) {  // cut off by a full disk, or somebody's own remark

@@ -3,6 +3,7 @@
 #include "documents.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/json_depth.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,13 @@ namespace {
 
 std::string text_of_line(const std::filesystem::path& file, std::size_t line_number,
                          std::string_view line) {
+  if (is_json_too_deep(line)) {
+    throw UserError(
+        ExitCode::data_corrupt,
+        fmt::format("{}: line {}: is nested too deep (memory is for documents); mend or "
+                    "remove the line",
+                    file.string(), line_number));
+  }
   const nlohmann::json document = nlohmann::json::parse(line, nullptr, false);
   if (document.is_discarded() || !document.is_object() || !document.contains("text") ||
       !document["text"].is_string()) {

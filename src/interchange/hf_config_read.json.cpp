@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/json_depth.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 
@@ -8,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <optional>
-#include <stdexcept>
 
 namespace fourfold::interchange {
 namespace {
@@ -103,18 +103,10 @@ class Members {
 };
 
 json parse(std::string_view text, const std::string& file_name) {
-  const auto look = [](int depth, json::parse_event_t /*event*/, json& /*value*/) {
-    if (depth > 32) {
-      throw std::length_error("nested too deep");  // memory is for what could be a model
-    }
-    return true;
-  };
   json document;
   try {
-    document = json::parse(text, look);
+    document = is_json_too_deep(text) ? json(nullptr) : json::parse(text);
   } catch (const json::exception&) {  // no JSON, or a number that no type holds
-    document = nullptr;
-  } catch (const std::length_error&) {
     document = nullptr;
   }
   if (!document.is_object()) {

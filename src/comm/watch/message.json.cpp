@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/message.hpp"
 
+#include <fourfold/base/json_depth.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <utility>
@@ -156,6 +158,9 @@ std::string line_of(const Message& message) {
 }
 
 std::optional<Message> message_of(std::string_view line) {
+  if (is_json_too_deep(line)) {
+    return std::nullopt;
+  }
   try {
     return from_json(Json::parse(line));
   } catch (const Json::exception&) {

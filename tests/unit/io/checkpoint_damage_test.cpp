@@ -7,14 +7,18 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/checkpoint_load.hpp>
+#include <fourfold/io/crc32c.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fmt/format.h>
 
 #include <atomic>
 #include <fstream>
+#include <span>
 
 using namespace fourfold;
 using namespace fourfold::io_test;
@@ -269,6 +273,70 @@ TEST_CASE("a folder that is no checkpoint, and one that is damaged, are told apa
   flip(steps.newest("index.h5"), 500);
   CHECK_THROWS_MATCHES(open(steps.directory() / "step-000000020")(), UserError,
                        MessageMatches(ContainsSubstring("the checkpoint is damaged: index.h5")));
+}
+
+namespace {
+
+/// Puts something else into a manifest, and seals it like one.
+void forge(const fs::path& manifest, const std::string& from, const std::string& to) {
+  constexpr std::string_view member = ",\n  \"crc32c\": \"";
+  std::string text = read_bytes(manifest);
+  text.resize(text.rfind(member));
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  text.replace(at, from.size(), to);
+  const std::uint32_t crc = io::crc32c(std::as_bytes(std::span(text)));
+  std::ofstream(manifest) << text << member << fmt::format("{:08x}", crc) << "\"\n}\n";
+}
+
+}  // namespace
+
+TEST_CASE("a manifest that was made up is refused, whatever its checksum says",
+          "[checkpoint_damage]") {
+  const TwoSteps steps;
+  const fs::path manifest = steps.newest("MANIFEST.json");
+  std::string expected;
+  SECTION("nested without end") {
+    const std::string brackets(100'000, '[');
+    forge(manifest, "\"step\"",
+          "\"x\": " + brackets + std::string(brackets.size(), ']') + ",\n  \"step\"");
+    expected = "is nested too deep";
+  }
+  SECTION("a mesh that nobody has") {
+    forge(manifest, "\"dp\": 2", "\"dp\": 2000000000");
+    expected = "has a \"mesh\" of more than";
+  }
+  SECTION("axes whose product no number holds") {
+    forge(manifest, "\"cp\": 1,\n    \"tp\": 1", "\"cp\": 2000000000,\n    \"tp\": 9000000000000");
+    expected = "has a \"mesh\" of more than";
+  }
+  const Restored result = restore(steps.directory());
+  CHECK(result.step == 10);
+  CHECK_THAT(result.log, ContainsSubstring(expected));
+}
+
+TEST_CASE("verify works out identity and model anew", "[checkpoint_damage]") {
+  const TwoSteps steps;
+  const std::string key = GENERATE(std::string("identity"), "model");
+  const fs::path manifest = steps.newest("MANIFEST.json");
+  const std::string member = "\"" + key + "\": \"";
+  const std::string text = read_bytes(manifest);
+  const char first = text[text.find(member) + member.size()];
+  const auto damage = [&] {
+    std::vector<std::string> lines;
+    comm::run_ranks(2, [&](comm::Communicator& world) {
+      const auto checkpoint = io::open_checkpoint(steps.directory() / "step-000000020", world);
+      const auto found = io::verify(checkpoint, world);
+      if (world.rank() == 0) {
+        lines = found;
+      }
+    });
+    return lines;
+  };
+  CHECK(damage().empty());
+  forge(manifest, member + first, member + (first == '0' ? '1' : '0'));
+  REQUIRE(damage().size() == 1);
+  CHECK_THAT(damage().front(), ContainsSubstring("names the " + key));
 }
 
 TEST_CASE("a folder that is named like another step is passed over", "[checkpoint_damage]") {

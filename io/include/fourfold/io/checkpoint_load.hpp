@@ -61,8 +61,9 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
                 comm::Communicator& communicator, const DoneWith& done_with = {},
                 const ReadSharing& sharing = {});
 
-/// Reads everything, each byte once, shared among the ranks, and checks every checksum and digest.
-/// Collective. @return what is damaged, one line each; empty when all is well
+/// Reads everything, each byte once, shared among the ranks, and checks every checksum and digest,
+/// and the manifest's identity and model. Collective. @return what is damaged, one line each; empty
+/// when all is well
 /// @param on_read  told of bytes of payload files that this rank has read, a chunk at a time
 std::vector<std::string> verify(const Checkpoint& checkpoint, comm::Communicator& communicator,
                                 const std::function<void(std::int64_t bytes)>& on_read = {});
