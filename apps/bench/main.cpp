@@ -12,6 +12,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/device/host_memory.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
@@ -33,6 +34,11 @@ namespace comm = fourfold::comm;
 class Files {
  public:
   Files(const bench::Arguments& arguments, bool writes) {
+    for (const std::string& path : {arguments.csv, arguments.svg}) {
+      if (writes && !path.empty()) {
+        fourfold::io::refuse_place_in_step(path);
+      }
+    }
     if (writes && !arguments.csv.empty()) {
       csv_.emplace(arguments.csv);
     }

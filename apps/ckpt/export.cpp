@@ -4,6 +4,7 @@
 
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -38,6 +39,7 @@ void print_plan(const interchange::ExportPlan& plan, const std::string& output) 
 }  // namespace
 
 ExitCode export_model(const ExportRequest& request) {
+  io::refuse_place_in_step(request.to);
   io::CheckpointSource source(open(request.from));
   const io::Checkpoint& checkpoint = source.checkpoint();
   const interchange::ExportPlan plan = plan_of(request, interchange::model_of(checkpoint));
@@ -47,7 +49,6 @@ ExitCode export_model(const ExportRequest& request) {
     print_plan(plan, request.to);
     return ExitCode::finished;
   }
-  io::refuse_place_in_step(request.to);
   program::ByteProgress progress(request.progress, "exported");
   interchange::write_export(
       plan, source, request.to, request.memory_bytes - beside_buffers_bytes,

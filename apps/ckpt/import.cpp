@@ -6,6 +6,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/interchange/import.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -62,6 +63,7 @@ void refuse_steps(const std::string& directory) {
 }  // namespace
 
 ExitCode import_model(const ImportRequest& request) {
+  io::refuse_step_as_directory(request.to);
   const interchange::ForeignModel model = open_model(request);
   refuse_steps(request.to);
   print_model(model.config);

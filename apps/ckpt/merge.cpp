@@ -6,6 +6,7 @@
 #include <fourfold/io/array_file.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>

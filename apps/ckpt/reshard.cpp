@@ -2,11 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
@@ -149,6 +151,7 @@ ExitCode reshard(const ReshardRequest& request) {
     refuse_other_tensors(checkpoint, target.layouts);
     const io::PlanOptions plan = plan_options(request.files, target.shape.ranks());
     if (request.dry_run) {
+      comm::together(world, [&] { io::refuse_step_as_directory(request.to); });
       if (world.rank() == 0) {
         print_plan(checkpoint, target, plan, request);
       }

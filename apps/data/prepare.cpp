@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/program/byte_progress.hpp>
 
 #include <fmt/format.h>
@@ -49,6 +50,7 @@ std::string unescape(const std::string& typed) {
 }  // namespace
 
 void prepare(const PrepareRequest& request) {
+  io::refuse_place_in_step(request.output + ".bin");
   const auto tokenizer = data::open_tokenizer(request.tokenizer);
   data::PrepareOptions options;
   options.inputs.assign(request.inputs.begin(), request.inputs.end());

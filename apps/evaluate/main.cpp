@@ -6,6 +6,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
@@ -102,6 +103,9 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   const fourfold::kernels::Runtime kernels;
   fourfold::comm::Mesh mesh(
       fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size()), mpi.world());
+  if (!arguments.logits.empty()) {
+    fourfold::io::refuse_place_in_step(arguments.logits);
+  }
   const auto checkpoint = fourfold::io::find_checkpoint(arguments.checkpoint, mpi.world());
   const fourfold::model::ModelConfig shape = train::saved_config(checkpoint).model;
   const fourfold::data::TokenDataset dataset(

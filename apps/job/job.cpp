@@ -7,6 +7,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
@@ -56,6 +57,7 @@ class HeldRun {
   explicit HeldRun(const runfile::RunConfig& config)
       : log_dir_(telemetry::take_run_lease(config.log.dir)) {
     std::error_code ignored;
+    io::refuse_step_as_directory(config.checkpoint.dir);
     if (fs::is_directory(config.checkpoint.dir, ignored)) {
       checkpoint_dir_.emplace(config.checkpoint.dir, io::DirectoryLease::this_process(),
                               io::LeaseOptions{.gone = log_dir_->left_behind_by()});
@@ -147,6 +149,7 @@ ExitCode begin(const Request& request) {
 
 ExitCode end(const Request& request) {
   const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
+  io::refuse_place_in_step(log_dir);
   const batch::AttemptLog attempts = log_in(log_dir);
   const batch::Attempt attempt = this_attempt();
   if (batch::is_superseded(attempts.read(), attempt)) {  // exit.json is another's

@@ -5,6 +5,7 @@
 #include "run_plan.hpp"
 
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/parallel/schedule_csv.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
@@ -51,6 +52,7 @@ parallel::Schedule schedule_of(const Arguments& arguments) {
 }
 
 void write(const std::string& path, const std::string& text) {
+  fourfold::io::refuse_place_in_step(path);
   fourfold::io::AtomicFile file(path);
   file.write(text);
   file.publish();

@@ -5,6 +5,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
@@ -158,8 +159,10 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
 
 void RunDirectory::fail(ExitCode code, const std::string& message) {
   std::error_code ignored;
-  if (!dry_run_ && (!std::filesystem::is_directory(folder_, ignored) || !is_ours())) {
-    return;  // no earlier end can be mistaken for this one, or what is there is another start's
+  if (!dry_run_ && (!std::filesystem::is_directory(folder_, ignored) ||
+                    io::is_place_in_step(folder_) || !is_ours())) {
+    return;  // no earlier end can be mistaken for this one, or what is there is another start's or
+             // a checkpoint, which was refused
   }
   try {
     metrics_.flush();  // so that the last step is known

@@ -51,7 +51,7 @@ class RunDirectory {
   /// The same for an error, with the newest step and checkpoint known; before the metrics start
   /// exit.json alone. On a rank other than 0: exit.json alone, while it says "running". To be
   /// called when rank 0 has had the time to tell of its own error, so that one rank writes
-  /// (program::run sees to that).
+  /// (program::run sees to that). Nothing where log.dir lies in a checkpoint.
   /// @throws UserError (cannot_write)
   void fail(ExitCode code, const std::string& message);
 

@@ -19,6 +19,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fast_level.hpp>
+#include <fourfold/io/step_place.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -135,6 +136,7 @@ FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
     : impl_(std::make_unique<Impl>(std::move(options), store, world)) {
   require_own_folders(impl_->options.directory, impl_->nodes, world);
   std::string word;
+  comm::together(world, [&] { refuse_place_in_step(impl_->options.directory); });
   comm::first_rank_does(world, [&] { word = read_fast_word(store.directory()); });
   impl_->word = comm::broadcast_text(world, word, 0);
   const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;

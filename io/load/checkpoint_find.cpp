@@ -28,10 +28,6 @@ std::vector<std::filesystem::path> step_folders(const std::filesystem::path& dir
   return folders;
 }
 
-void refuse_place_in_step(const std::filesystem::path& path) {
-  refuse_inside_step(path);
-}
-
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator) {
   std::int64_t newest = -1;
   comm::first_rank_does(communicator, [&] {

@@ -20,6 +20,7 @@
 #include <fourfold/io/hdf5_version.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 
 #include <fmt/format.h>
@@ -250,7 +251,7 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   const std::filesystem::path folder = directory / step_folder_name(request.step);
   std::optional<DirectoryLease> lease;  // a run that starts there would sweep what is unfinished
   first_rank_writes(communicator, [&] {
-    refuse_step(directory);
+    refuse_step_as_directory(directory);
     lease.emplace(directory, DirectoryLease::this_process());
     if (!request.goes_on) {
       warn_of_leftovers(remove_leftovers(directory));

@@ -13,6 +13,7 @@
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/leftovers.hpp>
+#include <fourfold/io/step_place.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,7 +31,7 @@ CheckpointStore::~CheckpointStore() = default;
 
 void CheckpointStore::check_writable(comm::Communicator& communicator) const {
   comm::first_rank_does(communicator, [&] {
-    refuse_step(directory_);
+    refuse_step_as_directory(directory_);
     make_directories(directory_);
     // Never published: gone at the end. The name is no other host's.
     AtomicFile probe(directory_ / (std::string(probe_prefix) + random_word()));

@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 
 namespace fourfold::io {
 namespace {
@@ -61,45 +60,6 @@ std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
                   fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
                               "check its permissions and the file system",
                               directory.string()));
-}
-
-std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
-  constexpr std::string_view prefix = "step-";
-  std::int64_t step = 0;
-  if (!name.starts_with(prefix)) {
-    return std::nullopt;
-  }
-  const char* end = name.data() + name.size();
-  const auto [rest, failure] = std::from_chars(name.data() + prefix.size(), end, step);
-  if (failure != std::errc() || rest != end || step < 0 || name != step_folder_name(step)) {
-    return std::nullopt;
-  }
-  return step;
-}
-
-void refuse_inside_step(const std::filesystem::path& path) {
-  std::error_code failure;
-  std::filesystem::path place = std::filesystem::weakly_canonical(path, failure);
-  for (; place.has_relative_path(); place = place.parent_path()) {
-    // Other programs have files called MANIFEST.json as well.
-    if (kind_of(place / manifest_name) != EntryKind::missing &&
-        kind_of(place / index_name) != EntryKind::missing) {
-      throw UserError(ExitCode::config,
-                      fmt::format("{}: lies in the checkpoint {}, which would count as damaged "
-                                  "with anything else in it; name another place",
-                                  path.string(), place.string()));
-    }
-  }
-}
-
-void refuse_step(const std::filesystem::path& directory) {
-  if (kind_of(directory / manifest_name) != EntryKind::missing) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: is a checkpoint, not a folder of checkpoints; name another "
-                                "folder, or the one it lies in",
-                                directory.string()));
-  }
-  refuse_inside_step(directory);
 }
 
 std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {

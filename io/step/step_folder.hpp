@@ -19,11 +19,6 @@ namespace fourfold::io {
 
 /// The step in "step-000000010"; nothing for other names.
 std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
-/// Anything else inside a step would damage it. @throws UserError (config) when `path`, which need
-/// not be there, lies in a step or is one
-void refuse_inside_step(const std::filesystem::path& path);
-/// The same, for a directory that is to hold steps.
-void refuse_step(const std::filesystem::path& directory);
 /// None when there is no such folder. One that is there but cannot be read must not pass for empty:
 /// a run would silently start anew. @throws UserError (config)
 std::vector<std::string> names_or_none(const std::filesystem::path& directory);

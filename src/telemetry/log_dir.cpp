@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 
 #include <fmt/format.h>

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/train/state_tier.hpp>
 
 #include <fmt/format.h>
@@ -13,6 +14,7 @@ std::unique_ptr<io::ScratchFile> open_file(const runfile::OffloadConfig& config,
     return nullptr;
   }
   try {
+    io::refuse_place_in_step(config.nvme_directory);
     return std::make_unique<io::ScratchFile>(config.nvme_directory);
   } catch (const UserError& error) {
     throw UserError(error.code(),

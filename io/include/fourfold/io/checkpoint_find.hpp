@@ -25,10 +25,6 @@ std::vector<std::filesystem::path> step_folders(const std::filesystem::path& dir
 /// the directory may be in the making. @throws on all ranks alike when it cannot be read
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator);
 
-/// Nothing may be written into a step: it would count as damaged. Local.
-/// @throws UserError (config) when `path`, which need not be there, lies in a step or is one
-void refuse_place_in_step(const std::filesystem::path& path);
-
 /// The newest step below `before` whose manifest and index hold and whose files have their exact
 /// names and sizes. Collective; rank 0 looks and the others learn. LATEST is not consulted. Each
 /// newer step that is passed over is named in a warning with the reason.

@@ -41,8 +41,8 @@ class FastLevel {
   /// another. A node whose folder cannot be used has no fast steps, which is a warning: others may
   /// have copies. Says what other runs have left there. Collective.
   /// @param store  borrowed
-  /// @throws UserError: config when nodes share the directory, ranks of a node do not, or the
-  ///   store's word of fast steps is there and cannot be read;
+  /// @throws UserError: config when nodes share the directory, ranks of a node do not, it lies in a
+  ///   checkpoint, or the store's word of fast steps is there and cannot be read;
   ///   cannot_write when no node can use it
   FastLevel(FastLevelOptions options, const CheckpointStore& store, comm::Communicator& world);
   ~FastLevel();

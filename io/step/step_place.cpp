@@ -1,0 +1,91 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+#include "format/checkpoint_contents.hpp"
+#include "step/step_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/step_place.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace fourfold::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_step(const fs::path& folder) {
+  const bool has_manifest = kind_of(folder / manifest_name) != EntryKind::missing;
+  const bool has_index = kind_of(folder / index_name) != EntryKind::missing;
+  if (has_manifest && has_index) {
+    return true;
+  }
+  if (!step_of_folder(folder.filename().string())) {
+    return false;  // other programs have files called MANIFEST.json as well
+  }
+  const auto names = names_in(folder);
+  return has_manifest || has_index ||
+         (names && std::ranges::any_of(*names, [](const std::string& name) {
+            return payload_number(name).has_value();
+          }));
+}
+
+/// The step that a path lies in, or is.
+std::optional<fs::path> step_around(const fs::path& path) {
+  std::error_code failure;
+  // Absolute first: a relative path whose first folder is not there would stay relative.
+  fs::path place = fs::weakly_canonical(fs::absolute(path, failure), failure);
+  for (; place.has_relative_path(); place = place.parent_path()) {
+    if (is_step(place)) {
+      return place;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
+  constexpr std::string_view prefix = "step-";
+  std::int64_t step = 0;
+  if (!name.starts_with(prefix)) {
+    return std::nullopt;
+  }
+  const char* end = name.data() + name.size();
+  const auto [rest, failure] = std::from_chars(name.data() + prefix.size(), end, step);
+  if (failure != std::errc() || rest != end || step < 0 || name != step_folder_name(step)) {
+    return std::nullopt;
+  }
+  return step;
+}
+
+bool is_place_in_step(const fs::path& path) {
+  return step_around(path).has_value();
+}
+
+void refuse_place_in_step(const fs::path& path) {
+  if (const auto step = step_around(path)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: lies in the checkpoint {}, which would count as damaged "
+                                "with anything else in it; name another place",
+                                path.string(), step->string()));
+  }
+}
+
+void refuse_step_as_directory(const fs::path& directory) {
+  if (kind_of(directory / manifest_name) != EntryKind::missing) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is a checkpoint, not a folder of checkpoints; name another "
+                                "folder, or the one it lies in",
+                                directory.string()));
+  }
+  refuse_place_in_step(directory);
+}
+
+}  // namespace fourfold::io
