@@ -76,8 +76,11 @@ void AtomicFile::sync() {
   file_.reset();
 }
 
-void AtomicFile::publish() {
+void AtomicFile::publish(const std::function<void()>& ask) {
   sync();
+  if (ask) {
+    ask();
+  }
   rename_path(temporary_, path_);
   temporary_.clear();
   const std::filesystem::path folder = path_.parent_path();

@@ -102,6 +102,8 @@ struct FastLevel::Impl {
     bool removes_word = false;
   };
   Leaving how_to_leave() const;
+  Leaving leave(comm::Communicator& world) const;
+  void require_lease(comm::Communicator& world) const;
   void write(StateShare& share, comm::Communicator& world);
   SealedStep shared_seal(const StateShare& share, comm::Communicator& world) const;
 
@@ -134,9 +136,9 @@ void FastLevel::Impl::tell_of_others() const {
 FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
                      comm::Communicator& world)
     : impl_(std::make_unique<Impl>(std::move(options), store, world)) {
+  comm::together(world, [&] { refuse_place_in_step(impl_->options.directory); });
   require_own_folders(impl_->options.directory, impl_->nodes, world);
   std::string word;
-  comm::together(world, [&] { refuse_place_in_step(impl_->options.directory); });
   comm::first_rank_does(world, [&] { word = read_fast_word(store.directory()); });
   impl_->word = comm::broadcast_text(world, word, 0);
   const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;
@@ -190,8 +192,8 @@ void FastLevel::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from)
 }
 
 void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
-  comm::together(world, [&] { impl_->store.check_lease(); });
   impl_->tell_of_lost(world, from);
+  comm::together(world, [&] { impl_->store.check_lease(); });
   // First they go, then the word: what is left when this is killed is still known as the run's own.
   impl_->remove_home();
   world.barrier();
@@ -199,7 +201,7 @@ void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
   comm::first_rank_does(world, [&] {
     make_directories(impl_->store.directory());
     word = random_word();
-    write_fast_word(impl_->store.directory(), word);
+    write_fast_word(impl_->store.directory(), word, [&] { impl_->store.check_lease(); });
   });
   impl_->word = comm::broadcast_text(world, word, 0);
 }
@@ -221,18 +223,37 @@ FastLevel::Impl::Leaving FastLevel::Impl::how_to_leave() const {
   return leaving;
 }
 
-void FastLevel::end(comm::Communicator& world) {
-  const Impl::Leaving leaving = world.rank() == 0 ? impl_->how_to_leave() : Impl::Leaving{};
+FastLevel::Impl::Leaving FastLevel::Impl::leave(comm::Communicator& world) const {
+  const Leaving leaving = world.rank() == 0 ? how_to_leave() : Leaving{};
   const std::int64_t removes_home = leaving.removes_home ? 1 : 0;
   if (comm::all_reduce_scalar(world, removes_home, comm::ReduceOp::max) != 0) {
-    impl_->remove_home();
+    remove_home();
   }
+  return leaving;
+}
+
+/// Ends what a process began that stood still meanwhile: a folder that it made since belongs to
+/// nobody once another has its own.
+void FastLevel::Impl::require_lease(comm::Communicator& world) const {
+  const auto failure = comm::attempt([&] { store.check_lease(); });
+  const std::int64_t is_lost = failure ? 1 : 0;
+  if (comm::all_reduce_scalar(world, is_lost, comm::ReduceOp::max) != 0) {
+    leave(world);
+    comm::agree(world, failure);
+  }
+}
+
+void FastLevel::end(comm::Communicator& world) {
+  const Impl::Leaving leaving = impl_->leave(world);
   world.barrier();
   impl_->word.clear();
   if (!leaving.removes_word) {
     return;
   }
-  if (const auto failure = comm::attempt([&] { remove_fast_word(impl_->store.directory()); })) {
+  if (const auto failure = comm::attempt([&] {
+        impl_->store.check_lease();
+        remove_fast_word(impl_->store.directory());
+      })) {
     log::warning(failure->message);
   }
 }
@@ -285,9 +306,9 @@ void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
 std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Communicator& world) {
   FOURFOLD_EXPECT(!impl_->word.empty());
   const auto start = std::chrono::steady_clock::now();
-  // Who has taken over may be putting together the very steps that this would remove.
-  comm::together(world, [&] { impl_->store.check_lease(); });
   StateShare share(impl_->store.directory(), impl_->plan, impl_->store.done_with(), request, world);
+  // Who has taken over may be putting together the very steps that this would remove.
+  impl_->require_lease(world);
   std::optional<std::string> refused;
   try {
     impl_->write(share, world);
@@ -299,6 +320,7 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
     }
     refused = error.what();
   }
+  impl_->require_lease(world);
   // From here on the step is on all nodes, or on those where it is of no use.
   if (impl_->is_first) {
     const std::int64_t step = request.step;
@@ -322,6 +344,7 @@ void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) 
   comm::first_rank_does(world, [&] {
     store.check_lease();
     const std::string word = read_fast_word(store.directory());
+    store.check_lease();
     remove_fast_word(store.directory());
     if (!word.empty()) {
       log::warning(fmt::format(

@@ -121,10 +121,11 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
   return std::string(written->word);
 }
 
-void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word) {
+void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word,
+                     const std::function<void()>& ask) {
   AtomicFile file(checkpoint_directory / fast_word_name);
   file.write(text_of(word, directory_mark(checkpoint_directory)));
-  file.publish();
+  file.publish(ask);
 }
 
 void remove_fast_word(const std::filesystem::path& checkpoint_directory) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
 
 namespace fourfold::io {
@@ -18,8 +19,10 @@ namespace fourfold::io {
 /// @throws UserError (config) when it is there and cannot be read: to go on without it would throw
 ///   away state that is still there
 std::string read_fast_word(const std::filesystem::path& checkpoint_directory);
-/// @throws UserError (cannot_write)
-void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word);
+/// @param ask  called last before the file is replaced
+/// @throws UserError (cannot_write), and what `ask` throws
+void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word,
+                     const std::function<void()>& ask);
 /// Removes it, if it is there. @throws UserError (cannot_write)
 void remove_fast_word(const std::filesystem::path& checkpoint_directory);
 

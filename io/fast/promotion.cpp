@@ -174,7 +174,8 @@ void Promotion::commit(std::optional<TemporaryStep>& folder, const Inspection& h
     store_.check_lease();
     // Nothing is removed: the run may yet be refused, and older steps are what it can go back to.
     publish_sealed(*folder, store_.directory(),
-                   {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{});
+                   {head.contents->manifest, head.index_bytes, head.manifest_text}, Retention{},
+                   [&] { store_.check_lease(); });
   });
 }
 

@@ -111,7 +111,7 @@ bool is_same(const CheckpointContents& contents, const StreamedSave& request, co
 /// Whether the step is there as it is wanted. Rank 0 looks. Collective.
 /// @throws UserError (cannot_write) on all when it is there otherwise
 bool is_there(const std::filesystem::path& folder, const StreamedSave& request, const SaveJob& job,
-              comm::Communicator& communicator) {
+              const AskLease& ask, comm::Communicator& communicator) {
   std::int64_t found = 0;
   first_rank_writes(communicator, [&] {
     if (kind_of(folder) == EntryKind::missing) {
@@ -125,7 +125,7 @@ bool is_there(const std::filesystem::path& folder, const StreamedSave& request, 
                       "are never overwritten; choose another folder",
                       folder.string()));
     }
-    settle_step(folder.parent_path(), request.step, request.identity, existing.manifest_text);
+    settle_step(folder.parent_path(), request.step, request.identity, existing.manifest_text, ask);
     found = 1;
   });
   return comm::all_reduce_scalar(communicator, found, comm::ReduceOp::max) != 0;
@@ -140,7 +140,7 @@ class StreamedStep {
         communicator_(communicator),
         division_(division_of(job, communicator.size())) {
     first_rank_writes(communicator, [&] {
-      folder_.emplace(directory, request.step, job.room(), word_of(request));
+      folder_.emplace(directory, request.step, job.room(), word_of(request), request.goes_on);
     });
     path_ =
         comm::broadcast_text(communicator, folder_ ? folder_->path().string() : std::string(), 0);
@@ -160,15 +160,15 @@ class StreamedStep {
       }
       journal.close();
     });
-    if (failure) {
+    if (failure && request_.goes_on) {
       failure->message += fmt::format(
           "; what is done is kept in {}, and the same command goes on from there", path_.string());
     }
     comm::agree(communicator_, failure);
   }
 
-  /// @param lease  on rank 0
-  void publish(const std::filesystem::path& directory, const std::optional<DirectoryLease>& lease) {
+  /// @param ask  on rank 0
+  void publish(const std::filesystem::path& directory, const AskLease& ask) {
     std::optional<PayloadFrame> frame;  // one at a time: there may be thousands
     const std::vector<WrittenPayload> files = gather_written(
         job_, division_, mine_,
@@ -177,9 +177,9 @@ class StreamedStep {
         },
         communicator_);
     first_rank_writes(communicator_, [&] {
-      lease->check();
+      ask();
       remove_journals(path_);
-      publish_step(*folder_, directory, job_, files, {}, request_.identity);
+      publish_step(*folder_, directory, job_, files, {}, ask, request_.identity);
     });
   }
 
@@ -257,10 +257,11 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
       warn_of_leftovers(remove_leftovers(directory));
     }
   });
-  if (!is_there(folder, request, job, communicator)) {
+  const AskLease ask = [&] { lease->check(); };  // on rank 0
+  if (!is_there(folder, request, job, ask, communicator)) {
     StreamedStep step(directory, request, job, communicator);
     step.write(source);
-    step.publish(directory, lease);
+    step.publish(directory, ask);
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   return {folder, static_cast<std::int64_t>(job.payload_bytes()), elapsed.count()};

@@ -51,7 +51,8 @@ struct Committed {
 };
 
 Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
-                 std::span<const WrittenPayload> files, std::string_view identity) {
+                 std::span<const WrittenPayload> files, std::string_view identity,
+                 const AskLease& ask) {
   SealedStep sealed = seal_step(job, files);
   const Manifest& manifest = sealed.manifest;
   if (!identity.empty() && manifest.identity != identity) {
@@ -64,7 +65,7 @@ Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, 
   if (auto text = manifest_saved_already(directory, manifest)) {
     return {manifest.identity, std::move(*text)};
   }
-  folder.commit(sealed.manifest_text, sealed.index_bytes);
+  folder.commit(sealed.manifest_text, sealed.index_bytes, ask);
   return {manifest.identity, std::move(sealed.manifest_text)};
 }
 
@@ -87,17 +88,17 @@ void warn(const std::string& what) {
 
 /// The step is safe already, so what fails here is only said.
 void name_latest(const std::filesystem::path& directory, std::int64_t step,
-                 std::string_view identity, std::string_view manifest_text) {
+                 std::string_view identity, std::string_view manifest_text, const AskLease& ask) {
   if (const auto failure =
-          comm::attempt([&] { write_latest(directory, step, identity, manifest_text); })) {
+          comm::attempt([&] { write_latest(directory, step, identity, manifest_text, ask); })) {
     warn(failure->message);
   }
 }
 
 /// LATEST and retention.
 void tidy(const std::filesystem::path& directory, std::int64_t step, const Committed& committed,
-          const Retention& retention) {
-  name_latest(directory, step, committed.identity, committed.manifest_text);
+          const Retention& retention, const AskLease& ask) {
+  name_latest(directory, step, committed.identity, committed.manifest_text, ask);
   if (const std::string later = later_steps(directory, step); !later.empty()) {
     warn(
         fmt::format("{} also holds later steps ({}), which stay and which a run that resumes from "
@@ -107,7 +108,7 @@ void tidy(const std::filesystem::path& directory, std::int64_t step, const Commi
   std::vector<std::string> problems;
   const auto failure = comm::attempt([&] {
     const std::vector<KnownStep> known = known_steps(directory, step, retention.keep_best > 0);
-    problems = remove_steps(directory, steps_to_remove(known, retention));
+    problems = remove_steps(directory, steps_to_remove(known, retention), ask);
   });
   if (failure) {
     problems.push_back(failure->message);
@@ -158,8 +159,8 @@ bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicato
 
 void publish_step(TemporaryStep& folder, const std::filesystem::path& directory, const SaveJob& job,
                   std::span<const WrittenPayload> files, const Retention& retention,
-                  std::string_view identity) {
-  tidy(directory, job.step, commit(folder, directory, job, files, identity), retention);
+                  const AskLease& ask, std::string_view identity) {
+  tidy(directory, job.step, commit(folder, directory, job, files, identity, ask), retention, ask);
 }
 
 SealedStep seal_step(const SaveJob& job, std::span<const WrittenPayload> files) {
@@ -174,17 +175,17 @@ SealedStep seal_step(const SaveJob& job, std::span<const WrittenPayload> files) 
 }
 
 void publish_sealed(TemporaryStep& folder, const std::filesystem::path& directory,
-                    const SealedStep& sealed, const Retention& retention) {
-  folder.commit(sealed.manifest_text, sealed.index_bytes);
-  tidy(directory, sealed.manifest.step, {sealed.manifest.identity, sealed.manifest_text},
-       retention);
+                    const SealedStep& sealed, const Retention& retention, const AskLease& ask) {
+  folder.commit(sealed.manifest_text, sealed.index_bytes, ask);
+  tidy(directory, sealed.manifest.step, {sealed.manifest.identity, sealed.manifest_text}, retention,
+       ask);
 }
 
 void settle_step(const std::filesystem::path& directory, std::int64_t step,
-                 std::string_view identity, std::string_view manifest_text) {
+                 std::string_view identity, std::string_view manifest_text, const AskLease& ask) {
   sync_directory(directory);
   if (later_steps(directory, step).empty()) {
-    name_latest(directory, step, identity, manifest_text);
+    name_latest(directory, step, identity, manifest_text, ask);
   }
 }
 

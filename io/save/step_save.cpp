@@ -23,7 +23,8 @@ void StepSave::publish() {
   store_.check_lease();
   const StoreOptions& options = store_.options();
   publish_step(*folder_, store_.directory(), share_.job(), share_.files(),
-               {options.keep_last, options.keep_every_steps, options.keep_best});
+               {options.keep_last, options.keep_every_steps, options.keep_best},
+               [&] { store_.check_lease(); });
 }
 
 std::filesystem::path StepSave::folder() const {

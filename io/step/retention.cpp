@@ -90,9 +90,13 @@ std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::
 }
 
 std::vector<std::string> remove_steps(const std::filesystem::path& directory,
-                                      std::span<const std::int64_t> steps) {
+                                      std::span<const std::int64_t> steps,
+                                      const std::function<void()>& ask) {
   std::vector<std::string> problems;
   for (const std::int64_t step : steps) {
+    if (ask) {
+      ask();
+    }
     const std::filesystem::path trash =
         directory / fmt::format("{}{}", trash_prefix, random_word());
     if (::rename((directory / step_folder_name(step)).c_str(), trash.c_str()) != 0) {

@@ -96,11 +96,11 @@ TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_
 }
 
 TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_t step,
-                             const Room& needed, std::string_view word)
+                             const Room& needed, std::string_view word, bool is_kept)
     : directory_(directory),
       final_path_(directory / step_folder_name(step)),
       path_(temporary_path(directory, step, word)),
-      is_kept_(true) {
+      is_kept_(is_kept) {
   make_directories(directory);
   if (kind_of(path_) != EntryKind::directory) {
     check_room(directory, step, needed);
@@ -123,13 +123,17 @@ TemporaryStep::~TemporaryStep() {
   }
 }
 
-void TemporaryStep::commit(std::string_view manifest_text, std::string_view index_bytes) {
+void TemporaryStep::commit(std::string_view manifest_text, std::string_view index_bytes,
+                           const AskLease& ask) {
   write_new_file(path_ / index_name, bytes_of(index_bytes));
   write_new_file(path_ / unnamed, bytes_of(manifest_text));
   rename_path(path_ / unnamed, path_ / manifest_name);
   sync_directory(path_);
   if (kind_of(final_path_) != EntryKind::missing) {
     cannot_write(final_path_, "rename", EEXIST);
+  }
+  if (ask) {
+    ask();
   }
   rename_path(path_, final_path_);
   path_.clear();
@@ -161,7 +165,7 @@ std::string latest_text(std::int64_t step, std::string_view identity,
 }
 
 void write_latest(const std::filesystem::path& directory, std::int64_t step,
-                  std::string_view identity, std::string_view manifest_text) {
+                  std::string_view identity, std::string_view manifest_text, const AskLease& ask) {
   const std::string text = latest_text(step, identity, manifest_text);
   std::string present;
   if (!read_file(directory / latest_name, text.size(), present) && present == text) {
@@ -169,7 +173,7 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
   }
   AtomicFile file(directory / latest_name);
   file.write(text);
-  file.publish();
+  file.publish(ask);
 }
 
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step,

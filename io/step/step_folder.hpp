@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -33,6 +34,10 @@ struct Room {
 /// What is missing for a step, in words. A pure function.
 std::optional<std::string> lack_of_room(const Room& needed, const Room& free);
 
+/// Throws when the directory is another's by now: a process may stand still at any place, for as
+/// long as it takes another to take it for dead and to save there.
+using AskLease = std::function<void()>;
+
 /// A folder ".tmp-step-NNNNNNNNN-<word>" beside the steps. Removed on destruction unless committed
 /// or kept.
 class TemporaryStep {
@@ -41,10 +46,10 @@ class TemporaryStep {
   /// Creates it, and the directory above it where missing.
   /// @throws UserError (cannot_write), also when there is less room than is `needed`
   TemporaryStep(const std::filesystem::path& directory, std::int64_t step, const Room& needed);
-  /// One that is kept until it is committed: what an earlier attempt of the same `word` left is
-  /// gone on with.
+  /// One of a known word: what an earlier attempt of the same `word` left is gone on with.
+  /// @param is_kept  until it is committed, for a later attempt
   TemporaryStep(const std::filesystem::path& directory, std::int64_t step, const Room& needed,
-                std::string_view word);
+                std::string_view word, bool is_kept);
   ~TemporaryStep();
   TemporaryStep(const TemporaryStep&) = delete;
   TemporaryStep& operator=(const TemporaryStep&) = delete;
@@ -52,8 +57,10 @@ class TemporaryStep {
   const std::filesystem::path& path() const noexcept { return path_; }
 
   /// Writes index and manifest, syncs the folder, gives it its name and syncs the
-  /// directory. From the rename on, the step exists. @throws UserError (cannot_write)
-  void commit(std::string_view manifest_text, std::string_view index_bytes);
+  /// directory. From the rename on, the step exists. @throws UserError (cannot_write), and what
+  /// `ask` throws, which is called last before the rename
+  void commit(std::string_view manifest_text, std::string_view index_bytes,
+              const AskLease& ask = {});
 
  private:
   std::filesystem::path directory_;
@@ -72,9 +79,9 @@ void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std
 std::string latest_text(std::int64_t step, std::string_view identity,
                         std::string_view manifest_text);
 /// Replaces LATEST. `manifest_text` is what the step's MANIFEST.json holds, byte for byte.
-/// @throws UserError (cannot_write)
+/// @throws UserError (cannot_write), and what `ask` throws, which is called last before the rename
 void write_latest(const std::filesystem::path& directory, std::int64_t step,
-                  std::string_view identity, std::string_view manifest_text);
+                  std::string_view identity, std::string_view manifest_text, const AskLease& ask);
 
 /// Renames a damaged step to "damaged-step-NNNNNNNNN-<random>", to make room for a good one.
 /// @param looked_at  number_of() the folder that was found damaged: another one stays where it is

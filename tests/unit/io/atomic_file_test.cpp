@@ -59,6 +59,22 @@ TEST_CASE("without publish nothing is left and an older file stays", "[atomic_fi
   CHECK(read_bytes(path).empty());
 }
 
+TEST_CASE("who is asked before a file takes its name can keep the older one", "[atomic_file]") {
+  const ScratchFolder scratch;
+  const fs::path path = scratch.write("file", "older");
+  {
+    AtomicFile file(path);
+    file.write("newer");
+    CHECK_THROWS_AS(file.publish([&] {
+      CHECK(entries(scratch.path()) == 2);  // it is written
+      throw fourfold::UserError(fourfold::ExitCode::cannot_write, "not ours");
+    }),
+                    fourfold::UserError);
+  }
+  CHECK(read_bytes(path) == "older");
+  CHECK(entries(scratch.path()) == 1);
+}
+
 TEST_CASE("a place that cannot be written is named, with the right exit code", "[atomic_file]") {
   const ScratchFolder scratch;
   try {

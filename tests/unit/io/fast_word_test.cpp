@@ -7,12 +7,17 @@
 #include "copied_run.hpp"
 #include "fast_folders.hpp"
 
+#include <fourfold/base/log.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <string>
+#include <string_view>
 
 using namespace fourfold;
 using namespace fourfold::io_test;
@@ -174,6 +179,74 @@ TEST_CASE("a run that stood still removes nothing of the one that took over") {
     CHECK(fs::is_empty(cluster.node(node)) == has_begun);
   }
   CHECK_THAT(log.text(), ContainsSubstring("the lease of this directory is lost to process 7 on"));
+}
+
+namespace {
+
+/// Another one takes over while a process stands still: its lease and, once it has begun, its word.
+void take_over(const FastCluster& cluster, bool has_begun) {
+  harness::write_bytes(cluster.store() / ".lease",
+                       "fourfold-lease 1 fedcba9876543210 elsewhere - 7 - 0 3\n");
+  if (has_begun) {
+    harness::write_bytes(cluster.store() / ".fast-level",
+                         "fourfold-fast-level 1 0123456789abcdef 7 1.000000000\n");
+  }
+}
+
+int code_of(const std::function<void()>& job) {
+  try {
+    job();
+  } catch (const UserError& error) {
+    return static_cast<int>(error.code());
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("a run that loses its lease while it begins leaves word and steps as they are") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  const std::string word = read_bytes(cluster.store() / ".fast-level");
+  const log::Sink before = log::set_sink([&](log::Level, std::string_view line) {
+    if (line.find("are removed (of step 20)") != std::string_view::npos) {
+      take_over(cluster, false);
+    }
+  });
+  CHECK(code_of([&] {
+          cluster.job(
+              [&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+                store.take_lease(world);
+                fast.begin(world);
+              });
+        }) == 73);
+  log::set_sink(before);
+  CHECK(read_bytes(cluster.store() / ".fast-level") == word);
+  CHECK(cluster.restart().step == 20);
+}
+
+TEST_CASE("a fast save that another's start overtakes leaves no folder behind") {
+  const ScratchFolder scratch;
+  std::atomic<bool> is_taken = false;
+  FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  cluster.options.done_with = [&](const void*, std::size_t) {  // while it is written
+    if (!is_taken.exchange(true)) {
+      take_over(cluster, true);
+    }
+  };
+  CHECK(code_of([&] {
+          cluster.job(
+              [&](io::FastLevel& fast, io::CheckpointStore& store, comm::Communicator& world) {
+                store.take_lease(world);
+                fast.begin(world);
+                cluster.save_fast(fast, 20, world);
+              });
+        }) == 73);
+  CHECK(is_taken);
+  for (const int node : {0, 1}) {
+    CHECK(fs::is_empty(cluster.node(node)));
+  }
 }
 
 TEST_CASE("a run whose lease is lost begins nothing, and saves nothing") {

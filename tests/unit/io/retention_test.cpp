@@ -1,13 +1,18 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "captured_log.hpp"
+#include "save/step_commit.hpp"
 #include "save_attempt.hpp"
 #include "scratch_folder.hpp"
+#include "step/checkpoint_read.hpp"
 #include "step/step_folder.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <filesystem>
 #include <fstream>
@@ -46,6 +51,49 @@ TEST_CASE("a step that does not fit is told by bytes or by files", "[retention]"
   CHECK(io::lack_of_room({3 << 20, 4}, {1 << 20, 9})->find("3.0 MiB needed, 1.0 MiB free") == 0);
   CHECK(*io::lack_of_room({100, 19}, {100, 18}) ==
         "19 files to be made, room for 18 there (inodes)");
+}
+
+TEST_CASE("who loses the lease behind a save changes neither LATEST nor older steps",
+          "[retention]") {
+  const harness::ScratchFolder scratch;
+  REQUIRE(try_save(scratch / "from", 2, 10).codes == std::vector{0, 0});
+  for (const std::int64_t step : {4, 6}) {
+    REQUIRE(try_save(scratch / "c", 2, step).codes == std::vector{0, 0});
+  }
+  harness::write_bytes(scratch / "c" / "LATEST", "another's");
+  const std::filesystem::path made = scratch / "from" / "step-000000010";
+  const io::Inspection whole = io::inspect(made);
+  const int asked_before = GENERATE(0, 1, 2, 3);  // it is lost
+  int asked = 0;
+  const auto ask = [&] {
+    if (asked++ >= asked_before) {  // and stays so
+      throw UserError(ExitCode::cannot_write, "lost");
+    }
+  };
+  const harness::CapturedLog log;
+  bool is_refused = false;
+  {
+    io::TemporaryStep folder(scratch / "c", 10, {});
+    for (const auto& entry : std::filesystem::directory_iterator(made)) {
+      if (entry.path().filename().string().starts_with("shard-")) {
+        std::filesystem::copy(entry.path(), folder.path() / entry.path().filename());
+      }
+    }
+    try {
+      publish_sealed(folder, scratch / "c",
+                     {whole.contents->manifest, whole.index_bytes, whole.manifest_text},
+                     {.keep_last = 1}, ask);
+    } catch (const UserError&) {
+      is_refused = true;
+    }
+  }
+  CHECK(is_refused == (asked_before == 0));
+  const Steps steps = io::list_steps(scratch / "c");
+  CHECK(steps == (asked_before == 0   ? Steps{4, 6}
+                  : asked_before == 3 ? Steps{6, 10}
+                                      : Steps{4, 6, 10}));
+  CHECK((harness::read_bytes(scratch / "c" / "LATEST") == "another's") == (asked_before <= 1));
+  CHECK(names(scratch / "c").size() == steps.size() + 1);  // and LATEST
 }
 
 TEST_CASE("a save removes what retention lets go, by the losses that steps note", "[retention]") {

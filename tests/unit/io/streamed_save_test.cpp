@@ -15,6 +15,7 @@
 #include <fourfold/io/streamed_save.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
@@ -212,6 +213,18 @@ TEST_CASE("an attempt that failed is gone on with, by as many processes as there
     }
   }
   CHECK(fewest < all_reads / 2);
+}
+
+TEST_CASE("an attempt that would not be gone on with leaves nothing, and says nothing of it") {
+  const ScratchFolder scratch;
+  save(scratch / "from", all_cuts()[1], 3);
+  const int processes = GENERATE(1, 2);
+  CHECK_THROWS_MATCHES(recut(scratch / "from", scratch / "to", {all_cuts()[2], 4, processes}, 3,
+                             [](io::StreamedSave& save) { save.goes_on = false; }),
+                       UserError,
+                       MessageMatches(ContainsSubstring("the disk went away") &&
+                                      !ContainsSubstring("goes on from there")));
+  CHECK(fs::is_empty(scratch / "to"));
 }
 
 TEST_CASE("a journal that is torn or of another folder is not believed") {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -35,7 +36,8 @@ class AtomicFile {
   /// Renames to the final name, replacing an older file, and fsyncs the folder. Syncs if that has
   /// not been done. To publish several files together: sync all, then publish the one last that
   /// readers open first.
-  void publish();
+  /// @param ask  called last before the rename: when it throws, the older file stays
+  void publish(const std::function<void()>& ask = {});
 
  private:
   void flush();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -38,8 +39,11 @@ std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::
                                    bool with_losses);
 
 /// Removes steps, each renamed to ".trash-<random>" first, so that no folder with a step's name is
-/// ever incomplete. Local. @return what went wrong, line by line
+/// ever incomplete. Local.
+/// @param ask  called before each of them: what it throws ends the removal
+/// @return what went wrong, line by line
 std::vector<std::string> remove_steps(const std::filesystem::path& directory,
-                                      std::span<const std::int64_t> steps);
+                                      std::span<const std::int64_t> steps,
+                                      const std::function<void()>& ask = {});
 
 }  // namespace fourfold::io

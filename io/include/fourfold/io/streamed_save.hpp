@@ -27,7 +27,8 @@ struct StreamedSave {
   PlanOptions plan = {};
   /// Of the state, where it is known beforehand: what is written is compared with it, bit for bit.
   std::string identity = {};
-  /// False: what earlier attempts have left in the folder is removed first.
+  /// False: what earlier attempts have left in the folder is removed first, and what one that fails
+  /// has written is removed too.
   bool goes_on = true;
   /// The largest part of a tensor that is held at a time, per process; some 24 MiB are needed
   /// beside it.
