@@ -89,11 +89,27 @@ std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communi
   return checkpoint ? std::optional(Resumed{*checkpoint}) : std::nullopt;
 }
 
+/// The folder that a path names, however it is written; it need not be there.
+std::filesystem::path folder_named(const std::string& path) {
+  std::error_code failure;
+  const std::filesystem::path whole = std::filesystem::absolute(path, failure).lexically_normal();
+  // "a/b/" and "a/b/." are "a/b".
+  const auto folder = std::filesystem::weakly_canonical(
+      whole.has_filename() ? whole : whole.parent_path(), failure);
+  return failure ? whole : folder;
+}
+
 /// Whether a checkpoint comes from a run that began at `origin`.
 bool went_on_from(const std::string& origin, const std::optional<io::Checkpoint>& checkpoint) {
-  return checkpoint && runfile::parse_saved_config(checkpoint->scalars().text(config_text_name),
-                                                   checkpoint->path().string())
-                               .checkpoint.resume == origin;
+  if (!checkpoint) {
+    return false;
+  }
+  const std::string began_at =
+      runfile::parse_saved_config(checkpoint->scalars().text(config_text_name),
+                                  checkpoint->path().string())
+          .checkpoint.resume;
+  return began_at == origin || (began_at != "auto" && began_at != "never" &&
+                                folder_named(began_at) == folder_named(origin));
 }
 
 /// A run that began at `origin` may have been killed before its first checkpoint behind step

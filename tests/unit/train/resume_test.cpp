@@ -108,6 +108,29 @@ TEST_CASE("a chain of jobs that began at an explicit step goes on from its own",
   CHECK(tiny.train(1, 12, "chain", {option}).losses.size() == 4);
 }
 
+TEST_CASE("a chain of jobs goes on however the step it began at is written", "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 4, "origin");
+  const fs::path origin = step_folder(tiny, "origin", "step-000000004");
+  const fs::path relative = fs::proximate(origin);
+  fs::create_directory_symlink(origin.parent_path(), tiny.folder() / "link");
+  int steps = 8;
+  CHECK(tiny.train(1, steps, "chain", {resume_option(origin)}).losses.size() == 4);
+  const auto goes_on = [&](const fs::path& written) {
+    CAPTURE(written);
+    steps += 4;
+    CHECK(tiny.train(1, steps, "chain", {resume_option(written)}).losses.size() == 4);
+  };
+  goes_on(origin / "");
+  goes_on(origin / ".");
+  goes_on(relative);
+  goes_on("." / relative / "");
+  goes_on(tiny.folder() / "link" / origin.filename());
+  fs::remove_all(origin);
+  goes_on(relative / "");
+  goes_on(origin);
+}
+
 TEST_CASE("a chain of jobs goes on when the step it began at is gone", "[resume]") {
   const TinyRun tiny("gpt2");
   tiny.train(1, 4, "origin");
