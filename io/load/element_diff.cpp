@@ -89,9 +89,7 @@ void ElementDiff::note(const Box& box, std::int64_t element, double a, double b)
   const double size = size_of(pair);
   ++difference_->different;
   difference_->max_abs = std::max(difference_->max_abs, size);
-  if (std::isfinite(size)) {
-    sum_of_squares_ += size * size;
-  }
+  sum_of_squares_ += size * size;
   std::vector<ElementPair>& largest = difference_->largest;
   if (largest.size() == largest_ && (largest_ == 0 || size <= size_of(largest.back()))) {
     return;

@@ -142,7 +142,7 @@ TEST_CASE("the largest differences come first, and what is no number before all"
   const io::TensorDifference& difference = found.tensors[0];
   CHECK(difference.different == 5);
   CHECK(std::isinf(difference.max_abs));
-  CHECK_THAT(difference.rms, WithinRel(std::sqrt((9.0 + 25.0 + 16.0) / (31.0 * 13.0)), 1e-12));
+  CHECK(std::isinf(difference.rms));
   REQUIRE(difference.largest.size() == 3);
   CHECK(std::isnan(difference.largest[0].b));
   CHECK(difference.largest[1].b == -5.0);

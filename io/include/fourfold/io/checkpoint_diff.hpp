@@ -28,10 +28,10 @@ struct TensorDifference {
   Kind kind = Kind::other_values;
   std::string detail;  ///< of other_type: "f32 [4, 8] and f32 [4, 9]"
   // Of other_values; nothing of them when elements were not asked for:
-  std::int64_t elements = 0;   ///< of the tensor
-  std::int64_t different = 0;  ///< of these, by bits: +0 and -0 differ, two equal NaN do not
-  double max_abs = 0;          ///< largest |a - b|; infinite where one of them is not finite
-  double rms = 0;              ///< sqrt of the mean of (a - b)^2 over all elements, where finite
+  std::int64_t elements = 0;         ///< of the tensor
+  std::int64_t different = 0;        ///< of these, by bits: +0 and -0 differ, two equal NaN do not
+  double max_abs = 0;                ///< largest |a - b|; infinite where one of them is not finite
+  double rms = 0;                    ///< sqrt of the mean of (a - b)^2 over all elements; likewise
   std::vector<ElementPair> largest;  ///< the largest differences first
 };
 
