@@ -28,7 +28,7 @@ IO_ARROWS = {
     "step": ["format"], "payload": ["step"], "load": ["step"], "save": ["payload", "load"],
     "recut": ["save"], "repair": ["save"], "fast": ["save"],
 }
-IO_HEADERS_ALONE = {"file_descriptor": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format"}
+IO_HEADERS_ALONE = {"file_descriptor": "disk", "no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format"}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",

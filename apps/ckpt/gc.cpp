@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
-#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/leftovers.hpp>
+#include <fourfold/io/no_room.hpp>
+#include <fourfold/io/step_place.hpp>
+#include <fourfold/program/byte_progress.hpp>
 
 #include <fmt/format.h>
 
@@ -18,15 +21,22 @@
 namespace fourfold::ckpt {
 namespace {
 
-/// The newest step that holds together; newer ones are warned of.
-std::optional<std::int64_t> newest_valid(const std::string& directory) {
-  std::optional<std::int64_t> newest;
-  comm::run_ranks(1, [&](comm::Communicator& self) {
-    if (const auto found = io::find_newest_valid(directory, self)) {
-      newest = found->step();
+/// The newest step that is whole, which only reading all of it tells; newer ones are warned of.
+std::optional<std::int64_t> newest_intact(const GcRequest& request) {
+  program::ByteProgress progress(request.progress, "read");
+  std::vector<std::filesystem::path> folders = io::step_folders(request.directory);
+  std::ranges::reverse(folders);
+  for (const std::filesystem::path& folder : folders) {
+    const Verified found = verify_listed_step(folder, true, progress);
+    progress.finish();
+    if (found.damage.empty() && !found.is_gone) {
+      return found.step;
     }
-  });
-  return newest;
+    if (!found.is_gone) {
+      log::warning(fmt::format("{}: DAMAGED: {}", folder.string(), found.damage.front()));
+    }
+  }
+  return std::nullopt;
 }
 
 /// What retention lets go, but for the newest step that a run could go on from.
@@ -37,17 +47,58 @@ void choose_steps(const GcRequest& request, Removed& removed) {
   if (removed.steps.empty()) {
     return;
   }
-  if (const auto newest = newest_valid(request.directory)) {
-    if (std::erase(removed.steps, *newest) > 0) {
-      removed.spared = newest;
-    }
-    return;
+  removed.intact = newest_intact(request);
+  if (!removed.intact) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("{}: no step there is intact (each is named above with the "
+                                "reason), so none is removed; restore one from a copy first",
+                                request.directory));
   }
-  throw UserError(ExitCode::data_corrupt,
-                  fmt::format("{}: no step there holds together (each is named above with the "
-                              "reason), so none is removed; restore one from a copy first",
-                              request.directory));
+  removed.is_spared = std::erase(removed.steps, *removed.intact) > 0;
 }
+
+/// The lease of the directory, so that no run saves there meanwhile. On a full disk there is no
+/// room for it, nor for anybody else's: then it is taken as soon as what was removed made room.
+class Hold {
+ public:
+  explicit Hold(const std::string& directory) : directory_(directory) {
+    if (const std::string lack = take(); !lack.empty()) {
+      log::warning(
+          fmt::format("{}: no lease can be taken ({}), and nobody has one: going on "
+                      "without",
+                      directory_, lack));
+    }
+  }
+  /// Ask before something is removed. @throws UserError when another has the directory
+  void check() {
+    if (lease_) {
+      lease_->check();
+    } else {
+      take();
+    }
+  }
+
+ private:
+  /// @return why it has none
+  std::string take() {
+    const io::LeaseHolder me = io::DirectoryLease::this_process();
+    try {
+      lease_.emplace(directory_, me);
+    } catch (const io::NoRoom& full) {
+      if (const auto holder = io::living_holder_of(directory_, me, io::LeaseOptions{}.name)) {
+        throw UserError(ExitCode::config,
+                        fmt::format("{}: {} may be running here, and the disk is too full to find "
+                                    "out; end it, or remove its .lease if it is dead",
+                                    directory_, holder->str()));
+      }
+      return full.what();
+    }
+    return "";
+  }
+
+  std::string directory_;
+  std::optional<io::DirectoryLease> lease_;
+};
 
 void refuse_failures(const std::vector<std::string>& problems) {
   if (!problems.empty()) {
@@ -58,8 +109,9 @@ void refuse_failures(const std::vector<std::string>& problems) {
 
 void print(const Removed& removed) {
   const char* const verb = removed.dry_run ? "would remove" : "removes";
-  if (removed.spared) {
-    fmt::print("step {} stays: it is the newest one that holds together\n", *removed.spared);
+  if (removed.intact) {
+    fmt::print("step {} {}: it is the newest one that is intact (all of it was read)\n",
+               *removed.intact, removed.is_spared ? "stays" : "is kept");
   }
   for (const std::int64_t step : removed.steps) {
     fmt::print("{} step {}\n", verb, step);
@@ -79,14 +131,15 @@ ExitCode gc(const GcRequest& request) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: is no folder of steps; check its name", request.directory));
   }
-  std::optional<io::DirectoryLease> lease;  // so that no run saves here meanwhile
+  io::refuse_step_as_directory(request.directory);
+  std::optional<Hold> hold;
   if (!request.dry_run) {
-    lease.emplace(request.directory, io::DirectoryLease::this_process());
+    hold.emplace(request.directory);
   }
   Removed removed{.directory = request.directory,
                   .steps = {},
                   .leftovers = io::leftovers_in(request.directory, request.set_aside),
-                  .spared = {},
+                  .intact = {},
                   .dry_run = request.dry_run};
   choose_steps(request, removed);
   if (!request.json) {
@@ -94,10 +147,10 @@ ExitCode gc(const GcRequest& request) {
   }
   if (!request.dry_run) {
     for (const std::int64_t step : removed.steps) {
-      lease->check();
-      refuse_failures(io::remove_steps(request.directory, std::span(&step, 1)));
+      refuse_failures(
+          io::remove_steps(request.directory, std::span(&step, 1), [&] { hold->check(); }));
     }
-    lease->check();
+    hold->check();
     refuse_failures(io::remove_leftovers(request.directory, request.set_aside));
   }
   if (request.json) {

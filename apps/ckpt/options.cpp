@@ -107,6 +107,7 @@ void describe_gc(CLI::App& verb, GcRequest& request) {
                 "Remove damaged steps that were set aside (damaged-step-...) too");
   verb.add_flag("--dry-run", request.dry_run, "Only tell what would be removed");
   verb.add_flag("--json", request.json, "Print one JSON object");
+  add_progress_option(verb, request.progress);
 }
 
 void describe_merge(CLI::App& verb, MergeRequest& request) {

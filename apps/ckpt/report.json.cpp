@@ -72,6 +72,10 @@ ordered_json tensor_of(const io::Checkpoint& checkpoint, const io::StoredTensor&
           {"boxes", std::move(boxes)}};
 }
 
+ordered_json or_null(std::optional<std::int64_t> step) {
+  return step ? ordered_json(*step) : ordered_json(nullptr);
+}
+
 /// Texts and paths may hold bytes that are no UTF-8.
 std::string dumped(const ordered_json& json) {
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
@@ -142,11 +146,13 @@ std::string steps_json(const std::filesystem::path& folder,
 std::string verified_json(const std::vector<Verified>& steps) {
   ordered_json list = ordered_json::array();
   for (const Verified& step : steps) {
-    list.push_back({{"path", step.path.string()},
-                    {"step", step.step < 0 ? ordered_json(nullptr) : ordered_json(step.step)},
-                    {"intact", step.damage.empty()},
-                    {"damage", step.damage},
-                    {"bytes_read", step.bytes}});
+    list.push_back(
+        {{"path", step.path.string()},
+         {"step", step.step < 0 ? ordered_json(nullptr) : ordered_json(step.step)},
+         {"intact", step.is_gone ? ordered_json(nullptr) : ordered_json(step.damage.empty())},
+         {"removed_meanwhile", step.is_gone},
+         {"damage", step.damage},
+         {"bytes_read", step.bytes}});
   }
   return dumped(list);
 }
@@ -178,7 +184,8 @@ std::string removed_json(const Removed& removed) {
   return dumped({{"path", removed.directory.string()},
                  {"steps", removed.steps},
                  {"leftovers", removed.leftovers},
-                 {"spared", removed.spared ? ordered_json(*removed.spared) : ordered_json(nullptr)},
+                 {"newest_intact", or_null(removed.intact)},
+                 {"spared", or_null(removed.is_spared ? removed.intact : std::nullopt)},
                  {"dry_run", removed.dry_run}});
 }
 

@@ -17,6 +17,9 @@
 namespace CLI {
 class App;
 }
+namespace fourfold::program {
+class ByteProgress;
+}
 
 namespace fourfold::ckpt {
 
@@ -72,6 +75,7 @@ struct GcRequest {
   bool set_aside = false;  ///< remove damaged steps that were set aside too
   bool dry_run = false;
   bool json = false;
+  std::string progress = "auto";
 };
 void describe_gc(CLI::App& verb, GcRequest& request);
 ExitCode gc(const GcRequest& request);
@@ -135,7 +139,12 @@ struct Verified {
   std::vector<std::string> damage;  ///< empty: intact
   std::int64_t bytes = 0;           ///< read of payload files
   double seconds = 0;
+  bool is_gone = false;  ///< it was a step when it was listed, and was removed since
 };
+/// Of a step that a folder of steps listed: without a manifest it is damaged, not something else.
+/// @param deep  reads all of it
+Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
+                            program::ByteProgress& progress);
 
 /// What reshard or merge wrote, or would write.
 struct Written {
@@ -150,7 +159,8 @@ struct Removed {
   std::filesystem::path directory;
   std::vector<std::int64_t> steps;
   std::vector<std::string> leftovers;
-  std::optional<std::int64_t> spared;  ///< the newest one that holds together, which was due
+  std::optional<std::int64_t> intact;  ///< the newest one that was read whole and is
+  bool is_spared = false;              ///< that one was due, and stays
   bool dry_run = false;
 };
 

@@ -12,19 +12,27 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <system_error>
 
 namespace fourfold::ckpt {
 namespace {
 
+struct Named {
+  std::filesystem::path folder;
+  bool is_listed = false;  ///< as a step of a folder of steps
+};
+
 /// The step folders that a user names: of a folder of steps all, oldest first.
-std::vector<std::filesystem::path> folders_of(const std::vector<std::string>& paths) {
-  std::vector<std::filesystem::path> folders;
+std::vector<Named> folders_of(const std::vector<std::string>& paths) {
+  std::vector<Named> folders;
   for (const std::string& path : paths) {
     const std::vector<std::filesystem::path> steps = io::step_folders(path);
     if (steps.empty()) {
-      folders.emplace_back(path);
+      folders.push_back({path});
     }
-    folders.insert(folders.end(), steps.begin(), steps.end());
+    for (const std::filesystem::path& step : steps) {
+      folders.push_back({step, true});
+    }
   }
   return folders;
 }
@@ -48,6 +56,25 @@ void read_all(const io::Checkpoint& checkpoint, comm::Communicator& self,
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
+void print(const Verified& step, bool deep) {
+  if (step.is_gone) {
+    fmt::print("{}: was removed meanwhile\n", step.path.string());
+  } else if (!step.damage.empty()) {
+    fmt::print("{}: DAMAGED\n", step.path.string());
+    for (const std::string& line : step.damage) {
+      fmt::print("  {}\n", line);
+    }
+  } else if (deep) {
+    const double rate = step.seconds > 0 ? static_cast<double>(step.bytes) / step.seconds : 0;
+    fmt::print("{}: intact ({} read, {}/s)\n", step.path.string(),
+               telemetry::bytes_text(step.bytes),
+               telemetry::bytes_text(static_cast<std::int64_t>(rate)));
+  } else {
+    fmt::print("{}: manifest, index, names and sizes hold (--deep reads the tensors)\n",
+               step.path.string());
+  }
+}
+
 /// @throws UserError (config) when there is no checkpoint at all
 Verified verify_step(const std::filesystem::path& folder, bool deep,
                      program::ByteProgress& progress) {
@@ -69,31 +96,35 @@ Verified verify_step(const std::filesystem::path& folder, bool deep,
   return result;
 }
 
-void print(const Verified& step, bool deep) {
-  if (!step.damage.empty()) {
-    fmt::print("{}: DAMAGED\n", step.path.string());
-    for (const std::string& line : step.damage) {
-      fmt::print("  {}\n", line);
-    }
-  } else if (deep) {
-    const double rate = step.seconds > 0 ? static_cast<double>(step.bytes) / step.seconds : 0;
-    fmt::print("{}: intact ({} read, {}/s)\n", step.path.string(),
-               telemetry::bytes_text(step.bytes),
-               telemetry::bytes_text(static_cast<std::int64_t>(rate)));
-  } else {
-    fmt::print("{}: manifest, index, names and sizes hold (--deep reads the tensors)\n",
-               step.path.string());
-  }
-}
-
 }  // namespace
+
+Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
+                            program::ByteProgress& progress) {
+  Verified result{.path = folder, .damage = {}};
+  try {
+    result = verify_step(folder, deep, progress);
+  } catch (const UserError& error) {
+    if (error.code() != ExitCode::config) {
+      throw;
+    }
+    result.damage.emplace_back(error.what());
+  }
+  // A run that goes on lets old steps go: what is not there any more was not damaged.
+  std::error_code ignored;
+  result.is_gone = !result.damage.empty() && !std::filesystem::exists(folder, ignored) && !ignored;
+  if (result.is_gone) {
+    result.damage.clear();
+  }
+  return result;
+}
 
 ExitCode verify(const VerifyRequest& request) {
   program::ByteProgress progress(request.progress, "verified");
   std::vector<Verified> steps;
   bool damaged = false;
-  for (const std::filesystem::path& folder : folders_of(request.paths)) {
-    steps.push_back(verify_step(folder, request.deep, progress));
+  for (const auto& [folder, is_listed] : folders_of(request.paths)) {
+    steps.push_back(is_listed ? verify_listed_step(folder, request.deep, progress)
+                              : verify_step(folder, request.deep, progress));
     progress.finish();
     damaged = damaged || !steps.back().damage.empty();
     if (!request.json) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 
+#include <fourfold/io/no_room.hpp>
+
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -67,10 +69,14 @@ void cannot_write(const std::filesystem::path& path, std::string_view call, int 
     existing = existing.parent_path();
   }
   const auto free = free_bytes(existing);
-  throw UserError(ExitCode::cannot_write,
-                  fmt::format("{}: cannot be written ({}: {}; {} free there); {}", path.string(),
-                              call, std::strerror(error_number),
-                              free ? bytes_text(*free) : "unknown space", advice(error_number)));
+  const std::string message =
+      fmt::format("{}: cannot be written ({}: {}; {} free there); {}", path.string(), call,
+                  std::strerror(error_number), free ? bytes_text(*free) : "unknown space",
+                  advice(error_number));
+  if (error_number == ENOSPC || error_number == EDQUOT) {
+    throw NoRoom(message);
+  }
+  throw UserError(ExitCode::cannot_write, message);
 }
 
 OutputFile::OutputFile(const std::filesystem::path& path, std::filesystem::path shown, int flags)

@@ -26,7 +26,8 @@ namespace fourfold::io {
 /// finding that ranks vote on.
 using Defect = std::optional<std::string>;
 
-/// @throws UserError (cannot_write): "PATH: cannot be written (CALL: REASON; 3.1 GiB free) ..."
+/// @throws UserError (cannot_write): "PATH: cannot be written (CALL: REASON; 3.1 GiB free) ..."; as
+/// NoRoom where that is the reason
 [[noreturn]] void cannot_write(const std::filesystem::path& path, std::string_view call,
                                int error_number);
 

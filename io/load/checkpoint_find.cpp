@@ -75,9 +75,10 @@ Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
       communicator);
   missing = comm::broadcast_text(communicator, missing, 0);
   if (!missing.empty()) {
+    const bool is_named_so = step_of_folder(step_directory.filename().string()).has_value();
     throw UserError(ExitCode::config,
-                    fmt::format("{}: is no checkpoint ({}); name a step-NNNNNNNNN folder",
-                                step_directory.string(), missing));
+                    fmt::format("{}: is no checkpoint ({}){}", step_directory.string(), missing,
+                                is_named_so ? "" : "; name a step-NNNNNNNNN folder"));
   }
   if (found.defect) {
     throw UserError(ExitCode::data_corrupt,

@@ -49,7 +49,7 @@ class DirectoryLease {
   /// the same job has no right to it any more, but may live where its node's slurmd died: after two
   /// and a half beats. Else after watching it for `silence`. Both are said in the log.
   /// @throws UserError: config when another job holds it, naming that job, or when it cannot be
-  ///   read all that time; cannot_write
+  ///   read all that time; cannot_write, as NoRoom where a full disk is the reason
   DirectoryLease(const std::filesystem::path& directory, const LeaseHolder& me,
                  const LeaseOptions& options = {});
   /// Gives it back.
