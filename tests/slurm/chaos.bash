@@ -64,8 +64,17 @@ kill_something() {
 export FOURFOLD_STUCK_AFTER=20 # what dies before its first checkpoint gets no further; that is not the question here
 expect_exit 0 "$fourfold" submit run.toml --nodes 2 --tasks-per-node 1 --time 10 --chain 1000 "${options[@]}" \
   --set log.dir=chaos --go
+# What was killed may stay a zombie for a while where init is slow to reap it, which Slurm takes for a process that cannot be
+# killed, and drains the node.
+resume_drained() {
+  local node
+  for node in $(sinfo --noheader --Node --partition=test --states=drain,drained,draining --format=%N); do
+    scontrol update "NodeName=$node" State=RESUME
+  done
+}
 made=0 begun=0
 while [[ $made -lt $kills ]] && ! is_finished; do
+  resume_drained
   until_holds 90 has_begun "$begun" || { complain "nothing starts any more: $(squeue; tail -n 3 chaos/attempts.jsonl)" && break; }
   begun=$(starts)
   sleep "$((RANDOM % 3)).$((RANDOM % 10))"
@@ -74,6 +83,7 @@ while [[ $made -lt $kills ]] && ! is_finished; do
   echo "$made: $what, at step $(sed -n 's/.*"step": *\([0-9]*\),.*/\1/p' chaos/status.json | head -n 1)"
 done
 [[ $made -eq $kills ]] || complain "finished behind $made kills"
+resume_drained
 until_holds 600 is_finished || complain "the run did not come to its end: $(squeue; tail -n 3 chaos/attempts.jsonl)"
 losses chaos/metrics.jsonl >chaos.txt
 expect cmp calm.txt chaos.txt
