@@ -239,7 +239,7 @@ TEST_CASE("a stage in tiles computes what it does whole, one tile in memory at a
   }
 }
 
-TEST_CASE("tiles of the forward pass give the bits of whole matrices", "[tiles]") {
+TEST_CASE("tiles of the forward pass give what whole matrices give", "[tiles]") {
   const Family family = GENERATE(Family::gpt2, Family::llama);
   const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);
   const ModelConfig config = small(family, 0.2);
@@ -252,9 +252,16 @@ TEST_CASE("tiles of the forward pass give the bits of whole matrices", "[tiles]"
   tiled.stage->forward_evaluate(0, batch.view(), stream);
   const TensorView expected = whole.stage->logits(0);
   const TensorView got = tiled.stage->logits(0);
-  CHECK(std::equal(static_cast<const std::byte*>(got.data()),
-                   static_cast<const std::byte*>(got.data()) + got.bytes(),
-                   static_cast<const std::byte*>(expected.data())));
+  CAPTURE(model::name(family), fourfold::name(compute));
+  if (compute != DType::f32) {  // rounded to so few bits that sums in another order are the same
+    CHECK(std::equal(static_cast<const std::byte*>(got.data()),
+                     static_cast<const std::byte*>(got.data()) + got.bytes(),
+                     static_cast<const std::byte*>(expected.data())));
+    return;
+  }
+  // oneDNN may add up the last rows of a matrix in another order than those before, as with AVX2
+  // it does.
+  CHECK(worst_error(got.as<float>(), expected.as<float>(), got.elements()) < 1e-6);
 }
 
 TEST_CASE("tiles move no parameter, cover each matrix in whole rows and take turns", "[tiles]") {

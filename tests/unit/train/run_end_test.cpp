@@ -191,7 +191,7 @@ TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directo
   for (const std::string& name : others) {
     CHECK(std::filesystem::exists(dir / name));
   }
-  CHECK(files_in(dir) == others.size() + 1);  // and exit.json
+  CHECK(files_in(dir) == others.size() + 2);  // and exit.json, .run-lease
 }
 
 TEST_CASE("a dry run touches no file, whatever its end", "[run_directory]") {
