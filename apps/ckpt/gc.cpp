@@ -81,7 +81,7 @@ class Hold {
  private:
   /// @return why it has none
   std::string take() {
-    const io::LeaseHolder me = io::DirectoryLease::this_process();
+    const io::LeaseHolder me = io::LeaseHolder::this_process();
     try {
       lease_.emplace(directory_, me);
     } catch (const io::NoRoom& full) {

@@ -59,7 +59,7 @@ class HeldRun {
     std::error_code ignored;
     io::refuse_step_as_directory(config.checkpoint.dir);
     if (fs::is_directory(config.checkpoint.dir, ignored)) {
-      checkpoint_dir_.emplace(config.checkpoint.dir, io::DirectoryLease::this_process(),
+      checkpoint_dir_.emplace(config.checkpoint.dir, io::LeaseHolder::this_process(),
                               io::LeaseOptions{.gone = log_dir_->left_behind_by()});
     }
   }

@@ -119,7 +119,7 @@ bool RunDirectory::is_ours() const {
 bool RunDirectory::is_leased_to_another() const {
   const auto holder = telemetry::run_lease_holder(folder_);
   // Rank 0 that has not got it yet knows of no other process that could have it for this start.
-  return holder && (rank_ == 0 || !holder->is_of_start(io::DirectoryLease::this_process()));
+  return holder && (rank_ == 0 || !holder->is_of_start(io::LeaseHolder::this_process()));
 }
 
 void RunDirectory::open_files() {

@@ -187,7 +187,7 @@ RepairProof proof_of(const DamagedStep& step, const SealedStep& made,
 
 /// Puts the files in place while no other job is at work there.
 void put(const DamagedStep& step, const SealedStep& made, const std::vector<std::string>& names) {
-  const DirectoryLease lease(step.folder.parent_path(), DirectoryLease::this_process());
+  const DirectoryLease lease(step.folder.parent_path(), LeaseHolder::this_process());
   const DamagedStep now = look_at_step(step.folder);
   if (now.manifest_text != step.manifest_text || now.index_bytes != step.index_bytes ||
       now.payloads != step.payloads) {

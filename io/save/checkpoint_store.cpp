@@ -42,7 +42,7 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
 
 void CheckpointStore::take_lease(comm::Communicator& communicator) {
   comm::first_rank_does(communicator, [&] {
-    lease_ = std::make_unique<DirectoryLease>(directory_, DirectoryLease::this_process());
+    lease_ = std::make_unique<DirectoryLease>(directory_, LeaseHolder::this_process());
   });
 }
 

@@ -25,12 +25,12 @@ void make_log_dir(const std::filesystem::path& log_dir) {
 std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir) {
   make_log_dir(log_dir);
   return std::make_unique<io::DirectoryLease>(
-      log_dir, io::DirectoryLease::this_process(),
+      log_dir, io::LeaseHolder::this_process(),
       io::LeaseOptions{.name = std::string(run_lease_name)});
 }
 
 std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log_dir) {
-  return io::living_holder_of(log_dir, io::DirectoryLease::this_process(),
+  return io::living_holder_of(log_dir, io::LeaseHolder::this_process(),
                               std::string(run_lease_name));
 }
 

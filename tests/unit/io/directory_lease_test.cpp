@@ -5,6 +5,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/lease_holder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -17,6 +18,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -62,7 +64,10 @@ TEST_CASE("the second job is refused while the first one lives, and may when it 
   const ScratchFolder scratch;
   {
     const DirectoryLease first(scratch / "c", elsewhere("node1", "41"), quick);
-    CHECK(io::lease_holder_of(scratch / "c") == "job 41 (process 77 on node1)");
+    const auto holder =
+        io::living_holder_of(scratch / "c", LeaseHolder::this_process(), quick.name);
+    REQUIRE(holder);
+    CHECK(holder->str() == "job 41 (process 77 on node1)");
     const harness::CapturedLog log;
     CHECK_THROWS_MATCHES(
         DirectoryLease(scratch / "c", elsewhere("node2", "42"), quick), UserError,
@@ -146,7 +151,7 @@ TEST_CASE("who is gone for sure is not waited for", "[lease]") {
     ::_exit(0);
   }
   ::waitpid(child, nullptr, 0);
-  const LeaseHolder me = DirectoryLease::this_process();
+  const LeaseHolder me = LeaseHolder::this_process();
   const auto line_in = [&](const std::string& processes) {
     return "fourfold-lease 1 aaaa " + me.host + " " + processes + " " + std::to_string(child) +
            " - 0 12\n";
@@ -167,10 +172,13 @@ TEST_CASE("a later start of a job takes the lease of one that lives, and never s
           "[lease]") {
   const ScratchFolder scratch;
   const LeaseOptions patient{.beat = 100ms, .silence = 1h};
-  LeaseHolder again = elsewhere("node2", "41");
-  again.restarts = 1;
+  const bool is_chain = GENERATE(false, true);
+  LeaseHolder first = elsewhere("node1", "41");
+  LeaseHolder again = elsewhere("node2", is_chain ? "103" : "41");
+  first.chain = again.chain = is_chain ? "41" : "";
+  again.restarts = is_chain ? 0 : 1;
   const harness::CapturedLog log;
-  const DirectoryLease stale(scratch / "c", elsewhere("node1", "41"), patient);
+  const DirectoryLease stale(scratch / "c", first, patient);
   CHECK(stale.is_held());
   std::atomic<bool> has_it = false;
   std::thread starts([&] {
@@ -189,16 +197,59 @@ TEST_CASE("a later start of a job takes the lease of one that lives, and never s
   CHECK_FALSE(stale.is_held());
   CHECK_THROWS_MATCHES(
       stale.check(), UserError,
-      MessageMatches(ContainsSubstring("is lost to job 41 (process 77 on node2)")));
+      MessageMatches(ContainsSubstring("c: " + again.str() + " is a later start of this run")));
+  try {
+    stale.check();
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::no_progress);
+  }
   has_it = false;
   starts.join();
   CHECK_FALSE(stale.is_held());  // nor behind the end of the other
   CHECK(log.text().find("took the lease of this directory from an earlier start") !=
         std::string::npos);
   // Dead or not, the earlier one has no right to it.
-  write_lease(scratch / "d", "fourfold-lease 1 aaaa node1 - 77 41 0 12\n");
+  write_lease(scratch / "d",
+              "fourfold-lease 1 aaaa node1 - 77 41 0 12 " + (is_chain ? first.chain : "-") + "\n");
   const DirectoryLease after_requeue(scratch / "d", again, patient);
   CHECK(after_requeue.is_held());
+}
+
+TEST_CASE("a start replaces those that the scheduler has given up for it, and no others",
+          "[lease]") {
+  const auto start = [](const char* job, long restarts, const char* chain) {
+    return LeaseHolder{.host = "node1", .pid = 7, .job = job, .restarts = restarts, .chain = chain};
+  };
+  CHECK(start("41", 1, "").replaces(start("41", 0, "")));
+  CHECK(start("41", 2, "41").replaces(start("41", 1, "41")));
+  CHECK(start("103", 0, "41").replaces(start("41", 3, "41")));
+  CHECK_FALSE(start("41", 1, "").replaces(start("41", 1, "")));
+  CHECK_FALSE(start("41", 0, "").replaces(start("41", 1, "")));
+  CHECK_FALSE(start("41", 3, "41").replaces(start("103", 0, "41")));  // the earlier one lives on
+  CHECK_FALSE(start("103", 0, "").replaces(start("41", 0, "")));      // two users' jobs
+  CHECK_FALSE(start("103", 0, "103").replaces(start("41", 0, "41")));
+  CHECK_FALSE(start("", 1, "").replaces(start("", 0, "")));
+  CHECK_FALSE(start("", 1, "a").replaces(start("", 0, "a")));
+  CHECK_FALSE(start("x103", 0, "a").replaces(start("41", 0, "a")));
+}
+
+TEST_CASE("what a process says of itself can stand in a line", "[lease]") {
+  ::setenv("SLURM_JOB_ID", "77", 1);
+  ::setenv("SLURM_RESTART_COUNT", "3", 1);
+  ::setenv("FOURFOLD_CHAIN", "12", 1);
+  const ScratchFolder scratch;
+  const LeaseHolder me = LeaseHolder::this_process();
+  {
+    const DirectoryLease lease(scratch / "c", me, quick);
+    CHECK(io::living_holder_of(scratch / "c", me, quick.name) == me);
+    CHECK((me.job == "77" && me.restarts == 3 && me.chain == "12"));
+  }
+  ::setenv("FOURFOLD_CHAIN", "two words\nand lines", 1);
+  CHECK(LeaseHolder::this_process().chain.empty());
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "FOURFOLD_CHAIN"}) {
+    ::unsetenv(name);
+  }
+  CHECK(LeaseHolder::this_process().job.empty());
 }
 
 TEST_CASE("who is known to be gone by another lease is not watched again", "[lease]") {
@@ -227,7 +278,7 @@ TEST_CASE("leases of different names are kept apart, and show whose they are", "
   LeaseOptions named = quick;
   named.name = ".run-lease";
   const LeaseHolder holder = elsewhere("node1", "41");
-  const LeaseHolder me = DirectoryLease::this_process();
+  const LeaseHolder me = LeaseHolder::this_process();
   CHECK_FALSE(io::living_holder_of(folder, me, named.name));
   {
     const DirectoryLease run(folder, holder, named);

@@ -9,6 +9,8 @@
 /// the file was its own, and who takes it away from one that may live waits for longer than that.
 #pragma once
 
+#include <fourfold/io/lease_holder.hpp>
+
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -16,20 +18,6 @@
 #include <string>
 
 namespace fourfold::io {
-
-/// What a lease says about its holder.
-struct LeaseHolder {
-  std::string host;
-  std::string processes = {};  ///< where its number means the same; empty: nowhere
-  long pid = 0;
-  std::string job;          ///< of the batch system, "1234"; empty: none
-  long restarts = 0;        ///< of that job: an earlier start of it is dead
-  std::string str() const;  ///< "job 1234 (process 77 on node3)"
-  bool is_of_start(const LeaseHolder& other) const {
-    return job == other.job && restarts == other.restarts;
-  }
-  friend bool operator==(const LeaseHolder&, const LeaseHolder&) = default;
-};
 
 struct LeaseOptions {
   std::chrono::milliseconds beat{5000};      ///< between counts
@@ -46,8 +34,8 @@ class DirectoryLease {
  public:
   /// Takes the lease of `directory`, which is made if it is missing. A lease left behind is taken
   /// over: at once when its holder was a process of this machine that is gone. An earlier start of
-  /// the same job has no right to it any more, but may live where its node's slurmd died: after two
-  /// and a half beats. Else after watching it for `silence`. Both are said in the log.
+  /// the same job or chain has no right to it any more, but may live where its node's slurmd died:
+  /// after two and a half beats. Else after watching it for `silence`. Both are said in the log.
   /// @throws UserError: config when another job holds it, naming that job, or when it cannot be
   ///   read all that time; cannot_write, as NoRoom where a full disk is the reason
   DirectoryLease(const std::filesystem::path& directory, const LeaseHolder& me,
@@ -58,8 +46,8 @@ class DirectoryLease {
   DirectoryLease& operator=(const DirectoryLease&) = delete;
 
   /// Ask before something is published: whether it is still this job's.
-  /// @throws UserError (cannot_write) when it is lost: this process stood still so long that
-  ///   another took it for dead
+  /// @throws UserError when it is lost: no_progress to a later start of the same job or chain;
+  ///   cannot_write when this process stood still so long that another took it for dead
   void check() const;
   /// From whom it was taken over; nothing: nobody had it.
   const std::optional<LeaseHolder>& left_behind_by() const noexcept;
@@ -67,17 +55,10 @@ class DirectoryLease {
   /// From any thread.
   bool is_held() const noexcept;
 
-  /// This process, as SLURM_JOB_ID and SLURM_RESTART_COUNT tell its job.
-  static LeaseHolder this_process();
-
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Who holds the lease of a directory, if anybody seems to. Local; reads one file. A lease left
-/// behind by a crash still shows.
-std::string lease_holder_of(const std::filesystem::path& directory);
 
 /// Who holds it and is not known to be gone; nothing: nobody. Local; reads one file and waits for
 /// nothing.

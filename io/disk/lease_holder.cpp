@@ -1,0 +1,82 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/io/lease_holder.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <optional>
+
+namespace fourfold::io {
+namespace {
+
+/// Process numbers mean the same where this is the same: in one PID namespace (containers of a node
+/// may have one each, under one host name) until the machine is started anew.
+std::string processes_of_this_place() {
+  std::array<char, 64> name{};
+  std::string boot;
+  if (::readlink("/proc/self/ns/pid", name.data(), name.size() - 1) <= 0 ||
+      !(std::ifstream("/proc/sys/kernel/random/boot_id") >> boot)) {
+    return "";
+  }
+  return fmt::format("{},{}", name.data(), boot);
+}
+
+std::string variable(const char* name) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
+}
+
+/// One word of a lease's line, or none.
+std::string word_or_none(std::string text) {
+  return text.find_first_of(" \t\r\n\v\f") == std::string::npos ? text : "";
+}
+
+std::optional<long> number_of(const std::string& job) {
+  long number = 0;
+  const auto [end, error] = std::from_chars(job.data(), job.data() + job.size(), number);
+  return error == std::errc{} && end == job.data() + job.size() ? std::optional(number)
+                                                                : std::nullopt;
+}
+
+}  // namespace
+
+std::string LeaseHolder::str() const {
+  const std::string process = fmt::format("process {} on {}", pid, host.empty() ? "?" : host);
+  return job.empty() ? process : fmt::format("job {} ({})", job, process);
+}
+
+bool LeaseHolder::replaces(const LeaseHolder& earlier) const {
+  if (job.empty() || job == earlier.job) {
+    return !job.empty() && restarts > earlier.restarts;
+  }
+  // Slurm starts one job of a chain at a time, and numbers them as they are submitted.
+  const auto number = number_of(job);
+  const auto earlier_number = number_of(earlier.job);
+  return !chain.empty() && chain == earlier.chain && number && earlier_number &&
+         *number > *earlier_number;
+}
+
+bool LeaseHolder::is_gone_from_machine_of(const LeaseHolder& me) const {
+  return host == me.host && !processes.empty() && processes == me.processes && pid > 0 &&
+         pid != me.pid && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+}
+
+LeaseHolder LeaseHolder::this_process() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  return {.host = host.data(),
+          .processes = processes_of_this_place(),
+          .pid = ::getpid(),
+          .job = word_or_none(variable("SLURM_JOB_ID")),
+          .restarts = std::strtol(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10),
+          .chain = word_or_none(variable("FOURFOLD_CHAIN"))};
+}
+
+}  // namespace fourfold::io

@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace fourfold::io {
+
+/// Who has a lease (directory_lease.hpp).
+struct LeaseHolder {
+  std::string host;
+  std::string processes = {};  ///< where its number means the same; empty: nowhere
+  long pid = 0;
+  std::string job = {};    ///< of the batch system, "1234"; empty: none
+  long restarts = 0;       ///< of that job
+  std::string chain = {};  ///< of jobs that follow each other; empty: none
+
+  std::string str() const;  ///< "job 1234 (process 77 on node3)"
+  bool is_of_start(const LeaseHolder& other) const {
+    return job == other.job && restarts == other.restarts;
+  }
+  /// Whether the scheduler has given up `earlier`, dead or not, since it has started this one: a
+  /// later start of the same job, or a later job of the same chain.
+  bool replaces(const LeaseHolder& earlier) const;
+  /// Whether it is a process of the same machine as `me`, and gone. Asks the system.
+  bool is_gone_from_machine_of(const LeaseHolder& me) const;
+  /// This process, as SLURM_JOB_ID, SLURM_RESTART_COUNT and FOURFOLD_CHAIN tell its job.
+  static LeaseHolder this_process();
+  friend bool operator==(const LeaseHolder&, const LeaseHolder&) = default;
+};
+
+}  // namespace fourfold::io
