@@ -4,6 +4,7 @@
 
 #include "allocation.hpp"
 
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
@@ -32,15 +33,14 @@ double now_unix_s() {
 
 /// This start of this job, as Slurm names it.
 batch::Attempt this_attempt() {
-  const char* const job = variable("SLURM_JOB_ID");
-  const char* const chain = variable("FOURFOLD_CHAIN");
+  const BatchJob job = BatchJob::of_this_process();
   batch::Attempt attempt;
-  attempt.job = job != nullptr ? job : "none";
+  attempt.job = job.id.empty() ? "none" : job.id;
   // Starts of one job belong together; without a job, nothing does.
-  attempt.chain = chain != nullptr ? chain
-                  : job != nullptr ? attempt.job
-                                   : fmt::format("none-{:.6f}", now_unix_s());
-  attempt.restart = number_in("SLURM_RESTART_COUNT", 0);
+  attempt.chain = !job.chain.empty() ? job.chain
+                  : !job.id.empty()  ? job.id
+                                     : fmt::format("none-{:.6f}", now_unix_s());
+  attempt.restart = job.restarts;
   attempt.nodes = static_cast<int>(number_in("SLURM_JOB_NUM_NODES", 1));
   attempt.began_unix_s = now_unix_s();
   return attempt;
@@ -160,18 +160,20 @@ ExitCode end(const Request& request) {
     return ExitCode::no_progress;
   }
   const fs::path exit_file = telemetry::exit_file(log_dir);
-  std::optional<telemetry::ExitStatus> status = telemetry::read_exit_status(exit_file);
-  if (status && request.preempted) {
-    status = batch::preempted(*status);
-    telemetry::write_exit_status(exit_file, *status);
+  telemetry::ExitRecord left = telemetry::read_exit(exit_file);
+  if (!left.may_be_of(BatchJob::of_this_process())) {
+    left = {};  // of another job, which was faster: this one was refused
   }
-  const batch::AttemptEnd end = batch::end_of(status, telemetry::says_running(exit_file),
-                                              request.launcher_code, now_unix_s());
+  if (left.end && request.preempted) {
+    left.end = batch::preempted(*left.end);
+    telemetry::write_exit_status(exit_file, *left.end);
+  }
+  const batch::AttemptEnd end = batch::end_of(left, request.launcher_code, now_unix_s());
   attempts.end(attempt, end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   if (end.retry) {
     const std::vector<std::string> none;
-    fmt::print("again {}\n", fmt::join(status ? status->bad_nodes : none, ","));
+    fmt::print("again {}\n", fmt::join(left.end ? left.end->bad_nodes : none, ","));
   } else {
     fmt::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
   }

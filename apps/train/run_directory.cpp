@@ -177,7 +177,7 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
     finish(status);
     lease_.reset();  // what ends now is ended without its destructors
   } else if (!dry_run_ &&
-             (rank_ == 0 || !telemetry::read_exit_status(telemetry::exit_file(folder_)))) {
+             (rank_ == 0 || !telemetry::read_exit(telemetry::exit_file(folder_)).end)) {
     telemetry::write_exit_status(telemetry::exit_file(folder_), status);
   }
 }

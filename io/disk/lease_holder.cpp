@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/io/lease_holder.hpp>
 
 #include <fmt/format.h>
@@ -9,7 +10,6 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
 
@@ -26,16 +26,6 @@ std::string processes_of_this_place() {
     return "";
   }
   return fmt::format("{},{}", name.data(), boot);
-}
-
-std::string variable(const char* name) {
-  const char* const text = std::getenv(name);
-  return text == nullptr ? "" : text;
-}
-
-/// One word of a lease's line, or none.
-std::string word_or_none(std::string text) {
-  return text.find_first_of(" \t\r\n\v\f") == std::string::npos ? text : "";
 }
 
 std::optional<long> number_of(const std::string& job) {
@@ -71,12 +61,13 @@ bool LeaseHolder::is_gone_from_machine_of(const LeaseHolder& me) const {
 LeaseHolder LeaseHolder::this_process() {
   std::array<char, 256> host{};
   ::gethostname(host.data(), host.size() - 1);
+  const BatchJob batch = BatchJob::of_this_process();
   return {.host = host.data(),
           .processes = processes_of_this_place(),
           .pid = ::getpid(),
-          .job = word_or_none(variable("SLURM_JOB_ID")),
-          .restarts = std::strtol(variable("SLURM_RESTART_COUNT").c_str(), nullptr, 10),
-          .chain = word_or_none(variable("FOURFOLD_CHAIN"))};
+          .job = batch.id,
+          .restarts = batch.restarts,
+          .chain = batch.chain};
 }
 
 }  // namespace fourfold::io

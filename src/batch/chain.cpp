@@ -77,9 +77,8 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
                      [&](const Attempt& later) { return later.chain == attempt.chain; });
 }
 
-AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_running,
-                  int launcher_code, double unix_s) {
-  if (status) {
+AttemptEnd end_of(const telemetry::ExitRecord& left, int launcher_code, double unix_s) {
+  if (const auto& status = left.end) {
     return {.unix_s = unix_s,
             .code = status->code,
             .reason = status->reason,
@@ -89,7 +88,11 @@ AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_
   AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
   constexpr int cannot_execute = 126;
   constexpr int not_found = 127;
-  if (says_running) {
+  if (left.says_running && is_ours(launcher_code)) {
+    end.code = static_cast<ExitCode>(launcher_code);
+    end.reason = "exit.json could not be written: the job's log says what happened";
+    end.retry = false;
+  } else if (left.says_running) {
     end.reason =
         fmt::format("killed without a word (the launcher ended with code {})", launcher_code);
   } else if (launcher_code == cannot_execute || launcher_code == not_found) {
@@ -98,7 +101,7 @@ AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_
     end.retry = false;
   } else if (is_ours(launcher_code)) {
     end.code = static_cast<ExitCode>(launcher_code);
-    end.reason = "refused before the directory of the run was known";
+    end.reason = "refused: the job's log says why";
     end.retry = false;
   } else {
     end.reason = fmt::format("never started (the launcher ended with code {})", launcher_code);

@@ -166,8 +166,9 @@ RunView RunReader::look(double now_unix_s) {
 
   RunTraces traces;
   const fs::path exit_file = telemetry::exit_file(log_dir_);
-  traces.exit = telemetry::read_exit_status(exit_file);
-  if (telemetry::says_running(exit_file)) {
+  const telemetry::ExitRecord left = telemetry::read_exit(exit_file);
+  traces.exit = left.end;
+  if (left.says_running) {
     traces.running_since_unix_s = written_unix_s(exit_file);
   }
   traces.status = telemetry::read_status(log_dir_ / "status.json");

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace fourfold::telemetry {
 namespace {
@@ -44,7 +45,11 @@ bool is_exit_status(const Json& json) {
          json["retry"].is_boolean();
 }
 
-void replace(const std::filesystem::path& file, const Json& json) {
+/// Whose it is goes behind what it says.
+void replace(const std::filesystem::path& file, Json json) {
+  const BatchJob job = BatchJob::of_this_process();
+  json["job"] = job.id.empty() ? Json(nullptr) : Json(job.id);
+  json["restart"] = job.restarts;
   io::AtomicFile out(file);
   out.write(dump(json));
   out.publish();
@@ -64,7 +69,7 @@ void write_exit_status(const std::filesystem::path& file, const ExitStatus& stat
   json["checkpoint"] = or_null(status.checkpoint);
   json["bad_nodes"] = status.bad_nodes;
   json["retry"] = worth_retrying(status.code) && !status.hold;
-  replace(file, json);
+  replace(file, std::move(json));
 }
 
 void write_running(const std::filesystem::path& file) {
@@ -75,26 +80,27 @@ void write_running(const std::filesystem::path& file) {
   json["checkpoint"] = nullptr;
   json["bad_nodes"] = Json::array();
   json["retry"] = nullptr;
-  replace(file, json);
+  replace(file, std::move(json));
 }
 
-std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file) {
+ExitRecord read_exit(const std::filesystem::path& file) {
   const Json json = json_of_file(file);
-  if (!is_exit_status(json)) {
-    return std::nullopt;
+  ExitRecord record;
+  if (!json.is_object()) {
+    return record;
   }
-  const auto code = static_cast<ExitCode>(json["code"].get<int>());
-  return ExitStatus{.code = code,
-                    .reason = json["reason"],
-                    .step = if_known<std::int64_t>(json["step"]),
-                    .checkpoint = if_known<std::string>(json["checkpoint"]),
-                    .bad_nodes = json["bad_nodes"],
-                    .hold = worth_retrying(code) && !json["retry"].get<bool>()};
-}
-
-bool says_running(const std::filesystem::path& file) {
-  const Json json = json_of_file(file);
-  return json.is_object() && !exit_code_in(json, "code") && text_in(json, "reason") == running;
+  record.by = {.id = text_in(json, "job"), .restarts = count_in(json, "restart").value_or(0)};
+  record.says_running = !exit_code_in(json, "code") && text_in(json, "reason") == running;
+  if (is_exit_status(json)) {
+    const auto code = static_cast<ExitCode>(json["code"].get<int>());
+    record.end = ExitStatus{.code = code,
+                            .reason = json["reason"],
+                            .step = if_known<std::int64_t>(json["step"]),
+                            .checkpoint = if_known<std::string>(json["checkpoint"]),
+                            .bad_nodes = json["bad_nodes"],
+                            .hold = worth_retrying(code) && !json["retry"].get<bool>()};
+  }
+  return record;
 }
 
 }  // namespace fourfold::telemetry

@@ -48,6 +48,19 @@ expect_job "$job" 60 COMPLETED 0
 expect grep -qx 'step 10' run/FINISHED
 expect grep -q 'resumed from run/checkpoints/step-000000008' "fourfold-$job.log"
 
+# Two jobs of one run at once: one trains, the other is refused, and does not take what the first left for its own end.
+twins=(--parsable --nodes=2 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=twins --set train.steps=1000000)
+one=$(sbatch "${twins[@]}")
+other=$(sbatch "${twins[@]}")
+one_is_over() { is_over "$one" || is_over "$other"; }
+until_holds 60 one_is_over || complain "nobody is refused: $(squeue)"
+touch twins/STOP
+both_are_over() { is_over "$one" && is_over "$other"; }
+until_holds 60 both_are_over || complain "jobs are not over: $(squeue)"
+expect test "$(printf '%s\n' "$(exit_of "$one")" "$(exit_of "$other")" | sort | xargs)" = '75 78'
+expect grep -q '"code": 75' twins/exit.json
+expect test "$(grep -c '"event":"start"' twins/metrics.jsonl)" -eq 1
+
 # Without a process manager that MPI understands every task would train by itself: refused at once, with the word to say.
 job=$(FOURFOLD_MPI=none sbatch --parsable --nodes=2 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=alone)
 expect_job "$job" 60 FAILED 78

@@ -79,12 +79,12 @@ TEST_CASE("exit.json is believed over the launcher", "[chain]") {
   const ExitStatus status{
       .code = ExitCode::stopped_saved, .reason = "saved", .step = 7, .checkpoint = "c/step-7"};
   for (const int launcher_code : {0, 75, 137, 143}) {
-    const AttemptEnd end = end_of(status, false, launcher_code, 5);
+    const AttemptEnd end = end_of({.end = status}, launcher_code, 5);
     CHECK(end == AttemptEnd{5, ExitCode::stopped_saved, "saved", 7, true});
   }
   ExitStatus held = status;
   held.hold = true;
-  CHECK_FALSE(end_of(held, false, 75, 5).retry);
+  CHECK_FALSE(end_of({.end = held}, 75, 5).retry);
 }
 
 TEST_CASE("a run that was preempted says so", "[chain]") {
@@ -115,18 +115,21 @@ TEST_CASE("a start behind which the chain has begun another decides nothing", "[
 }
 
 TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") {
-  const AttemptEnd killed = end_of(std::nullopt, true, 137, 5);
+  const AttemptEnd killed = end_of({.says_running = true}, 137, 5);
   CHECK(killed.code == ExitCode::node_fault);
   CHECK(killed.retry);
   CHECK(killed.reason.find("137") != std::string::npos);
-  CHECK(end_of(std::nullopt, true, 0, 5).code == ExitCode::node_fault);  // a rank left: not the end
+  const AttemptEnd full_disk = end_of({.says_running = true}, 73, 5);  // exit.json stayed as it was
+  CHECK((full_disk.code == ExitCode::cannot_write && !full_disk.retry));
+  CHECK(end_of({.says_running = true}, 0, 5).code ==
+        ExitCode::node_fault);  // a rank left: not the end
 
-  const AttemptEnd not_found = end_of(std::nullopt, false, 127, 5);
+  const AttemptEnd not_found = end_of({}, 127, 5);
   CHECK(not_found.code == ExitCode::config);
   CHECK_FALSE(not_found.retry);
-  CHECK(end_of(std::nullopt, false, 78, 5).code == ExitCode::config);
-  CHECK_FALSE(end_of(std::nullopt, false, 64, 5).retry);
-  const AttemptEnd no_step = end_of(std::nullopt, false, 1, 5);  // srun could make no step
+  CHECK(end_of({}, 78, 5).code == ExitCode::config);
+  CHECK_FALSE(end_of({}, 64, 5).retry);
+  const AttemptEnd no_step = end_of({}, 1, 5);  // srun could make no step
   CHECK(no_step.code == ExitCode::node_fault);
   CHECK(no_step.retry);
 }

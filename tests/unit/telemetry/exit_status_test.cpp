@@ -8,6 +8,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstdlib>
+
 using fourfold::ExitCode;
 using namespace fourfold::telemetry;
 using fourfold::harness::read_bytes;
@@ -15,6 +17,8 @@ using fourfold::harness::ScratchFolder;
 using fourfold::harness::write_bytes;
 
 TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]") {
+  ::unsetenv("SLURM_JOB_ID");  // of a job that runs this test
+  ::unsetenv("SLURM_RESTART_COUNT");
   const ScratchFolder dir;
   const auto file = dir / "exit.json";
   const ExitStatus status{
@@ -29,14 +33,41 @@ TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]
         "  \"bad_nodes\": [\n"
         "    \"node7\"\n"
         "  ],\n"
-        "  \"retry\": true\n"
+        "  \"retry\": true,\n"
+        "  \"job\": null,\n"
+        "  \"restart\": 0\n"
         "}\n");
-  CHECK(read_exit_status(file) == status);
+  CHECK(read_exit(file).end == status);
 
   write_exit_status(file, {ExitCode::finished, "finished", 200, "ckpt/step-200", {}});
-  CHECK(read_exit_status(file)->step == 200);
+  CHECK(read_exit(file).end->step == 200);
   CHECK(std::distance(std::filesystem::directory_iterator(dir.path()), {}) ==
         1);  // no temporary left
+}
+
+TEST_CASE("exit.json tells whose it is", "[exit_status]") {
+  const ScratchFolder dir;
+  const auto file = dir / "exit.json";
+  CHECK(read_exit(file).may_be_of({.id = "7"}));
+  write_running(file);
+  CHECK(read_exit(file).may_be_of({.id = "7"}));  // written where no job is known
+  ::setenv("SLURM_JOB_ID", "77", 1);
+  ::setenv("SLURM_RESTART_COUNT", "2", 1);
+  for (const bool has_ended : {false, true}) {
+    has_ended ? write_exit_status(file, {}) : write_running(file);
+    const ExitRecord record = read_exit(file);
+    CHECK(record.says_running == !has_ended);
+    CHECK(record.end.has_value() == has_ended);
+    CHECK(record.by == fourfold::BatchJob{.id = "77", .restarts = 2});
+    CHECK(record.may_be_of({.id = "77", .restarts = 2, .chain = "70"}));
+    CHECK_FALSE(record.may_be_of({.id = "77", .restarts = 3}));
+    CHECK_FALSE(record.may_be_of({.id = "78", .restarts = 2}));
+    CHECK_FALSE(record.may_be_of({}));
+  }
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_RESTART_COUNT");
+  write_bytes(file, R"({"reason": "running", "job": 7, "restart": "x"})");
+  CHECK(read_exit(file).by == fourfold::BatchJob{});
 }
 
 TEST_CASE("only faults that pass are worth another start", "[exit_status]") {
@@ -59,7 +90,7 @@ TEST_CASE("a stop that a person asked for is not worth another start", "[exit_st
                           .hold = true};
   write_exit_status(dir / "exit.json", status);
   CHECK(read_bytes(dir / "exit.json").find("\"retry\": false") != std::string::npos);
-  CHECK(read_exit_status(dir / "exit.json") == status);
+  CHECK(read_exit(dir / "exit.json").end == status);
 }
 
 TEST_CASE("what a run did not live to know is null", "[exit_status]") {
@@ -67,10 +98,12 @@ TEST_CASE("what a run did not live to know is null", "[exit_status]") {
   const ExitStatus status{.code = ExitCode::config, .reason = "no such mesh"};
   write_exit_status(dir / "exit.json", status);
   CHECK(read_bytes(dir / "exit.json").find("\"step\": null") != std::string::npos);
-  CHECK(read_exit_status(dir / "exit.json") == status);
+  CHECK(read_exit(dir / "exit.json").end == status);
 }
 
 TEST_CASE("a run that has not ended says so in place of an earlier end", "[exit_status]") {
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_RESTART_COUNT");
   const ScratchFolder dir;
   const auto file = dir / "exit.json";
   write_exit_status(file, {ExitCode::finished, "finished", 200, "ckpt/step-200", {}});
@@ -82,20 +115,22 @@ TEST_CASE("a run that has not ended says so in place of an earlier end", "[exit_
         "  \"step\": null,\n"
         "  \"checkpoint\": null,\n"
         "  \"bad_nodes\": [],\n"
-        "  \"retry\": null\n"
+        "  \"retry\": null,\n"
+        "  \"job\": null,\n"
+        "  \"restart\": 0\n"
         "}\n");
-  CHECK_FALSE(read_exit_status(file).has_value());
+  CHECK_FALSE(read_exit(file).end.has_value());
 }
 
 TEST_CASE("a reason that is not UTF-8 is written all the same", "[exit_status]") {
   const ScratchFolder dir;
   write_exit_status(dir / "exit.json", {ExitCode::config, "bad name \xff\xfe", 0, "", {}});
-  CHECK(read_exit_status(dir / "exit.json")->code == ExitCode::config);
+  CHECK(read_exit(dir / "exit.json").end->code == ExitCode::config);
 }
 
 TEST_CASE("what is no exit status reads as nothing", "[exit_status]") {
   const ScratchFolder dir;
-  CHECK_FALSE(read_exit_status(dir / "absent.json").has_value());
+  CHECK_FALSE(read_exit(dir / "absent.json").end.has_value());
   for (const char* text : {"", "{", "[]", "{}", "{\"code\":\"0\"}", "null",
                            "{\"code\":0,\"reason\":\"\",\"step\":0,\"checkpoint\":\"\",\"bad_"
                            "nodes\":[1],\"retry\":true}",
@@ -104,7 +139,7 @@ TEST_CASE("what is no exit status reads as nothing", "[exit_status]") {
                            "{\"code\":0,\"reason\":\"\",\"step\":0,\"checkpoint\":\"\",\"bad_"
                            "nodes\":[],\"retry\":null}"}) {
     write_bytes(dir / "bad.json", text);
-    CHECK_FALSE(read_exit_status(dir / "bad.json").has_value());
+    CHECK_FALSE(read_exit(dir / "bad.json").end.has_value());
   }
 }
 
@@ -134,14 +169,14 @@ TEST_CASE("the directory of a run is made, but not inside a checkpoint", "[exit_
 TEST_CASE("a run that goes on is told from one that left rubbish", "[exit_status]") {
   const ScratchFolder dir;
   const auto file = dir / "exit.json";
-  CHECK_FALSE(says_running(file));
+  CHECK_FALSE(read_exit(file).says_running);
   write_running(file);
-  CHECK(says_running(file));
+  CHECK(read_exit(file).says_running);
   write_exit_status(file, {.code = ExitCode::finished, .reason = "running"});
-  CHECK_FALSE(says_running(file));
+  CHECK_FALSE(read_exit(file).says_running);
   for (const char* const text : {"", "{", "null", "[\"running\"]", "{\"reason\": 7}"}) {
     write_bytes(file, text);
-    CHECK_FALSE(says_running(file));
+    CHECK_FALSE(read_exit(file).says_running);
   }
 }
 
@@ -152,6 +187,6 @@ TEST_CASE("a code that no process ends with is no end", "[exit_status]") {
        {"-1", "256", "4294967296", "1e300", "99999999999999999999", "0.0"}) {
     write_bytes(file, std::string(R"({"code":)") + code +
                           R"(,"reason":"","step":1,"checkpoint":"","bad_nodes":[],"retry":false})");
-    CHECK_FALSE(read_exit_status(file));
+    CHECK_FALSE(read_exit(file).end);
   }
 }

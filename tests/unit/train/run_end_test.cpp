@@ -81,7 +81,7 @@ TEST_CASE("a disk too full for metrics and report does not keep exit.json from s
   MetricsLog metrics;
   metrics.add(std::make_unique<FullSink>());
   REQUIRE_NOTHROW(write_run_end(dir.path(), done, metrics, true));  // no metrics.jsonl: no report
-  CHECK(read_exit_status(dir / "exit.json") == done);
+  CHECK(read_exit(dir / "exit.json").end == done);
   REQUIRE(warnings.lines.size() == 2);
   CHECK(warnings.lines[0].find("disk full") != std::string::npos);
   CHECK(warnings.lines[1].find("cannot write the report") != std::string::npos);
@@ -102,11 +102,11 @@ TEST_CASE("opening a run directory makes the end of an earlier start void", "[ru
   const ScratchFolder dir;
   write_exit_status(dir / "exit.json", done);
   RunDirectory run(config_in(dir), 0, false);
-  CHECK(read_exit_status(dir / "exit.json") == done);
+  CHECK(read_exit(dir / "exit.json").end == done);
   run.open();
   CHECK(read_bytes(dir / "exit.json").find("\"running\"") != std::string::npos);
   run.fail(ExitCode::config, "no such mesh");
-  const auto status = read_exit_status(dir / "exit.json");
+  const auto status = read_exit(dir / "exit.json").end;
   REQUIRE(status.has_value());
   CHECK(status->code == ExitCode::config);
   CHECK_FALSE(status->step.has_value());
@@ -140,10 +140,10 @@ TEST_CASE("an error is told with the newest step and checkpoint, recorded or not
   run.metrics().checkpoint({.step = 5, .path = "step-5"});
   run.metrics().step({.step = 6, .step_s = 1});
   run.fail(ExitCode::data_corrupt, "diverged");
-  CHECK(read_exit_status(dir / "exit.json") == ExitStatus{.code = ExitCode::data_corrupt,
-                                                          .reason = "diverged",
-                                                          .step = 6,
-                                                          .checkpoint = "step-5"});
+  CHECK(read_exit(dir / "exit.json").end == ExitStatus{.code = ExitCode::data_corrupt,
+                                                       .reason = "diverged",
+                                                       .step = 6,
+                                                       .checkpoint = "step-5"});
 }
 
 TEST_CASE("another rank tells of its error only if nobody has told the end", "[run_directory]") {
@@ -154,10 +154,10 @@ TEST_CASE("another rank tells of its error only if nobody has told the end", "[r
   other.open();
   first.fail(ExitCode::data_corrupt, "rank 0's");
   other.fail(ExitCode::internal, "rank 3's");
-  CHECK(read_exit_status(dir / "exit.json")->reason == "rank 0's");
+  CHECK(read_exit(dir / "exit.json").end->reason == "rank 0's");
   write_running(dir / "exit.json");
   other.fail(ExitCode::internal, "rank 3's");
-  CHECK(read_exit_status(dir / "exit.json")->reason == "rank 3's");
+  CHECK(read_exit(dir / "exit.json").end->reason == "rank 3's");
 }
 
 TEST_CASE("nothing starts while a STOP file lies there", "[run_directory]") {
@@ -206,6 +206,6 @@ TEST_CASE("a dry run touches no file, whatever its end", "[run_directory]") {
   } else {
     run.finish({.code = ExitCode::finished, .reason = "in place", .step = 0});
   }
-  CHECK(read_exit_status(dir / "exit.json") == done);
+  CHECK(read_exit(dir / "exit.json").end == done);
   CHECK(files_in(dir) == 1);
 }

@@ -24,7 +24,7 @@ struct LeaseHolder {
   bool replaces(const LeaseHolder& earlier) const;
   /// Whether it is a process of the same machine as `me`, and gone. Asks the system.
   bool is_gone_from_machine_of(const LeaseHolder& me) const;
-  /// This process, as SLURM_JOB_ID, SLURM_RESTART_COUNT and FOURFOLD_CHAIN tell its job.
+  /// This process, and its job as BatchJob::of_this_process() tells it.
   static LeaseHolder this_process();
   friend bool operator==(const LeaseHolder&, const LeaseHolder&) = default;
 };

@@ -41,11 +41,10 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
 /// launcher reports the largest code of all ranks, or a signal.
-/// @param status         exit.json; nothing: there is none, or it says "running"
-/// @param says_running   that it says so: fourfold had started and was killed without a word
+/// @param left           exit.json, if this attempt wrote it: where it says "running", fourfold had
+///   started and was killed without a word
 /// @param launcher_code  what srun or mpiexec ended with
-AttemptEnd end_of(const std::optional<telemetry::ExitStatus>& status, bool says_running,
-                  int launcher_code, double unix_s);
+AttemptEnd end_of(const telemetry::ExitRecord& left, int launcher_code, double unix_s);
 
 /// A run that was told to stop knows the signal; the batch script knows that it was preempted.
 /// @return the same with that reason, if it saved and stopped, and not for a STOP file

@@ -6,6 +6,7 @@
 /// after one that was killed without a word.
 #pragma once
 
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
 
 #include <cstdint>
@@ -30,9 +31,10 @@ struct ExitStatus {
 /// stopped_saved, node_fault and hang.
 bool worth_retrying(ExitCode code) noexcept;
 
-/// Writes {"code","reason","step","checkpoint","bad_nodes","retry"} so that readers see the old
-/// file or the new one, never a part. What is not known is null; "retry" is worth_retrying(code)
-/// unless `hold`. Called by one rank: the lowest that lives.
+/// Writes {"code","reason","step","checkpoint","bad_nodes","retry"}, and {"job","restart"} of this
+/// process's job, so that readers see the old file or the new one, never a part. What is not known
+/// is null; "retry" is worth_retrying(code) unless `hold`. Called by one rank: the lowest that
+/// lives.
 /// @throws UserError (exit code cannot_write)
 void write_exit_status(const std::filesystem::path& file, const ExitStatus& status);
 
@@ -42,10 +44,19 @@ void write_exit_status(const std::filesystem::path& file, const ExitStatus& stat
 /// @throws UserError (exit code cannot_write)
 void write_running(const std::filesystem::path& file);
 
-/// Nothing when the file is absent, says "running" or is no exit status.
-std::optional<ExitStatus> read_exit_status(const std::filesystem::path& file);
+/// What an exit.json says.
+struct ExitRecord {
+  /// What write_running() leaves: a run has started, and nobody has noted its end.
+  bool says_running = false;
+  /// Nothing when the file is absent, says "running" or is no exit status.
+  std::optional<ExitStatus> end = {};
+  BatchJob by = {};  ///< the job that wrote it, without its chain; no id where it does not say
 
-/// Whether it is what write_running() leaves: a run has started, and nobody has noted its end.
-bool says_running(const std::filesystem::path& file);
+  /// Whether `job` may have written it: it does not say another.
+  bool may_be_of(const BatchJob& job) const {
+    return by.id.empty() || (by.id == job.id && by.restarts == job.restarts);
+  }
+};
+ExitRecord read_exit(const std::filesystem::path& file);
 
 }  // namespace fourfold::telemetry

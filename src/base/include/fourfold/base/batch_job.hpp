@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace fourfold {
+
+/// The start of a batch system's job that this process belongs to.
+struct BatchJob {
+  std::string id = {};     ///< "1234"; empty: none
+  long restarts = 0;       ///< how often it was started before: it may have been put back
+  std::string chain = {};  ///< what jobs have in common that go on with each other; empty: none
+
+  /// As SLURM_JOB_ID, SLURM_RESTART_COUNT and FOURFOLD_CHAIN say. What is not one word is taken
+  /// for none: it stands in lines of files.
+  static BatchJob of_this_process();
+  friend bool operator==(const BatchJob&, const BatchJob&) = default;
+};
+
+}  // namespace fourfold

@@ -1,0 +1,34 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/batch_job.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdlib>
+
+using fourfold::BatchJob;
+
+namespace {
+
+void set(const char* job, const char* restarts, const char* chain) {
+  ::setenv("SLURM_JOB_ID", job, 1);
+  ::setenv("SLURM_RESTART_COUNT", restarts, 1);
+  ::setenv("FOURFOLD_CHAIN", chain, 1);
+}
+
+}  // namespace
+
+TEST_CASE("a process knows the start of its batch job", "[batch_job]") {
+  set("77", "3", "70");
+  CHECK(BatchJob::of_this_process() == BatchJob{.id = "77", .restarts = 3, .chain = "70"});
+  set("77", "many", "");
+  CHECK(BatchJob::of_this_process() == BatchJob{.id = "77"});
+  set("77", "-1", "two words");  // as a user may have exported
+  CHECK(BatchJob::of_this_process() == BatchJob{.id = "77"});
+  set("7\n8", "1 2", "a\tb");
+  CHECK(BatchJob::of_this_process() == BatchJob{});
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_RESTART_COUNT", "FOURFOLD_CHAIN"}) {
+    ::unsetenv(name);
+  }
+  CHECK(BatchJob::of_this_process() == BatchJob{});
+}
