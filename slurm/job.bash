@@ -24,6 +24,10 @@ esac
 # say WORD...: a line of the job's log that is not fourfold's.
 say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "$*"; }
 
+# Slurm sends this one to the steps. Who sends it to this script as well (scancel --full, --batch) means the run, and not
+# bash, which it would end: launch passes it on.
+trap '' USR2
+
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
 # inherit it.
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
@@ -49,11 +53,13 @@ launch() {
   fi
   local -x FOURFOLD_DEADLINE=$deadline
   trap 'say "SIGTERM: waiting for fourfold to save"' TERM
+  trap 'say "SIGUSR2: passed on" && scancel --signal=USR2 "$SLURM_JOB_ID"' USR2
   srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${some[@]}" --kill-on-bad-exit=1 --wait=60 --unbuffered "$FOURFOLD" "$@" &
   local step=$!
   # A signal ends `wait` before the step has ended.
   until wait "$step" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$step" 2>/dev/null; do :; done
   trap - TERM
+  trap '' USR2
   return "$code"
 }
 
@@ -97,15 +103,21 @@ nodes_of() {
   (IFS=, && echo "${found[*]}")
 }
 
+# nodes_that_work: those of the job's partition that Slurm starts jobs on, now or when they are free. (A "*" says that a node
+# does not answer.)
+nodes_that_work() {
+  sinfo --noheader --Node --partition="$SLURM_JOB_PARTITION" --format='%N %T' |
+    sed -nE 's/^([^ ]+) (idle|mixed|allocated|completing|planned|reserved)[^*]*$/\1/p' | sort -u
+}
+
 # leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if the partition has
 # enough others: else it would wait for ever, and Slurm itself starts nothing on a node that it knows to be down.
 leave_out() {
-  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} all before
+  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} before
   [[ -n $nodes ]] || return 0
   before=$(scontrol show job "$job" | sed -n 's/.* ExcNodeList=\([^ ]*\).*/\1/p')
   [[ $before == '(null)' || -z $before ]] || nodes=$before,$nodes
-  all=$(sinfo --noheader --Node --partition="$SLURM_JOB_PARTITION" --format=%N | sort -u)
-  if [[ $(comm -23 <(echo "$all") <(scontrol show hostnames "$nodes" | sort -u) | wc -l) -lt ${needed%%-*} ]]; then
+  if [[ $(comm -23 <(nodes_that_work) <(scontrol show hostnames "$nodes" | sort -u) | wc -l) -lt ${needed%%-*} ]]; then
     say "would leave out $nodes, but the partition has too few others"
     return 0
   fi
@@ -113,12 +125,17 @@ leave_out() {
 }
 
 # requeue: this job again, when there is room; not if Slurm has started it again meanwhile, and this script is what a node
-# that it has given up still runs. Nothing of the script runs for long behind it: Slurm ends it.
+# that it has given up still runs, and not if somebody has cancelled it. Nothing of the script runs for long behind it: Slurm
+# ends it.
 requeue() {
-  if scontrol show job "$SLURM_JOB_ID" | grep -q "\<Restarts=${SLURM_RESTART_COUNT:-0}\>"; then
+  local job
+  job=$(scontrol --oneliner show job "$SLURM_JOB_ID")
+  if ! grep -q "\<Restarts=${SLURM_RESTART_COUNT:-0}\>" <<<"$job"; then
+    say "Slurm has put the job back into the queue by itself"
+  elif ! grep -q '\<JobState=RUNNING\>' <<<"$job" && [[ $(date +%s) -lt ${deadline:-0} ]]; then
+    say "the job was cancelled: it is not put back into the queue"
+  else
     trap '' TERM
     scontrol requeue "$SLURM_JOB_ID" && leave_out "$SLURM_JOB_ID" "$bad_nodes"
-  else
-    say "Slurm has put the job back into the queue by itself"
   fi
 }

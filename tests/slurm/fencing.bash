@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
-# A node's slurmd dies while the run on it lives on, on a real Slurm: the job is started elsewhere, and for a while there are
-# two of it. One of them writes. Usage: fencing.bash BUILD_DIR
+# A node's slurmd dies while the run on it lives on, on a real Slurm: the job is started elsewhere, or the next job of its
+# chain is, and for a while there are two. One of them writes. Usage: fencing.bash BUILD_DIR requeue|chain
 set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
@@ -11,23 +11,28 @@ write_run
 options=(--set train.steps=1000000 --set train.global_batch=64 --set checkpoint.every_steps=100)
 
 has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
-# processes_of JOB RESTART: those of the ranks of one start.
+# processes_of JOB: the ranks of its first start.
 processes_of() {
   local process
   for process in $(pgrep --full 'fourfold-train'); do
-    { tr '\0' '\n' <"/proc/$process/environ" | grep -qx "SLURM_JOB_ID=$1" &&
-      [[ $(tr '\0' '\n' <"/proc/$process/environ" | sed -n 's/^SLURM_RESTART_COUNT=//p') == "$2" ]]; } 2>/dev/null && echo "$process"
+    { tr '\0' '\n' <"/proc/$process/environ" | grep -qx "SLURM_JOB_ID=$1"; } 2>/dev/null && echo "$process"
   done
 }
 
-job=$(sbatch --parsable --nodes=1 --ntasks=2 --time=10 "$slurm/train.sbatch" run.toml "${options[@]}" --set log.dir=fenced)
+case $2 in
+  requeue) script=train.sbatch ;;
+  chain) script=chain.sbatch ;;
+esac
+job=$(sbatch --parsable --nodes=1 --ntasks=2 --time=10 --job-name=fenced "$slurm/$script" run.toml "${options[@]}" --set log.dir=fenced)
 until_holds 60 has_steps fenced 150
-old=$(processes_of "$job" '')
+old=$(processes_of "$job")
 [[ $(wc -w <<<"$old") -eq 2 ]] || complain "not two ranks of the first start: $old"
 node=$(squeue --noheader --jobs="$job" --format=%N)
 expect cluster kill-slurmd "${node#node}"
-is_started_again() { scontrol show job "$job" | grep -q 'Restarts=1 ' && is_running "$job"; }
-until_holds 90 is_started_again || complain "the job was not started again"
+later=$job
+[[ $2 == requeue ]] || later=$(squeue --noheader --name=fenced --states=PENDING --format=%A)
+is_started_again() { is_running "$later" && { [[ $later != "$job" ]] || scontrol show job "$job" | grep -q 'Restarts=1 '; }; }
+until_holds 90 is_started_again || complain "the run was not started again"
 for process in $old; do
   kill -0 "$process" 2>/dev/null || complain "rank $process of the first start was gone before: there is nothing to fence"
 done
@@ -38,10 +43,11 @@ records = [json.loads(line) for line in open("fenced/metrics.jsonl")]
 at = [i for i, one in enumerate(records) if one["event"] == "resume"]
 sys.exit(not at or len(records) < at[0] + 300)'; }
 until_holds 90 goes_on || complain "the second start does not go on"
-expect scancel --signal=USR2 "$job"
-expect_job "$job" 60 FAILED 75
-expect grep -q 'restart 1' "fourfold-$job.log"
-expect grep -q 'took the lease of this directory from an earlier start' "fourfold-$job.log"
+touch fenced/STOP
+expect_job "$later" 60 FAILED 75
+until_holds 30 no_jobs_of fenced || complain "jobs are left: $(squeue)"
+[[ $2 == chain ]] || expect grep -q 'restart 1' "fenced-$job.log"
+expect grep -q 'took the lease of this directory from an earlier start of this run' "fenced-$later.log"
 expect grep -q '"code": 75' fenced/exit.json
 # Behind the line with which the second start begins, every step is there once, in order: nobody else wrote. What the first
 # had made and not saved is made again with the same losses, bit for bit.

@@ -48,6 +48,18 @@ expect_saved signal
 expect grep -q '"reason": "saved and stopped: signal"' signal/exit.json
 expect grep -q 'outcome: again, exit code 75' "fourfold-$job.log"
 
+# One that reaches the batch script too.
+job=$(submit all)
+until_holds 60 has_steps all 20
+expect scancel --full --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+expect_saved all
+expect grep -q 'outcome: again, exit code 75' "fourfold-$job.log"
+job=$(submit all)
+until_holds 60 has_left "fourfold-$job.log" 'resumed from all/checkpoints'
+expect scancel --batch --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+
 # scancel: the run saves within KillWait, and the job goes on when it is submitted again.
 job=$(submit signal)
 until_holds 60 has_left "fourfold-$job.log" 'resumed from signal/checkpoints'
@@ -57,6 +69,14 @@ expect_saved signal
 job=$(submit signal)
 expect_job "$job" 90 COMPLETED 0
 expect_calm signal
+
+# What somebody cancels does not come back by itself.
+job=$(FOURFOLD_REQUEUE=1 submit cancelled)
+until_holds 60 has_steps cancelled 20
+expect scancel "$job"
+expect_job "$job" 60 CANCELLED 75
+expect grep -q 'the job was cancelled: it is not put back' "fourfold-$job.log"
+expect_saved cancelled
 
 # Put back into the queue by itself, on other nodes.
 with=(--exclude=node3)

@@ -51,7 +51,7 @@ expect_job "$job" 120 COMPLETED 0
 expect grep -q '"mesh":"pp1 dp1 cp1 tp2"' small/metrics.jsonl
 expect scancel "$busy"
 
-# A chain of two jobs at most, of which the first is stopped, goes on under the same script; a third is refused.
+# A chain of two jobs at most, of which both are stopped: the second goes on under the same script, and no third is queued.
 export FOURFOLD_STUCK_AFTER=0
 job=$(go --nodes 2 --tasks-per-node 1 --time 5 --chain 2 --set train.steps=100000 --set log.dir=linked)
 # of the newest start: it has made steps.
@@ -61,11 +61,13 @@ starts = [i for i, one in enumerate(records) if one["event"] in ("start", "resum
 sys.exit(not (len(starts) == int(sys.argv[1]) and len(records) > starts[-1] + 20))' "$1"; }
 for start in 1 2; do
   until_holds 90 trains "$start" || complain "job $start of the chain does not train"
+  expect test "$(squeue --noheader --name=fourfold-linked | wc -l)" -eq $((3 - start))
   expect scancel --signal=USR2 "$(squeue --noheader --name=fourfold-linked --states=RUNNING --format=%A)"
 done
-has_refused() { grep -q '"code": 93' linked/exit.json; }
-until_holds 90 has_refused || complain "a third job was not refused: $(cat linked/attempts.jsonl linked/exit.json)"
-until_holds 30 no_jobs_of fourfold-linked || complain "jobs are left: $(squeue)"
+until_holds 60 no_jobs_of fourfold-linked || complain "jobs are left: $(squeue)"
+expect grep -q 'saved and stopped: signal' linked/exit.json
+expect test "$(grep -c '"event":"begin"' linked/attempts.jsonl)" -eq 2
+expect grep -q 'the last of the 2 jobs of the chain' linked/fourfold-linked-*.log
 
 # A site's file is read by the job.
 printf 'export FOURFOLD_MPI=pmi2\necho "this site says hello"\n' >here.sh
@@ -88,6 +90,7 @@ refused 78 'are 8 ranks, and the mesh has 4 give --nodes=2' --nodes 4 --tasks-pe
 refused 78 'add --set mesh.dp=auto' --nodes 2-4 --tasks-per-node 1 --set mesh.dp=2
 refused 78 'there is no such partition' --nodes 2 --partition nowhere
 refused 78 'this Slurm has none of that name' --nodes 2 --mpi pmi9
+refused 78 'every task would train by itself' --nodes 2 --mpi none
 refused 78 'choose one of infiniband, mpich, slingshot' --nodes 2 --site nowhere
 refused 78 'does not fit into 2 nodes' --nodes 2 --node-memory 0.0001
 refused 78 'did you mean "steps"' --nodes 2 --set train.stepz=3
