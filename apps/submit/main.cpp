@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 #include "command_output.hpp"
+#include "queued_jobs.hpp"
 #include "submission_check.hpp"
 
 #include <fourfold/base/log.hpp>
@@ -28,6 +29,7 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
                     fmt::format("{} exists (it asks for no more training) remove it to go on",
                                 fourfold::train::stop_file(submission.log_dir).string()));
   }
+  submit::look_for_queued_jobs(submission);
   fourfold::telemetry::make_log_dir(submission.log_dir);
   fourfold::io::AtomicFile file(submission.script);
   file.write(script);
@@ -44,9 +46,10 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
                     fmt::format("sbatch refuses {}: {}", submission.script.string(), sbatch->text));
   }
   fmt::print("{}", sbatch->text);
-  fourfold::log::info(fmt::format("submitted {}; `squeue --name={}` shows the job, {} is its log",
-                                  submission.script.string(), submission.name,
-                                  (submission.log_dir / (submission.name + "-JOB.log")).string()));
+  const std::string number = sbatch->text.substr(0, sbatch->text.find_first_of(";\n"));
+  fourfold::log::info(fmt::format("submitted {}; `squeue --job={}` shows the job, {} is its log",
+                                  submission.script.string(), number,
+                                  batch::log_of(submission, number).string()));
   return ExitCode::finished;
 }
 

@@ -103,7 +103,7 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
   const std::int64_t tasks = std::int64_t{nodes.most} * tasks_per_node;
   if (tasks != *ranks) {
     refuse(fmt::format(
-        "{} nodes with {} tasks each are {} ranks, and the mesh has {} give --nodes="
+        "{} nodes with {} tasks each are {} ranks, and the mesh has {}; give --nodes="
         "{} and --tasks-per-node={}, or add --set mesh.dp=auto",
         nodes.most, tasks_per_node, tasks, *ranks, (*ranks + tasks_per_node - 1) / tasks_per_node,
         std::min<std::int64_t>(tasks_per_node, *ranks)));
@@ -147,11 +147,22 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
   log::info(text);
 }
 
+/// Ranks that srun starts with --mpi=none do not know of each other.
+[[noreturn]] void refuse_singletons(const std::string& offered) {
+  const auto mpi = batch::mpi_of(build_facts().libraries, offered);
+  refuse(
+      fmt::format("--mpi=none: every task would train by itself, as rank 0 of 1; {}",
+                  mpi && !mpi->empty() ? "give --mpi=" + *mpi : "choose one of `srun --mpi=list`"));
+}
+
 /// What `srun --mpi=` has to be; empty: as the site's file or Slurm's default says.
-std::string mpi_for(const Arguments& arguments) {
+std::string mpi_for(const Arguments& arguments, bool has_several_ranks) {
   const auto list = output_of({"srun", "--mpi=list"});
   const bool is_known = list && list->code == 0;
   if (!arguments.mpi.empty()) {
+    if (arguments.mpi == "none" && has_several_ranks) {
+      refuse_singletons(is_known ? list->text : "");
+    }
     if (is_known && !batch::offers_mpi(list->text, arguments.mpi)) {
       refuse(
           fmt::format("--mpi={}: this Slurm has none of that name; choose one of `srun "
@@ -194,7 +205,7 @@ void check_site(const std::string& site, const fs::path& scripts) {
   for (const std::string& name : known) {
     names += (names.empty() ? "" : ", ") + name;
   }
-  refuse(fmt::format("--site={}: there is no {} choose one of {}, or give a path", site,
+  refuse(fmt::format("--site={}: there is no {}; choose one of {}, or give a path", site,
                      file.string(), names));
 }
 
@@ -257,7 +268,7 @@ batch::Submission checked_submission(const Arguments& arguments,
           .partition = arguments.partition,
           .account = arguments.account,
           .site = arguments.site,
-          .mpi = mpi_for(arguments),
+          .mpi = mpi_for(arguments, nodes.most * tasks_per_node > 1),
           .chain = arguments.chain,
           .requeue = arguments.requeue,
           .more = arguments.more};

@@ -69,9 +69,22 @@ std::string resources(const Submission& job) {
   return text;
 }
 
+/// Where Slurm would read something else than the name that stands there: a backslash, too.
+bool can_be_output(const std::filesystem::path& folder) {
+  return is_one_word(folder.string()) && folder.string().find('\\') == std::string::npos;
+}
+
+/// As Slurm writes file names: "%%" is a "%".
+std::string output_pattern(const Submission& job) {
+  std::string folder = can_be_output(job.log_dir) ? (job.log_dir / "").string() : "";
+  for (std::size_t at = folder.find('%'); at != std::string::npos; at = folder.find('%', at + 2)) {
+    folder.insert(at, 1, '%');
+  }
+  return folder + "%x-%j.log";
+}
+
 std::string behaviour(const Submission& job) {
-  const std::string log = (job.log_dir / "%x-%j.log").string();
-  std::string text = line_of("--output=" + (is_one_word(log) ? log : "%x-%j.log"));
+  std::string text = line_of("--output=" + output_pattern(job));
   text += line_of("--open-mode=append");
   text += line_of(fmt::format("--signal=USR2@{}", warning_s(job.time)));
   if (job.chain > 0) {
@@ -136,6 +149,11 @@ std::int64_t time_limit_s(const std::string& text) {
                                 text));
   }
   return seconds;
+}
+
+std::filesystem::path log_of(const Submission& job, const std::string& number) {
+  const std::string file = fmt::format("{}-{}.log", job.name, number);
+  return can_be_output(job.log_dir) ? job.log_dir / file : std::filesystem::path(file);
 }
 
 std::string script_of(const Submission& job) {

@@ -72,7 +72,7 @@ std::vector<comm::MeshShape> smaller_meshes(const RunConfig& config, std::int64_
     }
   }
   std::ranges::stable_sort(meshes, std::greater{}, [](const comm::MeshShape& mesh) {
-    return std::tuple(mesh.ranks(), mesh.tp, mesh.cp, mesh.pp);
+    return std::tuple(mesh.tp, mesh.cp, mesh.ranks(), mesh.pp);
   });
   return meshes;
 }

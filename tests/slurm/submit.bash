@@ -62,12 +62,24 @@ sys.exit(not (len(starts) == int(sys.argv[1]) and len(records) > starts[-1] + 20
 for start in 1 2; do
   until_holds 90 trains "$start" || complain "job $start of the chain does not train"
   expect test "$(squeue --noheader --name=fourfold-linked | wc -l)" -eq $((3 - start))
+  # Jobs of one name wait for each other, and two runs' would.
+  expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --chain 2 --set log.dir=elsewhere/linked --go
+  expect_stderr 'is called fourfold-linked, too'
+  expect test ! -e elsewhere
   expect scancel --signal=USR2 "$(squeue --noheader --name=fourfold-linked --states=RUNNING --format=%A)"
 done
 until_holds 60 no_jobs_of fourfold-linked || complain "jobs are left: $(squeue)"
 expect grep -q 'saved and stopped: signal' linked/exit.json
 expect test "$(grep -c '"event":"begin"' linked/attempts.jsonl)" -eq 2
 expect grep -q 'the last of the 2 jobs of the chain' linked/fourfold-linked-*.log
+
+# Whatever the directory is called, submit knows where the log will be.
+for dir in 'lr%3j' 'two words'; do
+  job=$(go --nodes 1 --tasks-per-node 1 --time 5 --set log.dir="$dir")
+  expect_job "$job" 60 COMPLETED 0
+  log=$(sed -n 's/.* shows the job, \(.*\) is its log/\1/p' "$errors")
+  expect grep -q 'outcome: finished' "$log"
+done
 
 # A site's file is read by the job.
 printf 'export FOURFOLD_MPI=pmi2\necho "this site says hello"\n' >here.sh
@@ -86,7 +98,7 @@ refused() {
 }
 refused 78 'partition test has 4' --nodes 5 --tasks-per-node 1
 refused 78 'have 2 CPUs' --nodes 2 --tasks-per-node 4
-refused 78 'are 8 ranks, and the mesh has 4 give --nodes=2' --nodes 4 --tasks-per-node 2 --set mesh.dp=2 --set mesh.tp=2
+refused 78 'are 8 ranks, and the mesh has 4; give --nodes=2' --nodes 4 --tasks-per-node 2 --set mesh.dp=2 --set mesh.tp=2
 refused 78 'add --set mesh.dp=auto' --nodes 2-4 --tasks-per-node 1 --set mesh.dp=2
 refused 78 'there is no such partition' --nodes 2 --partition nowhere
 refused 78 'this Slurm has none of that name' --nodes 2 --mpi pmi9

@@ -66,6 +66,25 @@ TEST_CASE("ranges of nodes are read as sbatch reads them", "[submission]") {
   }
 }
 
+TEST_CASE("the log lies in log.dir where sbatch can be told so", "[submission]") {
+  Submission job = plain();
+  const auto output = [&] {
+    const std::string script = script_of(job);
+    const std::size_t at = script.find("--output=") + 9;
+    return script.substr(at, script.find('\n', at) - at);
+  };
+  CHECK(output() == "/runs/a/%x-%j.log");
+  CHECK(log_of(job, "7") == "/runs/a/fourfold-a-7.log");
+  job.log_dir = "/runs/lr%3e%%j";  // Slurm would read numbers there
+  CHECK(output() == "/runs/lr%%3e%%%%j/%x-%j.log");
+  CHECK(log_of(job, "7") == "/runs/lr%3e%%j/fourfold-a-7.log");
+  for (const char* folder : {"/runs/two words", "/runs/back\\slash", "/runs/\"a\""}) {
+    job.log_dir = folder;
+    CHECK(output() == "%x-%j.log");
+    CHECK(log_of(job, "7") == "fourfold-a-7.log");
+  }
+}
+
 TEST_CASE("time limits are read as Slurm reads them", "[submission]") {
   CHECK(time_limit_s("90") == 5400);
   CHECK(time_limit_s("1:30") == 90);

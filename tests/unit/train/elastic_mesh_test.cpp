@@ -70,6 +70,13 @@ TEST_CASE("with too few tasks the axes become smaller, tensor parallelism last",
   CHECK(elastic.overrides(7, options) == Options{"mesh.pp=1", "mesh.dp=1"});
   CHECK(elastic.choose(3, options).mesh == mesh(1, 1, 1, 2));
   CHECK(elastic.choose(1, options).mesh == mesh(1, 1, 1, 1));
+  // Three replicas would use all three tasks.
+  const Options twelve{"mesh.pp=2", "mesh.tp=2", "train.micro_batch=1", "train.global_batch=12"};
+  CHECK(elastic.choose(3, twelve).mesh == mesh(1, 1, 1, 2));
+  CHECK(elastic.overrides(3, twelve) == Options{"mesh.pp=1", "mesh.dp=1"});
+  const Options stages{"mesh.pp=4", "model.layers=4", "train.micro_batch=1",
+                       "train.global_batch=12"};
+  CHECK(elastic.choose(3, stages).mesh == mesh(1, 3, 1, 1));
   const Options dealt{"mesh.pp=2", "mesh.tp=2", "mesh.stage_layers=[1,1]", "train.micro_batch=1"};
   CHECK(elastic.choose(3, dealt).mesh == mesh(2, 1, 1, 1));
   CHECK_THROWS_AS(elastic.choose(1, dealt), UserError);

@@ -49,6 +49,10 @@ struct Submission {
   std::vector<std::string> more = {};  ///< options of sbatch, "--qos=high"
 };
 
+/// The log of the job of that number: in log_dir, or where sbatch is run, if no line of #SBATCH can
+/// hold the name of log_dir.
+std::filesystem::path log_of(const Submission& submission, const std::string& number);
+
 /// @throws UserError (usage) for what a line of #SBATCH cannot hold
 std::string script_of(const Submission& submission);
 
