@@ -30,9 +30,9 @@ struct ElasticMesh {
 
 /// The mesh of a run. A number of mesh.dp leaves no choice: that mesh, on as many tasks. With
 /// "auto" pp, cp and tp are those of the run file if there are tasks enough, with as many replicas
-/// as divide the global batch and fit; else the largest divisors of tp and then of cp that there are
-/// tasks for, since what they cut is cut for memory or speed inside a node, and the divisor of pp
-/// that uses most tasks then. train.micro_batch becomes smaller where it does not divide a
+/// as divide the global batch and fit; else the largest divisors of tp and then of cp that there
+/// are tasks for, since what they cut is cut for memory or speed inside a node, and the divisor of
+/// pp that uses most tasks then. train.micro_batch becomes smaller where it does not divide a
 /// replica's share. A pure function; reads the file of mesh.schedule.
 /// @pre allocation.nodes >= 1, allocation.tasks >= 1
 /// @throws UserError (config) with its place in the run file: what the run file's own mesh is
