@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
-#include "command_output.hpp"
 #include "queued_jobs.hpp"
 #include "submission_check.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/program/command_output.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -34,7 +34,8 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   fourfold::io::AtomicFile file(submission.script);
   file.write(script);
   file.publish();
-  const auto sbatch = submit::output_of({"sbatch", "--parsable", submission.script.string()});
+  const auto sbatch =
+      fourfold::program::output_of({"sbatch", "--parsable", submission.script.string()});
   if (!sbatch) {
     throw UserError(ExitCode::config,
                     fmt::format("there is no sbatch in PATH; the script is {}: submit it where "

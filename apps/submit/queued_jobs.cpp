@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queued_jobs.hpp"
 
-#include "command_output.hpp"
-
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/program/command_output.hpp>
 
 #include <fmt/format.h>
 
@@ -16,8 +15,8 @@ namespace fourfold::submit {
 
 void look_for_queued_jobs(const batch::Submission& submission) {
   // What a job was submitted as: for `fourfold submit`, the script in the run's directory.
-  const auto squeue =
-      output_of({"squeue", "--me", "--noheader", "--name=" + submission.name, "--format=%A %o"});
+  const auto squeue = program::output_of(
+      {"squeue", "--me", "--noheader", "--name=" + submission.name, "--format=%A %o"});
   if (!squeue || squeue->code != 0) {
     return;
   }

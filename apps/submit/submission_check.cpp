@@ -2,13 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "submission_check.hpp"
 
-#include "command_output.hpp"
 #include "installed.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
+#include <fourfold/program/command_output.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 
 #include <fmt/format.h>
@@ -32,8 +32,8 @@ using batch::Partition;
 
 /// The partition, as far as Slurm can be asked here.
 std::optional<Partition> ask_partition(const std::string& name) {
-  const auto sinfo =
-      output_of({"sinfo", "--noheader", std::string("--format=") + batch::partition_format});
+  const auto sinfo = program::output_of(
+      {"sinfo", "--noheader", std::string("--format=") + batch::partition_format});
   if (!sinfo || sinfo->code != 0) {
     log::warning(sinfo ? fmt::format("sinfo failed: {}; nodes, their memory and --mpi are not "
                                      "checked",
@@ -157,7 +157,7 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
 
 /// What `srun --mpi=` has to be; empty: as the site's file or Slurm's default says.
 std::string mpi_for(const Arguments& arguments, bool has_several_ranks) {
-  const auto list = output_of({"srun", "--mpi=list"});
+  const auto list = program::output_of({"srun", "--mpi=list"});
   const bool is_known = list && list->code == 0;
   if (!arguments.mpi.empty()) {
     if (arguments.mpi == "none" && has_several_ranks) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace fourfold::submit {
+namespace fourfold::program {
 
 struct CommandOutput {
   int code = 0;      ///< of its exit; -1: it ended by a signal
@@ -17,4 +17,4 @@ struct CommandOutput {
 /// @return nothing when there is no such program
 std::optional<CommandOutput> output_of(const std::vector<std::string>& command);
 
-}  // namespace fourfold::submit
+}  // namespace fourfold::program

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "command_output.hpp"
+#include <fourfold/program/command_output.hpp>
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -12,7 +12,7 @@
 
 extern char** environ;
 
-namespace fourfold::submit {
+namespace fourfold::program {
 namespace {
 
 std::string read_all(int descriptor) {
@@ -61,4 +61,4 @@ std::optional<CommandOutput> output_of(const std::vector<std::string>& command) 
   return error == 0 ? std::optional(output) : std::nullopt;
 }
 
-}  // namespace fourfold::submit
+}  // namespace fourfold::program
