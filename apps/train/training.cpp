@@ -1,0 +1,128 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "training.hpp"
+
+#include "same_on_ranks.hpp"
+
+#include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/data/tokenizer.hpp>
+#include <fourfold/device/process_memory.hpp>
+#include <fourfold/kernels/runtime.hpp>
+#include <fourfold/runfile/run_key.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/stop_request.hpp>
+#include <fourfold/train/trainer.hpp>
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+namespace fourfold::train_program {
+namespace {
+
+telemetry::RunStart facts_of(const comm::MpiRuntime& mpi) {
+  telemetry::RunStart facts;
+  facts.version = build_facts().version;
+  facts.device = kernels::description();
+  facts.rank_hosts = comm::all_gather_text(mpi.world(), mpi.host());
+  for (const LibraryFact& library : build_facts().libraries) {
+    facts.libraries.emplace_back(library.name, library.version);
+  }
+  return facts;
+}
+
+/// What has to be the same on all ranks.
+std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
+                                           const Arguments& arguments) {
+  std::vector<std::string> lines = lines_of(config);
+  lines.push_back(fmt::format("--allow-change = {}", runfile::to_toml(arguments.allowed_changes)));
+  lines.push_back(fmt::format("--dry-run = {}", arguments.dry_run));
+  lines.push_back(fmt::format("version of fourfold = {}", build_facts().version));
+  return lines;
+}
+
+/// Needed only to show what the model writes, when it is too late to find the file missing.
+void require_tokenizer(const runfile::EffectiveConfig& effective) {
+  const std::string& tokenizer = effective.config.data.tokenizer;
+  try {
+    data::open_tokenizer(tokenizer);
+  } catch (const UserError& error) {
+    throw UserError(error.code(),
+                    runfile::located(fmt::format("data.tokenizer = \"{}\" cannot be used ({})",
+                                                 tokenizer, error.what()),
+                                     effective.origins));
+  }
+}
+
+telemetry::ExitStatus status_of(const train::RunResult& result, const std::string& log_dir) {
+  telemetry::ExitStatus status{.code = result.code,
+                               .reason = "finished",
+                               .step = result.progress.step,
+                               .checkpoint = result.checkpoint.string()};
+  if (result.code != ExitCode::finished) {
+    status.reason = fmt::format(
+        "{}: {}", result.checkpoint.empty() ? "stopped before the first step" : "saved and stopped",
+        train::name(result.reason));
+  }
+  if (result.reason == train::StopReason::stop_file) {
+    status.reason += fmt::format("; remove {} to go on", train::stop_file(log_dir).string());
+    status.hold = true;
+  }
+  return status;
+}
+
+void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
+           const RunDirectory& directory) {
+  if (config.enabled) {
+    mpi.watch({.limits = {config.deadline_s, config.silence_s},
+               .on_hang = [&](const comm::HangVerdict& verdict, const std::string& report) {
+                 directory.note_hang(verdict, report);
+               }});
+  }
+}
+
+}  // namespace
+
+ExitCode train_run(const Arguments& arguments, int argc, char** argv,
+                   std::optional<RunDirectory>& directory) {
+  device::keep_heap_small();
+  const train::StopSignals signals;  // first: a signal during the start is one too
+  comm::MpiRuntime mpi(&argc, &argv);
+  const runfile::EffectiveConfig effective =
+      runfile::load_run_config(arguments.run_file, arguments.overrides);
+  runfile::validate_data(effective.config, effective.origins);
+  const comm::MeshShape shape = train::mesh_of(effective, mpi.world().size());
+  runfile::validate_batch(effective.config, shape.dp, effective.origins);
+  directory.emplace(effective, mpi.world().rank(), arguments.dry_run);
+  directory->open();
+  require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
+  mpi.world().use(train::collectives_of(effective.config));
+  watch(mpi, effective.config.watch, *directory);
+  comm::Mesh mesh(shape, mpi.world());
+  if (mpi.world().rank() == 0) {
+    require_tokenizer(effective);
+  }
+  const kernels::Runtime kernels;
+  const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
+                                      .deadline_unix_s = train::deadline_from_environment(),
+                                      .holds_run = [&] { return directory->is_ours(); },
+                                      .facts = facts_of(mpi),
+                                      .rehearses = arguments.dry_run};
+  train::Trainer trainer(effective, mesh, options, &directory->metrics());
+  if (arguments.dry_run) {
+    trainer.rehearse();
+    directory->finish({.code = ExitCode::finished,
+                       .reason = "dry run: everything is in place",
+                       .step = trainer.progress().step});
+    return ExitCode::finished;
+  }
+  const train::RunResult result = trainer.run();
+  directory->finish(status_of(result, effective.config.log.dir));
+  return result.code;
+}
+
+}  // namespace fourfold::train_program
