@@ -4,6 +4,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
+#include <fourfold/comm/start_watch.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/telemetry/console.hpp>
@@ -47,8 +48,11 @@ bool is_leftover(std::string_view name) {
 void sweep_leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;  // they take room and do no harm
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    if (is_leftover(entry.path().filename().string())) {
+    const std::string name = entry.path().filename().string();
+    if (is_leftover(name)) {
       std::filesystem::remove(entry.path(), ignored);
+    } else if (name.starts_with(comm::start_meeting_prefix)) {  // of ranks that were killed there
+      std::filesystem::remove_all(entry.path(), ignored);
     }
   }
 }
@@ -186,20 +190,7 @@ void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string
   if (dry_run_ || !is_ours()) {
     return;
   }
-  const LastState last = last_->get();
-  try_to("write hang.json", [&] {
-    io::AtomicFile file(folder_ / "hang.json");
-    file.write(report);
-    file.publish();
-  });
-  try_to("write exit.json", [&] {
-    telemetry::write_exit_status(telemetry::exit_file(folder_),
-                                 {.code = verdict.code(),
-                                  .reason = "hang: " + verdict.reason,
-                                  .step = last.step,
-                                  .checkpoint = last.checkpoint,
-                                  .bad_nodes = verdict.bad_hosts()});
-  });
+  write_hang(folder_, verdict, report, last_->get());
 }
 
 }  // namespace fourfold::train_program

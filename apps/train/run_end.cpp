@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/report.hpp>
 
@@ -57,6 +58,23 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
   if (first) {
     std::rethrow_exception(first);
   }
+}
+
+void write_hang(const std::filesystem::path& log_dir, const comm::HangVerdict& verdict,
+                const std::string& report, const LastState& last) {
+  try_to("write hang.json", [&] {
+    io::AtomicFile file(log_dir / "hang.json");
+    file.write(report);
+    file.publish();
+  });
+  try_to("write exit.json", [&] {
+    telemetry::write_exit_status(telemetry::exit_file(log_dir),
+                                 {.code = verdict.code(),
+                                  .reason = "hang: " + verdict.reason,
+                                  .step = last.step,
+                                  .checkpoint = last.checkpoint,
+                                  .bad_nodes = verdict.bad_hosts()});
+  });
 }
 
 }  // namespace fourfold::train_program

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/comm/watch.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 
@@ -61,5 +62,9 @@ void try_to(const char* what, const std::function<void()>& write);
 /// @throws UserError (cannot_write) when exit.json cannot be written; the others were tried then
 void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitStatus& status,
                    telemetry::MetricsLog& metrics, bool report);
+
+/// hang.json, and exit.json with the verdict. What cannot be written is a warning.
+void write_hang(const std::filesystem::path& log_dir, const comm::HangVerdict& verdict,
+                const std::string& report, const LastState& last);
 
 }  // namespace fourfold::train_program

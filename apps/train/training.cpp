@@ -3,6 +3,7 @@
 #include "training.hpp"
 
 #include "same_on_ranks.hpp"
+#include "start.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/error.hpp>
@@ -91,9 +92,12 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
   device::keep_heap_small();
   const train::StopSignals signals;  // first: a signal during the start is one too
+  const auto early = config_before_mpi(arguments);
+  auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;
   comm::MpiRuntime mpi(&argc, &argv);
+  start_watch.reset();  // all ranks have come
   const runfile::EffectiveConfig effective =
-      runfile::load_run_config(arguments.run_file, arguments.overrides);
+      early ? *early : runfile::load_run_config(arguments.run_file, arguments.overrides);
   runfile::validate_data(effective.config, effective.origins);
   const comm::MeshShape shape = train::mesh_of(effective, mpi.world().size());
   runfile::validate_batch(effective.config, shape.dp, effective.origins);

@@ -401,6 +401,15 @@ std::vector<RunKey> watch_keys() {
                   "node is gone. After 8 s it is named in the log.",
        .minimum = 2,
        .maximum = 86400},
+      {.table = "watch",
+       .name = "start_s",
+       .field = member(&WatchConfig::start_s),
+       .unit = "seconds",
+       .meaning = "How long ranks may wait in MPI_Init for others to come. Those that wait then "
+                  "meet in log.dir for a quarter of that time (at most 75 s), name who is missing "
+                  "and end the run with exit code 86. 0: the start is not watched.",
+       .minimum = 0,
+       .maximum = 86400},
   };
 }
 

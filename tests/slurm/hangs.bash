@@ -46,6 +46,27 @@ assert len(told) == 7 and all(any("main" in line for line in one["stack"]) for o
   expect grep -q '"event":"end".*"code":86' "stopped$rank/attempts.jsonl"
 done
 
+# A rank that is stopped before it comes to MPI_Init: the job goes on without its node.
+cat >stops_once <<END
+#!/bin/bash
+[[ \$1 != train || \$SLURM_PROCID != 3 || \${SLURM_RESTART_COUNT:-0} != 0 ]] || kill -STOP \$\$
+exec $fourfold "\$@"
+END
+chmod 755 stops_once
+job=$(FOURFOLD=$PWD/stops_once FOURFOLD_SLURM=$slurm FOURFOLD_REQUEUE=1 sbatch --parsable --nodes=2 --ntasks=4 --time=10 "$slurm/train.sbatch" run.toml \
+  --set log.dir=unborn --set watch.start_s=3)
+until_holds 60 grep -q '"code": 86' unborn/exit.json || complain "no code in exit.json: $(cat unborn/exit.json "fourfold-$job.log")"
+expect python3 -c 'import json
+end, hang = json.load(open("unborn/exit.json")), json.load(open("unborn/hang.json"))
+assert end["bad_nodes"] == ["node1"] and end["retry"] is True and "rank 3 on node1 has not come" in end["reason"], end
+assert hang["culprits"][0]["rank"] == 3 and hang["waiting"] == [0, 1, 2], hang'
+expect_job "$job" 60 COMPLETED 0
+expect grep -q "rank 3 on node1 has not come to MPI_Init within 3 s" "fourfold-$job.log"
+expect grep -q "job $job leaves out node1" "fourfold-$job.log"
+expect grep -q '"event":"end".*"code":86' unborn/attempts.jsonl
+expect test -e unborn/FINISHED
+expect test -z "$(find unborn -name '.start*')"
+
 # hangs KIND RANK TEXT...: of tasks that srun started; what it says on stderr.
 hangs() {
   local kind=$1 rank=$2 begun=$SECONDS code=0 text

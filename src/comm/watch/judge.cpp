@@ -392,11 +392,13 @@ ExitCode HangVerdict::code() const noexcept {
 
 std::vector<std::string> HangVerdict::bad_hosts() const {
   std::set<std::string> hosts;
-  if (kind == Kind::stopped || kind == Kind::unreachable || kind == Kind::host_ended) {
+  if (kind == Kind::stopped || kind == Kind::unreachable || kind == Kind::host_ended ||
+      kind == Kind::not_started) {
     for (const Culprit& one : culprits) {
       hosts.insert(one.host);
     }
   }
+  hosts.erase("");
   return {hosts.begin(), hosts.end()};
 }
 

@@ -17,8 +17,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view name(HangVerdict::Kind kind) {
-  constexpr std::array<std::string_view, 6> names{"ended",       "host ended",   "stopped",
-                                                  "unreachable", "other branch", "late"};
+  constexpr std::array<std::string_view, 7> names{
+      "ended", "host ended", "stopped", "unreachable", "other branch", "late", "not started"};
   return names[static_cast<std::size_t>(kind)];
 }
 

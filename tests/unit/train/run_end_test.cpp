@@ -186,8 +186,11 @@ TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directo
   for (const std::string& name : others) {
     write_bytes(dir / name, "mine\n");
   }
+  std::filesystem::create_directory(dir / ".start-watch-77-0");
+  write_bytes(dir / ".start-watch-77-0/rank-3", "node1 12\n");
   RunDirectory run(config_in(dir), 0, false);
   run.open();
+  CHECK_FALSE(std::filesystem::exists(dir / ".start-watch-77-0"));
   for (const std::string& name : others) {
     CHECK(std::filesystem::exists(dir / name));
   }

@@ -23,10 +23,18 @@ struct WatchLimits {
 
 /// Why a run was ended.
 struct HangVerdict {
-  enum class Kind : std::uint8_t { ended, host_ended, stopped, unreachable, other_branch, late };
+  enum class Kind : std::uint8_t {
+    ended,
+    host_ended,
+    stopped,
+    unreachable,
+    other_branch,
+    late,
+    not_started
+  };
   struct Culprit {
     int rank = 0;
-    std::string host;
+    std::string host;  ///< empty: not known, of a rank that has not started
     std::string what;  ///< "has ended without a word; its last call was ..."
   };
 
@@ -37,7 +45,8 @@ struct HangVerdict {
 
   /// node_fault when machines are gone, else hang.
   ExitCode code() const noexcept;
-  /// Machines to leave out next time: those of ranks that are stopped, or gone all together.
+  /// Machines to leave out next time: those of ranks that are stopped, have not come to MPI_Init,
+  /// or are gone all together.
   std::vector<std::string> bad_hosts() const;
 };
 

@@ -197,6 +197,7 @@ struct WatchConfig {
   bool enabled = true;
   double deadline_s = 600;  ///< that a rank may wait for others in one operation
   double silence_s = 60;    ///< without a sign of life from a rank
+  double start_s = 300;     ///< that ranks may wait in MPI_Init; 0: not watched
   friend bool operator==(const WatchConfig&, const WatchConfig&) = default;
 };
 

@@ -1,0 +1,99 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "start.hpp"
+
+#include "run_end.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/lease_holder.hpp>
+#include <fourfold/io/step_place.hpp>
+#include <fourfold/program/command_output.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace fourfold::train_program {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// "node[0-2]" as node0, node1, node2. Slurm's own program knows how; it asks nobody for that.
+std::vector<std::string> expanded(const std::string& nodes) {
+  const auto output = program::output_of({"scontrol", "show", "hostnames", nodes});
+  if (!output || output->code != 0) {
+    return {};
+  }
+  std::istringstream words(output->text);
+  return {std::istream_iterator<std::string>(words), {}};
+}
+
+std::string lease_text(const fs::path& log_dir) {
+  std::ifstream file(log_dir / telemetry::run_lease_name);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// Whether another start of the run lives, whose directory this is then. One that was killed leaves
+/// its lease behind; one that lives counts it up.
+bool is_run_by_another(const fs::path& log_dir) {
+  const auto holder = telemetry::run_lease_holder(log_dir);
+  const auto me = io::LeaseHolder::this_process();
+  if (!holder || me.replaces(*holder) || (!me.job.empty() && me.is_of_start(*holder))) {
+    return false;
+  }
+  const std::string before = lease_text(log_dir);
+  std::this_thread::sleep_for(io::LeaseOptions{}.beat * 5 / 2);
+  return lease_text(log_dir) != before;
+}
+
+void note_start_hang(const fs::path& log_dir, const comm::HangVerdict& verdict,
+                     const std::string& report) {
+  if (is_run_by_another(log_dir)) {
+    log::local(log::Level::warning,
+               fmt::format("{}: another start of this run lives; this one writes nothing there",
+                           log_dir.string()));
+    return;
+  }
+  try_to("make the run directory", [&] { telemetry::make_log_dir(log_dir); });
+  write_hang(log_dir, verdict, report, {});
+}
+
+}  // namespace
+
+std::optional<runfile::EffectiveConfig> config_before_mpi(const Arguments& arguments) {
+  try {
+    return runfile::load_run_config(arguments.run_file, arguments.overrides);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::unique_ptr<comm::StartWatch> watch_start(const runfile::RunConfig& config, bool dry_run) {
+  if (!config.watch.enabled || config.watch.start_s == 0) {
+    return nullptr;
+  }
+  const fs::path log_dir = config.log.dir;
+  if (dry_run || io::is_place_in_step(log_dir)) {  // which is refused behind MPI_Init
+    return std::make_unique<comm::StartWatch>(
+        comm::StartWatchOptions{.limit_s = config.watch.start_s});
+  }
+  return std::make_unique<comm::StartWatch>(comm::StartWatchOptions{
+      .limit_s = config.watch.start_s,
+      .folder = log_dir,
+      .expand_nodes = expanded,
+      .on_hang = [log_dir](const comm::HangVerdict& verdict, const std::string& report) {
+        note_start_hang(log_dir, verdict, report);
+      }});
+}
+
+}  // namespace fourfold::train_program

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/start_meeting.hpp"
+
+#include <fourfold/comm/start_watch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <system_error>
+
+namespace fourfold::comm {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "rank-";
+
+std::optional<int> number(std::string_view text) {
+  int value = 0;
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && stop == text.data() + text.size() ? std::optional(value)
+                                                                   : std::nullopt;
+}
+
+std::string variable(const Environment& environment, const char* name) {
+  const char* const value = environment(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Where Hydra's mpiexec listens, "node0:34991", which it tells its proxy on every host.
+std::string address_of_mpiexec(const std::string& parent) {
+  constexpr std::string_view option("--control-port\0", 15);
+  const std::size_t at = parent.find(option);
+  return at == std::string::npos ? "" : parent.c_str() + at + option.size();
+}
+
+bool is_fit_for_name(char c) {
+  return ('0' <= c && c <= '9') || ('a' <= c && c <= 'z') || ('A' <= c && c <= 'Z') || c == '.';
+}
+
+}  // namespace
+
+std::string name_of_start(const Environment& environment, const std::string& parent) {
+  const std::string mpiexec = address_of_mpiexec(parent);
+  std::string name;
+  // mpiexec inside a job starts some of its proxies in a step, and others not.
+  for (const std::string& part :
+       {variable(environment, "SLURM_JOB_ID"), variable(environment, "SLURM_RESTART_COUNT"),
+        mpiexec.empty() ? variable(environment, "SLURM_STEP_ID") : mpiexec,
+        variable(environment, "PMIX_NAMESPACE"), variable(environment, "PALS_APID")}) {
+    name += (name.empty() || part.empty() ? "" : "-") + part;
+  }
+  std::ranges::replace_if(
+      name, [](char c) { return !is_fit_for_name(c); }, '-');
+  return name.empty() ? "any" : name.substr(0, 200);
+}
+
+std::vector<int> ranks_beside(const Environment& environment, const Launch& launch) {
+  std::vector<int> ranks;
+  for (const char* const name : {"MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"}) {
+    if (number(variable(environment, name)) == launch.size) {
+      ranks.resize(static_cast<std::size_t>(launch.size));
+      std::iota(ranks.begin(), ranks.end(), 0);
+      return ranks;
+    }
+  }
+  // Tasks of Slurm are ranks where it has started as many as there are ranks.
+  std::istringstream tasks(variable(environment, "SLURM_GTIDS"));
+  const bool are_ranks = number(variable(environment, "SLURM_STEP_NUM_TASKS")) == launch.size &&
+                         number(variable(environment, "SLURM_PROCID")) == launch.rank;
+  for (std::string task; are_ranks && std::getline(tasks, task, ',');) {
+    if (const auto rank = number(task)) {
+      ranks.push_back(*rank);
+    }
+  }
+  return std::ranges::count(ranks, launch.rank) == 0 ? std::vector<int>{} : ranks;
+}
+
+StartMeeting::StartMeeting(const fs::path& folder, const std::string& name, int rank)
+    : folder_(folder / (std::string(start_meeting_prefix) + name)), rank_(rank) {}
+
+fs::path StartMeeting::file_of(int rank) const {
+  return folder_ / (std::string(prefix) + std::to_string(rank));
+}
+
+bool StartMeeting::is_called() const {
+  std::error_code ignored;
+  return fs::exists(folder_, ignored);
+}
+
+bool StartMeeting::join(const Arrival& arrival) const {
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  std::ofstream file(file_of(rank_), std::ios::trunc);
+  file << arrival.host << ' ' << arrival.pid;
+  for (const int rank : arrival.beside) {
+    file << ' ' << rank;
+  }
+  file << '\n';
+  file.close();
+  return !file.fail();
+}
+
+bool StartMeeting::is_of_now(const fs::path& file, double most_age_s) const {
+  std::error_code no_such;
+  const auto its = fs::last_write_time(file, no_such);
+  std::error_code no_own;
+  const auto own = fs::last_write_time(file_of(rank_), no_own);
+  return !no_such && !no_own && std::chrono::duration<double>(own - its).count() < most_age_s;
+}
+
+bool StartMeeting::has_come_below(double most_age_s) const {
+  for (int rank = 0; rank < rank_; ++rank) {
+    if (is_of_now(file_of(rank), most_age_s)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::map<int, Arrival> StartMeeting::arrivals(double most_age_s) const {
+  std::map<int, Arrival> come;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const auto rank = name.starts_with(prefix)
+                          ? number(std::string_view(name).substr(prefix.size()))
+                          : std::nullopt;
+    if (!rank || !is_of_now(entry.path(), most_age_s)) {
+      continue;
+    }
+    Arrival& arrival = come[*rank];
+    std::ifstream file(entry.path());
+    file >> arrival.host >> arrival.pid;
+    for (int beside = 0; file >> beside;) {
+      arrival.beside.push_back(beside);
+    }
+  }
+  return come;
+}
+
+void StartMeeting::leave() const {
+  std::error_code ignored;  // not empty: others have not left yet
+  fs::remove(file_of(rank_), ignored);
+  fs::remove(folder_, ignored);
+}
+
+void StartMeeting::end() const {
+  std::error_code ignored;
+  fs::remove_all(folder_, ignored);
+}
+
+}  // namespace fourfold::comm
