@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measure.hpp"
 
+#include <fourfold/base/clock.hpp>
+
 #include <algorithm>
 #include <array>
-#include <chrono>
 
 namespace fourfold::bench {
 namespace {
@@ -13,19 +14,15 @@ constexpr int rounds = 5;
 /// More do not make the mean better, and a wrong guess of the time costs less.
 constexpr double most_iterations = 20'000;
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 /// Seconds per call of the slowest rank, over `iterations` calls in a row.
 template <class Call>
 double timed(const Call& call, int iterations, comm::Communicator& world) {
   world.barrier();
-  const double start_s = now_s();
+  const double start_s = steady_time_s();
   for (int i = 0; i < iterations; ++i) {
     call();
   }
-  const double call_s = (now_s() - start_s) / iterations;
+  const double call_s = (steady_time_s() - start_s) / iterations;
   return comm::all_reduce_scalar(world, call_s, comm::ReduceOp::max);
 }
 

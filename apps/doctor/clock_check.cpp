@@ -5,6 +5,7 @@
 #include "outliers.hpp"
 #include "records.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 
 #include <arpa/inet.h>
@@ -14,7 +15,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <memory>
 
@@ -24,10 +24,6 @@ namespace {
 constexpr double worth_a_word_s = 1;
 /// Slurm's credentials and tickets of file systems begin to be refused.
 constexpr double too_far_s = 60;
-
-double time_of_day_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 struct Address {
   std::string problem;
@@ -62,7 +58,7 @@ std::vector<ClockFacts> measure_clocks(const std::vector<std::string>& hosts,
                                        comm::Communicator& leaders) {
   const auto self = static_cast<std::size_t>(leaders.rank());
   ClockFacts own;
-  own.offset_s = comm::clock_offset_s(leaders, machines[self], time_of_day_s);
+  own.offset_s = comm::clock_offset_s(leaders, machines[self], unix_time_s);
   // The first two, where hangs are judged, and a neighbour.
   for (const std::size_t other : {std::size_t{0}, std::size_t{1}, self + 1}) {
     const std::size_t peer = other % hosts.size();

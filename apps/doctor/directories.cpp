@@ -3,6 +3,7 @@
 #include "directory_check.hpp"
 #include "records.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/io/directory_probe.hpp>
@@ -26,10 +27,6 @@ constexpr std::uint64_t most_together_bytes = std::uint64_t{4} << 30;
 constexpr double longest_wait_s = 10;
 constexpr std::size_t most_files = 256;  ///< of data that are opened
 constexpr std::int64_t read_tokens = std::int64_t{1} << 22;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 /// The directory, or what is there of the way to it.
 fs::path nearest_existing(const fs::path& path) {
@@ -78,11 +75,11 @@ void look_for_others(DirectoryFacts& facts, comm::Communicator& leaders, double 
   const std::string first = comm::broadcast_text(leaders, own, 0);
   const std::string second = leaders.size() > 1 ? comm::broadcast_text(leaders, own, 1) : first;
   leaders.barrier();
-  const double start_s = now_s();
+  const double start_s = steady_time_s();
   while (true) {
     facts.sees_first = facts.sees_first || io::ProbeFile::is_seen(facts.probed, first);
     facts.sees_second = facts.sees_second || io::ProbeFile::is_seen(facts.probed, second);
-    facts.seen_s = now_s() - start_s;
+    facts.seen_s = steady_time_s() - start_s;
     if ((facts.sees_first && facts.sees_second) ||
         facts.seen_s > std::min(seconds, longest_wait_s)) {
       break;
@@ -95,17 +92,17 @@ void look_for_others(DirectoryFacts& facts, comm::Communicator& leaders, double 
 /// Opens token files as a run does, and reads the beginning of the first.
 void read_data(const Directory& directory, DirectoryFacts& facts, double seconds) {
   attempt(facts, [&] {
-    const double end_s = now_s() + seconds;
+    const double end_s = steady_time_s() + seconds;
     const std::vector<std::string> files = data::expand_patterns(directory.patterns);
     std::vector<std::int32_t> tokens;
-    for (std::size_t i = 0; i < files.size() && i < most_files && now_s() < end_s; ++i) {
+    for (std::size_t i = 0; i < files.size() && i < most_files && steady_time_s() < end_s; ++i) {
       const io::TokenFile file{fs::path(files[i])};
       facts.tokens += file.tokens();
       if (i == 0) {
         tokens.resize(static_cast<std::size_t>(std::min(read_tokens, file.tokens())));
-        const double start_s = now_s();
+        const double start_s = steady_time_s();
         file.read(0, tokens);
-        facts.read_s = now_s() - start_s;
+        facts.read_s = steady_time_s() - start_s;
         facts.bytes = static_cast<std::int64_t>(tokens.size() * io::size_bytes(file.type()));
       }
     }

@@ -5,6 +5,7 @@
 #include "records.hpp"
 
 #include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
@@ -12,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
 #include <memory>
 
@@ -27,15 +27,11 @@ constexpr double lines_share = 0.12;
 constexpr double links_share = 0.04;
 constexpr double directories_share = 0.25;
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 /// One examination in the making, on one rank.
 class Examiner {
  public:
   Examiner(const Arguments& arguments, const comm::MpiRuntime& mpi)
-      : arguments_(arguments), mpi_(mpi), world_(mpi.world()), start_s_(now_s()) {}
+      : arguments_(arguments), mpi_(mpi), world_(mpi.world()), start_s_(steady_time_s()) {}
 
   Examination run() {
     require_one_version();
@@ -43,7 +39,7 @@ class Examiner {
     measure_speeds();
     measure_transport();
     measure_nodes();
-    found_.seconds = now_s() - start_s_;
+    found_.seconds = steady_time_s() - start_s_;
     if (world_.rank() == 0) {
       judge();
     }
@@ -57,13 +53,13 @@ class Examiner {
       recorder->set_activity(what);
     }
     if (world_.rank() == 0) {
-      log::write_stderr(fmt::format("doctor: {:4.1f} s  {}\n", now_s() - start_s_, what));
+      log::write_stderr(fmt::format("doctor: {:4.1f} s  {}\n", steady_time_s() - start_s_, what));
     }
   }
 
   /// Whether there is time for another look of about `seconds`. Collective.
   bool has_time(double seconds) {
-    const bool own = now_s() - start_s_ + seconds < 0.7 * arguments_.seconds;
+    const bool own = steady_time_s() - start_s_ + seconds < 0.7 * arguments_.seconds;
     return comm::all_reduce_scalar(world_, std::int64_t{own}, comm::ReduceOp::min) == 1;
   }
 

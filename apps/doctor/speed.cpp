@@ -3,12 +3,12 @@
 #include "outliers.hpp"
 #include "speed_check.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/matmul.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <ctime>
 
 namespace fourfold::doctor {
@@ -17,10 +17,6 @@ namespace {
 constexpr std::int64_t side = 512;  ///< of the matrices: 3 MiB of f32, and 0.27 GFLOP a product
 /// Of an array of the triad; the three are larger than a core's share of any cache.
 constexpr std::int64_t triad_elements = std::int64_t{8} << 20;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 double cpu_s() {
   timespec time{};
@@ -33,13 +29,13 @@ template <class Call>
 double rate_of(const Call& call, double window_s, comm::Communicator& world) {
   call();  // what is set up or brought into memory at the first
   world.barrier();
-  const double start_s = now_s();
+  const double start_s = steady_time_s();
   double end_s = start_s;
   int calls = 0;
   while (end_s - start_s < window_s) {
     call();
     ++calls;
-    end_s = now_s();
+    end_s = steady_time_s();
   }
   return calls / (end_s - start_s);
 }
@@ -52,10 +48,10 @@ RankSpeed measure_speed(DType dtype, double window_s, comm::Communicator& world)
     const device::Tensor x(dtype, {side, side});
     const device::Tensor w(dtype, {side, side});
     const device::Tensor y(dtype, {side, side});
-    const double start_s = now_s();
+    const double start_s = steady_time_s();
     const double start_cpu_s = cpu_s();
     const double rate = rate_of([&] { kernels::linear(x, w, {}, y, {}); }, window_s, world);
-    speed.cores_had = (cpu_s() - start_cpu_s) / (now_s() - start_s);
+    speed.cores_had = (cpu_s() - start_cpu_s) / (steady_time_s() - start_s);
     speed.products_gflops = rate * 2e-9 * static_cast<double>(side * side * side);
   }
   const device::Tensor a(DType::f32, {triad_elements});

@@ -5,9 +5,10 @@
 #include "records.hpp"
 #include "transport_check.hpp"
 
+#include <fourfold/base/clock.hpp>
+
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <map>
 
 namespace fourfold::doctor {
@@ -27,10 +28,6 @@ int calls_of(std::int64_t bytes) {
 }
 constexpr int most_distances = 6;
 constexpr std::int64_t link_elements = std::int64_t{1} << 20;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct Sized {
   bench::Extent extent;
@@ -55,7 +52,7 @@ LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::
   const bench::Operation operation =
       axis == "pp" ? bench::Operation::send_recv : bench::Operation::all_reduce;
   LineSpeed speed{.axis = axis, .ranks = {}};
-  const double end_s = now_s() + seconds;
+  const double end_s = steady_time_s() + seconds;
   for (std::int64_t bytes = 4; bytes <= largest_bytes; bytes *= growth) {
     const Sized sized = measure_size(operation, bytes, line, world);
     if (speed.bytes == 0) {
@@ -67,7 +64,7 @@ LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::
     speed.wrong_elements += sized.wrong;
     // All lines go on or none does: the slowest decides. Time grows with the size when it is large.
     const double next_call_s = sized.call_s * (bytes < latency_bytes ? 2 : growth);
-    const bool has_time = now_s() + rounds * calls_of(bytes * growth) * next_call_s < end_s;
+    const bool has_time = steady_time_s() + rounds * calls_of(bytes * growth) * next_call_s < end_s;
     if (comm::all_reduce_scalar(world, std::int64_t{has_time}, comm::ReduceOp::min) == 0) {
       break;
     }
@@ -110,7 +107,7 @@ std::vector<LinkSpeed> measure_links(comm::Communicator& leaders, double seconds
   const device::Tensor out(DType::f32, {link_elements});
   const device::Tensor in(DType::f32, {link_elements});
   std::map<int, LinkSpeed> best;  // by sender
-  const double end_s = now_s() + seconds;
+  const double end_s = steady_time_s() + seconds;
   bool has_time = size > 1;
   for (int round = 0; has_time; ++round) {
     int distance = 1;
@@ -120,15 +117,15 @@ std::vector<LinkSpeed> measure_links(comm::Communicator& leaders, double seconds
     const int to = (leaders.rank() + distance) % size;
     const int from = (leaders.rank() + size - distance) % size;
     leaders.barrier();
-    const double start_s = now_s();
+    const double start_s = steady_time_s();
     comm::Work received = leaders.recv(in, from, 0, {});
     comm::Work sent = leaders.send(out, to, 0, {});
     received.wait({});
-    const double rate = static_cast<double>(link_elements) * 4e-9 / (now_s() - start_s);
+    const double rate = static_cast<double>(link_elements) * 4e-9 / (steady_time_s() - start_s);
     sent.wait({});
     LinkSpeed& link = best.try_emplace(from, LinkSpeed{from, leaders.rank(), 0}).first->second;
     link.gb_s = std::max(link.gb_s, rate);
-    const bool goes_on = round + 1 < most_distances || now_s() < end_s;
+    const bool goes_on = round + 1 < most_distances || steady_time_s() < end_s;
     has_time = round + 1 < 3 * most_distances &&
                comm::all_reduce_scalar(leaders, std::int64_t{goes_on}, comm::ReduceOp::min) == 1;
   }

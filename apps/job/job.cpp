@@ -5,6 +5,7 @@
 #include "allocation.hpp"
 
 #include <fourfold/base/batch_job.hpp>
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
@@ -17,7 +18,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -25,11 +25,6 @@
 namespace fourfold::job {
 namespace {
 namespace fs = std::filesystem;
-
-double now_unix_s() {
-  using std::chrono::duration;
-  return duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 /// This start of this job, as Slurm names it.
 batch::Attempt this_attempt() {
@@ -39,10 +34,10 @@ batch::Attempt this_attempt() {
   // Starts of one job belong together; without a job, nothing does.
   attempt.chain = !job.chain.empty() ? job.chain
                   : !job.id.empty()  ? job.id
-                                     : fmt::format("none-{:.6f}", now_unix_s());
+                                     : fmt::format("none-{:.6f}", unix_time_s());
   attempt.restart = job.restarts;
   attempt.nodes = static_cast<int>(number_in("SLURM_JOB_NUM_NODES", 1));
-  attempt.began_unix_s = now_unix_s();
+  attempt.began_unix_s = unix_time_s();
   return attempt;
 }
 
@@ -153,7 +148,7 @@ ExitCode end(const Request& request) {
   const batch::AttemptLog attempts = log_in(log_dir);
   const batch::Attempt attempt = this_attempt();
   if (batch::is_superseded(attempts.read(), attempt)) {  // exit.json is another's
-    attempts.end(attempt, {.unix_s = now_unix_s(),
+    attempts.end(attempt, {.unix_s = unix_time_s(),
                            .code = ExitCode::no_progress,
                            .reason = "a later start of the chain has taken over"});
     fmt::print("superseded\n");
@@ -168,7 +163,7 @@ ExitCode end(const Request& request) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
-  const batch::AttemptEnd end = batch::end_of(left, request.launcher_code, now_unix_s());
+  const batch::AttemptEnd end = batch::end_of(left, request.launcher_code, unix_time_s());
   attempts.end(attempt, end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   if (end.retry) {

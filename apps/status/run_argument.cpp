@@ -7,7 +7,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <system_error>
 
 namespace fourfold::status_program {
@@ -44,11 +43,6 @@ fs::path whole_path(const fs::path& path) {
   std::error_code error;
   const fs::path whole = fs::absolute(path, error);
   return (error ? path : whole).lexically_normal();
-}
-
-double now_unix_s() {
-  using std::chrono::duration;
-  return duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace fourfold::status_program

@@ -14,7 +14,4 @@ std::filesystem::path log_dir_of_run(const std::string& run);
 /// One name for one run, wherever it is looked at from: absolute, without "." and "..".
 std::filesystem::path whole_path(const std::filesystem::path& path);
 
-/// Seconds since 1970.
-double now_unix_s();
-
 }  // namespace fourfold::status_program

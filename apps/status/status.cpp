@@ -7,6 +7,7 @@
 #include "report.hpp"
 #include "run_argument.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -29,7 +30,7 @@ std::vector<batch::RunView> views_of(const std::vector<std::string>& runs, ExitC
         return whole_path(view.log_dir) == whole_path(log_dir);
       });
       if (!again) {
-        views.push_back(batch::RunReader(log_dir).look(now_unix_s()));
+        views.push_back(batch::RunReader(log_dir).look(unix_time_s()));
       }
     } catch (const UserError& error) {
       if (runs.size() == 1) {

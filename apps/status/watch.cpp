@@ -6,6 +6,7 @@
 #include "run_argument.hpp"
 #include "terminal_page.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -42,7 +43,7 @@ ExitCode watch_on_terminal(const WatchRequest& request, batch::RunReader& run) {
   {
     TerminalPage page;
     for (;;) {
-      view = run.look(now_unix_s());
+      view = run.look(unix_time_s());
       if (end_of(view, request.chain)) {
         break;
       }
@@ -62,7 +63,7 @@ auto news_of(const RunView& view) {
 
 ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
   constexpr double steps_every_s = 60;
-  RunView told = run.look(now_unix_s());
+  RunView told = run.look(unix_time_s());
   const auto tell = [&](const RunView& view) {
     fmt::print("{} {}\n", telemetry::time_text(view.now_unix_s), line_of(view));
     std::fflush(stdout);
@@ -71,7 +72,7 @@ ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
   tell(told);
   for (RunView view = told; !end_of(view, request.chain);) {
     std::this_thread::sleep_for(std::chrono::duration<double>(request.interval_s));
-    view = run.look(now_unix_s());
+    view = run.look(unix_time_s());
     const bool steps_due =
         view.step != told.step && view.now_unix_s - told.now_unix_s >= steps_every_s;
     if (news_of(view) != news_of(told) || steps_due) {

@@ -4,6 +4,7 @@
 #include "disk/random_word.hpp"
 #include "step/directory_names.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/crc32c.hpp>
 #include <fourfold/io/directory_probe.hpp>
@@ -71,10 +72,6 @@ std::string name_of(const std::string& word) {
   return fmt::format("{}{}{}", probe_prefix, own_prefix, word);
 }
 
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 /// Different bytes in every chunk, which no file system takes for a hole or for the one before.
 std::vector<std::byte> chunk(std::uint64_t number) {
   std::vector<std::byte> bytes(chunk_bytes);
@@ -97,15 +94,15 @@ Written write(const fs::path& path, std::uint64_t most_bytes, double most_s, dou
   double spent_s = 0;
   do {
     const std::vector<std::byte> bytes = chunk(written.bytes / chunk_bytes);
-    const double start_s = now_s();
+    const double start_s = steady_time_s();
     file.write_at(written.bytes, bytes);
-    spent_s += now_s() - start_s;
+    spent_s += steady_time_s() - start_s;
     written.bytes += bytes.size();
     written.crc = crc32c(bytes, written.crc);
   } while (written.bytes + chunk_bytes <= most_bytes && spent_s < most_s);
-  const double start_s = now_s();
+  const double start_s = steady_time_s();
   file.sync();
-  write_s = spent_s + (now_s() - start_s);
+  write_s = spent_s + (steady_time_s() - start_s);
   file.forget_pages();
   file.close();
   return written;
@@ -141,9 +138,9 @@ DirectoryProbe probe_directory(const fs::path& directory, std::uint64_t most_byt
   DirectoryProbe probe;
   const Written written = write(first.path(), most_bytes, most_s, probe.write_s);
   probe.bytes = written.bytes;
-  const double start_s = now_s();
+  const double start_s = steady_time_s();
   read_back(first.path(), written);
-  probe.read_s = now_s() - start_s;
+  probe.read_s = steady_time_s() - start_s;
   rename_path(first.path(), second.path());
   sync_directory(directory);
   probe.has_links = ::link(second.path().c_str(), third.path().c_str()) == 0;

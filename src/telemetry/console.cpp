@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <mutex>
@@ -40,10 +40,6 @@ std::string bar(double done) {
   }
   cells.resize(bar_cells, ' ');
   return "[" + cells + "] ";
-}
-
-double now_unix_s() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -179,7 +175,7 @@ log::Sink Console::log_sink() const {
     const char* mark = level == log::Level::info      ? ""
                        : level == log::Level::warning ? "warning: "
                                                       : "error: ";
-    screen->print(fmt::format("{}{}", mark, line), now_unix_s());
+    screen->print(fmt::format("{}{}", mark, line), unix_time_s());
   };
 }
 

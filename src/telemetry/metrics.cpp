@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -7,21 +8,11 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <utility>
 
 namespace fourfold::telemetry {
-namespace {
-
-double system_clock_s() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return std::chrono::duration<double>(now).count();
-}
-
-}  // namespace
-
 MetricsLog::MetricsLog(std::int64_t every_steps, Clock clock)
-    : every_steps_(every_steps), clock_(clock ? std::move(clock) : Clock(system_clock_s)) {
+    : every_steps_(every_steps), clock_(clock ? std::move(clock) : Clock(unix_time_s)) {
   FOURFOLD_EXPECT(every_steps >= 1);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -8,7 +9,6 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -42,11 +42,6 @@ int take_pending() noexcept {
 
 extern "C" void remember_signal(int number) {
   signal_received = number;
-}
-
-double now_unix_s() {
-  using std::chrono::duration;
-  return duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -115,8 +110,8 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
   }
   // Slurm sends the batch scripts' USR2 up to three minutes before the time limit.
   constexpr double scheduler_warns_s = 180;
-  const double left_s =
-      deadline_unix_s_ ? *deadline_unix_s_ - now_unix_s() : std::numeric_limits<double>::infinity();
+  const double left_s = deadline_unix_s_ ? *deadline_unix_s_ - unix_time_s()
+                                         : std::numeric_limits<double>::infinity();
   if (const int number = StopSignals::received(); number != 0) {
     return left_s < scheduler_warns_s ? StopReason::deadline
            : number == SIGTERM        ? StopReason::termination

@@ -28,13 +28,6 @@ has_begun() { [[ $(starts) -gt $1 ]]; }
 is_finished() { test -e chaos/FINISHED; }
 # The job that runs now.
 running_job() { squeue --noheader --name=fourfold-chaos --states=RUNNING --format=%A | head -n 1; }
-# processes of the ranks of a job.
-ranks_of() {
-  local process
-  for process in $(pgrep --full fourfold-train); do
-    { tr '\0' '\n' <"/proc/$process/environ" | grep -qx "SLURM_JOB_ID=$1"; } 2>/dev/null && echo "$process"
-  done
-}
 # One death. What it was is printed.
 kill_something() {
   local job=$1 victims nodes node

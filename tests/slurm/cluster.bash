@@ -110,3 +110,14 @@ for step in sorted(last):
 }
 # steps_made FILE: how many steps were computed, those of every start.
 steps_made() { grep -c '"event":"step"' "$1"; }
+# has_steps DIR N: the run in DIR has made so many.
+has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
+
+# ranks_of JOB [NUMBER]: the processes of its ranks, or of one.
+ranks_of() {
+  local process
+  for process in $(pgrep --full fourfold-train); do
+    { tr '\0' '\n' <"/proc/$process/environ" | grep -cxE "SLURM_JOB_ID=$1|SLURM_PROCID=${2:-[0-9]+}" | grep -qx 2; } 2>/dev/null &&
+      echo "$process"
+  done
+}

@@ -10,22 +10,13 @@ begin_cluster "$1" 3
 write_run
 options=(--set train.steps=1000000 --set train.global_batch=64 --set checkpoint.every_steps=100)
 
-has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
-# processes_of JOB: the ranks of its first start.
-processes_of() {
-  local process
-  for process in $(pgrep --full 'fourfold-train'); do
-    { tr '\0' '\n' <"/proc/$process/environ" | grep -qx "SLURM_JOB_ID=$1"; } 2>/dev/null && echo "$process"
-  done
-}
-
 case $2 in
   requeue) script=train.sbatch ;;
   chain) script=chain.sbatch ;;
 esac
 job=$(sbatch --parsable --nodes=1 --ntasks=2 --time=10 --job-name=fenced "$slurm/$script" run.toml "${options[@]}" --set log.dir=fenced)
 until_holds 60 has_steps fenced 150
-old=$(processes_of "$job")
+old=$(ranks_of "$job")
 [[ $(wc -w <<<"$old") -eq 2 ]] || complain "not two ranks of the first start: $old"
 node=$(squeue --noheader --jobs="$job" --format=%N)
 expect cluster kill-slurmd "${node#node}"

@@ -13,7 +13,6 @@ options=(--set train.steps=60 --set train.global_batch=24 --set checkpoint.every
 expect_exit 0 "$fourfold" train run.toml "${options[@]}" --set log.dir=calm
 losses calm/metrics.jsonl >calm.txt
 
-has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
 
 all_are_idle() { [[ $(sinfo --noheader --states=idle --partition=test --format=%D) == 4 ]]; }
 

@@ -14,8 +14,6 @@ options=(--set train.steps="$steps" --set train.global_batch=64 --set checkpoint
 expect_exit 0 ranks 2 train run.toml "${options[@]}" --set log.dir=calm
 losses calm/metrics.jsonl >calm.txt
 
-# has_steps DIR N: the run has made so many.
-has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
 # has_left FILE PATTERN
 has_left() { grep -q -- "$2" "$1" 2>/dev/null; }
 # submit DIR ARGUMENT...: a job of two nodes whose run lies in DIR; prints its number. What sbatch gets beside: "${with[@]}".
