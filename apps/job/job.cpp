@@ -13,6 +13,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 
 #include <fmt/format.h>
@@ -42,7 +43,7 @@ batch::Attempt this_attempt() {
 }
 
 batch::AttemptLog log_in(const fs::path& log_dir) {
-  return batch::AttemptLog(log_dir / "attempts.jsonl");
+  return batch::AttemptLog(telemetry::RunFiles(log_dir).attempts());
 }
 
 /// Both leases that a run needs. What has to be waited for, if somebody has left them behind, is
@@ -95,11 +96,12 @@ void note_refusal(const Request& request, const UserError& error) {
     const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
     std::error_code ignored;
     if (fs::is_directory(log_dir, ignored) && !telemetry::run_lease_holder(log_dir)) {
-      telemetry::write_exit_status(telemetry::exit_file(log_dir),
-                                   {.code = error.code(),
-                                    .reason = error.what(),
-                                    .step = telemetry::checkpoint_step_of(log_dir / "status.json"),
-                                    .hold = true});
+      telemetry::write_exit_status(
+          telemetry::RunFiles(log_dir).exit_status(),
+          {.code = error.code(),
+           .reason = error.what(),
+           .step = telemetry::checkpoint_step_of(telemetry::RunFiles(log_dir).status()),
+           .hold = true});
     }
   } catch (const Error& second) {  // nobody knows where log.dir is, or it cannot be written
     log::warning(second.what());
@@ -117,7 +119,7 @@ ExitCode begin_run(const Request& request) {
   }
   const HeldRun held(config);
   batch::Attempt attempt = this_attempt();
-  attempt.from_step = telemetry::checkpoint_step_of(log_dir / "status.json");
+  attempt.from_step = telemetry::checkpoint_step_of(telemetry::RunFiles(log_dir).status());
   const batch::AttemptLog attempts = log_in(log_dir);
   if (const auto refusal =
           batch::refusal(attempts.read(), attempt.chain, attempt.from_step, request.limits)) {
@@ -125,7 +127,7 @@ ExitCode begin_run(const Request& request) {
   }
   const std::string lines = start_lines(effective);
   std::error_code ignored;  // the run replaces it as well
-  fs::remove(telemetry::exit_file(log_dir), ignored);
+  fs::remove(telemetry::RunFiles(log_dir).exit_status(), ignored);
   attempts.begin(attempt);
   fmt::print("{}", lines);
   return ExitCode::finished;
@@ -154,7 +156,7 @@ ExitCode end(const Request& request) {
     fmt::print("superseded\n");
     return ExitCode::no_progress;
   }
-  const fs::path exit_file = telemetry::exit_file(log_dir);
+  const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();
   telemetry::ExitRecord left = telemetry::read_exit(exit_file);
   if (!left.may_be_of(BatchJob::of_this_process())) {
     left = {};  // of another job, which was faster: this one was refused

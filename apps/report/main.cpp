@@ -4,6 +4,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/telemetry/report.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,7 @@ using fourfold::ExitCode;
 /// Where the report goes when nobody says: one run keeps its own, several are compared in the
 /// current directory.
 std::filesystem::path usual_output(const std::vector<std::string>& run_dirs) {
-  return run_dirs.size() == 1 ? std::filesystem::path(run_dirs.front()) / "report.html"
+  return run_dirs.size() == 1 ? fourfold::telemetry::RunFiles(run_dirs.front()).report()
                               : std::filesystem::path("comparison.html");
 }
 

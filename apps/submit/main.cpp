@@ -10,6 +10,7 @@
 #include <fourfold/program/command_output.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <fmt/format.h>
@@ -27,7 +28,7 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   if (fourfold::train::is_stop_asked_for(submission.log_dir)) {
     throw UserError(ExitCode::no_progress,
                     fmt::format("{} exists (it asks for no more training) remove it to go on",
-                                fourfold::train::stop_file(submission.log_dir).string()));
+                                fourfold::telemetry::RunFiles(submission.log_dir).stop().string()));
   }
   submit::look_for_queued_jobs(submission);
   fourfold::telemetry::make_log_dir(submission.log_dir);

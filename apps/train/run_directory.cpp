@@ -78,6 +78,7 @@ class ConfigFile : public telemetry::MetricSink {
 RunDirectory::RunDirectory(const runfile::EffectiveConfig& effective, int rank, bool dry_run)
     : effective_(effective),
       folder_(effective.config.log.dir),
+      files_(folder_),
       rank_(rank),
       dry_run_(dry_run),
       metrics_(effective.config.log.every_steps),
@@ -98,7 +99,7 @@ void RunDirectory::open() {
   if (!dry_run_) {
     lease_ = telemetry::take_run_lease(folder_);
     metrics_.only_while([this] { return is_ours(); });
-    telemetry::write_running(telemetry::exit_file(folder_));
+    telemetry::write_running(files_.exit_status());
   }
   auto console = std::make_unique<telemetry::Console>(stderr, effective_.config.log.progress);
   log::set_sink(console->log_sink());
@@ -109,7 +110,7 @@ void RunDirectory::open() {
   if (train::is_stop_asked_for(folder_)) {
     throw UserError(ExitCode::no_progress,
                     fmt::format("{} exists (it asks for no more training) remove it to go on",
-                                train::stop_file(folder_).string()));
+                                files_.stop().string()));
   }
   if (!dry_run_) {
     open_files();
@@ -129,11 +130,11 @@ bool RunDirectory::is_leased_to_another() const {
 void RunDirectory::open_files() {
   sweep_leftovers(folder_);
   std::error_code ignored;  // a run that is over at once writes it again
-  std::filesystem::remove(batch::finished_file(folder_), ignored);
+  std::filesystem::remove(files_.finished(), ignored);
   metrics_.add(
-      std::make_unique<ConfigFile>(folder_ / "config.toml", runfile::print_run_config(effective_)));
-  metrics_.add(std::make_unique<telemetry::MetricsFile>(folder_ / "metrics.jsonl"));
-  metrics_.add(std::make_unique<telemetry::StatusFile>(folder_ / "status.json"));
+      std::make_unique<ConfigFile>(files_.config(), runfile::print_run_config(effective_)));
+  metrics_.add(std::make_unique<telemetry::MetricsFile>(files_.metrics()));
+  metrics_.add(std::make_unique<telemetry::StatusFile>(files_.status()));
   if (effective_.config.log.tensorboard) {
     metrics_.add(std::make_unique<telemetry::TensorBoardFile>(folder_));
   }
@@ -180,9 +181,8 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   if (rank_ == 0 && metrics_started) {
     finish(status);
     lease_.reset();  // what ends now is ended without its destructors
-  } else if (!dry_run_ &&
-             (rank_ == 0 || !telemetry::read_exit(telemetry::exit_file(folder_)).end)) {
-    telemetry::write_exit_status(telemetry::exit_file(folder_), status);
+  } else if (!dry_run_ && (rank_ == 0 || !telemetry::read_exit(files_.exit_status()).end)) {
+    telemetry::write_exit_status(files_.exit_status(), status);
   }
 }
 

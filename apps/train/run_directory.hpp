@@ -10,6 +10,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/metrics.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <filesystem>
 #include <memory>
@@ -30,10 +31,9 @@ class RunDirectory {
   RunDirectory& operator=(const RunDirectory&) = delete;
 
   /// Rank 0; nothing on the others. Takes the lease of log.dir, for which it may wait. Then
-  /// exit.json says "running", so that the end of an
-  /// earlier start is not taken for this one's. Then removes temporary files of starts that were
-  /// killed, and opens terminal and metrics. config.toml is replaced when the metrics start: not by
-  /// a start that is refused.
+  /// exit.json says "running", so that the end of an earlier start is not taken for this one's.
+  /// Then removes temporary files of starts that were killed, and opens terminal and metrics.
+  /// config.toml is replaced when the metrics start: not by a start that is refused.
   /// @throws UserError (cannot_write), (no_progress) while a STOP file lies in log.dir, or (config)
   ///   when another start of the run lives
   void open();
@@ -66,6 +66,7 @@ class RunDirectory {
 
   runfile::EffectiveConfig effective_;
   std::filesystem::path folder_;
+  telemetry::RunFiles files_;
   int rank_;
   bool dry_run_;
   std::unique_ptr<io::DirectoryLease> lease_;  ///< of rank 0, once it is open

@@ -7,6 +7,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/report.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <fmt/format.h>
 
@@ -39,7 +40,7 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
                    telemetry::MetricsLog& metrics, bool report) {
   std::exception_ptr first;
   try {
-    telemetry::write_exit_status(telemetry::exit_file(log_dir), status);
+    telemetry::write_exit_status(telemetry::RunFiles(log_dir).exit_status(), status);
   } catch (const Error&) {
     first = std::current_exception();
   }
@@ -51,8 +52,9 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
   if (report) {
     try_to("write the report", [&] {
       const telemetry::ReportedRun run = telemetry::load_reported_run(log_dir);
-      telemetry::write_report(log_dir / "report.html", std::span(&run, 1));
-      log::info(fmt::format("report: {}", (log_dir / "report.html").string()));
+      const std::filesystem::path file = telemetry::RunFiles(log_dir).report();
+      telemetry::write_report(file, std::span(&run, 1));
+      log::info(fmt::format("report: {}", file.string()));
     });
   }
   if (first) {
@@ -63,12 +65,12 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
 void write_hang(const std::filesystem::path& log_dir, const comm::HangVerdict& verdict,
                 const std::string& report, const LastState& last) {
   try_to("write hang.json", [&] {
-    io::AtomicFile file(log_dir / "hang.json");
+    io::AtomicFile file(telemetry::RunFiles(log_dir).hang());
     file.write(report);
     file.publish();
   });
   try_to("write exit.json", [&] {
-    telemetry::write_exit_status(telemetry::exit_file(log_dir),
+    telemetry::write_exit_status(telemetry::RunFiles(log_dir).exit_status(),
                                  {.code = verdict.code(),
                                   .reason = "hang: " + verdict.reason,
                                   .step = last.step,

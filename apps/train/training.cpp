@@ -13,6 +13,7 @@
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/runfile/run_key.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -70,7 +71,8 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
         train::name(result.reason));
   }
   if (result.reason == train::StopReason::stop_file) {
-    status.reason += fmt::format("; remove {} to go on", train::stop_file(log_dir).string());
+    status.reason +=
+        fmt::format("; remove {} to go on", telemetry::RunFiles(log_dir).stop().string());
     status.hold = true;
   }
   return status;

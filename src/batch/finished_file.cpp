@@ -3,6 +3,7 @@
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/line_follower.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <fmt/format.h>
 
@@ -12,12 +13,8 @@
 
 namespace fourfold::batch {
 
-std::filesystem::path finished_file(const std::filesystem::path& log_dir) {
-  return log_dir / "FINISHED";
-}
-
 void write_finished(const std::filesystem::path& log_dir, std::int64_t step) {
-  io::AtomicFile file(finished_file(log_dir));
+  io::AtomicFile file(telemetry::RunFiles(log_dir).finished());
   file.write(fmt::format("step {}\n", step));
   file.publish();
 }
@@ -25,10 +22,11 @@ void write_finished(const std::filesystem::path& log_dir, std::int64_t step) {
 bool is_finished(const std::filesystem::path& log_dir, std::int64_t steps) {
   constexpr std::uint64_t most_bytes = 4096;
   std::error_code ignored;  // of a folder that cannot be looked at nothing is known
-  if (!std::filesystem::exists(finished_file(log_dir), ignored)) {
+  if (!std::filesystem::exists(telemetry::RunFiles(log_dir).finished(), ignored)) {
     return false;
   }
-  std::istringstream file(io::text_if_readable(finished_file(log_dir), most_bytes).value_or(""));
+  std::istringstream file(
+      io::text_if_readable(telemetry::RunFiles(log_dir).finished(), most_bytes).value_or(""));
   std::string word;
   std::int64_t step = 0;
   return !(file >> word >> step) || word != "step" || step >= steps;

@@ -4,6 +4,7 @@
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -154,25 +155,26 @@ void take_outlook(const RunTraces& traces, RunView& view) {
 }  // namespace
 
 RunReader::RunReader(fs::path log_dir)
-    : log_dir_(std::move(log_dir)), metrics_(log_dir_ / "metrics.jsonl") {}
+    : log_dir_(std::move(log_dir)), metrics_(telemetry::RunFiles(log_dir_).metrics()) {}
 
 RunView RunReader::look(double now_unix_s) {
   require_readable(log_dir_);
+  const telemetry::RunFiles files(log_dir_);
   metrics_.read_new([&] { history_ = {}; },
                     [&](std::string_view line) { history_.add_line(line); });
   const std::vector<TrainerStart>& starts = history_.starts();
   RunView view{.log_dir = log_dir_, .now_unix_s = now_unix_s};
-  view.attempts = attempts_of_run(AttemptLog(log_dir_ / "attempts.jsonl").read(), starts);
+  view.attempts = attempts_of_run(AttemptLog(files.attempts()).read(), starts);
 
   RunTraces traces;
-  const fs::path exit_file = telemetry::exit_file(log_dir_);
+  const fs::path exit_file = files.exit_status();
   const telemetry::ExitRecord left = telemetry::read_exit(exit_file);
   traces.exit = left.end;
   if (left.says_running) {
     traces.running_since_unix_s = written_unix_s(exit_file);
   }
-  traces.status = telemetry::read_status(log_dir_ / "status.json");
-  traces.finished_file = view.finished_file = is_there(finished_file(log_dir_));
+  traces.status = telemetry::read_status(files.status());
+  traces.finished_file = view.finished_file = is_there(files.finished());
   if (traces.exit && !view.attempts.empty() && !view.attempts.back().ended) {
     note_end(*traces.exit, written_unix_s(exit_file), view.attempts.back());
   }
@@ -181,9 +183,9 @@ RunView RunReader::look(double now_unix_s) {
   }
   traces.longest_silence_s = starts.empty() ? 0 : starts.back().longest_silence_s;
   view.verdict = judge_run(traces, now_unix_s);
-  view.stop_file = is_there(log_dir_ / "STOP");
-  view.save_file = is_there(log_dir_ / "SAVE");
-  view.hang_file = is_there(log_dir_ / "hang.json");
+  view.stop_file = is_there(files.stop());
+  view.save_file = is_there(files.save());
+  view.hang_file = is_there(files.hang());
   take_progress(traces, starts, view);
   take_checkpoint(traces, starts, view);
   take_outlook(traces, view);

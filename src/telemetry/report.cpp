@@ -7,6 +7,7 @@
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/report.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <fmt/format.h>
 
@@ -36,13 +37,13 @@ std::string picture_of(const std::filesystem::path& file) {
 
 ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   ReportedRun run;
-  run.history = read_metrics(log_dir / "metrics.jsonl");
+  run.history = read_metrics(RunFiles(log_dir).metrics());
   std::error_code ignored;
   const std::filesystem::path whole =
       std::filesystem::absolute(log_dir, ignored).lexically_normal();
   run.name =
       whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
-  const std::filesystem::path config_file = log_dir / "config.toml";
+  const std::filesystem::path config_file = RunFiles(log_dir).config();
   std::ifstream in(config_file, std::ios::binary);
   run.config_toml.assign(std::istreambuf_iterator<char>(in), {});
   if (!run.config_toml.empty()) {

@@ -3,6 +3,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <fmt/format.h>
@@ -56,17 +57,9 @@ std::string_view name(StopReason reason) noexcept {
   return names[static_cast<std::size_t>(reason)];
 }
 
-std::filesystem::path stop_file(const std::filesystem::path& run_directory) {
-  return run_directory / "STOP";
-}
-
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept {
   std::error_code ignored;  // a file that cannot be looked at asks for nothing
-  return std::filesystem::exists(stop_file(run_directory), ignored);
-}
-
-std::filesystem::path save_file(const std::filesystem::path& run_directory) {
-  return run_directory / "SAVE";
+  return std::filesystem::exists(telemetry::RunFiles(run_directory).stop(), ignored);
 }
 
 StopSignals::StopSignals() {
@@ -127,7 +120,7 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
 }
 
 bool StopRequest::takes_save_file() {
-  const std::filesystem::path file = save_file(run_directory_);
+  const std::filesystem::path file = telemetry::RunFiles(run_directory_).save();
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
     save_file_stays_ = false;

@@ -10,25 +10,13 @@ begin_cluster "$1" 4
 write_run
 hang_on_ranks=$1/bin/hang_on_ranks
 
-# pid_of JOB RANK: its process, on whatever node.
-pid_of() {
-  local process
-  for process in $(pgrep --full fourfold-train); do
-    if { tr '\0' '\n' <"/proc/$process/environ" | grep -cxE "SLURM_PROCID=$2|SLURM_JOB_ID=$1" | grep -qx 2; } 2>/dev/null; then
-      echo "$process"
-      return
-    fi
-  done
-  return 1
-}
-has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
 
 # A training of which one rank is stopped; rank 0 itself; and one whose limit is the call it waits in.
 for rank in 5 0; do
   job=$(FOURFOLD_REQUEUE=0 sbatch --parsable --nodes=4 --ntasks=8 --time=10 "$slurm/train.sbatch" run.toml --set log.dir="stopped$rank" \
     --set train.steps=1000000 --set mesh.tp=2 --set watch.silence_s=4)
   until_holds 60 has_steps "stopped$rank" 20
-  expect kill -STOP "$(pid_of "$job" "$rank")"
+  expect kill -STOP "$(ranks_of "$job" "$rank")"
   begun=$SECONDS
   expect_job "$job" 30 FAILED 86
   [[ $((SECONDS - begun)) -le 20 ]] || complain "it took $((SECONDS - begun)) s to end"

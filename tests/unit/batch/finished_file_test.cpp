@@ -3,6 +3,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/batch/finished_file.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -17,6 +18,6 @@ TEST_CASE("a finished run is finished until it is wanted longer", "[finished_fil
   CHECK(is_finished(folder.path(), 20));
   CHECK(is_finished(folder.path(), 10));
   CHECK_FALSE(is_finished(folder.path(), 21));
-  write_bytes(finished_file(folder.path()), "");  // made with touch(1)
+  write_bytes(fourfold::telemetry::RunFiles(folder.path()).finished(), "");  // made with touch(1)
   CHECK(is_finished(folder.path(), 21));
 }

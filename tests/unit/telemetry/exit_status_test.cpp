@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -156,7 +157,7 @@ TEST_CASE("the directory of a run is made, but not inside a checkpoint", "[exit_
   const ScratchFolder dir;
   make_log_dir(dir / "deep" / "run");
   make_log_dir(dir / "deep" / "run");  // is there already
-  write_running(exit_file(dir / "deep" / "run"));
+  write_running(RunFiles(dir / "deep" / "run").exit_status());
   write_bytes(dir / "deep" / "MANIFEST.json", "{}");
   make_log_dir(dir / "deep" / "other");  // another program's manifest
   write_bytes(dir / "deep" / "index.h5", "");

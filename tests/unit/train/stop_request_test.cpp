@@ -5,6 +5,7 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/kernels/matmul.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -140,7 +141,7 @@ TEST_CASE("a SAVE file asks for one save, and is removed", "[stop_request]") {
     right += request.poll(world, 0) == train::Asked{} ? 1 : 0;
   });
   CHECK(right == 6);
-  CHECK_FALSE(std::filesystem::exists(train::save_file(folder.path())));
+  CHECK_FALSE(std::filesystem::exists(fourfold::telemetry::RunFiles(folder.path()).save()));
 }
 
 TEST_CASE("a SAVE that cannot be removed is obeyed once", "[stop_request]") {
@@ -150,7 +151,7 @@ TEST_CASE("a SAVE that cannot be removed is obeyed once", "[stop_request]") {
     train::StopRequest request(folder.path(), std::nullopt);
     CHECK(request.poll(world, 0).save);
     CHECK_FALSE(request.poll(world, 0).save);
-    std::filesystem::remove_all(train::save_file(folder.path()));
+    std::filesystem::remove_all(fourfold::telemetry::RunFiles(folder.path()).save());
     CHECK_FALSE(request.poll(world, 0).save);
     folder.write("SAVE", "");
     CHECK(request.poll(world, 0).save);

@@ -7,10 +7,9 @@
 
 namespace fourfold::batch {
 
-/// The file FINISHED in the directory of a run: the target was reached. It says at which step, so
-/// that a run whose train.steps is raised later goes on.
-std::filesystem::path finished_file(const std::filesystem::path& log_dir);
-/// Written by the run when all else is. @throws UserError (cannot_write)
+/// Makes the file FINISHED in the directory of a run: the target was reached. It says at which
+/// step, so that a run whose train.steps is raised later goes on. Written by the run when all else
+/// is. @throws UserError (cannot_write)
 void write_finished(const std::filesystem::path& log_dir, std::int64_t step);
 /// Whether a run of `steps` steps has nothing left to do. A file without a number counts as one
 /// that somebody made to end a chain.

@@ -26,9 +26,4 @@ std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& 
 /// Who holds it, if anybody seems to live who does.
 std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log_dir);
 
-/// Where exit.json lies in it. Inline: who only reads it needs nothing of what makes directories.
-inline std::filesystem::path exit_file(const std::filesystem::path& log_dir) {
-  return log_dir / "exit.json";
-}
-
 }  // namespace fourfold::telemetry

@@ -26,14 +26,8 @@ struct Asked {
   friend bool operator==(const Asked&, const Asked&) = default;
 };
 
-/// The file in the run's directory by which a person asks for no more training. It stays until
-/// that person removes it: a run that finds it saves and stops, and nothing starts meanwhile.
-std::filesystem::path stop_file(const std::filesystem::path& run_directory);
+/// Whether a person asks for no more training: a file STOP lies in the run's directory.
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept;
-
-/// The file by which a person asks for a checkpoint behind the step that is being made. The run
-/// removes it.
-std::filesystem::path save_file(const std::filesystem::path& run_directory);
 
 /// Holds SIGTERM, SIGINT and SIGUSR2 back, so that they interrupt nothing: the run asks between
 /// steps whether one waits. Not every library's kernels survive a handler that runs in the middle
@@ -55,7 +49,7 @@ class StopSignals {
 /// moments, so the ranks agree on the most urgent one.
 class StopRequest {
  public:
-  /// @param run_directory  where stop_file() and save_file() are looked for, by rank 0
+  /// @param run_directory  where STOP and SAVE are looked for, by rank 0
   /// @param deadline_unix_s  when the job ends; FOURFOLD_DEADLINE or SLURM_JOB_END_TIME
   /// @param holds_run  whether this start may still write there, asked by rank 0; empty: always
   StopRequest(std::filesystem::path run_directory, std::optional<double> deadline_unix_s,

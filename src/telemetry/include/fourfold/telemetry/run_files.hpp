@@ -1,0 +1,35 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <utility>
+
+namespace fourfold::telemetry {
+
+/// Where the files of a run lie that several programs know: in its directory, log.dir. What is in
+/// them says docs/run-directory.md.
+class RunFiles {
+ public:
+  explicit RunFiles(std::filesystem::path log_dir) : log_dir_(std::move(log_dir)) {}
+
+  std::filesystem::path attempts() const { return log_dir_ / "attempts.jsonl"; }
+  std::filesystem::path config() const { return log_dir_ / "config.toml"; }
+  std::filesystem::path exit_status() const { return log_dir_ / "exit.json"; }
+  std::filesystem::path finished() const { return log_dir_ / "FINISHED"; }
+  std::filesystem::path hang() const { return log_dir_ / "hang.json"; }
+  std::filesystem::path metrics() const { return log_dir_ / "metrics.jsonl"; }
+  std::filesystem::path report() const { return log_dir_ / "report.html"; }
+  /// Made by a person who wants a checkpoint behind the step that is being made. The run removes
+  /// it.
+  std::filesystem::path save() const { return log_dir_ / "SAVE"; }
+  std::filesystem::path status() const { return log_dir_ / "status.json"; }
+  /// Made by a person who wants no more training. It stays until that person removes it: a run that
+  /// finds it saves and stops, and nothing starts meanwhile.
+  std::filesystem::path stop() const { return log_dir_ / "STOP"; }
+
+ private:
+  std::filesystem::path log_dir_;
+};
+
+}  // namespace fourfold::telemetry
