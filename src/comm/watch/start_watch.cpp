@@ -159,7 +159,7 @@ void StartWatch::Impl::meet() {
   }
   const StartState start = state();
   if (!start.waiting.contains(launch.rank)) {
-    judge_alone(fmt::format("{} has gone", meeting.folder().string()));
+    wait_for_judge();  // who has ended the meeting has told, and the launcher ends all soon
   } else if (claim()) {
     execute(judge_start(start), start);
   }
