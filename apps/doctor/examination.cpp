@@ -149,8 +149,9 @@ class Examiner {
     const std::vector<int> firsts = found_.ranks.first_ranks();
     const bool leads = std::ranges::count(firsts, world_.rank()) > 0;
     const auto leaders = world_.split(leads ? 0 : 1, world_.rank(), "nodes");
-    tell(fmt::format("clocks and names on {} node(s)", firsts.size()));
+    tell(fmt::format("GPUs, clocks and names on {} node(s)", firsts.size()));
     if (leads) {
+      found_.gpus = gather(*leaders, look_at_gpus(program::output_of));
       std::vector<std::string> hosts;
       std::vector<std::string> machines;
       for (const int rank : firsts) {
@@ -184,7 +185,7 @@ class Examiner {
     found_.checks = {launch_check(ranks),
                      mesh_check(ranks, found_.needs.mesh, found_.needs.problem),
                      cores_check(ranks),
-                     devices_check(),
+                     devices_check(ranks, found_.gpus),
                      memory_check(ranks),
                      limits_check(ranks),
                      products_check(ranks, found_.speeds, found_.needs.precision),

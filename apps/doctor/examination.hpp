@@ -6,6 +6,7 @@
 #include "check.hpp"
 #include "clock_check.hpp"
 #include "directory_check.hpp"
+#include "gpu_check.hpp"
 #include "place_checks.hpp"
 #include "run_needs.hpp"
 #include "speed_check.hpp"
@@ -26,6 +27,7 @@ struct Examination {
   std::vector<LinkSpeed> links;
   std::vector<std::vector<DirectoryFacts>> directories;  ///< as needs.directories, by node
   std::vector<ClockFacts> clocks;                        ///< by node
+  std::vector<NodeGpus> gpus;                            ///< by node
   double seconds = 0;
   std::vector<Check> checks = {};  ///< rank 0
 };

@@ -45,7 +45,5 @@ Check memory_check(const Ranks& ranks);
 Check limits_check(const Ranks& ranks);
 /// fourfold, MPI and HDF5 are the same on all ranks.
 Check versions_check(const Ranks& ranks);
-/// The devices of this build.
-Check devices_check();
 
 }  // namespace fourfold::doctor

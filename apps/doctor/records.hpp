@@ -6,6 +6,7 @@
 
 #include "clock_check.hpp"
 #include "directory_check.hpp"
+#include "gpu_facts.hpp"
 #include "rank_facts.hpp"
 #include "speed_check.hpp"
 #include "transport_check.hpp"
@@ -23,6 +24,7 @@ std::string to_text(const std::vector<LineSpeed>& record);
 std::string to_text(const std::vector<LinkSpeed>& record);
 std::string to_text(const std::vector<DirectoryFacts>& record);
 std::string to_text(const ClockFacts& record);
+std::string to_text(const NodeGpus& record);
 
 void from_text(const std::string& text, RankFacts& record);
 void from_text(const std::string& text, RankSpeed& record);
@@ -30,6 +32,7 @@ void from_text(const std::string& text, std::vector<LineSpeed>& record);
 void from_text(const std::string& text, std::vector<LinkSpeed>& record);
 void from_text(const std::string& text, std::vector<DirectoryFacts>& record);
 void from_text(const std::string& text, ClockFacts& record);
+void from_text(const std::string& text, NodeGpus& record);
 
 /// Every rank's record on all of them, in rank order. Collective.
 template <class Record>

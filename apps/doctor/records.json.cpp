@@ -19,6 +19,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DirectoryFacts, probed, problem, has_links, b
                                    read_s, free_bytes, free_files, sees_first, sees_second, seen_s,
                                    tokens)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ClockFacts, offset_s, name_problem)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(GpuFacts, index, uuid, name, driver, temperature_c, used_mib,
+                                   total_mib, uncorrected_errors, needs_reset, has_no_spare,
+                                   slowed_by)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeGpus, has_driver, problem, gpus, apart)
 
 namespace {
 
@@ -52,6 +56,9 @@ std::string to_text(const std::vector<DirectoryFacts>& record) {
 std::string to_text(const ClockFacts& record) {
   return dump(record);
 }
+std::string to_text(const NodeGpus& record) {
+  return dump(record);
+}
 
 void from_text(const std::string& text, RankFacts& record) {
   parse(text, record);
@@ -69,6 +76,9 @@ void from_text(const std::string& text, std::vector<DirectoryFacts>& record) {
   parse(text, record);
 }
 void from_text(const std::string& text, ClockFacts& record) {
+  parse(text, record);
+}
+void from_text(const std::string& text, NodeGpus& record) {
   parse(text, record);
 }
 

@@ -56,6 +56,22 @@ Json groups_of(const Examination& examination) {
   return array;
 }
 
+Json gpus_of(const NodeGpus& node) {
+  Json array = Json::array();
+  for (const GpuFacts& gpu : node.gpus) {
+    array.push_back({{"index", gpu.index},
+                     {"uuid", gpu.uuid},
+                     {"name", gpu.name},
+                     {"driver", gpu.driver},
+                     {"temperature_c", gpu.temperature_c},
+                     {"used_mib", gpu.used_mib},
+                     {"total_mib", gpu.total_mib},
+                     {"uncorrected_errors", gpu.uncorrected_errors},
+                     {"slowed_by", gpu.slowed_by}});
+  }
+  return array;
+}
+
 Json nodes_of(const Examination& examination) {
   const std::vector<int> firsts = examination.ranks.first_ranks();
   const std::vector<double> links = best_link_of_nodes(examination.links, firsts.size());
@@ -63,7 +79,8 @@ Json nodes_of(const Examination& examination) {
   for (std::size_t i = 0; i < firsts.size(); ++i) {
     array.push_back({{"node", examination.ranks.nodes[static_cast<std::size_t>(firsts[i])]},
                      {"clock_offset_s", examination.clocks[i].offset_s},
-                     {"best_link_gb_s", links[i]}});
+                     {"best_link_gb_s", links[i]},
+                     {"gpus", gpus_of(examination.gpus[i])}});
   }
   return array;
 }

@@ -26,12 +26,27 @@ done
 mkdir probed
 expect_exit 0 "$fourfold" doctor --dir probed --seconds 10
 expect_stdout "1 rank on 1 node"
-expect_stdout "no GPUs in this build"
+expect_stdout "no GPUs here"
 expect_stdout "one rank: nothing is sent"
 expect grep -qE '^--dir +ok +probed, write [0-9]+ MB/s, read [0-9]+ MB/s, .* free' "$output"
 expect grep -qx 'exclude:' "$output"
 expect_stderr "products and memory bandwidth of all ranks"
 expect_empty probed
+
+# The driver of GPUs is asked; here one of them has lost memory.
+mkdir driver
+cat >driver/nvidia-smi <<'END'
+#!/bin/sh
+case $* in
+  *temperature.gpu*) echo 'GPU-aa, 0, NVIDIA A100, 535.104.05, 31, 4, 40960' ;;
+  *ecc.errors*) echo 'GPU-aa, 3' ;;
+  *) echo 'Field is not a valid field to query.' && exit 2 ;;
+esac
+END
+chmod 755 driver/nvidia-smi
+expect_exit 85 env PATH="$PWD/driver:$PATH" "$fourfold" doctor --seconds 8
+expect_stdout 'has had 3 memory errors that ECC did not correct'
+expect grep -qE '^exclude: --exclude=.' "$output"
 
 # Several, odd numbers among them, as one group; what is measured is in the JSON. All of them share cores or have them.
 for n in 1 2 3 4; do
@@ -49,6 +64,7 @@ assert all(each["wrong_elements"] == 0 and each["latency_us"] > 0 for each in fo
 [directory] = found["directories"]
 [node] = directory["nodes"]
 assert directory["key"] == "--dir" and node["problem"] == "" and node["bytes"] >= 1 << 20 and node["sees_first"]
+assert found["nodes"][0]["gpus"] == []
 assert all(check["status"] in ("ok", "warning", "FAIL") for check in found["checks"])' "$n" "$output"
 done
 expect_empty probed

@@ -162,6 +162,7 @@ TEST_CASE("the report ends with what sbatch takes, the JSON has it as a list", "
   found.ranks = healthy_ranks(2, 1);
   found.speeds.resize(2);
   found.clocks.resize(2);
+  found.gpus.resize(2);
   found.checks.emplace_back("memory").say("plenty");
   CHECK(report(found).ends_with("exit code 0\nexclude:\n"));
   CHECK(nlohmann::json::parse(to_json(found))["exclude"].empty());

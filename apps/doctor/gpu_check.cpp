@@ -1,0 +1,170 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_check.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace fourfold::doctor {
+namespace {
+
+/// More is somebody else's: a process that a job has left behind.
+constexpr double most_used_share = 0.2;
+
+struct Node {
+  std::string name;
+  const NodeGpus* gpus;
+};
+
+/// The number of GPUs that most nodes have; of two such, the larger.
+std::size_t usual_count(const std::vector<Node>& nodes) {
+  std::map<std::size_t, std::size_t> votes;
+  for (const Node& node : nodes) {
+    ++votes[node.gpus->gpus.size()];
+  }
+  const auto most = std::ranges::max_element(votes, [](const auto& a, const auto& b) {
+    return a.second < b.second || (a.second == b.second && a.first < b.first);
+  });
+  return most->first;
+}
+
+void check_count(const Node& node, std::size_t usual, Check& check) {
+  const std::size_t count = node.gpus->gpus.size();
+  const std::string& problem = node.gpus->problem;
+  if (count < usual) {
+    check.fail_nodes({node.name},
+                     fmt::format("{} has {} GPUs, others have {} ({}) leave it out, and have it "
+                                 "looked at",
+                                 node.name, count, usual,
+                                 problem.empty() ? "one may have fallen off its bus" : problem));
+  } else if (!problem.empty()) {
+    check.fail_nodes({node.name}, fmt::format("nvidia-smi on {} says: {} (a GPU may be lost) leave "
+                                              "it out, and have it looked at",
+                                              node.name, problem));
+  }
+}
+
+void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
+  const std::string which = fmt::format("GPU {} of {}", gpu.index, node);
+  if (gpu.uncorrected_errors > 0) {
+    check.fail_nodes(
+        {node}, fmt::format("{} has had {} memory errors that ECC did not correct since it was "
+                            "reset (a run there may end with an error) leave the node out until "
+                            "that is done",
+                            which, gpu.uncorrected_errors));
+  }
+  if (gpu.has_no_spare) {
+    check.fail_nodes({node},
+                     fmt::format("{} has bad memory that could not be replaced by spare rows "
+                                 "(remapped_rows.failure) leave the node out, and have the "
+                                 "GPU changed",
+                                 which));
+  } else if (gpu.needs_reset) {
+    check.warn(
+        fmt::format("{} has bad memory that is replaced at its next reset (remapped rows or "
+                    "retired pages are pending) have the node drained and reset",
+                    which));
+  }
+  if (!gpu.slowed_by.empty()) {
+    check.fail_nodes({node}, fmt::format("{} is slowed down by its hardware at {} C ({}) leave the "
+                                         "node out, and have cooling and power looked at",
+                                         which, gpu.temperature_c, fmt::join(gpu.slowed_by, ", ")));
+  }
+  if (gpu.total_mib > 0 &&
+      static_cast<double>(gpu.used_mib) > most_used_share * static_cast<double>(gpu.total_mib)) {
+    check.warn(
+        fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left "
+                    "behind) see `nvidia-smi` there",
+                    gpu.used_mib, gpu.total_mib, which));
+  }
+}
+
+/// Where some nodes' GPUs reach each other, the others' should.
+void check_peers(const std::vector<Node>& nodes, Check& check) {
+  const bool some_reach = std::ranges::any_of(nodes, [](const Node& node) {
+    return node.gpus->gpus.size() > 1 && node.gpus->apart.empty();
+  });
+  for (const Node& node : nodes) {
+    if (some_reach && !node.gpus->apart.empty()) {
+      check.fail_nodes(
+          {node.name},
+          fmt::format("GPUs {} of {} do not reach each other's memory, as those of other nodes do "
+                      "(a link may be down) leave it out, and see `nvidia-smi topo -p2p r` there",
+                      first_of(node.gpus->apart), node.name));
+    }
+  }
+}
+
+void check_drivers(const std::vector<Node>& nodes, Check& check) {
+  std::map<std::string, std::vector<std::string>> nodes_of;
+  for (const Node& node : nodes) {
+    if (!node.gpus->gpus.empty()) {
+      nodes_of[node.gpus->gpus.front().driver].push_back(node.name);
+    }
+  }
+  if (nodes_of.size() > 1) {
+    const auto fewest = std::ranges::min_element(
+        nodes_of, {}, [](const auto& driver) { return driver.second.size(); });
+    check.warn(
+        fmt::format("the driver of the GPUs on {} is {}, another than elsewhere (what is "
+                    "built for one may not run with the other) tell the administrators",
+                    first_of(fewest->second), fewest->first));
+  }
+}
+
+std::string summary_of(const std::vector<Node>& nodes, std::size_t usual) {
+  std::vector<std::string> apart;
+  const GpuFacts* hottest = nullptr;
+  std::string name;
+  for (const Node& node : nodes) {
+    for (const GpuFacts& gpu : node.gpus->gpus) {
+      name = gpu.name;
+      hottest = hottest == nullptr || gpu.temperature_c > hottest->temperature_c ? &gpu : hottest;
+    }
+    apart.insert(apart.end(), node.gpus->apart.begin(), node.gpus->apart.end());
+  }
+  const auto with_gpus =
+      std::ranges::count_if(nodes, [](const Node& node) { return !node.gpus->gpus.empty(); });
+  std::string text = usual == 0 ? fmt::format("{} of {} nodes have GPUs", with_gpus, nodes.size())
+                                : fmt::format("{} GPU{} on a node", usual, usual == 1 ? "" : "s");
+  text += fmt::format(" ({}), at most {} C", name, hottest->temperature_c);
+  if (usual > 1) {
+    text += apart.empty() ? ", all reach each other" : ", not all reach each other";
+  }
+  return text + "; this build computes on the cores";
+}
+
+}  // namespace
+
+Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus) {
+  Check check("devices");
+  const std::vector<int> firsts = ranks.first_ranks();
+  std::vector<Node> nodes;
+  for (std::size_t i = 0; i < nodes_gpus.size(); ++i) {
+    nodes.push_back({ranks.nodes[static_cast<std::size_t>(firsts[i])], &nodes_gpus[i]});
+  }
+  const bool has_gpus =
+      std::ranges::any_of(nodes, [](const Node& node) { return !node.gpus->gpus.empty(); });
+  if (!has_gpus) {
+    check.say("no GPUs here: ranks compute on their cores");
+    return check;
+  }
+  const std::size_t usual = usual_count(nodes);
+  for (const Node& node : nodes) {
+    check_count(node, usual, check);
+    for (const GpuFacts& gpu : node.gpus->gpus) {
+      check_gpu(node.name, gpu, check);
+    }
+  }
+  check_peers(nodes, check);
+  check_drivers(nodes, check);
+  check.say(summary_of(nodes, usual));
+  return check;
+}
+
+}  // namespace fourfold::doctor

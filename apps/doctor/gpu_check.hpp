@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "check.hpp"
+#include "gpu_facts.hpp"
+#include "place_checks.hpp"
+
+#include <span>
+
+namespace fourfold::doctor {
+
+/// The GPUs of the nodes against what is sound, and against each other's. A pure function.
+/// @param nodes  by node, in the order of ranks.first_ranks()
+Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes);
+
+}  // namespace fourfold::doctor

@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "gpu_facts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <map>
+#include <sstream>
+#include <utility>
+
+namespace fourfold::doctor {
+namespace {
+
+using Ask =
+    std::function<std::optional<program::CommandOutput>(const std::vector<std::string>& command)>;
+using Row = std::vector<std::string>;
+
+std::string trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \t\r");
+  return first == std::string::npos
+             ? ""
+             : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
+}
+
+std::string first_line(const std::string& text) {
+  return trimmed(text.substr(0, text.find('\n')));
+}
+
+/// "[N/A]", "[Not Supported]": -1.
+std::int64_t number_in(const std::string& text) {
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc{} && end == text.data() + text.size() && value >= 0 ? value : -1;
+}
+
+/// nvidia-smi's tables: a GPU in each line, commas between.
+std::vector<Row> rows_of(const std::string& text, std::size_t columns) {
+  std::vector<Row> rows;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    Row row;
+    std::istringstream fields(line);
+    for (std::string field; std::getline(fields, field, ',');) {
+      row.push_back(trimmed(field));
+    }
+    if (row.size() == columns) {
+      rows.push_back(std::move(row));
+    }
+  }
+  return rows;
+}
+
+/// By UUID, which is the first column: all drivers know that in all tables.
+std::map<std::string, Row> table(const Ask& ask, const std::string& query, const Row& columns) {
+  const auto output =
+      ask({"nvidia-smi", fmt::format("--query-{}={}", query, fmt::join(columns, ",")),
+           "--format=csv,noheader,nounits"});
+  std::map<std::string, Row> found;
+  if (output && output->code == 0) {  // a driver may not have these columns
+    for (Row& row : rows_of(output->text, columns.size())) {
+      const std::string uuid = row.front();
+      found.emplace(uuid, std::move(row));
+    }
+  }
+  return found;
+}
+
+void add_memory_errors(const Ask& ask, std::vector<GpuFacts>& gpus) {
+  const auto errors = table(ask, "gpu", {"uuid", "ecc.errors.uncorrected.volatile.total"});
+  const auto pages = table(ask, "gpu", {"uuid", "retired_pages.pending"});  // until Volta
+  const auto rows =
+      table(ask, "remapped-rows", {"gpu_uuid", "remapped_rows.pending", "remapped_rows.failure"});
+  const auto says_yes = [](const std::string& text) {
+    return text == "Yes" || number_in(text) > 0;
+  };
+  for (GpuFacts& gpu : gpus) {
+    if (const auto at = errors.find(gpu.uuid); at != errors.end()) {
+      gpu.uncorrected_errors = number_in(at->second[1]);
+    }
+    if (const auto at = pages.find(gpu.uuid); at != pages.end()) {
+      gpu.needs_reset = says_yes(at->second[1]);
+    }
+    if (const auto at = rows.find(gpu.uuid); at != rows.end()) {
+      gpu.needs_reset = gpu.needs_reset || says_yes(at->second[1]);
+      gpu.has_no_spare = says_yes(at->second[2]);
+    }
+  }
+}
+
+/// Not those by which a GPU rests or keeps to the power it is given.
+void add_slowdowns(const Ask& ask, std::vector<GpuFacts>& gpus) {
+  const Row reasons{"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown",
+                    "sw_thermal_slowdown"};
+  for (const char* const group : {"clocks_throttle_reasons", "clocks_event_reasons"}) {
+    Row columns{"uuid"};
+    for (const std::string& reason : reasons) {
+      columns.push_back(fmt::format("{}.{}", group, reason));
+    }
+    const auto found = table(ask, "gpu", columns);
+    for (GpuFacts& gpu : gpus) {
+      const auto at = found.find(gpu.uuid);
+      for (std::size_t i = 0; at != found.end() && i < reasons.size(); ++i) {
+        if (at->second[i + 1] == "Active") {
+          gpu.slowed_by.push_back(reasons[i]);
+        }
+      }
+    }
+    if (!found.empty()) {
+      return;  // the other name is that of newer drivers, for the same
+    }
+  }
+}
+
+/// The matrix of `nvidia-smi topo -p2p r`: "GPU0 X OK" in a line of GPU0. Both directions once.
+std::vector<std::string> pairs_apart(const std::string& text) {
+  std::vector<std::string> apart;
+  std::istringstream lines(text);
+  std::size_t from = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string name;
+    std::string word;
+    words >> name >> word;
+    if (!name.starts_with("GPU") || word.starts_with("GPU")) {
+      continue;  // the head of the table, or behind it
+    }
+    std::size_t to = 0;
+    do {
+      if (to > from && word != "OK" && word != "X") {
+        apart.push_back(fmt::format("{}-{} {}", from, to, word));
+      }
+      ++to;
+    } while (words >> word);
+    ++from;
+  }
+  return apart;
+}
+
+}  // namespace
+
+NodeGpus look_at_gpus(const Ask& ask) {
+  NodeGpus node;
+  const Row columns{"uuid",        "index",       "name", "driver_version", "temperature.gpu",
+                    "memory.used", "memory.total"};
+  const auto output = ask({"nvidia-smi", fmt::format("--query-gpu={}", fmt::join(columns, ",")),
+                           "--format=csv,noheader,nounits"});
+  node.has_driver = output.has_value();
+  if (!output || output->text.find("No devices were found") != std::string::npos) {
+    return node;
+  }
+  for (const Row& row : rows_of(output->text, columns.size())) {
+    if (row[0].starts_with("GPU-")) {
+      node.gpus.push_back({.index = static_cast<int>(number_in(row[1])),
+                           .uuid = row[0],
+                           .name = row[2],
+                           .driver = row[3],
+                           .temperature_c = number_in(row[4]),
+                           .used_mib = number_in(row[5]),
+                           .total_mib = number_in(row[6])});
+    }
+  }
+  if (output->code != 0) {  // it may list some, and say that it has lost another
+    node.problem = first_line(output->text).empty() ? fmt::format("ends with {}", output->code)
+                                                    : first_line(output->text);
+  }
+  if (node.gpus.empty()) {
+    return node;
+  }
+  add_memory_errors(ask, node.gpus);
+  add_slowdowns(ask, node.gpus);
+  if (node.gpus.size() > 1) {
+    const auto matrix = ask({"nvidia-smi", "topo", "-p2p", "r"});
+    node.apart = matrix && matrix->code == 0 ? pairs_apart(matrix->text) : node.apart;
+  }
+  return node;
+}
+
+}  // namespace fourfold::doctor

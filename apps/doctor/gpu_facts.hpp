@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/program/command_output.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::doctor {
+
+/// What the driver knows of one GPU. -1: it does not say.
+struct GpuFacts {
+  int index = -1;  ///< as nvidia-smi counts
+  std::string uuid;
+  std::string name;
+  std::string driver;
+  std::int64_t temperature_c = -1;
+  std::int64_t used_mib = -1;
+  std::int64_t total_mib = -1;
+  std::int64_t uncorrected_errors = -1;  ///< of its memory, since it was reset
+  bool needs_reset = false;   ///< memory is to be replaced by spare memory, which a reset does
+  bool has_no_spare = false;  ///< and for some there was none
+  std::vector<std::string> slowed_by = {};  ///< "hw_thermal_slowdown": now, by the hardware's own
+};
+
+/// What a node knows of its GPUs.
+struct NodeGpus {
+  bool has_driver = false;   ///< nvidia-smi is there
+  std::string problem = {};  ///< what it says instead of an answer; empty: none
+  std::vector<GpuFacts> gpus = {};
+  /// Pairs that do not reach each other's memory, and why: "0-1 CNS".
+  std::vector<std::string> apart = {};
+};
+
+/// Asks nvidia-smi of PATH; what the job may not use is not among what it lists. Local.
+/// @param output_of  program::output_of(), or what plays it
+NodeGpus look_at_gpus(const std::function<std::optional<program::CommandOutput>(
+                          const std::vector<std::string>& command)>& output_of);
+
+}  // namespace fourfold::doctor
