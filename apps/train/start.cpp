@@ -48,7 +48,8 @@ std::string lease_text(const fs::path& log_dir) {
 bool is_run_by_another(const fs::path& log_dir) {
   const auto holder = telemetry::run_lease_holder(log_dir);
   const auto me = io::LeaseHolder::this_process();
-  if (!holder || me.replaces(*holder) || (!me.job.empty() && me.is_of_start(*holder))) {
+  if (!holder || *holder == me || me.replaces(*holder) ||
+      (!me.job.empty() && me.is_of_start(*holder))) {
     return false;
   }
   const std::string before = lease_text(log_dir);

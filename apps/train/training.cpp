@@ -97,7 +97,6 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   const auto early = config_before_mpi(arguments);
   auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;
   comm::MpiRuntime mpi(&argc, &argv);
-  start_watch.reset();  // all ranks have come
   const runfile::EffectiveConfig effective =
       early ? *early : runfile::load_run_config(arguments.run_file, arguments.overrides);
   runfile::validate_data(effective.config, effective.origins);
@@ -106,8 +105,9 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run);
   directory->open();
   require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
-  mpi.world().use(train::collectives_of(effective.config));
+  start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
   watch(mpi, effective.config.watch, *directory);
+  mpi.world().use(train::collectives_of(effective.config));
   comm::Mesh mesh(shape, mpi.world());
   if (mpi.world().rank() == 0) {
     require_tokenizer(effective);

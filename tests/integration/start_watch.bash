@@ -63,6 +63,27 @@ assert all(one["pid"] > 0 for one in hang["ranks"] if one["rank"] != rank), hang
   [[ $(ls -A "stopped$rank") == $'exit.json\nhang.json' ]] || complain "left behind: $(ls -A "stopped$rank")"
 done
 
+# One that is stopped right behind it, where the others wait in their first call.
+cat >stops.c <<'END'
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+int PMPI_Init_thread(int *argc, char ***argv, int required, int *provided);
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+  const int result = PMPI_Init_thread(argc, argv, required, provided);
+  const char *rank = getenv("PMI_RANK");
+  if (rank && strcmp(rank, "1") == 0) raise(SIGSTOP);
+  return result;
+}
+END
+expect cc -shared -fPIC -o stops.so stops.c
+begun=$SECONDS
+LD_PRELOAD=$PWD/stops.so "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=behind --set watch.start_s=3 >"$output" 2>"$errors" </dev/null &&
+  complain "it has not failed"
+[[ $((SECONDS - begun)) -le 60 ]] || complain "it took $((SECONDS - begun)) s to end"
+expect_stderr "rank 1 on $(hostname) has not come to MPI_Init within 3 s, or stands still in it or right behind it"
+expect grep -q '"code": 86' behind/exit.json
+
 # Nowhere to meet: then nobody is named, and the run ends all the same. A dry run touches no file.
 : >file
 waits_for 1 file/run

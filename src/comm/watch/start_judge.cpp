@@ -136,9 +136,10 @@ std::string reason_of(const HangVerdict& verdict, const StartState& start) {
       lines.push_back(fmt::format("... ({} ranks in all)", verdict.culprits.size()));
       break;
     }
-    lines.push_back(fmt::format("{} {} not come to MPI_Init within {:g} s, or stand{} still in it",
-                                place_text(ranks, host), ranks.size() == 1 ? "has" : "have",
-                                start.limit_s, ranks.size() == 1 ? "s" : ""));
+    lines.push_back(fmt::format(
+        "{} {} not come to MPI_Init within {:g} s, or stand{} still in it or right behind it",
+        place_text(ranks, host), ranks.size() == 1 ? "has" : "have", start.limit_s,
+        ranks.size() == 1 ? "s" : ""));
   }
   lines.push_back(fmt::format("{} wait{} there", ranks_text(verdict.waiting),
                               verdict.waiting.size() == 1 ? "s" : ""));
@@ -177,8 +178,9 @@ HangVerdict judge_start(const StartState& start) {
     } else if (start.ranks > 1) {
       verdict.culprits.push_back(
           {rank, hosts[static_cast<std::size_t>(rank)],
-           fmt::format("has not come to MPI_Init within {:g} s, or stands still in it",
-                       start.limit_s)});
+           fmt::format(
+               "has not come to MPI_Init within {:g} s, or stands still in it or right behind it",
+               start.limit_s)});
     }
   }
   verdict.reason = verdict.culprits.empty() ? reason_of_all(start) : reason_of(verdict, start);
