@@ -41,7 +41,7 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 # launch COUNT ARGUMENT...: fourfold on that many tasks, or on all of the job ("all"). Returns when it has ended, whatever
 # signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
-# A step of which one task fails is ended (-K): the others would wait for that task until the time limit.
+# A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
 launch() {
   local count=$1 code=0 some=() per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
   shift
@@ -54,7 +54,7 @@ launch() {
   local -x FOURFOLD_DEADLINE=$deadline
   trap 'say "SIGTERM: waiting for fourfold to save"' TERM
   trap 'say "SIGUSR2: passed on" && scancel --signal=USR2 "$SLURM_JOB_ID"' USR2
-  srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${some[@]}" --kill-on-bad-exit=1 --wait=60 --unbuffered "$FOURFOLD" "$@" &
+  srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${some[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@" &
   local step=$!
   # A signal ends `wait` before the step has ended.
   until wait "$step" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$step" 2>/dev/null; do :; done
