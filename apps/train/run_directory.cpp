@@ -180,10 +180,10 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   const bool metrics_started = last.step.has_value();
   if (rank_ == 0 && metrics_started) {
     finish(status);
-    lease_.reset();  // what ends now is ended without its destructors
   } else if (!dry_run_ && (rank_ == 0 || !telemetry::read_exit(files_.exit_status()).end)) {
     telemetry::write_exit_status(files_.exit_status(), status);
   }
+  lease_.reset();  // what ends now is ended without its destructors
 }
 
 void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string& report) const {

@@ -122,6 +122,9 @@ struct DirectoryLease::Impl {
       if (!now || now->word != found.word) {
         return false;  // given back, or taken over: look again
       }
+      if (found.holder.is_gone_from_machine_of(lease.holder)) {
+        return true;
+      }
       if (now->count != found.count) {
         throw UserError(
             ExitCode::config,

@@ -10,7 +10,9 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <optional>
 
 namespace fourfold::io {
@@ -35,6 +37,21 @@ std::optional<long> number_of(const std::string& job) {
                                                                 : std::nullopt;
 }
 
+/// Whether it has ended, and only waits for its parent to ask how: an init in a container may take
+/// seconds. Not while other threads of it still end, which may hang in a write.
+bool is_zombie(long pid) {
+  const std::string process = fmt::format("/proc/{}", pid);
+  std::string stat;
+  std::getline(std::ifstream(process + "/stat"), stat);
+  const auto name_end = stat.rfind(") ");  // the name may hold anything
+  if (name_end == std::string::npos || (stat[name_end + 2] != 'Z' && stat[name_end + 2] != 'X')) {
+    return false;
+  }
+  std::error_code error;
+  const std::filesystem::directory_iterator threads(process + "/task", error);
+  return !error && std::distance(begin(threads), end(threads)) == 1;
+}
+
 }  // namespace
 
 std::string LeaseHolder::str() const {
@@ -54,8 +71,11 @@ bool LeaseHolder::replaces(const LeaseHolder& earlier) const {
 }
 
 bool LeaseHolder::is_gone_from_machine_of(const LeaseHolder& me) const {
-  return host == me.host && !processes.empty() && processes == me.processes && pid > 0 &&
-         pid != me.pid && ::kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH;
+  if (host != me.host || processes.empty() || processes != me.processes || pid <= 0 ||
+      pid == me.pid) {
+    return false;
+  }
+  return ::kill(static_cast<pid_t>(pid), 0) != 0 ? errno == ESRCH : is_zombie(pid);
 }
 
 LeaseHolder LeaseHolder::this_process() {

@@ -142,6 +142,7 @@ expect_stderr 'srun'
 sed 's/^\[train\]/[mesh]\ntp = 4\n[train]/' run.toml >cut.toml
 expect_exit 78 ranks 4 train cut.toml --set log.dir=bad
 expect_stderr 'error: cut.toml:8:1: mesh.tp = 4 does not fit model.heads = 2'
+expect test ! -e bad/.run-lease # or the next start would wait for this one
 expect_exit 78 ranks 2 train cut.toml --set log.dir=bad
 expect_stderr 'error: cut.toml:8:1: the mesh does not fit 2 ranks'
 sed 's/^\[data\]/&\ntokenizer = "absent.json"/' run.toml >absent.toml

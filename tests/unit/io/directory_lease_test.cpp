@@ -12,6 +12,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -166,6 +167,68 @@ TEST_CASE("who is gone for sure is not waited for", "[lease]") {
     const DirectoryLease watched(scratch / "e", me, quick);
     CHECK(log.text().find("is silent and is taken over") != std::string::npos);
   }
+}
+
+TEST_CASE("who ends while it is watched, asked for by nobody, is not waited for any longer",
+          "[lease]") {
+  const ScratchFolder scratch;
+  const LeaseOptions patient{.beat = 20ms, .silence = 1h};
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  const LeaseHolder me = LeaseHolder::this_process();
+  LeaseHolder holder = me;
+  holder.pid = child;
+  CHECK_FALSE(holder.is_gone_from_machine_of(me));
+  write_lease(scratch / "c", "fourfold-lease 1 aaaa " + me.host + " " + me.processes + " " +
+                                 std::to_string(child) + " - 0 12\n");
+  const harness::CapturedLog log;
+  {
+    const std::jthread ends_it([&] {
+      std::this_thread::sleep_for(200ms);
+      ::kill(child, SIGKILL);
+    });
+    const DirectoryLease lease(scratch / "c", me, patient);
+    CHECK(holder.is_gone_from_machine_of(me));
+    lease.check();
+  }
+  CHECK(::kill(child, 0) == 0);  // though it still is there, as a zombie
+  ::waitpid(child, nullptr, 0);
+}
+
+TEST_CASE("a zombie of which a thread still runs is not gone", "[lease]") {
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::thread([&] {
+      char byte = 0;
+      while (::read(pipe[0], &byte, 1) != 1) {
+      }
+      ::_exit(0);
+    }).detach();
+    ::syscall(SYS_exit, 0);  // of this thread alone
+  }
+  const LeaseHolder me = LeaseHolder::this_process();
+  LeaseHolder holder = me;
+  holder.pid = child;
+  const auto state = [&] {
+    std::string text;
+    std::getline(std::ifstream("/proc/" + std::to_string(child) + "/stat"), text);
+    return text.at(text.rfind(") ") + 2);
+  };
+  for (int k = 0; k < 500 && state() != 'Z'; ++k) {
+    std::this_thread::sleep_for(10ms);
+  }
+  REQUIRE(state() == 'Z');
+  CHECK_FALSE(holder.is_gone_from_machine_of(me));
+  REQUIRE(::write(pipe[1], "x", 1) == 1);
+  ::waitpid(child, nullptr, 0);
+  CHECK(holder.is_gone_from_machine_of(me));
+  ::close(pipe[0]);
+  ::close(pipe[1]);
 }
 
 TEST_CASE("a later start of a job takes the lease of one that lives, and never shares it",
