@@ -41,7 +41,7 @@ io::SaveRequest request_of(const RankState& state, std::int64_t step) {
 
 void overwrite(RankState& state) {
   for (const io::WantedBox& box : state.wanted) {
-    std::memset(box.data.data(), 0xa5, box.data.bytes());
+    std::fill_n(static_cast<std::byte*>(box.data.data()), box.data.bytes(), std::byte{0xa5});
   }
 }
 
