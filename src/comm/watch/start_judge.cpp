@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <utility>
@@ -53,9 +55,9 @@ std::vector<int> counts_of(std::string_view text, std::size_t most) {
   return text.empty() ? counts : std::vector<int>{};
 }
 
-bool is_block(std::string_view distribution) {
-  return distribution.substr(0, distribution.find_first_of(":,")) == "block" ||
-         distribution.empty();
+/// Over nodes, the first of its parts.
+std::string_view distribution_over_nodes(std::string_view distribution) {
+  return distribution.empty() ? "block" : distribution.substr(0, distribution.find_first_of(":,"));
 }
 
 /// Whether the ranks that `arrival` has beside it are those of one node, and all of them.
@@ -151,22 +153,25 @@ std::string reason_of(const HangVerdict& verdict, const StartState& start) {
 
 }  // namespace
 
-std::vector<std::string> nodes_by_block(const std::vector<std::string>& nodes,
+std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
                                         std::string_view tasks_per_node,
                                         std::string_view distribution, int ranks) {
-  const std::vector<int> counts = counts_of(tasks_per_node, nodes.size());
-  if (!is_block(distribution) || nodes.empty() || counts.size() != nodes.size()) {
+  std::vector<int> left = counts_of(tasks_per_node, nodes.size());
+  const std::string_view over_nodes = distribution_over_nodes(distribution);
+  if (nodes.empty() || left.size() != nodes.size() ||
+      std::accumulate(left.begin(), left.end(), std::int64_t{0}) != ranks ||
+      (over_nodes != "block" && over_nodes != "cyclic")) {
     return {};
   }
   std::vector<std::string> by_rank;
-  for (std::size_t node = 0; node < nodes.size(); ++node) {
-    const auto tasks = static_cast<std::size_t>(counts[node]);
-    if (by_rank.size() + tasks > static_cast<std::size_t>(ranks)) {
-      return {};
+  while (std::ssize(by_rank) < ranks) {
+    for (std::size_t node = 0; node < nodes.size(); ++node) {
+      const int dealt = over_nodes == "block" ? left[node] : std::min(left[node], 1);
+      by_rank.insert(by_rank.end(), static_cast<std::size_t>(dealt), nodes[node]);
+      left[node] -= dealt;
     }
-    by_rank.insert(by_rank.end(), tasks, nodes[node]);
   }
-  return std::ssize(by_rank) == ranks ? by_rank : std::vector<std::string>{};
+  return by_rank;
 }
 
 HangVerdict judge_start(const StartState& start) {

@@ -30,14 +30,14 @@ struct StartState {
   std::vector<std::string> nodes = {};
 };
 
-/// The node of each rank of a Slurm step whose tasks are distributed by block: node after node.
+/// The node of each rank of a Slurm step whose tasks are distributed by block, node after node, or
+/// cyclic, one to each node in turn while it takes more.
 /// @param nodes           SLURM_STEP_NODELIST, expanded
 /// @param tasks_per_node  SLURM_STEP_TASKS_PER_NODE: "2(x3),1"
-/// @param distribution    SLURM_DISTRIBUTION: "block", "block:cyclic"; empty: Slurm's default,
-/// which
-///   is block
+/// @param distribution    SLURM_DISTRIBUTION: "block", "cyclic:block"; empty: Slurm's default,
+///   block. With no more tasks than nodes Slurm says "cyclic" by itself
 /// @return empty where the distribution is another one, or these do not speak of `ranks` ranks
-std::vector<std::string> nodes_by_block(const std::vector<std::string>& nodes,
+std::vector<std::string> nodes_of_ranks(const std::vector<std::string>& nodes,
                                         std::string_view tasks_per_node,
                                         std::string_view distribution, int ranks);
 

@@ -199,7 +199,7 @@ StartState StartWatch::Impl::state() const {
   const std::string nodes = text_of_variable("SLURM_STEP_NODELIST");
   if (!nodes.empty() && options.expand_nodes) {
     start.nodes =
-        nodes_by_block(options.expand_nodes(nodes), text_of_variable("SLURM_STEP_TASKS_PER_NODE"),
+        nodes_of_ranks(options.expand_nodes(nodes), text_of_variable("SLURM_STEP_TASKS_PER_NODE"),
                        text_of_variable("SLURM_DISTRIBUTION"), launch.size);
   }
   return start;

@@ -44,7 +44,7 @@ Environment of(const Variables& variables) {
 StartState seven_ranks(const std::vector<int>& missing) {
   StartState start{.ranks = 7,
                    .limit_s = 300,
-                   .nodes = nodes_by_block({"n0", "n1", "n2", "n3"}, "2(x3),1", "block", 7)};
+                   .nodes = nodes_of_ranks({"n0", "n1", "n2", "n3"}, "2(x3),1", "block", 7)};
   for (int rank = 0; rank < 7; ++rank) {
     start.waiting[rank] = {.host = "n" + std::to_string(rank / 2), .pid = 100 + rank};
     const int first = rank / 2 * 2;
@@ -59,22 +59,28 @@ StartState seven_ranks(const std::vector<int>& missing) {
 
 }  // namespace
 
-TEST_CASE("tasks by block are node after node", "[start_watch]") {
+TEST_CASE("tasks by block are node after node, cyclic ones dealt in turn", "[start_watch]") {
   const Names nodes{"a", "b", "c", "d"};
   const Names ragged{"a", "a", "b", "b", "c", "c", "d"};
-  CHECK(nodes_by_block(nodes, "2(x3),1", "block", 7) == ragged);
-  CHECK(nodes_by_block(nodes, "2(x3),1", "", 7) == ragged);
-  CHECK(nodes_by_block(nodes, "2(x3),1", "block:cyclic,Pack", 7) == ragged);
-  CHECK(nodes_by_block({"a", "b", "c"}, "1,3,1(x1)", "block", 5) == Names{"a", "b", "b", "b", "c"});
-  for (const char* other : {"cyclic", "cyclic:block", "plane=2", "arbitrary", "blocks"}) {
-    CHECK(nodes_by_block(nodes, "2(x3),1", other, 7).empty());
+  CHECK(nodes_of_ranks(nodes, "2(x3),1", "block", 7) == ragged);
+  CHECK(nodes_of_ranks(nodes, "2(x3),1", "", 7) == ragged);
+  CHECK(nodes_of_ranks(nodes, "2(x3),1", "block:cyclic,Pack", 7) == ragged);
+  CHECK(nodes_of_ranks({"a", "b", "c"}, "1,3,1(x1)", "block", 5) == Names{"a", "b", "b", "b", "c"});
+  const Names dealt{"a", "b", "c", "d", "a", "b", "c"};
+  CHECK(nodes_of_ranks(nodes, "2(x3),1", "cyclic", 7) == dealt);
+  CHECK(nodes_of_ranks(nodes, "2(x3),1", "cyclic:block,NoPack", 7) == dealt);
+  CHECK(nodes_of_ranks({"a", "b", "c"}, "1,3,1", "cyclic", 5) == Names{"a", "b", "c", "b", "b"});
+  CHECK(nodes_of_ranks(nodes, "1(x4)", "cyclic", 4) == nodes);
+  CHECK(nodes_of_ranks(nodes, "1(x4)", "cyclic", 3).empty());
+  for (const char* other : {"plane=2", "arbitrary", "blocks", "cycl"}) {
+    CHECK(nodes_of_ranks(nodes, "2(x3),1", other, 7).empty());
   }
   for (const char* wrong : {"", "2", "2(x4)", "2(x3),2", "2(x3),1,", "2(x3", "-1(x3),1", "2(x),1",
                             "2(x-3),1", "1(x999999999)", "9999999999999", "x", "7,0(x2)"}) {
     INFO(wrong);
-    CHECK(nodes_by_block(nodes, wrong, "block", 7).empty());
+    CHECK(nodes_of_ranks(nodes, wrong, "block", 7).empty());
   }
-  CHECK(nodes_by_block({}, "", "block", 0).empty());
+  CHECK(nodes_of_ranks({}, "", "block", 0).empty());
 }
 
 TEST_CASE("a rank that does not start is named with its node", "[start_watch]") {
