@@ -63,7 +63,23 @@ std::string resources(const Submission& job) {
   for (const auto& [option, value] : named) {
     text += value->empty() ? "" : line_of(option + *value);
   }
+  return text;
+}
+
+/// What the user adds stands last, so that it counts: of two lines Slurm takes the second.
+std::string added(const Submission& job) {
+  std::string text;
   for (const std::string& option : job.more) {
+    const std::string name = option.substr(0, option.find('='));
+    const bool orders = name == "--dependency" || name.starts_with("-d");
+    if (name == "--output" || name.starts_with("-o") || (orders && job.chain > 0)) {
+      throw UserError(ExitCode::usage,
+                      fmt::format("--sbatch={} is what fourfold submit sets itself ({}) leave it "
+                                  "out, or change the script that it prints",
+                                  option,
+                                  orders ? "the jobs of a chain wait for each other"
+                                         : "it tells where the job's log is"));
+    }
     text += line_of(option);
   }
   return text;
@@ -160,6 +176,7 @@ std::string script_of(const Submission& job) {
   std::string text = "#!/bin/bash\n# Made by `fourfold submit`; sbatch takes it as it is.\n";
   text += resources(job);
   text += behaviour(job);
+  text += added(job);
   text += exported("FOURFOLD", job.program.string());
   text += exported("FOURFOLD_SLURM", job.scripts.string());
   text += exported("FOURFOLD_SITE", job.site);

@@ -170,6 +170,21 @@ TEST_CASE("a shell hands over the words as they were", "[submission]") {
         "<--set>\n<data.train=[\"`id`;\", '$(id)', \"*\"]>\n<>\n");
 }
 
+TEST_CASE("what is added counts, unless the job could not do without", "[submission]") {
+  Submission job = plain();
+  job.more = {"--signal=USR2@600", "--dependency=afterok:7"};
+  const std::string script = script_of(job);
+  CHECK(script.find("--signal=USR2@600") > script.find("--signal=USR2@120"));
+  CHECK_THAT(script, ContainsSubstring("\n#SBATCH --dependency=afterok:7\n"));
+  job.chain = 3;
+  CHECK_THROWS_AS(script_of(job), UserError);
+  for (const char* option : {"--output=x", "-ox", "--output"}) {
+    job = plain();
+    job.more = {option};
+    CHECK_THROWS_AS(script_of(job), UserError);
+  }
+}
+
 TEST_CASE("what sbatch would take for something else is refused", "[submission]") {
   for (const char* wrong : {"a b", "a\n#SBATCH --uid=0", "a'b", "a\"b", "caf\xc3\xa9"}) {
     CAPTURE(wrong);
