@@ -24,6 +24,18 @@ esac
 # say WORD...: a line of the job's log that is not fourfold's.
 say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "$*"; }
 
+# own_job: what Slurm says of this job, on one line; of an array, of this task.
+own_job() {
+  scontrol --oneliner show job "${SLURM_JOB_ID-}" 2>/dev/null | grep "^JobId=${SLURM_JOB_ID-} "
+}
+# field NAME LINE: what it says of that; nothing for what is not set.
+field() { sed -n "s/.*\<$1=\([^ ]*\).*/\1/p" <<<"$2" | grep -vxF '(null)'; }
+
+# A job that was submitted in a job that had been restarted inherits that one's count.
+if restarts=$(field Restarts "$(own_job)"); then
+  export SLURM_RESTART_COUNT=$restarts
+fi
+
 # Slurm sends this one to the steps. Who sends it to this script as well (scancel --full, --batch) means the run, and not
 # bash, which it would end: launch passes it on.
 trap '' USR2
@@ -65,7 +77,7 @@ launch() {
 
 # is_preempted: Slurm is taking the job's nodes away for another job. It would put this one back into the queue when the
 # grace time is over, but not if the job has ended by itself before.
-is_preempted() { scontrol show job "$SLURM_JOB_ID" 2>/dev/null | grep -Eq '\<PreemptTime=[0-9]'; }
+is_preempted() { own_job | grep -Eq '\<PreemptTime=[0-9]'; }
 
 # train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished",
 # "stop" or "superseded" (the chain has gone on without this job, which has to leave everything as it is), `preempted` to 1
@@ -124,18 +136,30 @@ leave_out() {
   scontrol update "JobId=$job" "ExcNodeList=$nodes" && say "job $job leaves out $nodes"
 }
 
+# wants_requeue CODE: whether a job whose run has ended with this code goes back into the queue by itself.
+wants_requeue() {
+  [[ $outcome == again ]] || return
+  case ${FOURFOLD_REQUEUE-} in
+    1) return 0 ;;
+    0) return 1 ;;
+    *) [[ $preempted == 1 || $1 == 85 || $1 == 86 ]] ;;
+  esac
+}
+
 # requeue: this job again, when there is room; not if Slurm has started it again meanwhile, and this script is what a node
 # that it has given up still runs, and not if somebody has cancelled it. Nothing of the script runs for long behind it: Slurm
 # ends it.
 requeue() {
-  local job
-  job=$(scontrol --oneliner show job "$SLURM_JOB_ID")
+  local job task
+  job=$(own_job)
   if ! grep -q "\<Restarts=${SLURM_RESTART_COUNT:-0}\>" <<<"$job"; then
     say "Slurm has put the job back into the queue by itself"
-  elif ! grep -q '\<JobState=RUNNING\>' <<<"$job" && [[ $(date +%s) -lt ${deadline:-0} ]]; then
+  elif ! grep -q '\<JobState=RUNNING\>' <<<"$job" && [[ -z $deadline || $(date +%s) -lt $deadline ]]; then
     say "the job was cancelled: it is not put back into the queue"
   else
     trap '' TERM
-    scontrol requeue "$SLURM_JOB_ID" && leave_out "$SLURM_JOB_ID" "$bad_nodes"
+    task=$(field ArrayTaskId "$job") # the number of an array's last task is that of all
+    task=${task:+$(field ArrayJobId "$job")_$task}
+    scontrol requeue "${task:=$SLURM_JOB_ID}" && leave_out "$task" "$bad_nodes"
   fi
 }
