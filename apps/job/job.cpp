@@ -158,14 +158,17 @@ ExitCode end(const Request& request) {
   }
   const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();
   telemetry::ExitRecord left = telemetry::read_exit(exit_file);
+  std::optional<BatchJob> winner;
   if (!left.may_be_of(BatchJob::of_this_process())) {
-    left = {};  // of another job, which was faster: this one was refused
+    winner = left.says_running ? std::optional(left.by) : std::nullopt;
+    left = {};
   }
   if (left.end && request.preempted) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
-  const batch::AttemptEnd end = batch::end_of(left, request.launcher_code, unix_time_s());
+  const batch::AttemptEnd end = winner ? batch::overtaken(*winner, unix_time_s())
+                                       : batch::end_of(left, request.launcher_code, unix_time_s());
   attempts.end(attempt, end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   if (end.retry) {

@@ -8,7 +8,8 @@ namespace {
 const char* const more_help = R"(
 OUTPUT
   The script on standard output; what was checked on standard error. With --go: the script goes to
-  log.dir/submit.sbatch and to sbatch, and standard output has the number of the job.
+  log.dir/submit.sbatch, or chain.sbatch with --chain, and to sbatch, and standard output has the
+  number of the job.
 
 CHECKS
   the run file; mesh against nodes and tasks, for the fewest and the most nodes; the memory that its

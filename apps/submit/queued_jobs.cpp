@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <sstream>
 #include <string>
 
@@ -23,7 +24,13 @@ void look_for_queued_jobs(const batch::Submission& submission) {
   std::istringstream lines(squeue->text);
   std::string job;
   for (std::string script; lines >> job && std::getline(lines >> std::ws, script);) {
-    if (script == submission.script.string()) {
+    if (submission.chain > 0 && script == submission.script.string()) {
+      throw UserError(ExitCode::config,
+                      fmt::format("job {} in the queue is of a chain of this run already, whose "
+                                  "script {} would change under it; scancel --name={} ends it",
+                                  job, script, submission.name));
+    }
+    if (std::filesystem::path(script).parent_path() == submission.log_dir) {
       log::warning(fmt::format("job {} of this run is in the queue already", job));
     } else if (submission.chain > 0) {
       throw UserError(

@@ -256,7 +256,8 @@ batch::Submission checked_submission(const Arguments& arguments,
   const fs::path log_dir = fs::absolute(effective.config.log.dir).lexically_normal();
   return {.program = installed.front_door,
           .scripts = installed.scripts,
-          .script = log_dir / "submit.sbatch",
+          // The jobs of a chain submit it again: no single job must replace it under them.
+          .script = log_dir / (arguments.chain > 0 ? "chain.sbatch" : "submit.sbatch"),
           .log_dir = log_dir,
           .run_file = fs::absolute(arguments.run_file).lexically_normal(),
           .arguments = train_arguments(arguments),

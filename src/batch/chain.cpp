@@ -109,6 +109,14 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, int launcher_code, double u
   return end;
 }
 
+AttemptEnd overtaken(const BatchJob& winner, double unix_s) {
+  return {.unix_s = unix_s,
+          .code = ExitCode::config,
+          .reason = fmt::format("job {} has started this run at the same time and was faster; two "
+                                "would overwrite each other",
+                                winner.id)};
+}
+
 telemetry::ExitStatus preempted(telemetry::ExitStatus status) {
   if (status.code == ExitCode::stopped_saved && !status.hold) {
     status.reason = status.reason.substr(0, status.reason.find(':')) + ": preempted";

@@ -66,6 +66,13 @@ for start in 1 2; do
   expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --chain 2 --set log.dir=elsewhere/linked --go
   expect_stderr 'is called fourfold-linked, too'
   expect test ! -e elsewhere
+  # Neither another chain of the run nor a single job of it, which its lease refuses, changes the chain.
+  cp linked/chain.sbatch before.sbatch
+  expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --chain 2 --set log.dir=linked --go
+  expect_stderr 'of a chain of this run already'
+  job=$(go --nodes 1 --tasks-per-node 1 --time 5 --name other --set log.dir=linked)
+  expect_job "$job" 60 FAILED 78
+  expect cmp linked/chain.sbatch before.sbatch
   expect scancel --signal=USR2 "$(squeue --noheader --name=fourfold-linked --states=RUNNING --format=%A)"
 done
 until_holds 60 no_jobs_of fourfold-linked || complain "jobs are left: $(squeue)"

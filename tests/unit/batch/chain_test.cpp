@@ -133,3 +133,11 @@ TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") 
   CHECK(no_step.code == ExitCode::node_fault);
   CHECK(no_step.retry);
 }
+
+TEST_CASE("who finds another job at the run is refused, whatever the launcher says", "[chain]") {
+  const AttemptEnd end = overtaken({.id = "31"}, 12.5);
+  CHECK(end.code == ExitCode::config);
+  CHECK_FALSE(end.retry);
+  CHECK_FALSE(end.step);
+  CHECK(end.reason.find("job 31") != std::string::npos);
+}

@@ -5,6 +5,7 @@
 /// earlier starts have left behind.
 #pragma once
 
+#include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
@@ -45,6 +46,11 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 ///   started and was killed without a word
 /// @param launcher_code  what srun or mpiexec ended with
 AttemptEnd end_of(const telemetry::ExitRecord& left, int launcher_code, double unix_s);
+
+/// How an attempt ended of which exit.json says that another job runs: begin() has removed the one
+/// that was there, so that job has come between, and this one was refused by its lease. What the
+/// launcher made of that may be anything. Not worth another start.
+AttemptEnd overtaken(const BatchJob& winner, double unix_s);
 
 /// A run that was told to stop knows the signal; the batch script knows that it was preempted.
 /// @return the same with that reason, if it saved and stopped, and not for a STOP file
