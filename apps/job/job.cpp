@@ -158,7 +158,7 @@ ExitCode end(const Request& request) {
   }
   const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();
   telemetry::ExitRecord left = telemetry::read_exit(exit_file);
-  std::optional<BatchJob> winner;
+  std::optional<BatchJob> winner;  // began behind this one and was faster
   if (!left.may_be_of(BatchJob::of_this_process())) {
     winner = left.says_running ? std::optional(left.by) : std::nullopt;
     left = {};

@@ -70,9 +70,9 @@ std::string resources(const Submission& job) {
 std::string added(const Submission& job) {
   std::string text;
   for (const std::string& option : job.more) {
-    const std::string name = option.substr(0, option.find('='));
-    const bool orders = name == "--dependency" || name.starts_with("-d");
-    if (name == "--output" || name.starts_with("-o") || (orders && job.chain > 0)) {
+    // Slurm takes the begin of a name for it.
+    const bool orders = option.starts_with("--dep") || option.starts_with("-d");
+    if (option.starts_with("--ou") || option.starts_with("-o") || (orders && job.chain > 0)) {
       throw UserError(ExitCode::usage,
                       fmt::format("--sbatch={} is what fourfold submit sets itself ({}) leave it "
                                   "out, or change the script that it prints",

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
-# Jobs that put themselves back into the queue, or are not to: without a known time limit, submitted from a job that was restarted
-# itself, tasks of an array; and what the next job of chain.sbatch asks for. Usage: back_into_the_queue.bash BUILD_DIR
+# Jobs that put themselves back into the queue, or are not to: without a known time limit, submitted from a job that was
+# restarted itself, tasks of an array; and what the next job of chain.sbatch asks for. Usage: back_into_the_queue.bash BUILD_DIR
 set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
@@ -14,7 +14,8 @@ has_restarts() { [[ $(restarts_of "$1") -eq $2 ]]; }
 
 # Cancelled is cancelled, also where nobody tells how long the job might have gone on.
 mkdir mute && printf '#!/bin/sh\nexit 1\n' >mute/squeue && chmod +x mute/squeue
-job=$(PATH=$PWD/mute:$PATH FOURFOLD_REQUEUE=1 sbatch --parsable --nodes=1 "$slurm/train.sbatch" run.toml --set train.steps=1000000 --set log.dir=endless)
+job=$(PATH=$PWD/mute:$PATH FOURFOLD_REQUEUE=1 sbatch --parsable --nodes=1 "$slurm/train.sbatch" run.toml \
+  --set train.steps=1000000 --set log.dir=endless)
 until_holds 60 has_steps endless 5 || complain "it does not train"
 expect scancel "$job"
 until_holds 60 is_over "$job" || complain "job $job is $(state_of "$job")"
@@ -37,11 +38,11 @@ printf -- '--set log.dir=a%d --set train.steps=3000\n' 1 2 >sweep.txt
 array=$(FOURFOLD_REQUEUE=1 sbatch --parsable --array=1-2 --nodes=1 --time=5 "$slurm/array.sbatch" sweep.txt run.toml)
 until_holds 60 has_steps a2 5 || complain "task 2 does not train"
 expect scancel --signal=USR2 "${array}_2"
-grep_begins() { [[ $(grep -c '"event":"begin"' "$1/attempts.jsonl") -eq $2 ]]; }
-until_holds 120 grep_begins a2 2 || complain "task 2 has not gone on: $(cat fourfold-array-*_2.log)"
+has_begun() { [[ $(grep -c '"event":"begin"' "$1/attempts.jsonl") -eq $2 ]]; }
+until_holds 120 has_begun a2 2 || complain "task 2 has not gone on: $(cat fourfold-array-*_2.log)"
 both_are_done() { [[ -s a1/FINISHED && -s a2/FINISHED ]]; }
 until_holds 240 both_are_done || complain "they do not finish: $(squeue)"
-expect grep_begins a1 1
+expect has_begun a1 1
 expect grep -q 'resumed from a2/checkpoints' fourfold-array-*_2.log
 
 # The next job of a chain asks for what the first did.

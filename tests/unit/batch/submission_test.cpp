@@ -178,7 +178,7 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
   CHECK_THAT(script, ContainsSubstring("\n#SBATCH --dependency=afterok:7\n"));
   job.chain = 3;
   CHECK_THROWS_AS(script_of(job), UserError);
-  for (const char* option : {"--output=x", "-ox", "--output"}) {
+  for (const char* option : {"--output=x", "-ox", "--output", "--out=x"}) {
     job = plain();
     job.more = {option};
     CHECK_THROWS_AS(script_of(job), UserError);
