@@ -7,14 +7,15 @@
 broken=0
 output=$(mktemp)
 errors=$(mktemp)
-trap 'rm -f "$output" "$errors"' EXIT
+said=$(mktemp) # of what is only expected to succeed
+trap 'rm -f "$output" "$errors" "$said"' EXIT
 
 # begin BUILD_DIR: from here on the script is in an empty folder, "$work", that goes when it ends; "$fourfold" is the
 # program to test.
 begin() {
   fourfold=$1/bin/fourfold
   work=$(mktemp -d)
-  trap 'rm -rf "$work" "$output" "$errors"' EXIT
+  trap 'rm -rf "$work" "$output" "$errors" "$said"' EXIT
   cd "$work" || exit 1
 }
 
@@ -46,7 +47,7 @@ expect_no_stdout() { ! grep -qF -- "$1" "$output" || complain "stdout has '$1'";
 expect_stderr_lines() { [[ $(wc -l <"$errors") -eq $1 ]] || complain "stderr has not $1 lines"; }
 
 # expect COMMAND...: it succeeds.
-expect() { "$@" >/dev/null 2>&1 || complain "does not hold: $*"; }
+expect() { "$@" >"$said" 2>&1 || complain "does not hold: $*; it says: $(tail -n 10 "$said")"; }
 
 expectations_met() {
   [[ $broken -eq 0 ]] || printf '%s expectations do not hold\n' "$broken"
