@@ -45,13 +45,32 @@ until_holds 240 both_are_done || complain "they do not finish: $(squeue)"
 expect has_begun a1 1
 expect grep -q 'resumed from a2/checkpoints' fourfold-array-*_2.log
 
+# Another job takes the node of one task: that one goes back, the other knows nothing of it.
+printf -- '--set log.dir=b%d --set train.steps=1000000\n' 1 2 >sweep.txt
+array=$(sbatch --parsable --array=1-2 --nodes=1 --exclusive --time=5 "$slurm/array.sbatch" sweep.txt run.toml)
+both_train() { has_steps b1 5 && has_steps b2 5; }
+until_holds 60 both_train || complain "they do not train: $(squeue)"
+node=$(squeue --noheader --array --jobs="${array}_1" --format=%N)
+urgent=$(sbatch --parsable --partition=urgent --nodes=1 --exclusive --nodelist="$node" --output=urgent.log --wrap='sleep 2')
+expect_job "$urgent" 60 COMPLETED 0
+until_holds 60 has_begun b1 2 || complain "the task that was preempted has not gone on: $(cat fourfold-array-"$array"_1.log)"
+expect grep -q '"reason":"saved and stopped: preempted"' b1/attempts.jsonl
+touch b1/STOP b2/STOP
+until_holds 60 no_jobs_of fourfold-array || complain "jobs are left: $(squeue)"
+expect has_begun b1 2
+expect has_begun b2 1
+expect grep -q 'outcome: stop, exit code 75' "fourfold-array-${array}_2.log"
+
 # The next job of a chain asks for what the first did.
-job=$(sbatch --parsable --nodes=1 --time=5 --exclude=node0 --nice=50 --job-name=alike "$slurm/chain.sbatch" run.toml \
+expect scontrol update nodename=node1 availablefeatures=fast activefeatures=fast
+expect scontrol create reservation reservationname=ours users=root nodes=node1 starttime=now duration=60
+job=$(sbatch --parsable --nodes=1 --time=5 --exclude=node0 --nice=50 --mem=200 --constraint=fast --reservation=ours --job-name=alike "$slurm/chain.sbatch" run.toml \
   --set train.steps=1000000 --set log.dir=alike)
 until_holds 60 has_steps alike 5 || complain "it does not train"
 next=$(squeue --noheader --name=alike --states=PENDING --format=%A)
-expect grep -q 'ExcNodeList=node0 ' <(scontrol --oneliner show job "$next")
-expect grep -q ' Nice=50 ' <(scontrol --oneliner show job "$next")
+for field in ExcNodeList=node0 Nice=50 MinMemoryNode=200M Features=fast Reservation=ours TimeLimit=00:05:00; do
+  expect grep -q " $field " <(scontrol --oneliner show job "$next")
+done
 expect scancel --name=alike
 until_holds 60 no_jobs_of alike || complain "jobs are left: $(squeue)"
 expectations_met

@@ -37,23 +37,30 @@ done
 # A rank that is stopped before it comes to MPI_Init: the job goes on without its node.
 cat >stops_once <<END
 #!/bin/bash
-[[ \$1 != train || \$SLURM_PROCID != 3 || \${SLURM_RESTART_COUNT:-0} != 0 ]] || kill -STOP \$\$
+[[ \$1 != train || \$SLURM_PROCID != \$STOPPED_RANK || \${SLURM_RESTART_COUNT:-0} != 0 ]] || kill -STOP \$\$
 exec $fourfold "\$@"
 END
 chmod 755 stops_once
-job=$(FOURFOLD=$PWD/stops_once FOURFOLD_SLURM=$slurm FOURFOLD_REQUEUE=1 sbatch --parsable --nodes=2 --ntasks=4 --time=10 "$slurm/train.sbatch" run.toml \
-  --set log.dir=unborn --set watch.start_s=3)
-until_holds 60 grep -q '"code": 86' unborn/exit.json || complain "no code in exit.json: $(cat unborn/exit.json "fourfold-$job.log")"
-expect python3 -c 'import json
-end, hang = json.load(open("unborn/exit.json")), json.load(open("unborn/hang.json"))
-assert end["bad_nodes"] == ["node1"] and end["retry"] is True and "rank 3 on node1 has not come" in end["reason"], end
-assert hang["culprits"][0]["rank"] == 3 and hang["waiting"] == [0, 1, 2], hang'
-expect_job "$job" 60 COMPLETED 0
-expect grep -q "rank 3 on node1 has not come to MPI_Init within 3 s" "fourfold-$job.log"
-expect grep -q "job $job leaves out node1" "fourfold-$job.log"
-expect grep -q '"event":"end".*"code":86' unborn/attempts.jsonl
-expect test -e unborn/FINISHED
-expect test -z "$(find unborn -name '.start*')"
+# unborn DIR RANKS RANK: on two nodes, of which the second has that rank.
+unborn() {
+  local dir=$1 ranks=$2 rank=$3 job
+  job=$(STOPPED_RANK=$rank FOURFOLD=$PWD/stops_once FOURFOLD_SLURM=$slurm FOURFOLD_REQUEUE=1 sbatch --parsable --nodes=2 --ntasks="$ranks" \
+    --time=10 "$slurm/train.sbatch" run.toml --set log.dir="$dir" --set watch.start_s=3)
+  until_holds 60 grep -q '"code": 86' "$dir/exit.json" || complain "no code in exit.json: $(cat "$dir/exit.json" "fourfold-$job.log")"
+  expect python3 -c 'import json, sys
+dir, ranks, rank = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+end, hang = json.load(open(dir + "/exit.json")), json.load(open(dir + "/hang.json"))
+assert end["bad_nodes"] == ["node1"] and end["retry"] is True and f"rank {rank} on node1 has not come" in end["reason"], end
+assert hang["culprits"][0]["rank"] == rank and hang["waiting"] == [one for one in range(ranks) if one != rank], hang' "$dir" "$ranks" "$rank"
+  expect_job "$job" 60 COMPLETED 0
+  expect grep -q "rank $rank on node1 has not come to MPI_Init within 3 s" "fourfold-$job.log"
+  expect grep -q "job $job leaves out node1" "fourfold-$job.log"
+  expect grep -q '"event":"end".*"code":86' "$dir/attempts.jsonl"
+  expect test -e "$dir/FINISHED"
+  expect test -z "$(find "$dir" -name '.start*')"
+}
+unborn unborn 4 3
+unborn alone 2 1 # one task on a node: Slurm calls its layout another one
 
 # hangs KIND RANK TEXT...: of tasks that srun started; what it says on stderr.
 hangs() {
