@@ -66,9 +66,7 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
                                .step = result.progress.step,
                                .checkpoint = result.checkpoint.string()};
   if (result.code != ExitCode::finished) {
-    status.reason = fmt::format(
-        "{}: {}", result.checkpoint.empty() ? "stopped before the first step" : "saved and stopped",
-        train::name(result.reason));
+    status.reason = telemetry::stop_reason(*status.checkpoint, train::name(result.reason));
   }
   if (result.reason == train::StopReason::stop_file) {
     status.reason +=

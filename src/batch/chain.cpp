@@ -119,7 +119,7 @@ AttemptEnd overtaken(const BatchJob& winner, double unix_s) {
 
 telemetry::ExitStatus preempted(telemetry::ExitStatus status) {
   if (status.code == ExitCode::stopped_saved && !status.hold) {
-    status.reason = status.reason.substr(0, status.reason.find(':')) + ": preempted";
+    status.reason = telemetry::stop_reason(status.checkpoint.value_or(""), "preempted");
   }
   return status;
 }

@@ -5,6 +5,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -56,6 +57,11 @@ void replace(const std::filesystem::path& file, Json json) {
 }
 
 }  // namespace
+
+std::string stop_reason(const std::string& checkpoint, std::string_view cause) {
+  return fmt::format(
+      "{}: {}", checkpoint.empty() ? "stopped before the first step" : "saved and stopped", cause);
+}
 
 bool worth_retrying(ExitCode code) noexcept {
   return code == ExitCode::stopped_saved || code == ExitCode::node_fault || code == ExitCode::hang;

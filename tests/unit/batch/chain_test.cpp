@@ -90,10 +90,14 @@ TEST_CASE("exit.json is believed over the launcher", "[chain]") {
 TEST_CASE("a run that was preempted says so", "[chain]") {
   const ExitStatus told{.code = ExitCode::stopped_saved,
                         .reason = "saved and stopped: SIGTERM (cancelled, or what it may be)",
-                        .step = 7};
+                        .step = 7,
+                        .checkpoint = "c/step-7"};
   ExitStatus expected = told;
   expected.reason = "saved and stopped: preempted";
   CHECK(preempted(told) == expected);
+  ExitStatus early = told;
+  early.checkpoint = "";
+  CHECK(preempted(early).reason == "stopped before the first step: preempted");
   ExitStatus held{
       .code = ExitCode::stopped_saved, .reason = "saved and stopped: STOP", .hold = true};
   CHECK(preempted(held) == held);

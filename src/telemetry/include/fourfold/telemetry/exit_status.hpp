@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::telemetry {
@@ -26,6 +27,11 @@ struct ExitStatus {
   bool hold = false;                           ///< nobody but a person should start it again
   friend bool operator==(const ExitStatus&, const ExitStatus&) = default;
 };
+
+/// The reason of a run that was told to stop: "saved and stopped: CAUSE", or of one that had not
+/// begun, "stopped before the first step: CAUSE".
+/// @param checkpoint  the newest good one; empty: none
+std::string stop_reason(const std::string& checkpoint, std::string_view cause);
 
 /// Whether starting the same run again makes sense without a person looking at it: true for
 /// stopped_saved, node_fault and hang.
