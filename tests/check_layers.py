@@ -15,11 +15,12 @@ ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
     "model": ["kernels"], "parallel": ["model", "comm"], "plan": ["parallel"], "data": ["io"],
     "runfile": ["model"], "interchange": ["runfile", "io"], "telemetry": ["runfile", "io"],
-    "batch": ["telemetry"], "train": ["telemetry", "plan", "data"], "program": ["base"], "apps": ["train", "interchange", "batch", "program"],
+    "batch": ["telemetry"], "train": ["telemetry", "plan", "data"], "program": ["base"], "exchange": ["comm"],
+    "apps": ["train", "interchange", "batch", "program", "exchange"],
     "harness": ["comm", "program"], "tests": ["apps", "harness"], "benchmarks": ["apps"],
 }
 FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
-           "apps/program": "program", "tests/harness": "harness", **{f"src/{room}": room for room in
+           "apps/program": "program", "apps/exchange": "exchange", "tests/harness": "harness", **{f"src/{room}": room for room in
            ("base", "device", "comm", "model", "parallel", "data", "runfile", "interchange",
             "telemetry", "batch", "train", "plan")}}
 # The same inside io, whose folders are compiled as one library. Its public headers belong to the folder of their source.

@@ -49,7 +49,7 @@ EXAMPLES
 
 std::vector<std::string> operation_names() {
   std::vector<std::string> names;
-  for (const Operation operation : all_operations()) {
+  for (const exchange::Operation operation : exchange::all_operations()) {
     names.emplace_back(name(operation));
   }
   return names;
@@ -225,10 +225,10 @@ Request request_of(const Arguments& arguments, int ranks) {
   request.mesh = comm::resolve_mesh(wanted, ranks);
   require_others(arguments, request, ranks);
   for (const std::string& operation : arguments.operations) {
-    request.operations.push_back(*operation_from_name(operation));
+    request.operations.push_back(*exchange::operation_from_name(operation));
   }
   if (request.operations.empty()) {
-    request.operations.assign(all_operations().begin(), all_operations().end());
+    request.operations.assign(exchange::all_operations().begin(), exchange::all_operations().end());
   }
   for (const std::string& algorithm : arguments.algorithms) {
     request.algorithms.push_back(*comm::algorithm_from_name(algorithm));

@@ -2,12 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "measure.hpp"
-#include "operation.hpp"
-
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/algorithm.hpp>
 #include <fourfold/comm/mesh.hpp>
+#include <fourfold/exchange/measure.hpp>
+#include <fourfold/exchange/operation.hpp>
 #include <fourfold/program/command_line.hpp>
 
 #include <cstdint>
@@ -28,7 +27,7 @@ struct Arguments {
   std::int64_t min_bytes = 8;
   std::int64_t max_bytes = std::int64_t{1} << 30;
   int factor = 2;
-  Pace pace;
+  exchange::Pace pace;
   bool library = false;
   std::string csv;
   std::string svg;
@@ -39,7 +38,7 @@ void describe(CLI::App& command, Arguments& arguments);
 
 /// What the options mean, once the number of ranks is known.
 struct Request {
-  std::vector<Operation> operations;
+  std::vector<exchange::Operation> operations;
   std::vector<comm::Algorithm> algorithms;
   DType dtype = DType::f32;
   std::vector<std::int64_t> sizes_bytes;  ///< rising

@@ -1,8 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
-#include "exercise.hpp"
-#include "measure.hpp"
 #include "memory.hpp"
 #include "plot.hpp"
 #include "results.hpp"
@@ -11,6 +9,8 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/device/host_memory.hpp>
+#include <fourfold/exchange/exercise.hpp>
+#include <fourfold/exchange/measure.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/run.hpp>
@@ -28,6 +28,7 @@ namespace {
 using fourfold::ExitCode;
 namespace bench = fourfold::bench;
 namespace comm = fourfold::comm;
+namespace exchange = fourfold::exchange;
 
 /// The files that were asked for, on rank 0: opened before anything is measured, so that one that
 /// cannot be written is told at once.
@@ -93,19 +94,19 @@ struct Session {
 };
 
 bench::Row measure_row(Session& session, bench::Row row) {
-  bench::Exercise exercise(row.operation, row.extent, session.request.dtype, session.line);
+  exchange::Exercise exercise(row.operation, row.extent, session.request.dtype, session.line);
   row.wrong =
       comm::all_reduce_scalar(session.world, exercise.wrong_elements(), comm::ReduceOp::sum);
   comm::LibraryCollectives* const library = exercise.library_can() ? session.library : nullptr;
-  const bench::Timing timing =
-      bench::measure(exercise, library, session.world, session.arguments.pace);
+  const exchange::Timing timing =
+      exchange::measure(exercise, library, session.world, session.arguments.pace);
   row.call_s = timing.call_s;
   row.library_call_s = timing.library_call_s;
   return row;
 }
 
 /// All sizes of one operation, with the algorithm that the line uses.
-void measure_sizes(Session& session, bench::Operation operation, comm::Algorithm algorithm,
+void measure_sizes(Session& session, exchange::Operation operation, comm::Algorithm algorithm,
                    std::vector<bench::Row>& rows) {
   const bool speaks = session.world.rank() == 0;
   const Status status(speaks);
@@ -113,8 +114,8 @@ void measure_sizes(Session& session, bench::Operation operation, comm::Algorithm
       static_cast<std::int64_t>(fourfold::size_in_bytes(session.request.dtype));
   std::int64_t last_bytes = 0;
   for (const std::int64_t bytes : session.request.sizes_bytes) {
-    const bench::Extent extent =
-        bench::extent_of(operation, bytes, element_bytes, session.line.size());
+    const exchange::Extent extent =
+        exchange::extent_of(operation, bytes, element_bytes, session.line.size());
     if (extent.bytes == last_bytes) {
       continue;  // sizes below one element per part are all the same
     }
@@ -134,7 +135,7 @@ void measure_sizes(Session& session, bench::Operation operation, comm::Algorithm
 
 std::vector<bench::Row> measure_all(Session& session) {
   std::vector<bench::Row> rows;
-  for (const bench::Operation operation : session.request.operations) {
+  for (const exchange::Operation operation : session.request.operations) {
     std::vector<comm::Algorithm> measured;  // two wishes may come to the same
     for (const comm::Algorithm wish : session.request.algorithms) {
       session.line.use(wish);

@@ -17,8 +17,9 @@ constexpr double bytes_per_gib = 1024.0 * 1024 * 1024;
 std::int64_t needed_bytes(const Request& request, std::int64_t size_bytes, int line_ranks) {
   const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(request.dtype));
   std::int64_t most = 0;
-  for (const Operation operation : request.operations) {
-    const Extent extent = extent_of(operation, size_bytes, element_bytes, line_ranks);
+  for (const exchange::Operation operation : request.operations) {
+    const exchange::Extent extent =
+        exchange::extent_of(operation, size_bytes, element_bytes, line_ranks);
     most = std::max(most, buffer_bytes(extent, element_bytes));
   }
   return most;

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "operation.hpp"
-
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/algorithm.hpp>
+#include <fourfold/exchange/operation.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -25,9 +24,9 @@ struct Setting {
 };
 
 struct Row {
-  Operation operation = Operation::all_reduce;
+  exchange::Operation operation = exchange::Operation::all_reduce;
   comm::Algorithm algorithm = comm::Algorithm::direct;  ///< never automatic
-  Extent extent;
+  exchange::Extent extent;
   double call_s = 0;
   std::int64_t wrong = 0;  ///< elements, of all ranks
   std::optional<double> library_call_s = {};

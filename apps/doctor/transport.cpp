@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "exercise.hpp"
-#include "measure.hpp"
 #include "records.hpp"
 #include "transport_check.hpp"
 
 #include <fourfold/base/clock.hpp>
+#include <fourfold/exchange/exercise.hpp>
+#include <fourfold/exchange/measure.hpp>
 
 #include <algorithm>
 #include <array>
@@ -17,8 +17,9 @@ namespace {
 constexpr std::int64_t largest_bytes = std::int64_t{4} << 20;
 constexpr int growth = 16;  ///< from one size to the next
 constexpr std::int64_t latency_bytes = std::int64_t{16} << 10;
-/// Calls in each of bench::measure()'s five rounds: a mean of a few, of which it takes the median.
-/// Not as many as some time allows: where ranks share cores the first call says little of the next.
+/// Calls in each of exchange::measure()'s five rounds: a mean of a few, of which it takes the
+/// median. Not as many as some time allows: where ranks share cores the first call says little of
+/// the next.
 constexpr int small_calls = 20;
 constexpr int large_calls = 3;
 constexpr int rounds = 5;
@@ -30,27 +31,27 @@ constexpr int most_distances = 6;
 constexpr std::int64_t link_elements = std::int64_t{1} << 20;
 
 struct Sized {
-  bench::Extent extent;
+  exchange::Extent extent;
   double call_s = 0;
   std::int64_t wrong = 0;
 };
 
 /// All lines at the same time; each takes its own.
-Sized measure_size(bench::Operation operation, std::int64_t bytes, comm::Communicator& line,
+Sized measure_size(exchange::Operation operation, std::int64_t bytes, comm::Communicator& line,
                    comm::Communicator& world) {
-  Sized sized{.extent = bench::extent_of(operation, bytes, 4, line.size())};
-  bench::Exercise exercise(operation, sized.extent, DType::f32, line);
+  Sized sized{.extent = exchange::extent_of(operation, bytes, 4, line.size())};
+  exchange::Exercise exercise(operation, sized.extent, DType::f32, line);
   sized.wrong = comm::all_reduce_scalar(line, exercise.wrong_elements(), comm::ReduceOp::sum);
   world.barrier();
-  const bench::Pace pace{.warmup = 2, .iterations = calls_of(bytes)};
-  sized.call_s = bench::measure(exercise, nullptr, line, pace).call_s;
+  const exchange::Pace pace{.warmup = 2, .iterations = calls_of(bytes)};
+  sized.call_s = exchange::measure(exercise, nullptr, line, pace).call_s;
   return sized;
 }
 
 LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::Communicator& world,
                        double seconds) {
-  const bench::Operation operation =
-      axis == "pp" ? bench::Operation::send_recv : bench::Operation::all_reduce;
+  const exchange::Operation operation =
+      axis == "pp" ? exchange::Operation::send_recv : exchange::Operation::all_reduce;
   LineSpeed speed{.axis = axis, .ranks = {}};
   const double end_s = steady_time_s() + seconds;
   for (std::int64_t bytes = 4; bytes <= largest_bytes; bytes *= growth) {
@@ -60,7 +61,7 @@ LineSpeed measure_line(const std::string& axis, comm::Communicator& line, comm::
     }
     speed.bytes = sized.extent.bytes;
     speed.bus_gb_s = static_cast<double>(sized.extent.bytes) / sized.call_s / 1e9 *
-                     bench::bus_factor(operation, line.size());
+                     exchange::bus_factor(operation, line.size());
     speed.wrong_elements += sized.wrong;
     // All lines go on or none does: the slowest decides. Time grows with the size when it is large.
     const double next_call_s = sized.call_s * (bytes < latency_bytes ? 2 : growth);

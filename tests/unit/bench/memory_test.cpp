@@ -13,7 +13,7 @@ namespace {
 
 TEST_CASE("sizes that do not fit are refused, and one that does is named", "[memory]") {
   Request request;
-  request.operations = {Operation::all_to_all};
+  request.operations = {exchange::Operation::all_to_all};
   request.sizes_bytes = {1024, 2048, 4096};
   // Two buffers on each of two ranks, and a tenth is left alone.
   CHECK_NOTHROW(require_memory(request, 2, 2, 20'000));

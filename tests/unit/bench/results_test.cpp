@@ -23,49 +23,15 @@ const Setting with_library{.transport = "mpi",
                            .dtype = DType::f32,
                            .library = "MPI <1>"};
 
-Row row_of(Operation operation, std::int64_t bytes, double call_s) {
+Row row_of(exchange::Operation operation, std::int64_t bytes, double call_s) {
   return {.operation = operation,
           .algorithm = comm::Algorithm::direct,
-          .extent = extent_of(operation, bytes, 4, 4),
+          .extent = exchange::extent_of(operation, bytes, 4, 4),
           .call_s = call_s};
 }
 
-TEST_CASE("sizes are those of nccl-tests", "[operation]") {
-  const Extent reduced = extent_of(Operation::all_reduce, 4096, 4, 4);
-  CHECK(reduced.count == 1024);
-  CHECK(reduced.send_elements == 0);
-  CHECK(reduced.recv_elements == 1024);
-  const Extent gathered = extent_of(Operation::all_gather, 4100, 4, 4);
-  CHECK(gathered.count == 256);
-  CHECK(gathered.send_elements == 256);
-  CHECK(gathered.recv_elements == 1024);
-  CHECK(gathered.bytes == 4096);
-  const Extent scattered = extent_of(Operation::reduce_scatter, 4096, 4, 4);
-  CHECK(scattered.send_elements == 1024);
-  CHECK(scattered.recv_elements == 256);
-  CHECK(buffer_bytes(scattered, 4) == 4 * 1280);
-  // At least one element for each.
-  CHECK(extent_of(Operation::all_to_all, 8, 4, 4).bytes == 16);
-  CHECK(extent_of(Operation::send_recv, 1, 8, 4).bytes == 8);
-}
-
-TEST_CASE("bus bandwidth is what a link carries", "[operation]") {
-  CHECK(bus_factor(Operation::all_reduce, 4) == Approx(1.5));
-  CHECK(bus_factor(Operation::all_gather, 4) == Approx(0.75));
-  CHECK(bus_factor(Operation::reduce_scatter, 4) == Approx(0.75));
-  CHECK(bus_factor(Operation::all_to_all, 4) == Approx(0.75));
-  CHECK(bus_factor(Operation::send_recv, 4) == 1);
-  CHECK(way_of(Operation::all_reduce, comm::Algorithm::tree) == comm::Algorithm::tree);
-  CHECK(way_of(Operation::all_gather, comm::Algorithm::ring) == comm::Algorithm::ring);
-  CHECK(way_of(Operation::reduce_scatter, comm::Algorithm::ring) == comm::Algorithm::direct);
-  CHECK(way_of(Operation::reduce_scatter, comm::Algorithm::shared) == comm::Algorithm::shared);
-  CHECK(way_of(Operation::send_recv, comm::Algorithm::shared) == comm::Algorithm::direct);
-  CHECK(operation_from_name("all_to_all") == Operation::all_to_all);
-  CHECK_FALSE(operation_from_name("allreduce").has_value());
-}
-
 TEST_CASE("a line of the table", "[results]") {
-  Row row = row_of(Operation::all_reduce, 1'000'000, 1e-3);
+  Row row = row_of(exchange::Operation::all_reduce, 1'000'000, 1e-3);
   row.library_call_s = 2.5e-3;
   CHECK(row.algorithm_gb_s() == Approx(1));
   CHECK(row.bus_gb_s(4) == Approx(1.5));
@@ -79,7 +45,7 @@ TEST_CASE("a line of the table", "[results]") {
 }
 
 TEST_CASE("the file for programs has a value under each name", "[results]") {
-  Row row = row_of(Operation::all_gather, 4096, 2e-6);
+  Row row = row_of(exchange::Operation::all_gather, 4096, 2e-6);
   row.wrong = 3;
   const std::string csv = to_csv(with_library, std::vector{row});
   const std::string names = csv.substr(0, csv.find('\n'));
@@ -92,7 +58,8 @@ TEST_CASE("the file for programs has a value under each name", "[results]") {
 
 TEST_CASE("the picture has a line per operation and names the library", "[plot]") {
   std::vector<Row> rows;
-  for (const Operation operation : {Operation::all_reduce, Operation::send_recv}) {
+  for (const exchange::Operation operation :
+       {exchange::Operation::all_reduce, exchange::Operation::send_recv}) {
     for (const std::int64_t bytes : {64, 4096, 262'144}) {
       rows.push_back(row_of(operation, bytes, 1e-5));
       rows.back().library_call_s = 2e-5;

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "exercise.hpp"
+#include <fourfold/exchange/exercise.hpp>
 
 #include <optional>
 
-namespace fourfold::bench {
+namespace fourfold::exchange {
 
 /// How long to measure.
 struct Pace {
@@ -27,4 +27,4 @@ struct Timing {
 Timing measure(Exercise& exercise, comm::LibraryCollectives* library, comm::Communicator& world,
                const Pace& pace);
 
-}  // namespace fourfold::bench
+}  // namespace fourfold::exchange

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "operation.hpp"
+#include <fourfold/exchange/operation.hpp>
 
 #include <algorithm>
 #include <array>
 
-namespace fourfold::bench {
+namespace fourfold::exchange {
 namespace {
 
 constexpr std::array operations{Operation::all_reduce, Operation::all_gather,
@@ -78,4 +78,4 @@ double bus_factor(Operation operation, int ranks) noexcept {
   return 1;
 }
 
-}  // namespace fourfold::bench
+}  // namespace fourfold::exchange

@@ -1,18 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "exercise.hpp"
-
-#include "measure.hpp"
-
 #include <fourfold/comm/dry_run.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/exchange/exercise.hpp>
+#include <fourfold/exchange/measure.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <atomic>
 #include <stdexcept>
 
-namespace fourfold::bench {
+namespace fourfold::exchange {
 namespace {
 
 constexpr DType dtypes[] = {DType::f32, DType::bf16, DType::f16,
@@ -68,4 +66,4 @@ TEST_CASE("a call that is measured took some time on the slowest rank", "[exerci
 }
 
 }  // namespace
-}  // namespace fourfold::bench
+}  // namespace fourfold::exchange

@@ -2,16 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "operation.hpp"
-
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/library_collectives.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/exchange/operation.hpp>
 
 #include <cstdint>
 #include <vector>
 
-namespace fourfold::bench {
+namespace fourfold::exchange {
 
 /// One operation of one size on one communicator: its buffers, the call, and what has to come out.
 ///
@@ -48,4 +47,4 @@ class Exercise {
   device::Tensor recv_;
 };
 
-}  // namespace fourfold::bench
+}  // namespace fourfold::exchange

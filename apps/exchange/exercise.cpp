@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "exercise.hpp"
-
 #include <fourfold/base/contract.hpp>
+#include <fourfold/exchange/exercise.hpp>
 
 #include <array>
 #include <concepts>
 #include <limits>
 
-namespace fourfold::bench {
+namespace fourfold::exchange {
 namespace {
 
 /// A prime beyond every power of two that pieces are cut at, whose values bf16 still holds.
@@ -166,4 +165,4 @@ std::int64_t Exercise::wrong_elements() {
   return wrong;
 }
 
-}  // namespace fourfold::bench
+}  // namespace fourfold::exchange

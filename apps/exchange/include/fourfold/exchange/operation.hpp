@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-namespace fourfold::bench {
+namespace fourfold::exchange {
 
 /// What is measured. send_recv is a ring: each rank sends to the next and receives from the one
 /// before.
@@ -47,4 +47,4 @@ std::int64_t buffer_bytes(const Extent& extent, std::int64_t element_bytes) noex
 /// carry whatever the algorithm, as in nccl-tests.
 double bus_factor(Operation operation, int ranks) noexcept;
 
-}  // namespace fourfold::bench
+}  // namespace fourfold::exchange

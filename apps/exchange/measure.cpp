@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "measure.hpp"
-
 #include <fourfold/base/clock.hpp>
+#include <fourfold/exchange/measure.hpp>
 
 #include <algorithm>
 #include <array>
 
-namespace fourfold::bench {
+namespace fourfold::exchange {
 namespace {
 
 constexpr int rounds = 5;
@@ -79,4 +78,4 @@ Timing measure(Exercise& exercise, comm::LibraryCollectives* library, comm::Comm
   return {.call_s = ours.median_s(), .library_call_s = theirs.median_s()};
 }
 
-}  // namespace fourfold::bench
+}  // namespace fourfold::exchange
