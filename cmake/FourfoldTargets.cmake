@@ -30,7 +30,7 @@ endfunction()
 function(fourfold_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower
-    set(arg_TIMEOUT 240)
+    set(arg_TIMEOUT 1000)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} fourfold::warnings)
