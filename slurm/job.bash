@@ -8,32 +8,34 @@ set -uo pipefail
 fourfold_slurm=$(dirname -- "${BASH_SOURCE[0]}")
 : "${FOURFOLD:=fourfold}"
 
-# What this site needs: a name from sites/, or a file of your own.
-case ${FOURFOLD_SITE-} in
-  '') ;;
-  */*)
-    # shellcheck source=/dev/null
-    . "$FOURFOLD_SITE" || exit 78
-    ;;
-  *)
-    # shellcheck source=/dev/null
-    . "$fourfold_slurm/sites/$FOURFOLD_SITE.sh" || exit 78
-    ;;
-esac
+# What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set.
+if [[ -n ${FOURFOLD_SITE-} ]]; then
+  [[ $FOURFOLD_SITE == */* ]] || FOURFOLD_SITE=$fourfold_slurm/sites/$FOURFOLD_SITE.sh
+  set +u
+  # shellcheck source=/dev/null
+  . "$FOURFOLD_SITE" || exit 78
+  set -u
+fi
 
 # say WORD...: a line of the job's log that is not fourfold's.
 say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "$*"; }
 
-# own_job: what Slurm says of this job, on one line; of an array, of this task.
-own_job() {
-  scontrol --oneliner show job "${SLURM_JOB_ID-}" 2>/dev/null | grep "^JobId=${SLURM_JOB_ID-} "
-}
-# field NAME LINE: what it says of that; nothing for what is not set.
-field() { sed -n "s/.*\<$1=\([^ ]*\).*/\1/p" <<<"$2" | grep -vxF '(null)'; }
+# shellcheck source=slurm/own_job.bash
+. "$fourfold_slurm/own_job.bash"
+# shellcheck source=slurm/nodes.bash
+. "$fourfold_slurm/nodes.bash"
 
-# A job that was submitted in a job that had been restarted inherits that one's count.
-if restarts=$(field Restarts "$(own_job)"); then
-  export SLURM_RESTART_COUNT=$restarts
+# What this job is. A job that was submitted in another one inherits the variables that only that one had.
+own_number=${SLURM_JOB_ID-}
+if own_facts=$(facts_of "$own_number"); then
+  SLURM_RESTART_COUNT=$(field Restarts "$own_facts") && export SLURM_RESTART_COUNT
+  [[ $(field NtasksPerN:B:S:C "$own_facts") != 0:* ]] || unset SLURM_NTASKS_PER_NODE
+  [[ $(field CPUs/Task "$own_facts") != 1 ]] || unset SLURM_CPUS_PER_TASK
+  # The number of an array's last task is that of all.
+  task=$(field ArrayTaskId "$own_facts")
+  own_number=${task:+$(field ArrayJobId "$own_facts")_}${task:-$own_number}
+elif [[ -n $own_number ]]; then
+  say "Slurm does not say what this job is: its end is not known, nor how often it was restarted"
 fi
 
 # Slurm sends this one to the steps. Who sends it to this script as well (scancel --full, --batch) means the run, and not
@@ -43,7 +45,7 @@ trap '' USR2
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
 # inherit it.
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
-if [[ -z $deadline ]] && end=$(squeue --noheader --jobs="${SLURM_JOB_ID-}" --format=%e 2>/dev/null) && [[ $end == 20* ]]; then
+if [[ -z $deadline ]] && end=$(field EndTime "$own_facts") && [[ $end == 20* ]]; then
   deadline=$(date --date="$end" +%s)
 fi
 
@@ -55,29 +57,42 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
 # A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
 launch() {
-  local count=$1 code=0 some=() per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
+  local count=$1 code=0 said srun_options=() per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
   shift
-  [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || some=(--ntasks-per-node="$per_node")
+  [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || srun_options=(--ntasks-per-node="$per_node")
   [[ $count != all || -z ${FOURFOLD_TASKS_PER_NODE-} ]] || count=$((per_node * SLURM_JOB_NUM_NODES))
   if [[ $count != all ]]; then
-    : "${per_node:=$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))}"
-    some+=(--ntasks="$count" --nodes=$(((count - 1) / per_node + 1)))
+    srun_options+=(--ntasks="$count")
+    # As many nodes as they fill, where each takes as many as the others.
+    [[ -n $per_node || ${SLURM_TASKS_PER_NODE:-1} == *,* ]] ||
+      per_node=$(((${SLURM_NTASKS:-$SLURM_JOB_NUM_NODES} - 1) / SLURM_JOB_NUM_NODES + 1))
+    [[ -z $per_node ]] || srun_options+=(--nodes=$(((count - 1) / per_node + 1)))
   fi
   local -x FOURFOLD_DEADLINE=$deadline
   trap 'say "SIGTERM: waiting for fourfold to save"' TERM
-  trap 'say "SIGUSR2: passed on" && scancel --signal=USR2 "$SLURM_JOB_ID"' USR2
-  srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${some[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@" &
+  trap 'say "SIGUSR2: passed on" && scancel --signal=USR2 "$own_number"' USR2
+  # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no
+  # signal ends writes it down.
+  said=$(mktemp) || said=''
+  {
+    trap : TERM USR2
+    srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@"
+    code=$?
+    [[ -z $said ]] || echo "$code" >"$said"
+    exit "$code"
+  } &
   local step=$!
-  # A signal ends `wait` before the step has ended.
   until wait "$step" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$step" 2>/dev/null; do :; done
   trap - TERM
   trap '' USR2
+  [[ -z $said || ! -s $said ]] || code=$(<"$said")
+  [[ -z $said ]] || rm -f "$said"
   return "$code"
 }
 
 # is_preempted: Slurm is taking the job's nodes away for another job. It would put this one back into the queue when the
 # grace time is over, but not if the job has ended by itself before.
-is_preempted() { own_job | grep -Eq '\<PreemptTime=[0-9]'; }
+is_preempted() { [[ $(field PreemptTime "$(facts_of "${SLURM_JOB_ID-}")") == 20* ]]; }
 
 # train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished",
 # "stop" or "superseded" (the chain has gone on without this job, which has to leave everything as it is), `preempted` to 1
@@ -103,39 +118,6 @@ train_job() {
   return "$code"
 }
 
-# nodes_of HOSTS: the job's nodes that these hosts (with commas, as they call themselves) are to Slurm, with commas.
-nodes_of() {
-  local line name host bad found=()
-  while read -r line; do
-    name=$(sed -n 's/.*\<NodeName=\([^ ]*\).*/\1/p' <<<"$line") host=$(sed -n 's/.*\<NodeHostName=\([^ ]*\).*/\1/p' <<<"$line")
-    for bad in ${1//,/ }; do
-      [[ $bad != "$name" && $bad != "$host" && ${bad%%.*} != "${name%%.*}" && ${bad%%.*} != "${host%%.*}" ]] || found+=("$name")
-    done
-  done < <(scontrol --oneliner show node "${SLURM_JOB_NODELIST-}" 2>/dev/null)
-  (IFS=, && echo "${found[*]}")
-}
-
-# nodes_that_work: those of the job's partition that Slurm starts jobs on, now or when they are free. (A "*" says that a node
-# does not answer.)
-nodes_that_work() {
-  sinfo --noheader --Node --partition="$SLURM_JOB_PARTITION" --format='%N %T' |
-    sed -nE 's/^([^ ]+) (idle|mixed|allocated|completing|planned|reserved)[^*]*$/\1/p' | sort -u
-}
-
-# leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if the partition has
-# enough others: else it would wait for ever, and Slurm itself starts nothing on a node that it knows to be down.
-leave_out() {
-  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} before
-  [[ -n $nodes ]] || return 0
-  before=$(scontrol show job "$job" | sed -n 's/.* ExcNodeList=\([^ ]*\).*/\1/p')
-  [[ $before == '(null)' || -z $before ]] || nodes=$before,$nodes
-  if [[ $(comm -23 <(nodes_that_work) <(scontrol show hostnames "$nodes" | sort -u) | wc -l) -lt ${needed%%-*} ]]; then
-    say "would leave out $nodes, but the partition has too few others"
-    return 0
-  fi
-  scontrol update "JobId=$job" "ExcNodeList=$nodes" && say "job $job leaves out $nodes"
-}
-
 # wants_requeue CODE: whether a job whose run has ended with this code goes back into the queue by itself.
 wants_requeue() {
   [[ $outcome == again ]] || return
@@ -150,16 +132,16 @@ wants_requeue() {
 # that it has given up still runs, and not if somebody has cancelled it. Nothing of the script runs for long behind it: Slurm
 # ends it.
 requeue() {
-  local job task
-  job=$(own_job)
-  if ! grep -q "\<Restarts=${SLURM_RESTART_COUNT:-0}\>" <<<"$job"; then
+  local now
+  if ! now=$(facts_of "$SLURM_JOB_ID"); then
+    say "Slurm does not say how this job stands: asking for its requeue all the same"
+  elif [[ $(field Restarts "$now") != "${SLURM_RESTART_COUNT:-0}" ]]; then
     say "Slurm has put the job back into the queue by itself"
-  elif ! grep -q '\<JobState=RUNNING\>' <<<"$job" && [[ -z $deadline || $(date +%s) -lt $deadline ]]; then
+    return
+  elif [[ $(field JobState "$now") != RUNNING ]] && [[ -z $deadline || $(date +%s) -lt $deadline ]]; then
     say "the job was cancelled: it is not put back into the queue"
-  else
-    trap '' TERM
-    task=$(field ArrayTaskId "$job") # the number of an array's last task is that of all
-    task=${task:+$(field ArrayJobId "$job")_$task}
-    scontrol requeue "${task:=$SLURM_JOB_ID}" && leave_out "$task" "$bad_nodes"
+    return
   fi
+  trap '' TERM
+  scontrol requeue "$own_number" && leave_out "$own_number" "$bad_nodes"
 }

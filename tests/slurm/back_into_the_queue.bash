@@ -6,6 +6,7 @@
 set -u
 # shellcheck source=tests/slurm/cluster.bash
 . "$(dirname "$0")/cluster.bash"
+export TEST_CLUSTER_GPUS=4
 begin_cluster "$1" 2
 write_run
 export FOURFOLD_STUCK_AFTER=0
@@ -37,8 +38,7 @@ until_holds 60 is_over "$job" || complain "job $job is $(state_of "$job")"
 printf -- '--set log.dir=a%d --set train.steps=3000\n' 1 2 >sweep.txt
 array=$(FOURFOLD_REQUEUE=1 sbatch --parsable --array=1-2 --nodes=1 --time=5 "$slurm/array.sbatch" sweep.txt run.toml)
 until_holds 60 has_steps a2 5 || complain "task 2 does not train"
-expect scancel --signal=USR2 "${array}_2"
-has_begun() { [[ $(grep -c '"event":"begin"' "$1/attempts.jsonl") -eq $2 ]]; }
+expect scancel --full --signal=USR2 "${array}_2"
 until_holds 120 has_begun a2 2 || complain "task 2 has not gone on: $(cat fourfold-array-*_2.log)"
 both_are_done() { [[ -s a1/FINISHED && -s a2/FINISHED ]]; }
 until_holds 240 both_are_done || complain "they do not finish: $(squeue)"
@@ -64,11 +64,13 @@ expect grep -q 'outcome: stop, exit code 75' "fourfold-array-${array}_2.log"
 # The next job of a chain asks for what the first did.
 expect scontrol update nodename=node1 availablefeatures=fast activefeatures=fast
 expect scontrol create reservation reservationname=ours users=root nodes=node1 starttime=now duration=60
-job=$(sbatch --parsable --nodes=1 --time=5 --exclude=node0 --nice=50 --mem=200 --constraint=fast --reservation=ours --job-name=alike "$slurm/chain.sbatch" run.toml \
+job=$(sbatch --parsable --nodes=1 --time=5 --exclude=node0 --nice=50 --mem=200 --constraint=fast --reservation=ours \
+  --gres=gpu:2 --exclusive --mincpus=2 --job-name=alike "$slurm/chain.sbatch" run.toml \
   --set train.steps=1000000 --set log.dir=alike)
 until_holds 60 has_steps alike 5 || complain "it does not train"
 next=$(squeue --noheader --name=alike --states=PENDING --format=%A)
-for field in ExcNodeList=node0 Nice=50 MinMemoryNode=200M Features=fast Reservation=ours TimeLimit=00:05:00; do
+for field in ExcNodeList=node0 Nice=50 MinMemoryNode=200M Features=fast Reservation=ours TimeLimit=00:05:00 TresPerNode=gres:gpu:2 \
+  OverSubscribe=NO MinCPUsNode=2; do
   expect grep -q " $field " <(scontrol --oneliner show job "$next")
 done
 expect scancel --name=alike

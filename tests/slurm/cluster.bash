@@ -112,6 +112,8 @@ for step in sorted(last):
 steps_made() { grep -c '"event":"step"' "$1"; }
 # has_steps DIR N: the run in DIR has made so many.
 has_steps() { [[ $(steps_made "$1/metrics.jsonl" 2>/dev/null || echo 0) -ge $2 ]]; }
+# has_begun DIR N: so many batch jobs, or restarts of one, have begun with it.
+has_begun() { [[ $(grep -c '"event":"begin"' "$1/attempts.jsonl" 2>/dev/null) -eq $2 ]]; }
 
 # ranks_of JOB [NUMBER]: the processes of its ranks, or of one.
 ranks_of() {

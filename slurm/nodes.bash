@@ -1,0 +1,50 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# Nodes that failed, and those that are left; job.bash sources it.
+
+# nodes_of HOSTS: the job's nodes that these hosts (with commas, as they call themselves) are to Slurm, with commas.
+nodes_of() {
+  local line name host bad found=()
+  while read -r line; do
+    name=$(sed -n 's/.*\<NodeName=\([^ ]*\).*/\1/p' <<<"$line") host=$(sed -n 's/.*\<NodeHostName=\([^ ]*\).*/\1/p' <<<"$line")
+    for bad in ${1//,/ }; do
+      [[ $bad != "$name" && $bad != "$host" && ${bad%%.*} != "${name%%.*}" && ${bad%%.*} != "${host%%.*}" ]] || found+=("$name")
+    done
+  done < <(scontrol --oneliner show node "${SLURM_JOB_NODELIST-}" 2>/dev/null)
+  [[ ${#found[@]} -gt 0 ]] || say "which nodes of this job $1 are is not known: none is left out" >&2
+  (IFS=, && echo "${found[*]}")
+}
+
+# nodes_that_work FACTS: those on which Slurm may start the job of these facts, now or when they are free: of its partition,
+# its reservation, and with its feature. (A "*" says that a node does not answer.)
+nodes_that_work() {
+  local feature reservation those
+  feature=$(field Features "$1") reservation=$(field Reservation "$1")
+  those=$(sinfo --noheader --Node --partition="$(field Partition "$1")" --format='%N %T %f' |
+    awk -v feature="$feature" '$2 ~ /^(idle|mixed|allocated|completing|planned|reserved)[^*]*$/ &&
+      (feature == "" || ("," $3 ",") ~ ("," feature ",")) { print $1 }' | sort -u)
+  if [[ -n $reservation ]]; then
+    comm -12 <(echo "$those") <(scontrol show hostnames \
+      "$(scontrol --oneliner show reservation "$reservation" | sed -n 's/.*\<Nodes=\([^ ]*\).*/\1/p')" | sort -u)
+  else
+    echo "$those"
+  fi
+}
+
+# leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if there are enough
+# others: else it would wait for ever, and Slurm itself starts nothing on a node that it knows to be down.
+leave_out() {
+  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} facts before
+  [[ -n $nodes ]] || return 0
+  facts=$(facts_of "$job") || { say "Slurm does not say how job $job stands: it leaves out nothing" && return 0; }
+  before=$(field ExcNodeList "$facts")
+  nodes=${before:+$before,}$nodes
+  if [[ $(field Features "$facts") == *[\&\|\*\[\(\!]* ]]; then
+    say "would leave out $nodes, but which others may be had under --constraint=$(field Features "$facts") is not known"
+  elif [[ $(comm -23 <(nodes_that_work "$facts") <(scontrol show hostnames "$nodes" | sort -u) | wc -l) -lt ${needed%%-*} ]]; then
+    say "would leave out $nodes, but there are too few others"
+  else
+    scontrol update "JobId=$job" "ExcNodeList=$nodes" && say "job $job leaves out $nodes"
+  fi
+}

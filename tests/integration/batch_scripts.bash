@@ -1,0 +1,189 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# What the batch scripts make of Slurm's answers, and of none: recorded ones of Slurm 22.05, told by stand-ins for its
+# commands. How they work with a real Slurm: tests/slurm. Usage: batch_scripts.bash BUILD_DIR
+# shellcheck disable=SC2016  # what is asked of a script is expanded there
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+slurm=$1/share/fourfold/slurm
+mkdir bin answers
+PATH=$work/bin:$PATH
+export work
+unset "${!SLURM_@}" "${!FOURFOLD_@}"
+
+# scontrol show WHAT NAME: the file answers/WHAT-NAME, if it is there.
+cat >bin/scontrol <<'END'
+#!/bin/bash
+[[ $1 != --oneliner ]] || shift
+case "$1 $2" in
+  'show hostnames') tr , '\n' <<<"$3" ;;
+  show\ *)
+    echo "$*" >>"$work/asked"
+    cat "$work/answers/$2-$3" 2>/dev/null || { echo "slurm_load_jobs error: ${REFUSAL-Unable to contact slurm controller}" >&2 && exit 1; }
+    ;;
+  *) echo "$*" >>"$work/orders" ;;
+esac
+END
+chmod +x bin/scontrol
+
+# job JOB FIRST_LINE LINE...: how Slurm shows it.
+job() {
+  local number=$1 first=$2
+  shift 2
+  {
+    echo "JobId=$number $first"
+    printf '   %s\n' 'UserId=ada(1000) GroupId=ada(1000) MCS_label=N/A' 'Priority=1 Nice=0 Account=(null) QOS=(null)' \
+      'JobState=RUNNING Reason=None Dependency=(null)' 'Requeue=1 Restarts=2 BatchFlag=1 Reboot=0 ExitCode=0:0' \
+      'RunTime=00:00:05 TimeLimit=08:00:00 TimeMin=N/A' 'StartTime=2026-11-23T10:00:00 EndTime=2026-11-23T18:00:00 Deadline=N/A' \
+      'Partition=gpu AllocNode:Sid=login:1' 'ReqNodeList=(null) ExcNodeList=(null)' 'NodeList=n[1-2]' \
+      'NumNodes=2 NumCPUs=16 NumTasks=8 CPUs/Task=2 ReqB:S:C:T=0:0:*:*' 'TRES=cpu=16,mem=12052M,node=2,billing=1' \
+      'Socks/Node=* NtasksPerN:B:S:C=4:0:*:* CoreSpec=*' "$@"
+    echo
+  } >>"answers/job-$number"
+}
+plain=('MinCPUsNode=8 MinMemoryNode=0 MinTmpDiskNode=0' 'Features=(null) DelayBoot=00:00:00'
+  'OverSubscribe=OK Contiguous=0 Licenses=(null) Network=(null)')
+# told WORD...: what they print to a script that has sourced job.bash, as job SLURM_JOB_ID.
+told() {
+  : >asked
+  bash -c '. "$0/job.bash" && "$@"' "$slurm" "$@" 2>&1
+}
+expect_told() {
+  local expected=$1 saw
+  shift
+  saw=$(told "$@")
+  [[ $saw == "$expected" ]] || complain "'$saw', not '$expected', from: $*"
+}
+
+# A job whose name, command and comment look like facts; and the last task of an array, which has the array's number.
+job 7 'JobName=Restarts=9 Nice=3' "${plain[@]}" 'Command=/runs/a b.sh --set log.dir=runs/Nice=4' 'Comment=Partition=none' 'Power='
+export SLURM_JOB_ID=7
+expect_told 2 eval 'echo "$SLURM_RESTART_COUNT"'
+expect_told "$(date --date=2026-11-23T18:00:00 +%s)" eval 'echo "$deadline"'
+expect_told 0 eval 'field Nice "$own_facts"'
+expect_told '' eval 'field Account "$own_facts"'
+expect_told '/runs/a b.sh --set log.dir=runs/Nice=4' command_of 7
+expect_told 7 eval 'echo "$own_number"'
+job 21 'ArrayJobId=20 ArrayTaskId=1 JobName=sweep' 'Sentinel=first'
+{ cat answers/job-21 && job 20 'ArrayJobId=20 ArrayTaskId=2 JobName=sweep' 'Sentinel=last' && cat answers/job-20; } >both
+mv both answers/job-20
+expect_told '20_2 last' eval 'SLURM_JOB_ID=20; . "$0/job.bash" && echo "$own_number $(field Sentinel "$own_facts")"'
+expect_told '20_1 first' eval 'SLURM_JOB_ID=21; . "$0/job.bash" && echo "$own_number $(field Sentinel "$own_facts")"'
+
+# What a job inherits from one that it was submitted in.
+job 8 'JobName=plain' 'CPUs/Task=1'
+sed -i 's|CPUs/Task=2 |CPUs/Task=1 |; s|NtasksPerN:B:S:C=4:|NtasksPerN:B:S:C=0:|' answers/job-8
+expect_told 'none none' eval 'SLURM_JOB_ID=8 SLURM_NTASKS_PER_NODE=9 SLURM_CPUS_PER_TASK=9; . "$0/job.bash";
+  echo "${SLURM_NTASKS_PER_NODE-none} ${SLURM_CPUS_PER_TASK-none}"'
+
+# The options of a job, for the next of its chain.
+expect_told '--partition=gpu
+--time=08:00:00
+--mem=0
+--mincpus=8
+--cpus-per-task=2
+--ntasks-per-node=4' eval 'options_of "$own_facts"'
+job 9 'JobName=x' 'MinCPUsNode=1 MinMemoryCPU=3G MinTmpDiskNode=0' 'Features=a100&ib DelayBoot=00:00:00 Reservation=ours' \
+  'OverSubscribe=NO Contiguous=0 Licenses=matlab:2 Network=(null)' 'Power=' 'TresPerJob=gres:gpu:8' 'TresPerNode=gres:gpu:a100:4,gres:nvme:1' \
+  'TresPerTask=cpu=2,gres/gpu:1'
+sed -i 's/Nice=0 Account=(null) QOS=(null)/Nice=50 Account=lab QOS=high/' answers/job-9
+expect_told '--account=lab
+--partition=gpu
+--qos=high
+--time=08:00:00
+--constraint=a100&ib
+--reservation=ours
+--licenses=matlab:2
+--mem-per-cpu=3G
+--nice=50
+--cpus-per-task=2
+--ntasks-per-node=4
+--gres=gpu:a100:4,nvme:1
+--gpus=8
+--gpus-per-task=1
+--exclusive' eval 'options_of "$(facts_of 9)"'
+
+# A controller that does not answer is asked again; a job that is not there is not.
+: >orders
+rm -f answers/job-6
+(sleep 3 && job 6 'JobName=late' 'Sentinel=came') &
+expect_told came eval 'field Sentinel "$(facts_of 6)"'
+wait
+FOURFOLD_ASK_S=1 expect_told '[job 5] Slurm does not say what this job is: its end is not known, nor how often it was restarted
+5' eval 'SLURM_JOB_ID=5; . "$0/job.bash"; echo "$own_number$deadline"'
+expect test "$(grep -c 'show job 5' asked)" -ge 1
+REFUSAL='Invalid job id specified' expect_told 1 eval 'facts_of 4; echo $?'
+expect test "$(grep -c 'show job 4' asked)" -eq 1
+# Whoever is not told that the job was cancelled or requeued asks for it.
+FOURFOLD_ASK_S=0 expect_told "[job 5] Slurm does not say what this job is: its end is not known, nor how often it was restarted
+[job 5] Slurm does not say how this job stands: asking for its requeue all the same" eval 'SLURM_JOB_ID=5 bad_nodes=; . "$0/job.bash"; requeue'
+expect grep -qx 'requeue 5' orders
+
+# Which nodes are left to a job that leaves some out.
+printf '#!/bin/bash\ncat <<END\nn1 idle fast,ib\nn2 mixed fast\nn3 allocated ib\nn4 down* fast,ib\nn5 idle* fast\nn6 drained fast\nEND\n' >bin/sinfo
+chmod +x bin/sinfo
+echo 'ReservationName=ours StartTime=x Nodes=n1,n3,n4 NodeCnt=3' >answers/reservation-ours
+expect_told 'n1 n2 n3' eval 'nodes_that_work "Partition=gpu" | xargs'
+expect_told 'n1 n2' eval 'nodes_that_work "Features=fast" | xargs'
+expect_told 'n1 n3' eval 'nodes_that_work "Reservation=ours" | xargs'
+expect_told n1 eval 'nodes_that_work "Reservation=ours
+Features=fast" | xargs'
+export SLURM_JOB_NUM_NODES=1
+job 30 'JobName=next' "${plain[@]}"
+job 31 'JobName=next' 'Features=a&b'
+job 32 'JobName=next' 'Reservation=ours'
+sed -i 's/ExcNodeList=(null)/ExcNodeList=n2/' answers/job-30
+expect_told '[job 7] job 30 leaves out n2,n1' leave_out 30 n1
+expect grep -qx 'update JobId=30 ExcNodeList=n2,n1' orders
+expect_told '[job 7] would leave out n1, but which others may be had under --constraint=a&b is not known' leave_out 31 n1
+expect_told '[job 7] job 32 leaves out n1' leave_out 32 n1
+expect_told '[job 7] would leave out n1,n3, but there are too few others' leave_out 32 n1,n3
+expect_told '' leave_out 30 ''
+expect test "$(grep -c '^update' orders)" -eq 2
+
+# A site's file may read what is not set, and says which it is by its code when it fails.
+echo 'LD_LIBRARY_PATH=/opt/lib:$NEVER_SET' >site.sh
+FOURFOLD_SITE=./site.sh expect_told 'sourced /opt/lib:' eval 'echo "sourced $LD_LIBRARY_PATH"'
+expect_exit 78 env FOURFOLD_SITE=./none.sh bash -c '. "$0/job.bash"' "$slurm"
+
+# A signal at the very end does not hide the code of srun; how many nodes a part of the tasks takes.
+cat >bin/srun <<'END'
+#!/bin/bash
+echo "$*" >"$work/srun"
+kill -TERM "$PPID" "$(ps -o ppid= -p "$PPID")"
+exit 93
+END
+chmod +x bin/srun
+for _ in {1..20}; do
+  expect_told '93' eval 'say() { :; }; launch all train run.toml; echo $?'
+done
+expect grep -qw -- '--unbuffered fourfold train run.toml' srun
+expect test "$(grep -c -- --nodes srun)" -eq 0
+# nodes_for COUNT VARIABLE...: what srun is told.
+nodes_for() {
+  local count=$1
+  shift
+  env SLURM_JOB_ID=8 SLURM_JOB_NUM_NODES=3 "$@" bash -c '. "$0/job.bash" && launch "$1" train' "$slurm" "$count" >"$output" 2>&1
+  grep -o -- '--n[a-z-]*=[0-9]*' srun | xargs
+}
+expect test "$(nodes_for 8 SLURM_NTASKS=12 SLURM_TASKS_PER_NODE='4(x3)')" = '--ntasks=8 --nodes=2'
+expect test "$(nodes_for 8 SLURM_NTASKS=10 SLURM_TASKS_PER_NODE=1,5,4)" = '--ntasks=8'
+expect test "$(nodes_for 5 FOURFOLD_TASKS_PER_NODE=4)" = '--ntasks-per-node=4 --ntasks=5 --nodes=2'
+
+# Tasks of an array: what is wrong with the file of options is said, and nothing is trained with half of them.
+sweep() { env SLURM_JOB_ID=8 FOURFOLD_SLURM="$slurm" FOURFOLD=/bin/false "$@"; }
+printf -- "--set log.dir=a\n--set log.dir=a --set optim.lr='3\n\n" >sweep.txt
+expect_exit 78 sweep bash "$slurm/array.sbatch" sweep.txt run.toml
+expect_stdout 'an array of tasks'
+expect_exit 78 sweep SLURM_ARRAY_TASK_ID=2 bash "$slurm/array.sbatch" sweep.txt run.toml
+expect_stdout 'line 2 of sweep.txt cannot be split into words (unmatched single quote'
+for task in 0 3 4; do
+  expect_exit 78 sweep SLURM_ARRAY_TASK_ID="$task" bash "$slurm/array.sbatch" sweep.txt run.toml
+  expect_stdout "sweep.txt has no line $task"
+done
+expect_exit 78 sweep SLURM_ARRAY_TASK_ID=1 bash "$slurm/array.sbatch" none.txt run.toml
+expect_stdout 'none.txt cannot be read'
+expectations_met
