@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+
 namespace {
 
 using fourfold::ExitCode;
@@ -66,6 +68,13 @@ ExitCode make(const submit::Arguments& arguments) {
   const std::string script = batch::script_of(submission);
   if (!arguments.go) {
     fmt::print("{}", script);
+    std::error_code ignored;
+    if (!std::filesystem::exists(submission.log_dir, ignored)) {
+      fourfold::log::info(
+          fmt::format("before sbatch takes this: mkdir -p {} (Slurm makes no folder "
+                      "for a log, and the job would fail without one; --go makes it)",
+                      submission.log_dir.string()));
+    }
     return ExitCode::finished;
   }
   if (batch::is_finished(effective.config.log.dir, effective.config.train.steps)) {

@@ -66,19 +66,47 @@ std::string resources(const Submission& job) {
   return text;
 }
 
+/// Options of sbatch that are not the user's to add, and what to do instead. Slurm takes the begin
+/// of a long name for the whole, as long as no other begins so.
+struct Reserved {
+  std::string_view long_name;
+  std::string_view shortest;  ///< of it, with its dashes
+  std::string_view letter;    ///< "-J"; empty: none
+  std::string_view remedy;
+  bool of_chain = false;  ///< only of a chain
+};
+constexpr std::array reserved_options{
+    Reserved{"--output", "--ou", "-o", "the run's log goes into log.dir"},
+    Reserved{"--job-name", "--job", "-J", "give --name"},
+    Reserved{"--nodes", "--node", "-N", "give --nodes"},
+    Reserved{"--ntasks", "--ntasks", "-n", "give --nodes and --tasks-per-node"},
+    Reserved{"--ntasks-per-node", "--ntasks-per-n", "", "give --tasks-per-node"},
+    Reserved{"--cpus-per-task", "--cpus-per-t", "-c", "give --cpus-per-task"},
+    Reserved{"--time", "--time", "-t", "give --time"},
+    Reserved{"--partition", "--pa", "-p", "give --partition"},
+    Reserved{"--account", "--acco", "-A", "give --account"},
+    Reserved{"--array", "--ar", "-a", "one run is one job; array.sbatch makes several"},
+    Reserved{"--dependency", "--dep", "-d", "the jobs of a chain wait for each other", true},
+    Reserved{"--requeue", "--req", "", "a chain goes on by its next job", true}};
+
+/// Whether `option` is that one: "--time=5", "--time", "-t5".
+bool is_option(std::string_view option, const Reserved& one) {
+  const std::string_view word = option.substr(0, option.find('='));
+  return (word.starts_with(one.shortest) && one.long_name.starts_with(word)) ||
+         (!one.letter.empty() && option.starts_with(one.letter));
+}
+
 /// What the user adds stands last, so that it counts: of two lines Slurm takes the second.
-std::string added(const Submission& job) {
+std::string extra_options(const Submission& job) {
   std::string text;
   for (const std::string& option : job.more) {
-    // Slurm takes the begin of a name for it.
-    const bool orders = option.starts_with("--dep") || option.starts_with("-d");
-    if (option.starts_with("--ou") || option.starts_with("-o") || (orders && job.chain > 0)) {
-      throw UserError(ExitCode::usage,
-                      fmt::format("--sbatch={} is what fourfold submit sets itself ({}) leave it "
-                                  "out, or change the script that it prints",
-                                  option,
-                                  orders ? "the jobs of a chain wait for each other"
-                                         : "it tells where the job's log is"));
+    for (const Reserved& one : reserved_options) {
+      if (is_option(option, one) && (job.chain > 0 || !one.of_chain)) {
+        throw UserError(ExitCode::usage,
+                        fmt::format("--sbatch={} is what fourfold submit sets itself; leave it "
+                                    "out ({}), or change the script that it prints",
+                                    option, one.remedy));
+      }
     }
     text += line_of(option);
   }
@@ -173,10 +201,13 @@ std::filesystem::path log_of(const Submission& job, const std::string& number) {
 }
 
 std::string script_of(const Submission& job) {
-  std::string text = "#!/bin/bash\n# Made by `fourfold submit`; sbatch takes it as it is.\n";
+  std::string text =
+      "#!/bin/bash\n"
+      "# Made by `fourfold submit`; sbatch takes it as it is. The folder of its log has to be "
+      "there.\n";
   text += resources(job);
   text += behaviour(job);
-  text += added(job);
+  text += extra_options(job);
   text += exported("FOURFOLD", job.program.string());
   text += exported("FOURFOLD_SLURM", job.scripts.string());
   text += exported("FOURFOLD_SITE", job.site);
@@ -188,7 +219,7 @@ std::string script_of(const Submission& job) {
   }
   if (job.chain > 0) {
     text += exported("FOURFOLD_MOST_STARTS", fmt::format("{}", job.chain));
-    text += exported("FOURFOLD_SCRIPT", job.script.string());
+    text += exported("FOURFOLD_SCRIPT", "self");
   } else if (job.requeue) {
     text += exported("FOURFOLD_REQUEUE", "1");
   }

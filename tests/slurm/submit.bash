@@ -22,6 +22,7 @@ expect_stdout '#SBATCH --nodes=4' && expect_stdout '#SBATCH --ntasks-per-node=2'
 expect_stderr '4 nodes: mesh pp2 dp2 cp1 tp2, micro-batches of 2'
 expect test ! -e run
 expect test -z "$(squeue --noheader)"
+expect_stderr "mkdir -p $PWD/run ("
 # sbatch takes it as it is printed.
 cp "$output" mine.sbatch
 mkdir run
@@ -70,6 +71,8 @@ for start in 1 2; do
   cp linked/chain.sbatch before.sbatch
   expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --chain 2 --set log.dir=linked --go
   expect_stderr 'of a chain of this run already'
+  expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --chain 2 --name other --set log.dir=linked --go
+  expect_stderr 'of a chain of this run already'
   job=$(go --nodes 1 --tasks-per-node 1 --time 5 --name other --set log.dir=linked)
   expect_job "$job" 60 FAILED 78
   expect cmp linked/chain.sbatch before.sbatch
@@ -79,6 +82,22 @@ until_holds 60 no_jobs_of fourfold-linked || complain "jobs are left: $(squeue)"
 expect grep -q 'saved and stopped: signal' linked/exit.json
 expect test "$(grep -c '"event":"begin"' linked/attempts.jsonl)" -eq 2
 expect grep -q 'the last of the 2 jobs of the chain' linked/fourfold-linked-*.log
+
+# A chain's script is its user's, as it is printed: each job submits the one that was submitted.
+expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --time 5 --chain 2 --name kept --set log.dir=kept \
+  --set train.steps=1000000 --sbatch=--comment=mine
+cp "$output" mine.sbatch
+mkdir kept
+job=$(sbatch --parsable mine.sbatch)
+until_holds 60 has_steps kept 5 || complain "it does not train"
+next=$(squeue --noheader --name=kept --states=PENDING --format='%o %k')
+expect test "$next" = "$PWD/mine.sbatch mine"
+expect scancel --signal=USR2 "$job"
+expect_job "$job" 60 FAILED 75
+until_holds 60 has_begun kept 2 || complain "the chain does not go on: $(squeue)"
+expect scancel --name=kept
+until_holds 60 no_jobs_of kept || complain "jobs are left: $(squeue)"
+expect grep -q 'the last of the 2 jobs of the chain' kept/kept-*.log
 
 # Whatever the directory is called, submit knows where the log will be.
 for dir in 'lr%3j' 'two words'; do

@@ -149,7 +149,7 @@ TEST_CASE("a chain submits itself again, a requeued job does not", "[submission]
   const std::string chain = script_of(job);
   for (const char* line :
        {"\n#SBATCH --dependency=singleton\n", "\n#SBATCH --no-requeue\n",
-        "\nexport FOURFOLD_MOST_STARTS='5'\n", "\nexport FOURFOLD_SCRIPT='/runs/a/submit.sbatch'\n",
+        "\nexport FOURFOLD_MOST_STARTS='5'\n", "\nexport FOURFOLD_SCRIPT='self'\n",
         "/chain.sbatch\" '/home/run.toml'\n"}) {
     CHECK_THAT(chain, ContainsSubstring(line));
   }
@@ -178,10 +178,41 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
   CHECK_THAT(script, ContainsSubstring("\n#SBATCH --dependency=afterok:7\n"));
   job.chain = 3;
   CHECK_THROWS_AS(script_of(job), UserError);
-  for (const char* option : {"--output=x", "-ox", "--output", "--out=x"}) {
+  job.more = {"--requeue"};
+  CHECK_THROWS_AS(script_of(job), UserError);
+  for (const char* option : {"--output=x",
+                             "-ox",
+                             "--output",
+                             "--out=x",
+                             "--job-name=x",
+                             "--job-n=x",
+                             "-Jx",
+                             "--nodes=4",
+                             "-N4",
+                             "--ntasks=4",
+                             "--ntasks-per-node=4",
+                             "--ntasks-per-n=4",
+                             "-n4",
+                             "--time=5",
+                             "-t5",
+                             "--cpus-per-task=2",
+                             "-c2",
+                             "--partition=p",
+                             "--part=p",
+                             "--account=a",
+                             "--array=1-2"}) {
+    CAPTURE(option);
     job = plain();
     job.more = {option};
     CHECK_THROWS_AS(script_of(job), UserError);
+  }
+  for (const char* option :
+       {"--nodelist=n1", "--time-min=5", "--ntasks-per-core=1", "--cpus-per-gpu=2", "--nice=5",
+        "--requeue", "--no-requeue", "--exclusive", "--reservation=r", "--parsable"}) {
+    CAPTURE(option);
+    job = plain();
+    job.more = {option};
+    CHECK_THAT(script_of(job), ContainsSubstring(std::string("\n#SBATCH ") + option + "\n"));
   }
 }
 
