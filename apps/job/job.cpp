@@ -157,23 +157,19 @@ ExitCode end(const Request& request) {
     return ExitCode::no_progress;
   }
   const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();
+  const BatchJob own = BatchJob::of_this_process();
   telemetry::ExitRecord left = telemetry::read_exit(exit_file);
-  std::optional<BatchJob> winner;  // began behind this one and was faster
-  if (!left.may_be_of(BatchJob::of_this_process())) {
-    winner = left.says_running ? std::optional(left.by) : std::nullopt;
-    left = {};
-  }
-  if (left.end && request.preempted) {
+  const bool is_own = left.may_be_of(own);
+  if (is_own && left.end && request.preempted) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
-  const batch::AttemptEnd end = winner ? batch::overtaken(*winner, unix_time_s())
-                                       : batch::end_of(left, request.launcher_code, unix_time_s());
+  const batch::AttemptEnd end = batch::end_of(left, own, request.launcher_code, unix_time_s());
   attempts.end(attempt, end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   if (end.retry) {
     const std::vector<std::string> none;
-    fmt::print("again {}\n", fmt::join(left.end ? left.end->bad_nodes : none, ","));
+    fmt::print("again {}\n", fmt::join(is_own && left.end ? left.end->bad_nodes : none, ","));
   } else {
     fmt::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
   }

@@ -31,6 +31,48 @@ bool is_ours(int code) {
   return std::ranges::count(codes, static_cast<ExitCode>(code)) > 0;
 }
 
+/// Whether a job trains, or has trained, and was not merely refused.
+bool has_trained(const telemetry::ExitRecord& record) {
+  return record.says_running || (record.end && (record.end->code == ExitCode::finished ||
+                                                record.end->code == ExitCode::stopped_saved));
+}
+
+/// The end of an attempt behind whose begin `winner` has trained: this one was refused by its
+/// lease, or has lost its own. What the launcher made of that may be anything.
+AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
+  return {.unix_s = unix_s,
+          .code = is_ours(launcher_code) ? static_cast<ExitCode>(launcher_code) : ExitCode::config,
+          .reason = fmt::format("job {} trains this run, or has since this one began (two would "
+                                "overwrite each other) let it go on, or scancel it and submit anew",
+                                winner.id)};
+}
+
+/// How an attempt ended that has left nothing but what the launcher says.
+AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_s) {
+  AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
+  constexpr int cannot_execute = 126;
+  constexpr int not_found = 127;
+  if (says_running && is_ours(launcher_code)) {
+    end.code = static_cast<ExitCode>(launcher_code);
+    end.reason = "exit.json could not be written: the job's log says what happened";
+    end.retry = false;
+  } else if (says_running) {
+    end.reason =
+        fmt::format("killed without a word (the launcher ended with code {})", launcher_code);
+  } else if (launcher_code == cannot_execute || launcher_code == not_found) {
+    end.code = ExitCode::config;
+    end.reason = "fourfold was not found on the nodes of the job, or cannot be run there";
+    end.retry = false;
+  } else if (is_ours(launcher_code)) {
+    end.code = static_cast<ExitCode>(launcher_code);
+    end.reason = "refused: the job's log says why";
+    end.retry = false;
+  } else {
+    end.reason = fmt::format("never started (the launcher ended with code {})", launcher_code);
+  }
+  return end;
+}
+
 }  // namespace
 
 std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::string& chain,
@@ -77,44 +119,20 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
                      [&](const Attempt& later) { return later.chain == attempt.chain; });
 }
 
-AttemptEnd end_of(const telemetry::ExitRecord& left, int launcher_code, double unix_s) {
-  if (const auto& status = left.end) {
+AttemptEnd end_of(const telemetry::ExitRecord& left, const BatchJob& own, int launcher_code,
+                  double unix_s) {
+  const bool is_own = left.may_be_of(own);
+  if (!is_own && has_trained(left)) {
+    return overtaken(left.by, launcher_code, unix_s);
+  }
+  if (is_own && left.end) {
     return {.unix_s = unix_s,
-            .code = status->code,
-            .reason = status->reason,
-            .step = status->step,
-            .retry = telemetry::worth_retrying(status->code) && !status->hold};
+            .code = left.end->code,
+            .reason = left.end->reason,
+            .step = left.end->step,
+            .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold};
   }
-  AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
-  constexpr int cannot_execute = 126;
-  constexpr int not_found = 127;
-  if (left.says_running && is_ours(launcher_code)) {
-    end.code = static_cast<ExitCode>(launcher_code);
-    end.reason = "exit.json could not be written: the job's log says what happened";
-    end.retry = false;
-  } else if (left.says_running) {
-    end.reason =
-        fmt::format("killed without a word (the launcher ended with code {})", launcher_code);
-  } else if (launcher_code == cannot_execute || launcher_code == not_found) {
-    end.code = ExitCode::config;
-    end.reason = "fourfold was not found on the nodes of the job, or cannot be run there";
-    end.retry = false;
-  } else if (is_ours(launcher_code)) {
-    end.code = static_cast<ExitCode>(launcher_code);
-    end.reason = "refused: the job's log says why";
-    end.retry = false;
-  } else {
-    end.reason = fmt::format("never started (the launcher ended with code {})", launcher_code);
-  }
-  return end;
-}
-
-AttemptEnd overtaken(const BatchJob& winner, double unix_s) {
-  return {.unix_s = unix_s,
-          .code = ExitCode::config,
-          .reason = fmt::format("job {} has started this run at the same time and was faster; two "
-                                "would overwrite each other",
-                                winner.id)};
+  return end_without_a_word(is_own && left.says_running, launcher_code, unix_s);
 }
 
 telemetry::ExitStatus preempted(telemetry::ExitStatus status) {

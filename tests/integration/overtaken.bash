@@ -38,7 +38,7 @@ expect is_running
 cp run/exit.json before.json
 SLURM_JOB_ID=31 expect_exit 78 "$fourfold" job end run.toml --launcher-code 137
 expect_stdout 'stop'
-expect_stderr 'job 32 has started this run at the same time'
+expect_stderr 'job 32 trains this run'
 expect cmp run/exit.json before.json # the winner's
 expect python3 -c 'import json
 end = [json.loads(line) for line in open("run/attempts.jsonl")][-1]
@@ -46,4 +46,7 @@ assert end["job"] == "31" and end["code"] == 78 and end["retry"] is False and en
 kill -USR2 "$winner"
 wait "$winner"
 [[ $? -eq 75 ]] || complain "the winner did not save and stop: $(cat train.log)"
+# Nor if the winner has ended before the other is asked how it ended.
+SLURM_JOB_ID=31 expect_exit 78 "$fourfold" job end run.toml --launcher-code 143
+expect_stdout 'stop'
 expectations_met

@@ -21,6 +21,7 @@ AttemptEnd ended(ExitCode code, bool retry) {
   return {.code = code, .reason = "because", .retry = retry};
 }
 
+const BatchJob own{.id = "7"};
 const AttemptEnd saved = ended(ExitCode::stopped_saved, true);
 
 }  // namespace
@@ -79,12 +80,12 @@ TEST_CASE("exit.json is believed over the launcher", "[chain]") {
   const ExitStatus status{
       .code = ExitCode::stopped_saved, .reason = "saved", .step = 7, .checkpoint = "c/step-7"};
   for (const int launcher_code : {0, 75, 137, 143}) {
-    const AttemptEnd end = end_of({.end = status}, launcher_code, 5);
+    const AttemptEnd end = end_of({.end = status}, own, launcher_code, 5);
     CHECK(end == AttemptEnd{5, ExitCode::stopped_saved, "saved", 7, true});
   }
   ExitStatus held = status;
   held.hold = true;
-  CHECK_FALSE(end_of({.end = held}, 75, 5).retry);
+  CHECK_FALSE(end_of({.end = held}, own, 75, 5).retry);
 }
 
 TEST_CASE("a run that was preempted says so", "[chain]") {
@@ -119,29 +120,46 @@ TEST_CASE("a start behind which the chain has begun another decides nothing", "[
 }
 
 TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") {
-  const AttemptEnd killed = end_of({.says_running = true}, 137, 5);
+  const AttemptEnd killed = end_of({.says_running = true}, own, 137, 5);
   CHECK(killed.code == ExitCode::node_fault);
   CHECK(killed.retry);
   CHECK(killed.reason.find("137") != std::string::npos);
-  const AttemptEnd full_disk = end_of({.says_running = true}, 73, 5);  // exit.json stayed as it was
+  const AttemptEnd full_disk =
+      end_of({.says_running = true}, own, 73, 5);  // exit.json stayed as it was
   CHECK((full_disk.code == ExitCode::cannot_write && !full_disk.retry));
-  CHECK(end_of({.says_running = true}, 0, 5).code ==
+  CHECK(end_of({.says_running = true}, own, 0, 5).code ==
         ExitCode::node_fault);  // a rank left: not the end
 
-  const AttemptEnd not_found = end_of({}, 127, 5);
+  const AttemptEnd not_found = end_of({}, own, 127, 5);
   CHECK(not_found.code == ExitCode::config);
   CHECK_FALSE(not_found.retry);
-  CHECK(end_of({}, 78, 5).code == ExitCode::config);
-  CHECK_FALSE(end_of({}, 64, 5).retry);
-  const AttemptEnd no_step = end_of({}, 1, 5);  // srun could make no step
+  CHECK(end_of({}, own, 78, 5).code == ExitCode::config);
+  CHECK_FALSE(end_of({}, own, 64, 5).retry);
+  const AttemptEnd no_step = end_of({}, own, 1, 5);  // srun could make no step
   CHECK(no_step.code == ExitCode::node_fault);
   CHECK(no_step.retry);
 }
 
-TEST_CASE("who finds another job at the run is refused, whatever the launcher says", "[chain]") {
-  const AttemptEnd end = overtaken({.id = "31"}, 12.5);
-  CHECK(end.code == ExitCode::config);
-  CHECK_FALSE(end.retry);
-  CHECK_FALSE(end.step);
-  CHECK(end.reason.find("job 31") != std::string::npos);
+TEST_CASE("a start that another job has overtaken is not worth another one", "[chain]") {
+  const BatchJob winner{.id = "31"};
+  for (const telemetry::ExitRecord& record :
+       {telemetry::ExitRecord{.says_running = true, .by = winner},
+        telemetry::ExitRecord{.end = ExitStatus{.code = ExitCode::finished}, .by = winner},
+        telemetry::ExitRecord{.end = ExitStatus{.code = ExitCode::stopped_saved}, .by = winner}}) {
+    for (const int launcher_code : {0, 75, 85, 137}) {
+      const AttemptEnd end = end_of(record, own, launcher_code, 12.5);
+      CHECK(end.code == ExitCode::config);
+      CHECK_FALSE(end.retry);
+      CHECK_FALSE(end.step);
+      CHECK(end.reason.find("job 31") != std::string::npos);
+    }
+    // It has trained, until the other took the run.
+    CHECK(end_of(record, own, 93, 12.5).code == ExitCode::no_progress);
+  }
+  // Another job that was refused meanwhile says nothing of this one.
+  const telemetry::ExitRecord refused{.end = ExitStatus{.code = ExitCode::config}, .by = winner};
+  CHECK(end_of(refused, own, 137, 5) == end_of({}, own, 137, 5));
+  // The same job, put back into the queue and started once more.
+  const telemetry::ExitRecord later{.says_running = true, .by = {.id = own.id, .restarts = 1}};
+  CHECK_FALSE(end_of(later, own, 137, 5).retry);
 }

@@ -42,15 +42,13 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
 /// launcher reports the largest code of all ranks, or a signal.
-/// @param left           exit.json, if this attempt wrote it: where it says "running", fourfold had
-///   started and was killed without a word
+/// @param left           exit.json. Where it says "running", fourfold had started and was killed
+///   without a word. Where it says that another job trains or has trained, that one has come
+///   between, since `fourfold job begin` removes what was there: not worth another start then
+/// @param own            the job of the attempt
 /// @param launcher_code  what srun or mpiexec ended with
-AttemptEnd end_of(const telemetry::ExitRecord& left, int launcher_code, double unix_s);
-
-/// How an attempt ended of which exit.json says that another job runs: begin() has removed the one
-/// that was there, so that job has come between, and this one was refused by its lease. What the
-/// launcher made of that may be anything. Not worth another start.
-AttemptEnd overtaken(const BatchJob& winner, double unix_s);
+AttemptEnd end_of(const telemetry::ExitRecord& left, const BatchJob& own, int launcher_code,
+                  double unix_s);
 
 /// A run that was told to stop knows the signal; the batch script knows that it was preempted.
 /// @return the same with that reason, if it saved and stopped, and not for a STOP file
