@@ -38,6 +38,12 @@ std::pair<std::string, ExitCode> explain() {
     return {"out of memory (this host has no more) run with a smaller model or micro-batch",
             ExitCode::config};
   } catch (const std::system_error& error) {
+    if (error.code() == std::errc::resource_unavailable_try_again) {
+      return {fmt::format("no further thread can be started ({}; the host's limit of processes is "
+                          "reached) raise `ulimit -u`, or start fewer ranks on it",
+                          error.what()),
+              ExitCode::config};
+    }
     return {fmt::format("the output cannot be written ({})", error.what()), ExitCode::cannot_write};
   } catch (const std::exception& error) {
     return {

@@ -70,7 +70,8 @@ ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
     told = view;
   };
   tell(told);
-  for (RunView view = told; !end_of(view, request.chain);) {
+  RunView view = told;
+  while (!end_of(view, request.chain)) {
     std::this_thread::sleep_for(std::chrono::duration<double>(request.interval_s));
     view = run.look(unix_time_s());
     const bool steps_due =
@@ -79,7 +80,7 @@ ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
       tell(view);
     }
   }
-  return *end_of(told, request.chain);
+  return *end_of(view, request.chain);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,12 @@ TEST_CASE("what a body returns or throws becomes the exit code", "[run]") {
             []() -> ExitCode { throw fourfold::ContractViolation("invariant", "false"); }) == 70);
   CHECK(run("test", []() -> ExitCode { throw std::runtime_error("surprise"); }) == 70);
   CHECK(run("test", []() -> ExitCode { throw std::bad_alloc(); }) == 78);
+  const auto failing = [](std::errc error) {
+    return [=]() -> ExitCode { throw std::system_error(std::make_error_code(error)); };
+  };
+  CHECK(run("test", failing(std::errc::no_space_on_device)) == 73);
+  // What std::thread throws where no further one can be started.
+  CHECK(run("test", failing(std::errc::resource_unavailable_try_again)) == 78);
 }
 
 TEST_CASE("a program hears of its failure, whatever was thrown", "[run]") {
