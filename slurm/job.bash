@@ -31,6 +31,9 @@ if own_facts=$(facts_of "$own_number"); then
   SLURM_RESTART_COUNT=$(field Restarts "$own_facts") && export SLURM_RESTART_COUNT
   [[ $(field NtasksPerN:B:S:C "$own_facts") != 0:* ]] || unset SLURM_NTASKS_PER_NODE
   [[ $(field CPUs/Task "$own_facts") != 1 ]] || unset SLURM_CPUS_PER_TASK
+  [[ -n $(field TresPerNode "$own_facts") ]] || unset SLURM_GPUS_PER_NODE
+  [[ -n $(field TresPerTask "$own_facts") ]] || unset SLURM_GPUS_PER_TASK
+  [[ -n $(field TresPerJob "$own_facts") ]] || unset SLURM_GPUS
   # The number of an array's last task is that of all.
   task=$(field ArrayTaskId "$own_facts")
   own_number=${task:+$(field ArrayJobId "$own_facts")_}${task:-$own_number}
@@ -43,8 +46,10 @@ fi
 trap '' USR2
 
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
-# inherit it.
+# inherit it. What lies behind us was meant for another job, or for this one before it was restarted.
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
+export -n FOURFOLD_DEADLINE
+[[ $deadline =~ ^[0-9]+$ && $deadline -gt $(date +%s) ]] || deadline=''
 if [[ -z $deadline ]] && end=$(field EndTime "$own_facts") && [[ $end == 20* ]]; then
   deadline=$(date --date="$end" +%s)
 fi
@@ -76,7 +81,8 @@ launch() {
   said=$(mktemp) || said=''
   {
     trap : TERM USR2
-    srun ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@"
+    # What this script has set has to reach the ranks, also where jobs are submitted with --export=NONE.
+    srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@"
     code=$?
     [[ -z $said ]] || echo "$code" >"$said"
     exit "$code"

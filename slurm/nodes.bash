@@ -32,15 +32,19 @@ nodes_that_work() {
   fi
 }
 
-# leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if there are enough
-# others: else it would wait for ever, and Slurm itself starts nothing on a node that it knows to be down.
+# leave_out JOB NODES: the pending JOB is to start without these nodes and those it leaves out already, if it has not asked for
+# them by name and there are enough others: else it would wait for ever, and Slurm itself starts nothing on a node that it
+# knows to be down.
 leave_out() {
-  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} facts before
+  local job=$1 nodes=$2 needed=${FOURFOLD_NODES:-${SLURM_JOB_NUM_NODES:-1}} facts before named
   [[ -n $nodes ]] || return 0
   facts=$(facts_of "$job") || { say "Slurm does not say how job $job stands: it leaves out nothing" && return 0; }
   before=$(field ExcNodeList "$facts")
   nodes=${before:+$before,}$nodes
-  if [[ $(field Features "$facts") == *[\&\|\*\[\(\!]* ]]; then
+  named=$(field ReqNodeList "$facts")
+  if [[ -n $named && -n $(comm -12 <(scontrol show hostnames "$named" | sort -u) <(scontrol show hostnames "$nodes" | sort -u)) ]]; then
+    say "would leave out $nodes, but job $job asks for nodes by name (--nodelist=$named)"
+  elif [[ $(field Features "$facts") == *[\&\|\*\[\(\!]* ]]; then
     say "would leave out $nodes, but which others may be had under --constraint=$(field Features "$facts") is not known"
   elif [[ $(comm -23 <(nodes_that_work "$facts") <(scontrol show hostnames "$nodes" | sort -u) | wc -l) -lt ${needed%%-*} ]]; then
     say "would leave out $nodes, but there are too few others"

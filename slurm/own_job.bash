@@ -35,16 +35,18 @@ gpus_of() { sed -E 's|.*gres[:/]gpu[:=]([^,(]*).*|\1|' <<<"$1"; }
 options_of() {
   local option value facts=$1
   for option in account=Account partition=Partition qos=QOS time=TimeLimit constraint=Features reservation=Reservation \
-    licenses=Licenses mem=MinMemoryNode mem-per-cpu=MinMemoryCPU nice=Nice mincpus=MinCPUsNode cpus-per-task=CPUs/Task \
-    ntasks-per-node=NtasksPerN:B:S:C gres=TresPerNode gpus=TresPerJob gpus-per-task=TresPerTask exclusive=OverSubscribe; do
+    licenses=Licenses mem=MinMemoryNode mem-per-cpu=MinMemoryCPU mem-per-gpu=MemPerTres nice=Nice mincpus=MinCPUsNode \
+    cpus-per-task=CPUs/Task cpus-per-gpu=CpusPerTres ntasks-per-node=NtasksPerN:B:S:C gres=TresPerNode gpus=TresPerJob \
+    gpus-per-task=TresPerTask exclusive=OverSubscribe; do
     value=$(field "${option#*=}" "$facts")
     option=${option%%=*}
     case $option in
       ntasks-per-node) value=${value%%:*} ;;&
       ntasks-per-node | nice) [[ $value != 0 ]] || continue ;;
-      mincpus | cpus-per-task) [[ $value != 1 ]] || continue ;;
+      mem) [[ -z $(field MemPerTres "$facts") ]] || continue ;; # Slurm takes one of them, and works out the other
+      mincpus | cpus-per-task) [[ $value != 1 && -z $(field CpusPerTres "$facts") ]] || continue ;;
       gres) value=$(sed -E 's|gres[:/]||g' <<<"$value") ;;
-      gpus | gpus-per-task) [[ $value == *gpu* ]] || continue && value=$(gpus_of "$value") ;;
+      gpus | gpus-per-task | *-per-gpu) [[ $value == *gpu* ]] || continue && value=$(gpus_of "$value") ;;
       exclusive)
         case $value in
           NO) echo --exclusive && continue ;;

@@ -62,7 +62,12 @@ expect_told() {
 job 7 'JobName=Restarts=9 Nice=3' "${plain[@]}" 'Command=/runs/a b.sh --set log.dir=runs/Nice=4' 'Comment=Partition=none' 'Power='
 export SLURM_JOB_ID=7
 expect_told 2 eval 'echo "$SLURM_RESTART_COUNT"'
-expect_told "$(date --date=2026-11-23T18:00:00 +%s)" eval 'echo "$deadline"'
+ends=$(date --date=2026-11-23T18:00:00 +%s)
+expect_told "$ends" eval 'echo "$deadline"'
+# An end that was set by hand counts, but not for the job behind or a restart.
+later=$(($(date +%s) + 1000))
+FOURFOLD_DEADLINE=$later expect_told "$later none" eval 'echo "$deadline $(printenv FOURFOLD_DEADLINE || echo none)"'
+for wrong in 1000 soon; do FOURFOLD_DEADLINE=$wrong expect_told "$ends" eval 'echo "$deadline"'; done
 expect_told 0 eval 'field Nice "$own_facts"'
 expect_told '' eval 'field Account "$own_facts"'
 expect_told '/runs/a b.sh --set log.dir=runs/Nice=4' command_of 7
@@ -76,8 +81,8 @@ expect_told '20_1 first' eval 'SLURM_JOB_ID=21; . "$0/job.bash" && echo "$own_nu
 # What a job inherits from one that it was submitted in.
 job 8 'JobName=plain' 'CPUs/Task=1'
 sed -i 's|CPUs/Task=2 |CPUs/Task=1 |; s|NtasksPerN:B:S:C=4:|NtasksPerN:B:S:C=0:|' answers/job-8
-expect_told 'none none' eval 'SLURM_JOB_ID=8 SLURM_NTASKS_PER_NODE=9 SLURM_CPUS_PER_TASK=9; . "$0/job.bash";
-  echo "${SLURM_NTASKS_PER_NODE-none} ${SLURM_CPUS_PER_TASK-none}"'
+expect_told 'none none none' eval 'SLURM_JOB_ID=8 SLURM_NTASKS_PER_NODE=9 SLURM_CPUS_PER_TASK=9 SLURM_GPUS_PER_NODE=9; . "$0/job.bash";
+  echo "${SLURM_NTASKS_PER_NODE-none} ${SLURM_CPUS_PER_TASK-none} ${SLURM_GPUS_PER_NODE-none}"'
 
 # The options of a job, for the next of its chain.
 expect_told '--partition=gpu
@@ -105,6 +110,14 @@ expect_told '--account=lab
 --gpus=8
 --gpus-per-task=1
 --exclusive' eval 'options_of "$(facts_of 9)"'
+
+job 10 'JobName=x' 'MinCPUsNode=4 MinMemoryNode=0 MinTmpDiskNode=0' 'Power=' 'CpusPerTres=gres:gpu:2' 'MemPerTres=gres:gpu:100' 'TresPerJob=gres:gpu:1'
+expect_told '--partition=gpu
+--time=08:00:00
+--mem-per-gpu=100
+--cpus-per-gpu=2
+--ntasks-per-node=4
+--gpus=1' eval 'options_of "$(facts_of 10)"'
 
 # A controller that does not answer is asked again; a job that is not there is not.
 : >orders
@@ -142,6 +155,9 @@ expect_told '[job 7] would leave out n1, but which others may be had under --con
 expect_told '[job 7] job 32 leaves out n1' leave_out 32 n1
 expect_told '[job 7] would leave out n1,n3, but there are too few others' leave_out 32 n1,n3
 expect_told '' leave_out 30 ''
+job 33 'JobName=next' "${plain[@]}"
+sed -i 's/ReqNodeList=(null)/ReqNodeList=n1,n3/' answers/job-33
+expect_told '[job 7] would leave out n1, but job 33 asks for nodes by name (--nodelist=n1,n3)' leave_out 33 n1
 expect test "$(grep -c '^update' orders)" -eq 2
 
 # A site's file may read what is not set, and says which it is by its code when it fails.
