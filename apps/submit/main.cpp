@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
 #include "queued_jobs.hpp"
+#include "sbatch_environment.hpp"
 #include "submission_check.hpp"
 
 #include <fourfold/base/log.hpp>
@@ -37,6 +38,7 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   fourfold::io::AtomicFile file(submission.script);
   file.write(script);
   file.publish();
+  submit::clear_the_way(submission);
   const auto sbatch =
       fourfold::program::output_of({"sbatch", "--parsable", submission.script.string()});
   if (!sbatch) {

@@ -1,0 +1,66 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "sbatch_environment.hpp"
+
+#include <fourfold/base/log.hpp>
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <string_view>
+
+namespace fourfold::submit {
+namespace {
+
+/// "SBATCH_MEM_PER_CPU" of "--mem-per-cpu=3G"; empty for an option of one letter.
+std::string variable_of(std::string_view option) {
+  if (!option.starts_with("--")) {
+    return "";
+  }
+  std::string name(option.substr(2, option.find('=') - 2));
+  std::ranges::transform(name, name.begin(), [](unsigned char c) {
+    return c == '-' ? '_' : static_cast<char>(std::toupper(c));
+  });
+  return "SBATCH_" + (name == "MEM" ? "MEM_PER_NODE" : name);
+}
+
+}  // namespace
+
+std::vector<std::string> variables_in_the_way(const batch::Submission& submission) {
+  // SBATCH_SIGNAL and the others are the user's to set: what they ask for stands in no line.
+  std::vector<std::string> names{"FOURFOLD_CHAIN",   "FOURFOLD_LINK",     "FOURFOLD_SCRIPT",
+                                 "FOURFOLD_EXCLUDE", "FOURFOLD_NODES",    "FOURFOLD_TASKS_PER_NODE",
+                                 "SBATCH_JOB_NAME",  "SBATCH_OUTPUT",     "SBATCH_OPEN_MODE",
+                                 "SBATCH_REQUEUE",   "SBATCH_NO_REQUEUE", "SBATCH_ARRAY_INX"};
+  const auto add_if = [&](bool is_in_script, const char* name) {
+    if (is_in_script) {
+      names.emplace_back(name);
+    }
+  };
+  add_if(!submission.time.empty(), "SBATCH_TIMELIMIT");
+  add_if(!submission.partition.empty(), "SBATCH_PARTITION");
+  add_if(!submission.account.empty(), "SBATCH_ACCOUNT");
+  for (const std::string& option : submission.more) {
+    const std::string name = variable_of(option);
+    add_if(!name.empty(), name.c_str());
+  }
+  return names;
+}
+
+void clear_the_way(const batch::Submission& submission) {
+  std::vector<std::string> found;
+  for (const std::string& name : variables_in_the_way(submission)) {
+    if (std::getenv(name.c_str()) != nullptr) {
+      found.push_back(name);
+      ::unsetenv(name.c_str());
+    }
+  }
+  if (!found.empty()) {
+    log::info(fmt::format("not handed on to the job, which they would change: {}",
+                          fmt::join(found, ", ")));
+  }
+}
+
+}  // namespace fourfold::submit
