@@ -8,6 +8,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
+#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -133,6 +134,19 @@ ExitCode begin_run(const Request& request) {
   return ExitCode::finished;
 }
 
+/// Why an exit.json could not have been written; nothing when it could. A run whose disk is full is
+/// killed without a word, but no other start mends that.
+std::optional<UserError> no_room_in(const fs::path& exit_file) {
+  try {
+    io::AtomicFile file(exit_file);
+    file.write(std::string(4096, ' '));
+    file.sync();
+    return std::nullopt;
+  } catch (const UserError& error) {
+    return error;
+  }
+}
+
 }  // namespace
 
 ExitCode begin(const Request& request) {
@@ -164,12 +178,18 @@ ExitCode end(const Request& request) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
-  const batch::AttemptEnd end = batch::end_of(left, own, request.launcher_code, unix_time_s());
+  batch::AttemptEnd end = batch::end_of(left, own, request.launcher_code, unix_time_s());
+  const bool has_told = is_own && left.end;
+  if (const auto error = end.retry && !has_told ? no_room_in(exit_file) : std::nullopt) {
+    end.code = error->code();
+    end.reason = error->what();
+    end.retry = false;
+  }
   attempts.end(attempt, end);
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   if (end.retry) {
     const std::vector<std::string> none;
-    fmt::print("again {}\n", fmt::join(is_own && left.end ? left.end->bad_nodes : none, ","));
+    fmt::print("again {}\n", fmt::join(has_told ? left.end->bad_nodes : none, ","));
   } else {
     fmt::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
   }

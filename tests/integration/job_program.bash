@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
-# Two jobs of one run that begin at the same time: the one that is slower ends with 78, whatever its launcher made of that,
-# and is not to be started again. Usage: overtaken.bash BUILD_DIR
+# What `fourfold job end` makes of a start: one that another job has overtaken, or that had no room to say how it ended, is not to
+# be started again, whatever its launcher made of that. Usage: job_program.bash BUILD_DIR
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
@@ -25,6 +25,7 @@ train = ["tokens"]
 [log]
 dir = "run"
 END
+# Two jobs of one run that begin at the same time.
 is_running() { grep -qs '"reason": *"running"' run/exit.json && grep -qs '"step":5,' run/metrics.jsonl; }
 
 SLURM_JOB_ID=31 expect_exit 0 "$fourfold" job begin run.toml
@@ -49,4 +50,22 @@ wait "$winner"
 # Nor if the winner has ended before the other is asked how it ended.
 SLURM_JOB_ID=31 expect_exit 78 "$fourfold" job end run.toml --launcher-code 143
 expect_stdout 'stop'
+
+# The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
+# shellcheck disable=SC2016  # expanded by the shell inside
+full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71
+export SLURM_JOB_ID=41
+"$0" job begin run.toml --set log.dir=full || exit
+printf "{\"code\": null, \"reason\": \"running\", \"job\": \"41\", \"restart\": 0}" >full/exit.json
+[[ $1 == with_room ]] || dd if=/dev/zero of=full/filling bs=1k count=40 status=none 2>/dev/null
+"$0" job end run.toml --set log.dir=full --launcher-code 137'
+if unshare --mount true 2>/dev/null; then
+  expect_exit 73 unshare --mount bash -c "$full_disk" "$fourfold" without
+  expect_stdout 'stop' && expect_stderr 'No space left on device'
+  rmdir full
+  expect_exit 85 unshare --mount bash -c "$full_disk" "$fourfold" with_room
+  expect_stdout 'again'
+else
+  echo "no file system can be mounted here: a full disk is not tried"
+fi
 expectations_met
