@@ -3,6 +3,7 @@
 #include "same_on_ranks.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
@@ -36,21 +37,6 @@ std::string first_difference(std::span<const std::string> own,
 }
 
 constexpr std::size_t number_width = 8;
-
-/// "rank 3", "ranks 0-2, 5".
-std::string rank_list(const std::vector<int>& ranks) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) {
-      ++last;
-    }
-    parts.push_back(last == i ? fmt::format("{}", ranks[i])
-                              : fmt::format("{}-{}", ranks[i], ranks[last]));
-    i = last + 1;
-  }
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(parts, ", "));
-}
 
 }  // namespace
 
@@ -92,7 +78,7 @@ void require_same_on_ranks(std::span<const std::string> lines, comm::Communicato
   }
   std::vector<std::string> parts;
   for (const auto& [line, ranks] : ranks_by_line) {
-    parts.push_back(fmt::format("{} on {}", line, rank_list(ranks)));
+    parts.push_back(fmt::format("{} on {}", line, ranks_text(ranks)));
   }
   throw UserError(ExitCode::config,
                   fmt::format("the ranks were started differently ({}) start all of them with the "

@@ -2,7 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/rank_identity.hpp>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <utility>
+#include <vector>
 
 namespace fourfold {
 namespace {
@@ -20,6 +24,20 @@ void set_rank_identity(RankIdentity next) {
 
 const RankIdentity& rank_identity() noexcept {
   return identity();
+}
+
+std::string ranks_text(std::span<const int> ranks) {
+  std::vector<std::string> parts;
+  for (std::size_t first = 0; first < ranks.size();) {
+    std::size_t last = first;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) {
+      ++last;
+    }
+    parts.push_back(first == last ? fmt::format("{}", ranks[first])
+                                  : fmt::format("{}-{}", ranks[first], ranks[last]));
+    first = last + 1;
+  }
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(parts, ", "));
 }
 
 }  // namespace fourfold

@@ -8,14 +8,16 @@ broken=0
 output=$(mktemp)
 errors=$(mktemp)
 said=$(mktemp) # of what is only expected to succeed
-trap 'rm -f "$output" "$errors" "$said"' EXIT
+work=''
+# What the expectations have written, and the folder of begin().
+clear_away() { rm -rf "$output" "$errors" "$said" ${work:+"$work"}; }
+trap clear_away EXIT
 
 # begin BUILD_DIR: from here on the script is in an empty folder, "$work", that goes when it ends; "$fourfold" is the
 # program to test.
 begin() {
   fourfold=$1/bin/fourfold
   work=$(mktemp -d)
-  trap 'rm -rf "$work" "$output" "$errors" "$said"' EXIT
   cd "$work" || exit 1
 }
 

@@ -7,7 +7,7 @@ set -u
 . "$(dirname "$0")/expect.bash"
 build=$1
 prefix=$(mktemp -d)
-trap 'rm -rf "$prefix" "$output" "$errors"' EXIT
+trap 'rm -rf "$prefix" && clear_away' EXIT
 
 # The same questions to the build tree and to an installation, which keeps the verbs in another folder.
 ask() {

@@ -34,7 +34,7 @@ cluster() { "$tests_slurm/test_cluster.bash" "$@"; }
 cluster_end() {
   [[ $broken -eq 0 ]] || cluster logs 25
   cluster down >/dev/null 2>&1
-  rm -rf "$work" "$output" "$errors" "$said"
+  clear_away
 }
 
 # state_of JOB: PENDING, RUNNING, COMPLETED, FAILED, TIMEOUT, ...

@@ -7,7 +7,6 @@
 #include <fourfold/comm/watch.hpp>
 
 #include <optional>
-#include <string>
 
 namespace fourfold::comm {
 
@@ -28,10 +27,5 @@ namespace fourfold::comm {
 ///
 /// @return nothing as long as all is well
 std::optional<HangVerdict> judge(const WorldState& world, const WatchLimits& limits);
-
-/// "all_reduce #124 of 'dp' (8 bytes, trainer.cpp:300)".
-std::string text_of(const ToldCall& call, const WorldState& world);
-/// "ranks 0-3, 7".
-std::string ranks_text(const std::vector<int>& ranks);
 
 }  // namespace fourfold::comm

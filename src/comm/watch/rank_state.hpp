@@ -63,6 +63,12 @@ struct RankState {
 struct WorldState {
   std::vector<RankState> ranks;  ///< by rank in the world
   std::map<std::uint64_t, ToldGroup> groups;
+
+  /// What a rank has said last; nullptr: nothing yet.
+  const Beat* beat_of(int rank) const {
+    const RankState& state = ranks[static_cast<std::size_t>(rank)];
+    return state.beat ? &*state.beat : nullptr;
+  }
 };
 
 }  // namespace fourfold::comm

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/start_judge.hpp"
 
-#include "watch/judge.hpp"
+#include <fourfold/base/rank_identity.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -8,7 +8,6 @@ mpiexec=$2
 # shellcheck source=tests/integration/expect.bash
 source "$(dirname "$0")/../../integration/expect.bash"
 work=$(mktemp -d)
-trap 'rm -rf "$work" "$output" "$errors"' EXIT
 cd "$work"
 
 expect_exit 0 "$mpiexec" -n 4 "$program"

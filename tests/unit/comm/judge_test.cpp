@@ -268,7 +268,3 @@ TEST_CASE("what ranks say of themselves is not believed beyond its shape", "[jud
   CHECK(judge(world, limits));
 }
 
-TEST_CASE("ranks are told in runs", "[judge]") {
-  CHECK(ranks_text({5}) == "rank 5");
-  CHECK(ranks_text({0, 1, 2, 4, 6, 7}) == "ranks 0-2, 4, 6-7");
-}

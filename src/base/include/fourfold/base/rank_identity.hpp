@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 
+#include <span>
 #include <string>
 
 namespace fourfold {
@@ -23,5 +24,8 @@ struct RankIdentity {
 /// Not thread-safe: for the main thread of a process.
 void set_rank_identity(RankIdentity identity);
 const RankIdentity& rank_identity() noexcept;
+
+/// "rank 3", "ranks 0-2, 5" of ranks in ascending order.
+std::string ranks_text(std::span<const int> ranks);
 
 }  // namespace fourfold

@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "watch/verdict_text.hpp"
+
+#include <fourfold/base/rank_identity.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace fourfold::comm {
+
+using Culprit = HangVerdict::Culprit;
+
+std::string text_of(const ToldCall& call, const WorldState& world) {
+  const auto group = world.groups.find(call.group);
+  const std::string where =
+      group == world.groups.end() ? "a communicator" : fmt::format("'{}'", group->second.name);
+  std::string peer;
+  if (!is_collective(call.operation) && group != world.groups.end() && call.peer >= 0 &&
+      call.peer < std::ssize(group->second.world_ranks)) {
+    peer = fmt::format(", {} rank {}", call.operation == Operation::send ? "to" : "from",
+                       group->second.world_ranks[static_cast<std::size_t>(call.peer)]);
+  }
+  return fmt::format("{} #{} of {}{} ({} bytes, {})", name(call.operation), call.sequence, where,
+                     peer, call.bytes, call.site);
+}
+
+std::string whereabouts(const WorldState& world, int rank) {
+  const Beat* const beat = world.beat_of(rank);
+  if (beat == nullptr) {
+    return "nothing is known of its calls";
+  }
+  if (beat->waiting) {
+    return fmt::format("it was in {}", text_of(*beat->waiting, world));
+  }
+  std::string text =
+      fmt::format("it was outside any call ({} for {:.0f} s", beat->activity, beat->activity_s);
+  if (beat->last) {
+    text += fmt::format("; its last was {}", text_of(*beat->last, world));
+  }
+  return text + ")";
+}
+
+Culprit culprit(const WorldState& world, int rank, std::string what) {
+  return {rank, world.ranks[static_cast<std::size_t>(rank)].host, std::move(what)};
+}
+
+std::string reason_of(const WorldState& world, const HangVerdict& verdict) {
+  constexpr std::size_t shown = 8;
+  std::vector<std::string> lines;
+  for (const Culprit& one : verdict.culprits) {
+    if (lines.size() == shown) {
+      lines.push_back(fmt::format("and {} more", verdict.culprits.size() - shown));
+      break;
+    }
+    lines.push_back(fmt::format("rank {} on {} {}", one.rank, one.host, one.what));
+  }
+  std::map<std::string, std::vector<int>> waits;
+  for (const int rank : verdict.waiting) {
+    waits[text_of(*world.beat_of(rank)->waiting, world)].push_back(rank);
+  }
+  for (const auto& [call, ranks] : waits) {
+    if (lines.size() >= 2 * shown) {
+      lines.emplace_back("...");
+      break;
+    }
+    lines.push_back(
+        fmt::format("{} wait{} in {}", ranks_text(ranks), ranks.size() == 1 ? "s" : "", call));
+  }
+  return fmt::format("{}", fmt::join(lines, "\n  "));
+}
+
+}  // namespace fourfold::comm

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "watch/rank_state.hpp"
+
+#include <fourfold/comm/watch.hpp>
+
+#include <string>
+
+namespace fourfold::comm {
+
+/// "all_reduce #124 of 'dp' (8 bytes, trainer.cpp:300)".
+std::string text_of(const ToldCall& call, const WorldState& world);
+
+/// "it was in all_reduce ..." or "it was outside any call (saving step 500 for 12 s; its last was
+/// ...)".
+std::string whereabouts(const WorldState& world, int rank);
+
+/// Rank `rank`, of which the verdict says `what`.
+HangVerdict::Culprit culprit(const WorldState& world, int rank, std::string what);
+
+/// The culprits, a line each, and who waits in what.
+std::string reason_of(const WorldState& world, const HangVerdict& verdict);
+
+}  // namespace fourfold::comm
