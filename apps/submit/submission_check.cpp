@@ -9,6 +9,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/program/command_output.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 
 #include <fmt/format.h>
@@ -254,10 +255,11 @@ batch::Submission checked_submission(const Arguments& arguments,
     tell_mesh(effective, count, tasks_per_node, node_bytes);
   }
   const fs::path log_dir = fs::absolute(effective.config.log.dir).lexically_normal();
+  const telemetry::RunFiles files(log_dir);
   return {.program = installed.front_door,
           .scripts = installed.scripts,
           // The jobs of a chain submit it again: no single job must replace it under them.
-          .script = log_dir / (arguments.chain > 0 ? "chain.sbatch" : "submit.sbatch"),
+          .script = arguments.chain > 0 ? files.chain_script() : files.submit_script(),
           .log_dir = log_dir,
           .run_file = fs::absolute(arguments.run_file).lexically_normal(),
           .arguments = train_arguments(arguments),

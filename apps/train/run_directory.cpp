@@ -17,7 +17,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <string_view>
@@ -27,20 +26,20 @@
 namespace fourfold::train_program {
 namespace {
 
-/// Whether a file's name is that of io::AtomicFile's temporary sibling of one that we write.
-bool is_leftover(std::string_view name) {
-  constexpr std::array<std::string_view, 8> ours{"FINISHED",     "hang.json",   "config.toml",
-                                                 "exit.json",    "report.html", "status.json",
-                                                 "timeline.svg", "trace.json"};
+/// Whether a file is io::AtomicFile's temporary sibling of one that we write.
+bool is_leftover(const std::filesystem::path& file) {
   constexpr std::string_view mark = ".tmp-";
+  const std::string name = file.filename().string();
   if (name.starts_with(std::string(telemetry::run_lease_name) + "-")) {
     return true;  // before it had its name
   }
   const std::size_t at = name.rfind(mark);
-  if (at == std::string_view::npos || std::ranges::count(ours, name.substr(0, at)) == 0) {
+  const auto ours = telemetry::RunFiles(file.parent_path()).replaced_whole();
+  if (at == std::string::npos ||
+      std::ranges::count(ours, file.parent_path() / name.substr(0, at)) == 0) {
     return false;
   }
-  const std::string_view process = name.substr(at + mark.size());
+  const std::string process = name.substr(at + mark.size());
   return !process.empty() &&
          std::ranges::all_of(process, [](char c) { return '0' <= c && c <= '9'; });
 }
@@ -49,7 +48,7 @@ void sweep_leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;  // they take room and do no harm
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (is_leftover(name)) {
+    if (is_leftover(entry.path())) {
       std::filesystem::remove(entry.path(), ignored);
     } else if (name.starts_with(comm::start_meeting_prefix)) {  // of ranks that were killed there
       std::filesystem::remove_all(entry.path(), ignored);
@@ -121,6 +120,12 @@ bool RunDirectory::is_ours() const {
   return lease_ ? lease_->is_held() : !is_leased_to_another();
 }
 
+bool RunDirectory::may_write() const {
+  std::error_code ignored;
+  return std::filesystem::is_directory(folder_, ignored) && !io::is_place_in_step(folder_) &&
+         is_ours();
+}
+
 bool RunDirectory::is_leased_to_another() const {
   const auto holder = telemetry::run_lease_holder(folder_);
   // Rank 0 that has not got it yet knows of no other process that could have it for this start.
@@ -163,11 +168,8 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
 }
 
 void RunDirectory::fail(ExitCode code, const std::string& message) {
-  std::error_code ignored;
-  if (!dry_run_ && (!std::filesystem::is_directory(folder_, ignored) ||
-                    io::is_place_in_step(folder_) || !is_ours())) {
-    return;  // no earlier end can be mistaken for this one, or what is there is another start's or
-             // a checkpoint, which was refused
+  if (!dry_run_ && !may_write()) {
+    return;
   }
   try {
     metrics_.flush();  // so that the last step is known

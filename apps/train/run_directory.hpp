@@ -61,6 +61,9 @@ class RunDirectory {
 
  private:
   void open_files();
+  /// Whether an end may be noted: else no earlier one can be mistaken for it, or what is there is
+  /// another start's, or a checkpoint, which was refused.
+  bool may_write() const;
   /// For others: where the batch system's job tells whose a lease is.
   bool is_leased_to_another() const;
 

@@ -49,7 +49,7 @@ ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   if (!run.config_toml.empty()) {
     run.config = runfile::parse_saved_config(run.config_toml, config_file.string());
   }
-  run.timeline_svg = picture_of(log_dir / "timeline.svg");
+  run.timeline_svg = picture_of(RunFiles(log_dir).timeline());
   return run;
 }
 

@@ -7,6 +7,7 @@
 #include <fourfold/plan/measured_costs.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/step_tracer.hpp>
 
 #include <fmt/format.h>
@@ -90,18 +91,18 @@ void StepTracer::finish_step(std::int64_t step) {
 
 void StepTracer::write(std::int64_t step, const parallel::Timeline& measured,
                        const parallel::Timeline& planned) {
+  const telemetry::RunFiles files(folder_);
   timelines_.push_back(measured);
   timelines_.push_back(planned);
-  write_file(folder_ / "trace.json", plan::timeline_trace(timelines_));
+  write_file(files.trace(), plan::timeline_trace(timelines_));
   const std::string shares =
       fmt::format("bubble {:.1f} % measured, {:.1f} % planned by the step's costs",
                   100 * bubble_share(measured), 100 * bubble_share(planned));
-  write_file(folder_ / "timeline.svg",
+  write_file(files.timeline(),
              plan::timeline_svg(
                  std::array{measured, planned},
                  {.title = fmt::format("{}, step {}", schedule_->name, step), .subtitle = shares}));
-  log::info(
-      fmt::format("traced step {}: {} ({})", step, shares, (folder_ / "trace.json").string()));
+  log::info(fmt::format("traced step {}: {} ({})", step, shares, (files.trace()).string()));
 }
 
 }  // namespace fourfold::train

@@ -267,4 +267,3 @@ TEST_CASE("what ranks say of themselves is not believed beyond its shape", "[jud
   block(world, 2, message(Operation::send, -5, 30));
   CHECK(judge(world, limits));
 }
-

@@ -177,12 +177,13 @@ TEST_CASE("nothing starts while a STOP file lies there", "[run_directory]") {
 
 TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directory]") {
   const ScratchFolder dir;
-  for (const char* name :
-       {"status.json.tmp-123", "config.toml.tmp-9", "exit.json.tmp-1", "report.html.tmp-77"}) {
+  for (const char* name : {"status.json.tmp-123", "config.toml.tmp-9", "exit.json.tmp-1",
+                           "report.html.tmp-77", "trace.json.tmp-6"}) {
     write_bytes(dir / name, "half");
   }
-  const std::vector<std::string> others{"notes.tmp-12", "status.json.tmp-", "status.json.tmp-old",
-                                        "status.json.tmp-1.bak", "metrics.jsonl"};
+  const std::vector<std::string> others{
+      "notes.tmp-12",  "status.json.tmp-",  "status.json.tmp-old", "status.json.tmp-1.bak",
+      "metrics.jsonl", "chain.sbatch.tmp-5"};  // of `fourfold submit`, perhaps now
   for (const std::string& name : others) {
     write_bytes(dir / name, "mine\n");
   }

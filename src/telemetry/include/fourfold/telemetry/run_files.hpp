@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <utility>
 
@@ -14,6 +15,8 @@ class RunFiles {
   explicit RunFiles(std::filesystem::path log_dir) : log_dir_(std::move(log_dir)) {}
 
   std::filesystem::path attempts() const { return log_dir_ / "attempts.jsonl"; }
+  /// The script of the run's chain, which its jobs submit again.
+  std::filesystem::path chain_script() const { return log_dir_ / "chain.sbatch"; }
   std::filesystem::path config() const { return log_dir_ / "config.toml"; }
   std::filesystem::path exit_status() const { return log_dir_ / "exit.json"; }
   std::filesystem::path finished() const { return log_dir_ / "FINISHED"; }
@@ -27,6 +30,15 @@ class RunFiles {
   /// Made by a person who wants no more training. It stays until that person removes it: a run that
   /// finds it saves and stops, and nothing starts meanwhile.
   std::filesystem::path stop() const { return log_dir_ / "STOP"; }
+  /// The script of a job without a chain.
+  std::filesystem::path submit_script() const { return log_dir_ / "submit.sbatch"; }
+  std::filesystem::path timeline() const { return log_dir_ / "timeline.svg"; }
+  std::filesystem::path trace() const { return log_dir_ / "trace.json"; }
+
+  /// Those that a start replaces whole: one that was killed may have left an unfinished sibling.
+  std::array<std::filesystem::path, 8> replaced_whole() const {
+    return {config(), exit_status(), finished(), hang(), report(), status(), timeline(), trace()};
+  }
 
  private:
   std::filesystem::path log_dir_;
