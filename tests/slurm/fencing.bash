@@ -22,12 +22,14 @@ node=$(squeue --noheader --jobs="$job" --format=%N)
 expect cluster kill-slurmd "${node#node}"
 later=$job
 [[ $2 == requeue ]] || later=$(squeue --noheader --name=fenced --states=PENDING --format=%A)
+# What has ended may stay a zombie while its slurmstepd looks for a slurmd.
+lives() { [[ $(sed 's/.*) //' "/proc/$1/stat" 2>/dev/null) == [^ZX]* ]]; }
 is_started_again() { is_running "$later" && { [[ $later != "$job" ]] || scontrol show job "$job" | grep -q 'Restarts=1 '; }; }
 until_holds 90 is_started_again || complain "the run was not started again"
 for process in $old; do
-  kill -0 "$process" 2>/dev/null || complain "rank $process of the first start was gone before: there is nothing to fence"
+  lives "$process" || complain "rank $process of the first start was gone before: there is nothing to fence"
 done
-gone() { for process in $old; do ! kill -0 "$process" 2>/dev/null || return 1; done; }
+gone() { for process in $old; do ! lives "$process" || return 1; done; }
 until_holds 30 gone || complain "the first start lives on"
 goes_on() { python3 -c 'import json, sys
 records = [json.loads(line) for line in open("fenced/metrics.jsonl")]
