@@ -8,17 +8,21 @@ set -uo pipefail
 fourfold_slurm=$(dirname -- "${BASH_SOURCE[0]}")
 : "${FOURFOLD:=fourfold}"
 
-# What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set.
-if [[ -n ${FOURFOLD_SITE-} ]]; then
-  [[ $FOURFOLD_SITE == */* ]] || FOURFOLD_SITE=$fourfold_slurm/sites/$FOURFOLD_SITE.sh
-  set +u
-  # shellcheck source=/dev/null
-  . "$FOURFOLD_SITE" || exit 78
-  set -u
-fi
-
 # say WORD...: a line of the job's log that is not fourfold's.
 say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "$*"; }
+
+# What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set,
+# and a file that fails, or exits, does not leave the job's end unexplained.
+inherited_cpus=${SRUN_CPUS_PER_TASK-}
+if [[ -n ${FOURFOLD_SITE-} ]]; then
+  [[ $FOURFOLD_SITE == */* ]] || FOURFOLD_SITE=$fourfold_slurm/sites/$FOURFOLD_SITE.sh
+  trap 'say "the site file $FOURFOLD_SITE ended with code $?: correct it (its last command has to succeed)" && exit 78' EXIT
+  set +u
+  # shellcheck source=/dev/null
+  . "$FOURFOLD_SITE" || exit
+  trap - EXIT
+  set +e -uo pipefail
+fi
 
 # shellcheck source=slurm/own_job.bash
 . "$fourfold_slurm/own_job.bash"
@@ -27,10 +31,15 @@ say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "$*"; }
 
 # What this job is. A job that was submitted in another one inherits the variables that only that one had.
 own_number=${SLURM_JOB_ID-}
+unset SBATCH_WAIT # the next job waits for this one
 if own_facts=$(facts_of "$own_number"); then
   SLURM_RESTART_COUNT=$(field Restarts "$own_facts") && export SLURM_RESTART_COUNT
   [[ $(field NtasksPerN:B:S:C "$own_facts") != 0:* ]] || unset SLURM_NTASKS_PER_NODE
-  [[ $(field CPUs/Task "$own_facts") != 1 ]] || unset SLURM_CPUS_PER_TASK
+  if [[ $(field CPUs/Task "$own_facts") == 1 ]]; then
+    unset SLURM_CPUS_PER_TASK
+    # Where the script starts the tasks, Slurm was not told how many CPUs each has; the site's file may know better.
+    [[ -n ${FOURFOLD_TASKS_PER_NODE-} || ${SRUN_CPUS_PER_TASK-} != "$inherited_cpus" ]] || unset SRUN_CPUS_PER_TASK
+  fi
   [[ -n $(field TresPerNode "$own_facts") ]] || unset SLURM_GPUS_PER_NODE
   [[ -n $(field TresPerTask "$own_facts") ]] || unset SLURM_GPUS_PER_TASK
   [[ -n $(field TresPerJob "$own_facts") ]] || unset SLURM_GPUS

@@ -81,8 +81,9 @@ expect_told '20_1 first' eval 'SLURM_JOB_ID=21; . "$0/job.bash" && echo "$own_nu
 # What a job inherits from one that it was submitted in.
 job 8 'JobName=plain' 'CPUs/Task=1'
 sed -i 's|CPUs/Task=2 |CPUs/Task=1 |; s|NtasksPerN:B:S:C=4:|NtasksPerN:B:S:C=0:|' answers/job-8
-expect_told 'none none none' eval 'SLURM_JOB_ID=8 SLURM_NTASKS_PER_NODE=9 SLURM_CPUS_PER_TASK=9 SLURM_GPUS_PER_NODE=9; . "$0/job.bash";
-  echo "${SLURM_NTASKS_PER_NODE-none} ${SLURM_CPUS_PER_TASK-none} ${SLURM_GPUS_PER_NODE-none}"'
+expect_told 'none none none none none' eval 'export SRUN_CPUS_PER_TASK=9; SLURM_JOB_ID=8 SLURM_NTASKS_PER_NODE=9 SLURM_CPUS_PER_TASK=9
+  SLURM_GPUS_PER_NODE=9 SBATCH_WAIT=1; . "$0/job.bash"
+  echo "${SLURM_NTASKS_PER_NODE-none} ${SLURM_CPUS_PER_TASK-none} ${SRUN_CPUS_PER_TASK-none} ${SLURM_GPUS_PER_NODE-none} ${SBATCH_WAIT-none}"'
 
 # The options of a job, for the next of its chain.
 expect_told '--partition=gpu
@@ -164,6 +165,15 @@ expect test "$(grep -c '^update' orders)" -eq 2
 echo 'LD_LIBRARY_PATH=/opt/lib:$NEVER_SET' >site.sh
 FOURFOLD_SITE=./site.sh expect_told 'sourced /opt/lib:' eval 'echo "sourced $LD_LIBRARY_PATH"'
 expect_exit 78 env FOURFOLD_SITE=./none.sh bash -c '. "$0/job.bash"' "$slurm"
+expect_stdout 'the site file ./none.sh ended with code'
+for ending in 'return 3' 'exit 5' 'set -e; false' false 'set -u; echo $NEVER_SET'; do
+  echo "$ending" >site.sh
+  expect_exit 78 env FOURFOLD_SITE=./site.sh bash -c '. "$0/job.bash" && echo went on' "$slurm"
+  expect_stdout 'the site file ./site.sh ended with code'
+  expect_no_stdout 'went on'
+done
+echo 'set -e; export SRUN_CPUS_PER_TASK=3' >site.sh
+FOURFOLD_SITE=./site.sh expect_told '3 still here' eval 'false; echo "$SRUN_CPUS_PER_TASK still here"'
 
 # A signal at the very end does not hide the code of srun; how many nodes a part of the tasks takes.
 cat >bin/srun <<'END'
