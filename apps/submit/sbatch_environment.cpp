@@ -14,11 +14,8 @@
 namespace fourfold::submit {
 namespace {
 
-/// "SBATCH_MEM_PER_CPU" of "--mem-per-cpu=3G"; empty for an option of one letter.
+/// "SBATCH_MEM_PER_CPU" of "--mem-per-cpu=3G".
 std::string variable_of(std::string_view option) {
-  if (!option.starts_with("--")) {
-    return "";
-  }
   std::string name(option.substr(2, option.find('=') - 2));
   std::ranges::transform(name, name.begin(), [](unsigned char c) {
     return c == '-' ? '_' : static_cast<char>(std::toupper(c));
@@ -39,12 +36,12 @@ std::vector<std::string> variables_in_the_way(const batch::Submission& submissio
       names.emplace_back(name);
     }
   };
+  add_if(submission.chain > 0, "SBATCH_WAIT");
   add_if(!submission.time.empty(), "SBATCH_TIMELIMIT");
   add_if(!submission.partition.empty(), "SBATCH_PARTITION");
   add_if(!submission.account.empty(), "SBATCH_ACCOUNT");
   for (const std::string& option : submission.more) {
-    const std::string name = variable_of(option);
-    add_if(!name.empty(), name.c_str());
+    names.push_back(variable_of(option));
   }
   return names;
 }

@@ -71,35 +71,44 @@ std::string resources(const Submission& job) {
 struct Reserved {
   std::string_view long_name;
   std::string_view shortest;  ///< of it, with its dashes
-  std::string_view letter;    ///< "-J"; empty: none
   std::string_view remedy;
   bool of_chain = false;  ///< only of a chain
 };
 constexpr std::array reserved_options{
-    Reserved{"--output", "--ou", "-o", "the run's log goes into log.dir"},
-    Reserved{"--job-name", "--job", "-J", "give --name"},
-    Reserved{"--nodes", "--node", "-N", "give --nodes"},
-    Reserved{"--ntasks", "--ntasks", "-n", "give --nodes and --tasks-per-node"},
-    Reserved{"--ntasks-per-node", "--ntasks-per-n", "", "give --tasks-per-node"},
-    Reserved{"--cpus-per-task", "--cpus-per-t", "-c", "give --cpus-per-task"},
-    Reserved{"--time", "--time", "-t", "give --time"},
-    Reserved{"--partition", "--pa", "-p", "give --partition"},
-    Reserved{"--account", "--acco", "-A", "give --account"},
-    Reserved{"--array", "--ar", "-a", "one run is one job; array.sbatch makes several"},
-    Reserved{"--dependency", "--dep", "-d", "the jobs of a chain wait for each other", true},
-    Reserved{"--requeue", "--req", "", "a chain goes on by its next job", true}};
+    Reserved{"--output", "--ou", "the run's log goes into log.dir"},
+    Reserved{"--job-name", "--job", "give --name"},
+    Reserved{"--nodes", "--node", "give --nodes"},
+    Reserved{"--ntasks", "--ntasks", "give --nodes and --tasks-per-node"},
+    Reserved{"--ntasks-per-node", "--ntasks-per-n", "give --tasks-per-node"},
+    Reserved{"--cpus-per-task", "--cpus-per-t", "give --cpus-per-task"},
+    Reserved{"--time", "--time", "give --time"},
+    Reserved{"--partition", "--pa", "give --partition"},
+    Reserved{"--account", "--acco", "give --account"},
+    Reserved{"--tasks-per-node", "--ta", "give --tasks-per-node"},
+    Reserved{"--chdir", "--ch", "submit from the folder that the run file's paths are meant from"},
+    Reserved{"--workdir", "--work",
+             "submit from the folder that the run file's paths are meant from"},
+    Reserved{"--wait", "--wait", "each job of a chain would wait for the next one", true},
+    Reserved{"--array", "--ar", "one run is one job; array.sbatch makes several"},
+    Reserved{"--dependency", "--dep", "the jobs of a chain wait for each other", true},
+    Reserved{"--requeue", "--req", "a chain goes on by its next job", true}};
 
-/// Whether `option` is that one: "--time=5", "--time", "-t5".
+/// Whether `option` is that one: "--time=5", "--time".
 bool is_option(std::string_view option, const Reserved& one) {
   const std::string_view word = option.substr(0, option.find('='));
-  return (word.starts_with(one.shortest) && one.long_name.starts_with(word)) ||
-         (!one.letter.empty() && option.starts_with(one.letter));
+  return word.starts_with(one.shortest) && one.long_name.starts_with(word);
 }
 
 /// What the user adds stands last, so that it counts: of two lines Slurm takes the second.
 std::string extra_options(const Submission& job) {
   std::string text;
   for (const std::string& option : job.more) {
+    if (option.size() < 4 || !option.starts_with("--")) {
+      throw UserError(ExitCode::usage,
+                      fmt::format("--sbatch={} is no long option of sbatch; write it as "
+                                  "--sbatch=--qos=high",
+                                  option));
+    }
     for (const Reserved& one : reserved_options) {
       if (is_option(option, one) && (job.chain > 0 || !one.of_chain)) {
         throw UserError(ExitCode::usage,

@@ -114,7 +114,7 @@ expect_job "$job" 60 COMPLETED 0
 expect grep -q 'this site says hello' "sited/fourfold-sited-$job.log"
 
 # What lies in the environment changes neither the job nor its chain; what the site's file sets reaches the ranks.
-job=$(SBATCH_EXPORT=NONE SBATCH_JOB_NAME=other SBATCH_PARTITION=urgent SBATCH_TIMELIMIT=7 SBATCH_NICE=3 SBATCH_NO_REQUEUE=1 \
+job=$(SBATCH_EXPORT=NONE SBATCH_JOB_NAME=other SBATCH_PARTITION=urgent SBATCH_TIMELIMIT=7 SBATCH_NICE=3 SBATCH_NO_REQUEUE=1 SBATCH_WAIT=1 \
   FOURFOLD_LINK=7 FOURFOLD_CHAIN=5 FOURFOLD_NODES=2-4 FOURFOLD_TASKS_PER_NODE=1 go --nodes 1 --tasks-per-node 2 --time 5 --partition test \
   --chain 2 --name shielded --sbatch=--nice=8 --site ./here.sh --set log.dir=shielded --set train.steps=1000000)
 expect grep -q 'not handed on to the job.*FOURFOLD_CHAIN, FOURFOLD_LINK, .*SBATCH_PARTITION, SBATCH_NICE' "$errors"

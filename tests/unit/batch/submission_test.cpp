@@ -178,8 +178,10 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
   CHECK_THAT(script, ContainsSubstring("\n#SBATCH --dependency=afterok:7\n"));
   job.chain = 3;
   CHECK_THROWS_AS(script_of(job), UserError);
-  job.more = {"--requeue"};
-  CHECK_THROWS_AS(script_of(job), UserError);
+  for (const char* option : {"--requeue", "--wait"}) {
+    job.more = {option};
+    CHECK_THROWS_AS(script_of(job), UserError);
+  }
   for (const char* option : {"--output=x",
                              "-ox",
                              "--output",
@@ -200,7 +202,17 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
                              "--partition=p",
                              "--part=p",
                              "--account=a",
-                             "--array=1-2"}) {
+                             "--array=1-2",
+                             "--tasks-per-node=3",
+                             "--chdir=/",
+                             "--workdir=/",
+                             "-sN3",
+                             "-qhigh",
+                             "nodes=3",
+                             "fast",
+                             "--",
+                             ":",
+                             ""}) {
     CAPTURE(option);
     job = plain();
     job.more = {option};
@@ -208,7 +220,8 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
   }
   for (const char* option :
        {"--nodelist=n1", "--time-min=5", "--ntasks-per-core=1", "--cpus-per-gpu=2", "--nice=5",
-        "--requeue", "--no-requeue", "--exclusive", "--reservation=r", "--parsable"}) {
+        "--requeue", "--no-requeue", "--wait-all-nodes=1", "--wait", "--hold", "--exclusive",
+        "--reservation=r", "--parsable"}) {
     CAPTURE(option);
     job = plain();
     job.more = {option};
