@@ -9,8 +9,9 @@ output=$(mktemp)
 errors=$(mktemp)
 said=$(mktemp) # of what is only expected to succeed
 work=''
-# What the expectations have written, and the folder of begin().
-clear_away() { rm -rf "$output" "$errors" "$said" ${work:+"$work"}; }
+# What the expectations have written, and the folder of begin(). Not for a process of the script that is killed as it begins,
+# and runs the trap of its parent.
+clear_away() { [[ $BASHPID != "$$" ]] || rm -rf "$output" "$errors" "$said" ${work:+"$work"}; }
 trap clear_away EXIT
 
 # begin BUILD_DIR: from here on the script is in an empty folder, "$work", that goes when it ends; "$fourfold" is the
