@@ -76,8 +76,9 @@ void describe(CLI::App& command, Arguments& arguments) {
                   "Memory of a node in GiB. Default: as Slurm says")
       ->check(CLI::PositiveNumber);
   repeatable(command.add_option("--sbatch", arguments.more,
-                                "Another option of sbatch, as --sbatch=--qos=high; may be given "
-                                "several times"),
+                                "Another option of sbatch, written long: --sbatch=--qos=high. Not "
+                                "what submit has an option for itself; may be given several "
+                                "times"),
              "OPTION");
   command.add_flag("--go", arguments.go, "Submit it");
   command.footer(more_help + std::string("EXIT CODES\n") +
