@@ -24,6 +24,24 @@ pkg_check_modules(SENTENCEPIECE REQUIRED IMPORTED_TARGET sentencepiece)
 set(HDF5_PREFER_PARALLEL TRUE)
 find_package(HDF5 REQUIRED COMPONENTS C)
 
+# CUDA's runtime: the real one is linked statically, as it looks for the driver only when it is called: a program that
+# needs no GPU starts where there is none. Of an emulated device only the headers are CUDA's.
+if(NOT FOURFOLD_DEVICE STREQUAL "host")
+  find_package(CUDAToolkit 12.8 REQUIRED)
+  add_library(fourfold_cuda_runtime INTERFACE)
+  add_library(fourfold::cuda_runtime ALIAS fourfold_cuda_runtime)
+  if(FOURFOLD_DEVICE STREQUAL "cuda")
+    enable_language(CUDA)
+    set(CMAKE_CUDA_STANDARD 20)
+    set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+    target_link_libraries(fourfold_cuda_runtime INTERFACE CUDA::cudart_static)
+  elseif(FOURFOLD_DEVICE STREQUAL "emulated")
+    target_link_libraries(fourfold_cuda_runtime INTERFACE fourfold::emulated_gpu)
+  else()
+    message(FATAL_ERROR "FOURFOLD_DEVICE is '${FOURFOLD_DEVICE}' use host, cuda or emulated")
+  endif()
+endif()
+
 # Debian's Kokkos (inside Trilinos) names an include directory that does not exist.
 find_package(Kokkos REQUIRED)
 if(EXISTS /usr/include/trilinos/Kokkos_Core.hpp AND Kokkos_VERSION VERSION_LESS 4)

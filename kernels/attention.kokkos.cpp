@@ -8,6 +8,7 @@
 /// first-level cache. Work items share nothing that is written, so results do not depend on the
 /// number of threads.
 #include "attention_blocks.hpp"
+#include "enqueue.hpp"
 #include "vector_math.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -177,27 +178,29 @@ struct AttendQueryBlock {
 };
 
 void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
-            float* lse_BNT, bool merges) {
+            float* lse_BNT, bool merges, device::StreamRef stream) {
   FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
   const std::int64_t blocks = (shape.query_tokens + query_block - 1) / query_block;
   using Policy =
       Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>,
                           Kokkos::IndexType<std::int64_t>>;
-  Kokkos::parallel_for("fourfold::attention", Policy(0, shape.batch * shape.heads * blocks),
-                       AttendQueryBlock{shape, q, k, v, out, lse_BNT, blocks, merges});
+  enqueue(stream, [=] {
+    Kokkos::parallel_for("fourfold::attention", Policy(0, shape.batch * shape.heads * blocks),
+                         AttendQueryBlock{shape, q, k, v, out, lse_BNT, blocks, merges});
+  });
 }
 
 }  // namespace
 
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
-               float* lse_BNT, device::StreamRef /*stream*/) {
-  attend(shape, q, k, v, out, lse_BNT, false);
+               float* lse_BNT, device::StreamRef stream) {
+  attend(shape, q, k, v, out, lse_BNT, false, stream);
 }
 
 void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                     Heads out, float* lse_BNT, device::StreamRef /*stream*/) {
+                     Heads out, float* lse_BNT, device::StreamRef stream) {
   FOURFOLD_EXPECT(out.dtype == DType::f32);
-  attend(shape, q, k, v, out, lse_BNT, true);
+  attend(shape, q, k, v, out, lse_BNT, true, stream);
 }
 
 }  // namespace fourfold::kernels

@@ -8,6 +8,7 @@
 /// queries are gathered in f32 scratch. Probabilities come from the scores and the kept log-sum-exp
 /// again. Five products per pair of blocks: scores, dP, dQ, dK, dV.
 #include "attention_blocks.hpp"
+#include "enqueue.hpp"
 #include "vector_math.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -230,22 +231,26 @@ using Policy =
 }  // namespace
 
 void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
-                     device::StreamRef /*stream*/) {
-  Kokkos::parallel_for("fourfold::attention_delta", Policy(0, shape.batch * shape.heads),
-                       SumDelta{shape, out, dout, delta_BNT});
+                     device::StreamRef stream) {
+  enqueue(stream, [=] {
+    Kokkos::parallel_for("fourfold::attention_delta", Policy(0, shape.batch * shape.heads),
+                         SumDelta{shape, out, dout, delta_BNT});
+  });
 }
 
 void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                              ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
                              Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                             device::StreamRef /*stream*/) {
+                             device::StreamRef stream) {
   FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
   FOURFOLD_EXPECT(write_dq == Write::replace || dq.dtype == DType::f32);
   FOURFOLD_EXPECT(write_dkv == Write::replace ||
                   (dk.dtype == DType::f32 && dv.dtype == DType::f32));
-  Kokkos::parallel_for(
-      "fourfold::attention_backward", Policy(0, shape.batch * shape.kv_heads),
-      DifferentiateHead{shape, q, k, v, dout, lse_BNT, delta_BNT, dq, write_dq, dk, dv, write_dkv});
+  enqueue(stream, [=] {
+    Kokkos::parallel_for("fourfold::attention_backward", Policy(0, shape.batch * shape.kv_heads),
+                         DifferentiateHead{shape, q, k, v, dout, lse_BNT, delta_BNT, dq, write_dq,
+                                           dk, dv, write_dkv});
+  });
 }
 
 void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,

@@ -6,6 +6,8 @@
 /// computes must depend on its index only: then results do not depend on the number of threads.
 #pragma once
 
+#include "enqueue.hpp"
+
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/place.hpp>
 
@@ -17,22 +19,13 @@
 
 namespace fourfold::kernels {
 
-/// The default execution space, ordered on `stream`.
-inline Kokkos::DefaultExecutionSpace execution_space(device::StreamRef stream) {
-#if defined(KOKKOS_ENABLE_CUDA)
-  return Kokkos::DefaultExecutionSpace(static_cast<cudaStream_t>(stream.native()));
-#else
-  static_cast<void>(stream);
-  return {};
-#endif
-}
-
 /// functor(i) for i in [0, count).
 template <class Functor>
 void for_each(const char* label, std::int64_t count, device::StreamRef stream,
               const Functor& functor) {
   using Policy = Kokkos::RangePolicy<Kokkos::IndexType<std::int64_t>>;
-  Kokkos::parallel_for(label, Policy(execution_space(stream), 0, count), functor);
+  enqueue(stream,
+          [=] { Kokkos::parallel_for(label, Policy(execution_space(stream), 0, count), functor); });
 }
 
 /// Elements that one call of a for_each_block functor handles: a few pages on a host, where the

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/matmul.hpp>
 
 #include <cstdint>
@@ -28,6 +29,16 @@ struct Product {
   Write write = Write::replace;
   const void* bias_N = nullptr;  ///< dtype of a, added to each row; only with Write::replace
 };
+
+/// Enqueues a product of operands of `dtype`, through the library of the device.
+void multiply(DType dtype, const Product& product, device::StreamRef stream);
+
+/// Enqueues sum_O += column sums of dy, whose rows are dy_row elements apart. The order of a sum
+/// depends on the sizes only.
+void add_column_sums(DType dtype, const void* dy_TO, std::int64_t dy_row, float* sum_O,
+                     std::int64_t tokens, std::int64_t outputs, device::StreamRef stream);
+
+// -- on the CPU -----------------------------------------------------------------------------------
 
 /// f32 operands.
 void f32_product(const Product& product);

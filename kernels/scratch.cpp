@@ -30,4 +30,12 @@ void* scratch(std::size_t bytes, device::StreamRef stream) {
   return found->buffer.data();
 }
 
+void* host_scratch(std::size_t bytes) {
+  thread_local device::Buffer owned;
+  if (owned.bytes() < bytes) {
+    owned = device::Buffer(bytes, device::MemoryKind::host);
+  }
+  return owned.data();
+}
+
 }  // namespace fourfold::kernels

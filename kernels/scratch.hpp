@@ -14,4 +14,7 @@ namespace fourfold::kernels {
 /// never shrinks: nothing is allocated once the largest size has been seen.
 void* scratch(std::size_t bytes, device::StreamRef stream);
 
+/// The same in memory of the host, for the bodies that compute there; of the calling thread.
+void* host_scratch(std::size_t bytes);
+
 }  // namespace fourfold::kernels

@@ -33,6 +33,8 @@ IO_HEADERS_ALONE = {"file_descriptor": "disk", "no_room": "disk", "text_file": "
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
+    r"cuda(_\w+)?\.h$": r"^src/device/(?!include/)|^src/comm/.*\.cuda\.cu$|^kernels/(?!include/)",
+    r"emulated_gpu\.hpp$": r"^(src|kernels)/.*emulated(/|\.cpp$)",
     r"nccl\.h$": r"^src/comm/.*\.nccl\.cpp$", r"Kokkos_": r"^kernels/(?!include/)",
     r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/": r"^(?!.*include/fourfold).*\.json\.[ch]pp$",
     r"toml\+\+|toml\.hpp": r"^(?!.*include/fourfold).*\.toml\.[ch]pp$",

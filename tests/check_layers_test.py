@@ -37,6 +37,10 @@ class CheckLayers(unittest.TestCase):
         self.breach("src/train/trainer.cpp", "#include <mpi.h>\n", "<mpi.h>")
         self.breach("src/comm/include/fourfold/comm/mesh.hpp", "#include <mpi.h>\n", "<mpi.h>")
         self.breach("src/model/block.cpp", "#include <Kokkos_Core.hpp>\n", "<Kokkos_Core.hpp>")
+        self.clean("src/device/buffer.cuda.cpp", "#include <cuda_runtime_api.h>\n")
+        self.breach("src/train/trainer.cpp", "#include <cuda_runtime_api.h>\n", "<cuda_runtime_api.h>")
+        self.clean("kernels/body/emulated/enqueue.hpp", "#include <emulated_gpu.hpp>\n")
+        self.breach("src/device/buffer.cuda.cpp", "#include <emulated_gpu.hpp>\n", "<emulated_gpu.hpp>")
         self.breach("src/train/report.cpp", "#include <nlohmann/json.hpp>\n", "<nlohmann/json.hpp>")
         self.breach("src/data/dataset.cpp", "#include <hdf5.h>\n", "<hdf5.h>")
 

@@ -119,7 +119,7 @@ class ThreadWorld {
 
 /// Memory that the ranks of a group share, and how they are woken.
 struct ThreadBlock {
-  explicit ThreadBlock(std::size_t bytes) : memory(bytes) {}
+  explicit ThreadBlock(std::size_t bytes) : memory(bytes, device::MemoryKind::host) {}
   device::Buffer memory;
   std::mutex mutex;  ///< of the bells, while ranks join
   std::vector<Bell*> bells;

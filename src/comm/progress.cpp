@@ -28,7 +28,7 @@ ScratchPool::Lease ScratchPool::take(std::size_t bytes) {
     return buffer.bytes() == rounded;
   });
   if (found == free_.end()) {
-    return {*this, device::Buffer(rounded)};
+    return {*this, device::Buffer(rounded, device::MemoryKind::host)};
   }
   std::swap(*found, free_.back());
   Lease lease(*this, std::move(free_.back()));

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <numeric>
 
@@ -12,14 +12,14 @@ namespace fourfold::device {
 
 namespace {
 
-std::size_t host_memory_bytes() {
-  static const auto bytes = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
-                            static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return bytes;
-}
-
 double gib(std::size_t bytes) {
   return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
+}
+
+MemoryKind kind_of(Arena::Backing backing) {
+  return backing == Arena::Backing::pinned   ? MemoryKind::pinned
+         : backing == Arena::Backing::shared ? MemoryKind::shared
+                                             : MemoryKind::device;
 }
 
 }  // namespace
@@ -42,14 +42,17 @@ TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
     bytes_[static_cast<std::size_t>(use)] += bytes;
     return {extend_(bytes), dtype, shape};
   }
-  if (bytes > host_memory_bytes() || total_bytes() + bytes > host_memory_bytes()) {
+  const MemoryKind kind = kind_of(backing_);
+  const MemoryOwner owner = owner_of(kind);
+  if (bytes > owner.total_bytes || total_bytes() + bytes > owner.total_bytes) {
     throw SystemError(
         ExitCode::config,
-        fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this host has {:.1f} GiB) use a "
-                    "smaller model, batch or context, or more ranks on more hosts",
-                    name(use), gib(bytes), gib(total_bytes()), gib(host_memory_bytes())));
+        fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB) use a "
+                    "smaller model, batch or context, or more ranks on more {}s",
+                    name(use), gib(bytes), gib(total_bytes()), owner.name, gib(owner.total_bytes),
+                    owner.name));
   }
-  blocks_.emplace_back(bytes);
+  blocks_.emplace_back(bytes, kind);
   bytes_[static_cast<std::size_t>(use)] += bytes;
   return {blocks_.back().data(), dtype, shape};
 }

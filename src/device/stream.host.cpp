@@ -14,11 +14,11 @@ void run_on_host(const std::function<void()>& work, StreamRef /*stream*/) {
   work();
 }
 
-Stream::Stream() = default;
+Stream::Stream(StreamPriority /*priority*/) {}
 Stream::~Stream() = default;
 Stream::Stream(Stream&&) noexcept = default;
 Stream& Stream::operator=(Stream&&) noexcept = default;
-StreamRef Stream::ref() const noexcept {
+StreamRef Stream::ref() const {
   return StreamRef{};
 }
 

@@ -3,18 +3,12 @@
 // Work on a host stream is done when enqueuing returns: the host's clock is the stream's.
 #include <fourfold/device/timed_event.hpp>
 
-#include <chrono>
-
 namespace fourfold::device {
 
 struct TimedEvent::Impl {
   double time_s = 0;
 };
 struct StreamClock::Impl {};
-
-double clock_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 TimedEvent::TimedEvent() : impl_(std::make_unique<Impl>()) {}
 TimedEvent::~TimedEvent() = default;

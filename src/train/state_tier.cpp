@@ -24,8 +24,8 @@ std::unique_ptr<io::ScratchFile> open_file(const runfile::OffloadConfig& config,
   }
 }
 
-device::Arena like(const device::Arena& device) {
-  return device::Arena(device.has_memory() ? device::Arena::Backing::memory
+device::Arena host_arena(const device::Arena& device) {
+  return device::Arena(device.has_memory() ? device::Arena::Backing::pinned
                                            : device::Arena::Backing::counted);
 }
 
@@ -35,8 +35,8 @@ StateTier::StateTier(const runfile::OffloadConfig& config, device::Arena& device
     : tier_(config.optimizer),
       device_(&device),
       file_(open_file(config, device.has_memory())),
-      host_(like(device)),
-      in_file_(file_ == nullptr ? like(device)
+      host_(host_arena(device)),
+      in_file_(file_ == nullptr ? host_arena(device)
                                 : device::Arena([file = file_.get()](std::size_t bytes) -> void* {
                                     return file->extend(bytes);
                                   })) {}

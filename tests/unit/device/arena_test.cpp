@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "on_host.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
 
@@ -23,18 +25,18 @@ TEST_CASE("an arena counts what it gives by use", "[arena]") {
   CHECK(arena.bytes(MemoryUse::gradients) == 0);
   CHECK(arena.total_bytes() == 58);
   CHECK(weights.shape() == fourfold::Shape{3, 5});
-  CHECK(moments.as<float>()[6] == 0.0F);
+  CHECK(fourfold::harness::on_host<float>(moments)[6] == 0.0F);
   CHECK(name(MemoryUse::workspace) == "workspace");
 }
 
 TEST_CASE("tensors stay where they are while more are taken", "[arena]") {
   Arena arena;
-  float* const first = arena.take(MemoryUse::workspace, DType::f32, {4}).as<float>();
-  first[3] = 2.5F;
+  const auto first = arena.take(MemoryUse::workspace, DType::f32, {4});
+  fourfold::harness::to_device<float>({0, 0, 0, 2.5F}, first.data());
   for (int i = 0; i < 100; ++i) {
     arena.take(MemoryUse::workspace, DType::f32, {1000});
   }
-  CHECK(first[3] == 2.5F);
+  CHECK(fourfold::harness::on_host<float>(first)[3] == 2.5F);
 }
 
 #if FOURFOLD_CONTRACTS
@@ -46,7 +48,14 @@ TEST_CASE("nothing can be taken from a sealed arena", "[arena]") {
 }
 #endif
 
-TEST_CASE("more than the host has is refused before it is asked for", "[arena]") {
+TEST_CASE("pinned memory is the host's to read and write", "[arena]") {
+  Arena arena(Arena::Backing::pinned);
+  const auto first = arena.take(MemoryUse::optimizer, DType::f32, {4});
+  first.as<float>()[3] += 2.5F;
+  CHECK(first.as<float>()[3] == 2.5F);
+}
+
+TEST_CASE("more than there is is refused before it is asked for", "[arena]") {
   fourfold::device::Arena arena;
   try {
     arena.take(fourfold::device::MemoryUse::activations, fourfold::DType::f32,

@@ -1,9 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "on_host.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/buffer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+#include <catch2/generators/catch_generators_range.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -14,23 +18,28 @@
 #include <vector>
 
 using fourfold::device::Buffer;
+using fourfold::device::MemoryKind;
 
 namespace {
 
-std::span<const std::uint8_t> contents(const Buffer& buffer) {
-  return {static_cast<const std::uint8_t*>(buffer.data()), buffer.bytes()};
+constexpr MemoryKind all_kinds[] = {MemoryKind::device, MemoryKind::pinned, MemoryKind::host,
+                                    MemoryKind::shared};
+
+std::vector<std::uint8_t> contents(const Buffer& buffer) {
+  return fourfold::harness::on_host<std::uint8_t>(buffer.data(), buffer.bytes());
 }
 
 }  // namespace
 
-TEST_CASE("a buffer is aligned and zero-filled, whatever its size", "[buffer]") {
+TEST_CASE("a buffer is aligned and zero-filled, whatever its size and kind", "[buffer]") {
+  const MemoryKind kind = GENERATE(from_range(std::span(all_kinds)));
   for (const std::size_t bytes : {1UL, 255UL, 256UL, 257UL, 100'003UL}) {
-    const Buffer buffer(bytes);
+    const Buffer buffer(bytes, kind);
     CHECK(buffer.bytes() == bytes);
     CHECK(reinterpret_cast<std::uintptr_t>(buffer.data()) % 256 == 0);
     CHECK(std::ranges::count(contents(buffer), 0) == static_cast<std::ptrdiff_t>(bytes));
   }
-  CHECK(Buffer(0).data() == nullptr);
+  CHECK(Buffer(0, kind).data() == nullptr);
 }
 
 TEST_CASE("memory that cannot be had is an error that says how much", "[buffer]") {
@@ -58,7 +67,7 @@ TEST_CASE("moving a buffer moves its memory", "[buffer]") {
 }
 
 TEST_CASE("copy and zero touch exactly the bytes named", "[buffer]") {
-  const Buffer buffer(16);
+  const Buffer buffer(16, GENERATE(MemoryKind::device, MemoryKind::pinned, MemoryKind::shared));
   std::vector<std::uint8_t> numbers(16);
   std::iota(numbers.begin(), numbers.end(), std::uint8_t{1});
   auto* const bytes = static_cast<std::uint8_t*>(buffer.data());
@@ -68,4 +77,24 @@ TEST_CASE("copy and zero touch exactly the bytes named", "[buffer]") {
   fourfold::device::zero(nullptr, 0, {});
   const std::vector<std::uint8_t> expected{0, 0, 1, 2, 0, 0, 0, 6, 7, 8, 9, 0, 0, 0, 0, 0};
   CHECK(std::ranges::equal(contents(buffer), expected));
+}
+
+TEST_CASE("what is copied from pageable memory may be written over at once", "[buffer]") {
+  const fourfold::device::Stream stream;
+  const Buffer buffer(4);
+  std::vector<std::uint8_t> source{1, 2, 3, 4};
+  fourfold::device::copy(buffer.data(), source.data(), 4, stream);
+  source.assign(4, 9);
+  stream.ref().synchronize();
+  CHECK(contents(buffer) == std::vector<std::uint8_t>{1, 2, 3, 4});
+}
+
+TEST_CASE("a copy into pageable memory ends before the call, with all before it", "[buffer]") {
+  const fourfold::device::Stream stream;
+  const Buffer buffer(4);
+  const std::vector<std::uint8_t> source{1, 2, 3, 4};
+  std::vector<std::uint8_t> target(4);
+  fourfold::device::copy(buffer.data(), source.data(), 4, stream);
+  fourfold::device::copy(target.data(), buffer.data(), 4, stream);
+  CHECK(target == source);
 }

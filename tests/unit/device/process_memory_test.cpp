@@ -13,17 +13,18 @@
 #ifndef __SANITIZE_ADDRESS__
 
 using fourfold::device::Buffer;
+using fourfold::device::MemoryKind;
 using fourfold::device::MemoryWatch;
 
 TEST_CASE("memory that was taken since is seen, and remembered", "[memory_watch]") {
   constexpr std::size_t bytes = std::size_t{64} << 20;
   constexpr std::size_t noise = std::size_t{2} << 20;
-  const Buffer before(bytes);
+  const Buffer before(bytes, MemoryKind::host);
   MemoryWatch watch;
   watch.look();
   CHECK(watch.peak_bytes() < noise);
   {
-    const Buffer buffer(bytes);
+    const Buffer buffer(bytes, MemoryKind::host);
     watch.look();
   }
   watch.look();

@@ -35,16 +35,17 @@ class Arena {
   /// What lies behind the tensors. counted: nothing; they have addresses of their own, but must
   /// never be read or written, and there may be more of them than any machine has. So that what a
   /// rank will need can be known without having it: by the same code that will take it.
-  enum class Backing : std::uint8_t { memory, counted };
-  explicit Arena(Backing backing = Backing::memory) : backing_(backing) {}
+  /// shared: for tests, whose hosts look into it.
+  enum class Backing : std::uint8_t { device, pinned, shared, counted };
+  explicit Arena(Backing backing = Backing::device) : backing_(backing) {}
   /// Memory that somebody else owns: `extend` gives so many zeroed bytes at a time, aligned to 256
   /// bytes, which outlive the tensors.
   explicit Arena(std::function<void*(std::size_t bytes)> extend) : extend_(std::move(extend)) {}
-  bool has_memory() const noexcept { return backing_ == Backing::memory; }
+  bool has_memory() const noexcept { return backing_ != Backing::counted; }
 
   /// A zero-filled tensor that lives as long as the arena.
   /// @pre not sealed
-  /// @throws SystemError (config) when the host has less memory than would then be taken
+  /// @throws SystemError (config) when device or host has less memory than would then be taken
   TensorView take(MemoryUse use, DType dtype, Shape shape);
 
   /// No more take() from here on.
@@ -57,8 +58,8 @@ class Arena {
  private:
   void* next_counted_address() const noexcept;
 
-  Backing backing_ = Backing::memory;
-  std::function<void*(std::size_t)> extend_;  ///< or empty: memory of this host
+  Backing backing_ = Backing::device;
+  std::function<void*(std::size_t)> extend_;  ///< or empty: memory of our own
   std::vector<Buffer> blocks_;
   std::array<std::size_t, memory_use_count> bytes_{};
   bool sealed_ = false;

@@ -6,17 +6,26 @@
 #include <fourfold/device/stream.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 namespace fourfold::device {
 
-/// Owns `bytes` of device memory (host memory on a host build), aligned to 256 bytes, zero-filled.
-/// Move-only: a copy without a stream is meaningless.
+/// Whose memory it is. On a host build all of it is the host's.
+enum class MemoryKind : std::uint8_t {
+  device,  ///< of this rank's device: the host must not touch it
+  pinned,  ///< of the host, where a device copies from and to while the host does something else
+  host,    ///< of the host, for what no device copies; needs no device
+  shared,  ///< both read and write it, one after the other (cudaMallocManaged): slow
+};
+
+/// Owns `bytes` of memory, aligned to 256 bytes, zero-filled. Move-only: a copy without a stream is
+/// meaningless. Taking and giving it back may wait for all work of the device.
 class Buffer {
  public:
   Buffer() = default;
   /// @throws SystemError (exit code config) with the bytes asked for when memory cannot be had.
-  explicit Buffer(std::size_t bytes);
+  explicit Buffer(std::size_t bytes, MemoryKind kind = MemoryKind::device);
   ~Buffer();
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -27,21 +36,23 @@ class Buffer {
  private:
   void* data_ = nullptr;
   std::size_t bytes_ = 0;
+  MemoryKind kind_ = MemoryKind::device;
 };
 
 /// Copies `bytes` between any two places (host or device), ordered on `stream`. Regions must not
-/// overlap.
+/// overlap. Pageable memory of the host has been read when the call returns; a copy into it has
+/// ended by then, and so has all work on `stream`: what may not block takes pinned memory.
 void copy(void* target, const void* source, std::size_t bytes, StreamRef stream);
 
 /// Sets `bytes` to zero, ordered on `stream`.
 void zero(void* target, std::size_t bytes, StreamRef stream);
 
-/// Owns one tensor. For set-up code and tests; a step uses the Arena.
+/// Owns one tensor, which host and device reach. For set-up code and tests; a step uses the Arena.
 class Tensor {
  public:
   Tensor() = default;
-  Tensor(DType dtype, Shape shape)
-      : buffer_(static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype)),
+  Tensor(DType dtype, Shape shape, MemoryKind kind = MemoryKind::shared)
+      : buffer_(static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype), kind),
         shape_(shape),
         dtype_(dtype) {}
 

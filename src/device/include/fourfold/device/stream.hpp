@@ -6,12 +6,15 @@
 /// thread, so an event that was recorded has already happened; code is written as if it had not.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
 namespace fourfold::device {
 
-/// A stream that somebody else owns; a value, passed everywhere. Default: the default stream.
+/// A stream that somebody else owns; a value, passed everywhere. Default: the default stream, whose
+/// work is done when the call that enqueues it returns. It is for set-up and tests: it waits for no
+/// other stream, and no step may use it.
 class StreamRef {
  public:
   StreamRef() = default;
@@ -19,6 +22,7 @@ class StreamRef {
   /// cudaStream_t on a CUDA build, nullptr on a host build.
   void* native() const noexcept { return native_; }
   /// Blocks the host until all work enqueued so far is done. Never called inside a training step.
+  /// @throws what work that run_on_host() enqueued has thrown; SystemError when the device failed
   void synchronize() const;
   friend bool operator==(StreamRef, StreamRef) = default;
 
@@ -32,16 +36,21 @@ class StreamRef {
 /// @throws what `work` throws: on a host build at once, on a device when the stream is waited for
 void run_on_host(const std::function<void()>& work, StreamRef stream);
 
-/// Owns a stream. Move-only. Must be destroyed before the device runtime.
+/// Which of the streams that have work a device prefers: communication goes before computation, as
+/// somebody else waits for it.
+enum class StreamPriority : std::uint8_t { normal, high };
+
+/// Owns a stream. Move-only. Takes the device with its first use only, so that what is never run
+/// needs none. Must be destroyed before the device runtime.
 class Stream {
  public:
-  Stream();
+  explicit Stream(StreamPriority priority = StreamPriority::normal);
   ~Stream();
   Stream(Stream&&) noexcept;
   Stream& operator=(Stream&&) noexcept;
 
-  StreamRef ref() const noexcept;
-  operator StreamRef() const noexcept { return ref(); }  // NOLINT(google-explicit-constructor)
+  StreamRef ref() const;
+  operator StreamRef() const { return ref(); }  // NOLINT(google-explicit-constructor)
 
  private:
   struct Impl;

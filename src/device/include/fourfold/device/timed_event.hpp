@@ -38,7 +38,7 @@ class StreamClock {
   StreamClock(StreamClock&&) noexcept;
   StreamClock& operator=(StreamClock&&) noexcept;
 
-  /// @pre the event was recorded since this clock was made, and the work before it is done
+  /// Blocks the host until the event has happened. @pre it was recorded since this clock was made
   double time_s(const TimedEvent& event) const;
 
  private:

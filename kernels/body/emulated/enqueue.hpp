@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// How work of the kernels comes onto a stream: the bodies of the host, as late as an emulated
+/// device does it (tests/emulation).
+#pragma once
+
+#include <fourfold/device/stream.hpp>
+
+#include <Kokkos_Core.hpp>
+#include <emulated_gpu.hpp>
+
+namespace fourfold::kernels {
+
+/// Where kernels over device memory run, ordered on `stream`.
+inline Kokkos::DefaultExecutionSpace execution_space(device::StreamRef /*stream*/) {
+  return {};
+}
+
+/// Starts `work`, which runs kernels, behind all that is on `stream`. It may be copied, and outlive
+/// this call: it borrows nothing but device memory.
+template <class Work>
+void enqueue(device::StreamRef stream, const Work& work) {
+  emulated::launch(stream.native(), work);
+  if (stream == device::StreamRef{}) {
+    stream.synchronize();
+  }
+}
+
+}  // namespace fourfold::kernels

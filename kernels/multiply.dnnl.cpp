@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "enqueue.hpp"
+#include "product.hpp"
+#include "storage.hpp"
+#include "threads.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
+namespace fourfold::kernels {
+namespace {
+
+/// y_TO += bias_O; rows of y are y_row apart.
+void add_bias(float* y_TO, std::int64_t y_row, const float* bias_O, std::int64_t tokens,
+              std::int64_t outputs) {
+#pragma omp parallel for schedule(static)
+  for (std::int64_t t = 0; t < tokens; ++t) {
+    float* row = y_TO + t * y_row;
+    for (std::int64_t o = 0; o < outputs; ++o) {
+      row[o] += bias_O[o];
+    }
+  }
+}
+
+constexpr std::int64_t sum_columns =
+    256;  // of one thread at a time: their sums stay in the first-level cache
+constexpr std::int64_t sum_rows =
+    64;  // summed by themselves first, which keeps rounding errors small
+
+/// add_column_sums(), now.
+template <class Element>
+void sum_columns_of(const Element* dy_TO, std::int64_t dy_row, float* sum_O, std::int64_t tokens,
+                    std::int64_t outputs) {
+  const std::int64_t blocks = (outputs + sum_columns - 1) / sum_columns;
+#pragma omp parallel for schedule(static)
+  for (std::int64_t block = 0; block < blocks; ++block) {
+    const std::int64_t first = block * sum_columns;
+    const std::int64_t columns = std::min(sum_columns, outputs - first);
+    for (std::int64_t t0 = 0; t0 < tokens; t0 += sum_rows) {
+      std::array<float, sum_columns> partial{};
+      for (std::int64_t t = t0; t < std::min(tokens, t0 + sum_rows); ++t) {
+        const Element* row = dy_TO + t * dy_row + first;
+        for (std::int64_t o = 0; o < columns; ++o) {
+          partial[static_cast<std::size_t>(o)] += to_float(row[o]);
+        }
+      }
+      for (std::int64_t o = 0; o < columns; ++o) {
+        sum_O[first + o] += partial[static_cast<std::size_t>(o)];
+      }
+    }
+  }
+}
+
+void multiply_now(DType dtype, const Product& product) {
+  use_runtime_threads();
+  if (dtype == DType::f32) {
+    f32_product(product);
+  } else if (dtype == DType::bf16 && has_native_bf16()) {
+    bf16_product_native(product);
+  } else {
+    widened_product(dtype, product);
+  }
+}
+
+}  // namespace
+
+void multiply(DType dtype, const Product& product, device::StreamRef stream) {
+  enqueue(stream, [=] { multiply_now(dtype, product); });
+}
+
+void add_column_sums(DType dtype, const void* dy_TO, std::int64_t dy_row, float* sum_O,
+                     std::int64_t tokens, std::int64_t outputs, device::StreamRef stream) {
+  with_storage(dtype, [&]<class T>(T) {
+    enqueue(stream, [=, dy = static_cast<const T*>(dy_TO)] {
+      use_runtime_threads();
+      sum_columns_of(dy, dy_row, sum_O, tokens, outputs);
+    });
+  });
+}
+
+void f32_product(const Product& p) {
+  FOURFOLD_EXPECT(p.c_dtype == DType::f32 && p.c_row >= p.n);
+  FOURFOLD_EXPECT(p.a_row >= (p.a_transposed ? p.m : p.k));
+  const dnnl_status_t status =
+      dnnl_sgemm(p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.m, p.n, p.k, 1.0F,
+                 static_cast<const float*>(p.a), p.a_row, static_cast<const float*>(p.b),
+                 p.b_transposed ? p.k : p.n, p.write == Write::accumulate ? 1.0F : 0.0F,
+                 static_cast<float*>(p.c), p.c_row);
+  if (status != dnnl_success) {
+    throw SystemError(ExitCode::internal,
+                      fmt::format("dnnl_sgemm failed with status {} for a product of {} x {} x {}",
+                                  static_cast<int>(status), p.m, p.n, p.k));
+  }
+  if (p.bias_N != nullptr) {
+    add_bias(static_cast<float*>(p.c), p.c_row, static_cast<const float*>(p.bias_N), p.m, p.n);
+  }
+}
+
+bool has_native_bf16() {
+  static const bool result = [] {
+    const dnnl::cpu_isa isa = dnnl::get_effective_cpu_isa();
+    return isa == dnnl::cpu_isa::avx512_core_bf16 || isa == dnnl::cpu_isa::avx512_core_amx;
+  }();
+  return result;
+}
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,94 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_check.hpp"
+#include "host_bytes.hpp"
+#include "native_stream.hpp"
+
+#include <fourfold/device/buffer.hpp>
+
+#include <utility>
+
+namespace fourfold::device {
+namespace {
+
+void* allocate(std::size_t bytes, MemoryKind kind) {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  if (kind == MemoryKind::host) {
+    return allocate_host(bytes);
+  }
+  bind_thread();
+  void* data = nullptr;
+  switch (kind) {
+    case MemoryKind::pinned:
+      check_cuda(cudaHostAlloc(&data, bytes, cudaHostAllocPortable), "cudaHostAlloc", bytes);
+      break;
+    case MemoryKind::shared:
+      check_cuda(cudaMallocManaged(&data, bytes, cudaMemAttachGlobal), "cudaMallocManaged", bytes);
+      break;
+    default:
+      check_cuda(cudaMalloc(&data, bytes), "cudaMalloc", bytes);
+      break;
+  }
+  return data;
+}
+
+}  // namespace
+
+Buffer::Buffer(std::size_t bytes, MemoryKind kind)
+    : data_(allocate(bytes, kind)), bytes_(bytes), kind_(kind) {
+  if (bytes > 0 && kind != MemoryKind::host) {
+    zero(data_, bytes, {});
+  }
+}
+
+Buffer::~Buffer() {
+  // A failure here would be of an earlier call, or the end of the process: both are known.
+  switch (kind_) {
+    case MemoryKind::host:
+      free_host(data_);
+      break;
+    case MemoryKind::pinned:
+      static_cast<void>(cudaFreeHost(data_));
+      break;
+    default:
+      if (data_ != nullptr) {
+        static_cast<void>(cudaFree(data_));
+      }
+      break;
+  }
+}
+
+Buffer::Buffer(Buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      kind_(other.kind_) {}
+
+Buffer& Buffer::operator=(Buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(kind_, other.kind_);
+  return *this;
+}
+
+void copy(void* target, const void* source, std::size_t bytes, StreamRef stream) {
+  if (bytes == 0) {
+    return;
+  }
+  bind_thread();
+  check_cuda(cudaMemcpyAsync(target, source, bytes, cudaMemcpyDefault, native(stream)),
+             "cudaMemcpyAsync", bytes);
+  finish_if_default(stream);
+}
+
+void zero(void* target, std::size_t bytes, StreamRef stream) {
+  if (bytes == 0) {
+    return;
+  }
+  bind_thread();
+  check_cuda(cudaMemsetAsync(target, 0, bytes, native(stream)), "cudaMemsetAsync", bytes);
+  finish_if_default(stream);
+}
+
+}  // namespace fourfold::device

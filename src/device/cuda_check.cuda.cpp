@@ -1,0 +1,86 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_check.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/device/device.hpp>
+
+#include <fmt/format.h>
+
+namespace fourfold::device {
+namespace {
+
+double gib(std::size_t bytes) {
+  return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
+}
+
+/// "GPU 0 (NVIDIA H100 80GB HBM3)", as far as it can still be asked.
+std::string described_device() {
+  int index = 0;
+  cudaDeviceProp properties{};
+  if (cudaGetDevice(&index) != cudaSuccess ||
+      cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
+    return "the GPU";
+  }
+  return fmt::format("GPU {} ({})", index, static_cast<const char*>(properties.name));
+}
+
+/// What a restart on other nodes can mend.
+bool is_fault_of_node(cudaError_t error) {
+  switch (error) {
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
+    case cudaErrorDevicesUnavailable:
+    case cudaErrorDeviceUninitialized:
+    case cudaErrorSystemNotReady:
+    case cudaErrorMpsConnectionFailed:
+    case cudaErrorOperatingSystem:
+    case cudaErrorUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string out_of_memory(const char* call, std::size_t bytes) {
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  std::string room = "how much is free cannot be asked";
+  if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
+    room = fmt::format("{:.2f} of {:.2f} GiB are free", gib(free_bytes), gib(total_bytes));
+  }
+  return fmt::format(
+      "{}: {} of {} bytes ({:.2f} GiB) failed ({}) use a smaller train.micro_batch, "
+      "train.recompute = \"full\", a higher mesh.zero, offload.optimizer or more ranks; `fourfold "
+      "plan` shows what each takes",
+      described_device(), call, bytes, gib(bytes), room);
+}
+
+}  // namespace
+
+void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
+  if (result == cudaSuccess) {
+    return;
+  }
+  static_cast<void>(cudaGetLastError());  // it is told here, and not again by the next call
+  if (result == cudaErrorMemoryAllocation) {
+    throw SystemError(ExitCode::config, out_of_memory(call, bytes));
+  }
+  const std::string size = bytes > 0 ? fmt::format(" of {} bytes", bytes) : "";
+  const bool node = is_fault_of_node(result);
+  throw SystemError(
+      node ? ExitCode::node_fault : ExitCode::internal,
+      fmt::format("{}: {}{} failed ({}: {}) {}", described_device(), call, size,
+                  cudaGetErrorName(result), cudaGetErrorString(result),
+                  node ? "leave this node out; its kernel log (dmesg, Xid) says more"
+                       : "this is a bug: run again with CUDA_LAUNCH_BLOCKING=1 and report it"));
+}
+
+std::string cuda_version_text(int version) {
+  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+}  // namespace fourfold::device

@@ -1,0 +1,28 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What calls of the CUDA runtime go through: each failure says which device, which call and how
+/// many bytes.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstddef>
+#include <string>
+
+namespace fourfold::device {
+
+/// Makes the device that this process has taken the current one of the calling thread, for which
+/// CUDA otherwise takes the first. @throws UserError (config) without driver or device
+void bind_thread();
+
+/// @param call   "cudaMemcpyAsync"
+/// @param bytes  that the call was about; 0: none
+/// @throws SystemError when `result` is no success: config when memory is short; node_fault when
+///   the device or its driver failed; internal for what only we can have done wrong
+void check_cuda(cudaError_t result, const char* call, std::size_t bytes = 0);
+
+/// "9.0" of 9000, which is how CUDA numbers its versions.
+std::string cuda_version_text(int version);
+
+}  // namespace fourfold::device

@@ -1,0 +1,126 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_check.hpp"
+#include "host_bytes.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/device/device.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+
+namespace fourfold::device {
+namespace {
+
+constexpr int oldest_compute_capability = 80;
+
+std::atomic<int> taken_index = 0;
+thread_local int bound_index = -1;
+
+/// @throws UserError when there is none
+int count_devices() {
+  int count = 0;
+  const cudaError_t result = cudaGetDeviceCount(&count);
+  if (result == cudaSuccess && count > 0) {
+    return count;
+  }
+  static_cast<void>(cudaGetLastError());
+  int driver = 0;
+  int runtime = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  const std::string why =
+      driver == 0 ? "there is no NVIDIA driver"
+      : result == cudaErrorInsufficientDriver
+          ? fmt::format("the driver serves CUDA {} and older, this program is of CUDA {}",
+                        cuda_version_text(driver), cuda_version_text(runtime))
+      : result == cudaErrorNoDevice || result == cudaSuccess
+          ? "the driver shows none: CUDA_VISIBLE_DEVICES, or the job did not ask for one"
+          : fmt::format("{}: {}", cudaGetErrorName(result), cudaGetErrorString(result));
+  throw UserError(ExitCode::config,
+                  fmt::format("no GPU can be used here ({}) start it where there are GPUs (sbatch "
+                              "--gpus-per-node=N), or use a build for the CPU",
+                              why));
+}
+
+DeviceFacts facts_of(int index) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
+  std::array<char, 32> bus_id{};
+  check_cuda(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), index),
+             "cudaDeviceGetPCIBusId");
+  int driver = 0;
+  check_cuda(cudaDriverGetVersion(&driver), "cudaDriverGetVersion");
+  return {.index = index,
+          .name = static_cast<const char*>(properties.name),
+          .bus_id = bus_id.data(),
+          .total_bytes = properties.totalGlobalMem,
+          .multiprocessors = properties.multiProcessorCount,
+          .compute_capability = 10 * properties.major + properties.minor,
+          .driver = cuda_version_text(driver)};
+}
+
+}  // namespace
+
+const bool has_own_memory = true;
+
+bool is_only_for_device(const void* data) {
+  bind_thread();
+  cudaPointerAttributes attributes{};
+  check_cuda(cudaPointerGetAttributes(&attributes, data), "cudaPointerGetAttributes");
+  return attributes.type == cudaMemoryTypeDevice;
+}
+
+void bind_thread() {
+  const int index = taken_index.load(std::memory_order_relaxed);
+  if (bound_index != index) {
+    count_devices();
+    check_cuda(cudaSetDevice(index), "cudaSetDevice");
+    bound_index = index;
+  }
+}
+
+DeviceFacts take_device(const DevicePlace& place) {
+  const int count = count_devices();
+  // A batch system that binds ranks to devices shows each of them its own, as the only one.
+  const bool one_each = count == 1 && !place.may_share;
+  if (count < place.ranks_on_host && !one_each && !place.may_share) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{} ranks on this machine, but {} GPUs (each rank takes one) start "
+                                "{} ranks per node, or ask for more GPUs",
+                                place.ranks_on_host, count, count));
+  }
+  taken_index = place.local_rank % count;
+  bind_thread();
+  DeviceFacts facts = facts_of(taken_index);
+  if (facts.compute_capability < oldest_compute_capability) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("GPU {} is too old ({} has compute capability {}.{}; this program needs {}.{}: "
+                    "A100, H100 or newer) ask for other nodes (sbatch --constraint or --gres)",
+                    facts.index, facts.name, facts.compute_capability / 10,
+                    facts.compute_capability % 10, oldest_compute_capability / 10,
+                    oldest_compute_capability % 10));
+  }
+  return facts;
+}
+
+DeviceFacts device_facts() {
+  bind_thread();
+  return facts_of(taken_index);
+}
+
+MemoryOwner owner_of(MemoryKind kind) {
+  if (kind == MemoryKind::pinned || kind == MemoryKind::host) {
+    return host_owner();
+  }
+  bind_thread();
+  MemoryOwner owner{.name = "GPU"};
+  check_cuda(cudaMemGetInfo(&owner.free_bytes, &owner.total_bytes), "cudaMemGetInfo");
+  return owner;
+}
+
+}  // namespace fourfold::device

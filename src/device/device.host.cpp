@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "host_bytes.hpp"
+
+#include <fourfold/device/device.hpp>
+
+namespace fourfold::device {
+
+const bool has_own_memory = false;
+
+bool is_only_for_device(const void* /*data*/) {
+  return false;
+}
+
+DeviceFacts take_device(const DevicePlace& /*place*/) {
+  return device_facts();
+}
+
+DeviceFacts device_facts() {
+  DeviceFacts facts;
+  facts.name = "CPU";
+  facts.total_bytes = owner_of(MemoryKind::host).total_bytes;
+  return facts;
+}
+
+MemoryOwner owner_of(MemoryKind /*kind*/) {
+  return host_owner();
+}
+
+}  // namespace fourfold::device

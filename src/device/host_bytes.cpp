@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "host_bytes.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/device/host_memory.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace fourfold::device {
+
+void* allocate_host(std::size_t bytes) {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  const std::size_t rounded = (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+  void* const data = rounded < bytes ? nullptr : std::aligned_alloc(alignment_bytes, rounded);
+  if (data == nullptr) {
+    throw SystemError(ExitCode::config,
+                      fmt::format("cannot allocate {} bytes of host memory (the system refused) "
+                                  "use a smaller micro_batch or more ranks",
+                                  bytes));
+  }
+  std::memset(data, 0, rounded);
+  return data;
+}
+
+void free_host(void* data) noexcept {
+  std::free(data);
+}
+
+MemoryOwner host_owner() {
+  static const auto total = static_cast<std::size_t>(::sysconf(_SC_PHYS_PAGES)) *
+                            static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  return {"host", total, static_cast<std::size_t>(available_memory_bytes().value_or(0))};
+}
+
+}  // namespace fourfold::device

@@ -1,0 +1,22 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Memory of the host, with and without devices.
+#pragma once
+
+#include <fourfold/device/device.hpp>
+
+#include <cstddef>
+
+namespace fourfold::device {
+
+inline constexpr std::size_t alignment_bytes = 256;  ///< of every buffer, as cudaMalloc gives it
+
+/// Zeroes. @throws SystemError (config) when the system refuses
+void* allocate_host(std::size_t bytes);
+void free_host(void* data) noexcept;
+
+/// This machine.
+MemoryOwner host_owner();
+
+}  // namespace fourfold::device

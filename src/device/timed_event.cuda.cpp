@@ -1,0 +1,67 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_check.hpp"
+#include "native_stream.hpp"
+
+#include <fourfold/device/timed_event.hpp>
+
+#include <utility>
+
+namespace fourfold::device {
+
+struct TimedEvent::Impl {
+  cudaEvent_t event = nullptr;  ///< made by the first record()
+
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() {
+    if (event != nullptr) {
+      static_cast<void>(cudaEventDestroy(event));
+    }
+  }
+
+  void record(StreamRef stream) {
+    bind_thread();
+    if (event == nullptr) {
+      check_cuda(cudaEventCreateWithFlags(&event, cudaEventDefault), "cudaEventCreateWithFlags");
+    }
+    check_cuda(cudaEventRecord(event, native(stream)), "cudaEventRecord");
+    finish_if_default(stream);
+  }
+};
+
+/// Events know only the time between each other: one of them is laid beside the host's clock.
+struct StreamClock::Impl {
+  TimedEvent::Impl reference;
+  double reference_s = 0;
+};
+
+TimedEvent::TimedEvent() : impl_(std::make_unique<Impl>()) {}
+TimedEvent::~TimedEvent() = default;
+TimedEvent::TimedEvent(TimedEvent&&) noexcept = default;
+TimedEvent& TimedEvent::operator=(TimedEvent&&) noexcept = default;
+void TimedEvent::record(StreamRef stream) {
+  impl_->record(stream);
+}
+
+StreamClock::StreamClock(StreamRef stream) : impl_(std::make_unique<Impl>()) {
+  stream.synchronize();
+  const double before_s = clock_s();
+  impl_->reference.record(stream);
+  check_cuda(cudaEventSynchronize(impl_->reference.event), "cudaEventSynchronize");
+  impl_->reference_s = (before_s + clock_s()) / 2;  // off by microseconds
+}
+StreamClock::~StreamClock() = default;
+StreamClock::StreamClock(StreamClock&&) noexcept = default;
+StreamClock& StreamClock::operator=(StreamClock&&) noexcept = default;
+
+double StreamClock::time_s(const TimedEvent& event) const {
+  check_cuda(cudaEventSynchronize(event.impl_->event), "cudaEventSynchronize");
+  float elapsed_ms = 0;
+  check_cuda(cudaEventElapsedTime(&elapsed_ms, impl_->reference.event, event.impl_->event),
+             "cudaEventElapsedTime");
+  return impl_->reference_s + static_cast<double>(elapsed_ms) * 1e-3;
+}
+
+}  // namespace fourfold::device

@@ -1,0 +1,40 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A GPU that is no GPU: the CUDA runtime as far as fourfold calls it, over memory and threads of
+/// the host. So that all code for devices but the kernels runs in tests where there is no GPU, and
+/// is wrong there in the same way:
+///
+/// - Work is as late as it is allowed to be: it happens when somebody waits for it, and only as far
+///   as that needs. Who reads what was not waited for, or writes over what is still to be read,
+///   gets other bits.
+/// - Device memory may be touched by the work of streams only: the host gets a SIGSEGV. (Not while
+///   another thread of the process runs such work, so one rank per process sees most.) Work that
+///   cudaLaunchHostFunc() enqueues counts as the host.
+/// - Memory comes full of NaNs and goes back so.
+/// - Copies from pageable memory have read it when the call returns, those from pinned memory read
+///   it late.
+///
+/// When a process waits for something else than the device, such as a message, its streams go on
+/// by themselves after a while, as those of a GPU do.
+///
+/// The environment says what the GPU is like:
+///   FOURFOLD_EMULATED_GPUS        how many there are (1); 0: none; no-driver, old-driver: why none
+///   FOURFOLD_EMULATED_GPU_MIB     memory of each (4096)
+///   FOURFOLD_EMULATED_GPU_SM      compute capability (90)
+///   FOURFOLD_EMULATED_GPU_EAGER   work happens at once
+///   FOURFOLD_EMULATED_GPU_FAIL    CALL:N:ERROR: the Nth call of CALL, and all later ones, return
+///                                 ERROR
+#pragma once
+
+#include <functional>
+
+namespace fourfold::emulated {
+
+/// Enqueues a kernel: `run` may touch device memory. @param stream  a cudaStream_t
+void launch(void* stream, std::function<void()> run);
+
+/// Whether an address is in the memory of an emulated device.
+bool is_device_memory(const void* address);
+
+}  // namespace fourfold::emulated
