@@ -13,12 +13,12 @@ constexpr int rounds = 16;
 constexpr int tag = 0x636c;  // "cl"
 
 void send(Communicator& communicator, double value, int peer) {
-  communicator.send(ConstTensorView(&value, {1}), peer, tag, {}).wait({});
+  communicator.host().send(ConstTensorView(&value, {1}), peer, tag, {}).wait({});
 }
 
 double receive(Communicator& communicator, int peer) {
   double value = 0;
-  communicator.recv(TensorView(&value, {1}), peer, tag, {}).wait({});
+  communicator.host().recv(TensorView(&value, {1}), peer, tag, {}).wait({});
   return value;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 template <class T>
 T reduced(Communicator& communicator, T value, ReduceOp op, std::source_location where) {
-  communicator.all_reduce(TensorView(&value, {1}), op, {}, where).wait({});
+  communicator.host().all_reduce(TensorView(&value, {1}), op, {}, where).wait({});
   return value;
 }
 
@@ -42,13 +42,12 @@ std::vector<std::string> all_gather_text(Communicator& communicator, const std::
   std::vector<std::int64_t> lengths(communicator.size());
   const std::vector<std::int64_t> ones(communicator.size(), 1);
   const std::int64_t own = std::ssize(text);
-  communicator
-      .all_gather(ConstTensorView(&own, {1}), {lengths.data(), {std::ssize(lengths)}}, ones, {},
+  Communicator& host = communicator.host();
+  host.all_gather(ConstTensorView(&own, {1}), {lengths.data(), {std::ssize(lengths)}}, ones, {},
                   where)
       .wait({});
   std::string all(std::accumulate(lengths.begin(), lengths.end(), std::size_t{0}), '\0');
-  communicator
-      .all_gather({text.data(), DType::u8, {own}}, {all.data(), DType::u8, {std::ssize(all)}},
+  host.all_gather({text.data(), DType::u8, {own}}, {all.data(), DType::u8, {std::ssize(all)}},
                   lengths, {}, where)
       .wait({});
   std::vector<std::string> result;
@@ -63,9 +62,10 @@ std::vector<std::string> all_gather_text(Communicator& communicator, const std::
 std::string broadcast_text(Communicator& communicator, std::string text, int root,
                            std::source_location where) {
   std::int64_t length = std::ssize(text);
-  communicator.broadcast(TensorView(&length, {1}), root, {}, where).wait({});
+  Communicator& host = communicator.host();
+  host.broadcast(TensorView(&length, {1}), root, {}, where).wait({});
   text.resize(static_cast<std::size_t>(length));
-  communicator.broadcast({text.data(), DType::u8, {length}}, root, {}, where).wait({});
+  host.broadcast({text.data(), DType::u8, {length}}, root, {}, where).wait({});
   return text;
 }
 

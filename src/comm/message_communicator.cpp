@@ -7,6 +7,7 @@
 #include "reduction.hpp"
 #include "routed_reduction.hpp"
 #include "shared_collectives.hpp"
+#include "split.hpp"
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
@@ -315,21 +316,7 @@ void MessageCommunicator::barrier(std::source_location where) {
 
 std::unique_ptr<Communicator> MessageCommunicator::split(int color, int key,
                                                          const std::string& name) {
-  const std::int32_t own[2] = {color, key};
-  std::vector<std::int32_t> all(2 * static_cast<std::size_t>(size()));
-  const std::vector<std::int64_t> counts(size(), 2);
-  all_gather({own, {2}}, {all.data(), {std::ssize(all)}}, counts, {},
-             std::source_location::current())
-      .wait({});
-  std::vector<int> members;
-  for (int rank = 0; rank < size(); ++rank) {
-    if (all[2 * rank] == color) {
-      members.push_back(rank);
-    }
-  }
-  std::stable_sort(members.begin(), members.end(),
-                   [&all](int a, int b) { return all[2 * a + 1] < all[2 * b + 1]; });
-  return subgroup(members, name);
+  return subgroup(members_of_color(*this, color, key), name);
 }
 
 std::unique_ptr<Communicator> MessageCommunicator::subgroup(std::span<const int> members,

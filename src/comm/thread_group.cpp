@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "device_ranks.hpp"
 #include "endpoint.threads.hpp"
 #include "message_communicator.hpp"
 
@@ -14,8 +15,10 @@
 #include <vector>
 
 namespace fourfold::comm {
+namespace {
 
-void run_ranks(int ranks, const std::function<void(Communicator& world)>& body) {
+void run_threads(int ranks, const DeviceRanks* device,
+                 const std::function<void(Communicator& world)>& body) {
   FOURFOLD_EXPECT(ranks >= 1);
   ThreadWorld world(ranks);
   const auto channel = std::make_shared<ThreadChannel>(static_cast<std::size_t>(ranks));
@@ -34,10 +37,13 @@ void run_ranks(int ranks, const std::function<void(Communicator& world)>& body) 
     try {
       std::vector<int> everybody(static_cast<std::size_t>(ranks));
       std::iota(everybody.begin(), everybody.end(), 0);
-      MessageCommunicator communicator(
+      std::unique_ptr<Communicator> communicator = std::make_unique<MessageCommunicator>(
           std::make_unique<ThreadEndpoint>(world, world.progress(rank), channel, rank), "world",
           std::move(everybody));
-      body(communicator);
+      if (device != nullptr) {
+        communicator = device->join(world, std::move(communicator));
+      }
+      body(*communicator);
     } catch (const std::exception& error) {
       failed(error.what());
     } catch (...) {
@@ -55,6 +61,17 @@ void run_ranks(int ranks, const std::function<void(Communicator& world)>& body) 
   if (first_failure) {
     std::rethrow_exception(first_failure);
   }
+}
+
+}  // namespace
+
+void run_ranks(int ranks, const std::function<void(Communicator& world)>& body) {
+  run_threads(ranks, nullptr, body);
+}
+
+void run_device_ranks(int ranks, const std::function<void(Communicator& world)>& body) {
+  const DeviceRanks device;
+  run_threads(ranks, &device, body);
 }
 
 }  // namespace fourfold::comm

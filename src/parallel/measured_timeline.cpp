@@ -49,8 +49,9 @@ std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const Ran
   }
   std::vector<double> all(
       static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})));
-  pp.all_gather(ConstTensorView(own.data(), DType::f64, {std::ssize(own)}),
-                TensorView(all.data(), DType::f64, {std::ssize(all)}), counts, {})
+  pp.host()
+      .all_gather(ConstTensorView(own.data(), DType::f64, {std::ssize(own)}),
+                  TensorView(all.data(), DType::f64, {std::ssize(all)}), counts, {})
       .wait({});
   return all;
 }

@@ -37,8 +37,8 @@ T uneven(int rank, std::int64_t i) {
 }
 
 template <class T>
-std::vector<T> uneven_values(int rank, std::int64_t elements) {
-  std::vector<T> values(static_cast<std::size_t>(elements));
+Values<T> uneven_values(int rank, std::int64_t elements) {
+  Values<T> values(static_cast<std::size_t>(elements));
   for (std::int64_t i = 0; i < elements; ++i) {
     values[static_cast<std::size_t>(i)] = uneven<T>(rank, i);
   }
@@ -47,9 +47,9 @@ std::vector<T> uneven_values(int rank, std::int64_t elements) {
 
 /// In the order that the algorithm promises, 16 bits in float with one rounding.
 template <class T>
-std::vector<T> sums_by_hand(Algorithm algorithm, int ranks, std::int64_t elements) {
+Values<T> sums_by_hand(Algorithm algorithm, int ranks, std::int64_t elements) {
   using Wide = std::conditional_t<sizeof(T) == 2, float, T>;
-  std::vector<T> sums(static_cast<std::size_t>(elements));
+  Values<T> sums(static_cast<std::size_t>(elements));
   std::vector<Wide> values(static_cast<std::size_t>(ranks));
   for (std::int64_t i = 0; i < elements; ++i) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -116,7 +116,7 @@ TEMPLATE_TEST_CASE("reduce_scatter has all_reduce's bits however the elements ar
         const auto expected = sums_by_hand<TestType>(world.algorithm(), world.size(), total);
         const auto before = uneven_values<TestType>(world.rank(), total);
         auto send = before;
-        std::vector<TestType> apart(own_count, number<TestType>(99));
+        Values<TestType> apart(own_count, number<TestType>(99));
         TestType* const target = in_place ? send.data() + begin : apart.data();
         world
             .reduce_scatter(view(std::as_const(send)),
@@ -139,13 +139,13 @@ TEST_CASE("operations of all kinds in flight on several communicators", "[algori
     const auto half = world.split(world.rank() % 2, world.rank(), "half");
     for (int repeat = 0; repeat < 3; ++repeat) {
       const std::int64_t elements = 60'013 + 1000 * repeat;
-      std::vector<std::vector<float>> sums(4, uneven_values<float>(world.rank(), elements));
+      std::vector<Values<float>> sums(4, uneven_values<float>(world.rank(), elements));
       auto small = filled<double>(half->rank(), 5);
       auto spread = filled<float>(world.rank(), elements);
       std::vector<std::int64_t> counts(static_cast<std::size_t>(ranks), 301);
       const auto part = filled<BFloat16>(world.rank(), 301);
-      std::vector<BFloat16> gathered(static_cast<std::size_t>(301 * ranks));
-      std::vector<BFloat16> dealt(gathered.size());
+      Values<BFloat16> gathered(static_cast<std::size_t>(301 * ranks));
+      Values<BFloat16> dealt(gathered.size());
       const auto outgoing = filled<BFloat16>(world.rank(), 301 * ranks);
       std::vector<Work> works;
       for (auto& values : sums) {

@@ -46,7 +46,7 @@ void check_reduce_scatter(Communicator& world, Findings& findings, ReduceOp op,
   const std::int64_t begin =
       std::accumulate(counts.begin(), counts.begin() + world.rank(), std::int64_t{0});
   const auto send = filled<T>(world.rank(), total);
-  std::vector<T> recv(static_cast<std::size_t>(counts[world.rank()]), number<T>(99));
+  Values<T> recv(static_cast<std::size_t>(counts[world.rank()]), number<T>(99));
   world.reduce_scatter(view(send), view(recv), counts, op, {}).wait({});
   const std::int64_t wrong = first_wrong(
       recv, [&](std::int64_t i) { return reduced_pattern(op, world.size(), begin + i); });
@@ -62,11 +62,11 @@ void check_all_gather(Communicator& world, Findings& findings,
   const std::int64_t begin =
       std::accumulate(counts.begin(), counts.begin() + world.rank(), std::int64_t{0});
   const auto own = filled<T>(world.rank(), counts[world.rank()]);
-  std::vector<T> recv(static_cast<std::size_t>(total), number<T>(99));
+  Values<T> recv(static_cast<std::size_t>(total), number<T>(99));
   std::copy(own.begin(), own.end(), recv.begin() + begin);
   const ConstTensorView place(recv.data() + begin, {std::ssize(own)});
   world.all_gather(in_place ? place : view(own), view(recv), counts, {}).wait({});
-  std::vector<T> expected;
+  Values<T> expected;
   for (int rank = 0; rank < world.size(); ++rank) {
     const auto part = filled<T>(rank, counts[rank]);
     expected.insert(expected.end(), part.begin(), part.end());
@@ -89,8 +89,8 @@ void check_all_to_all(Communicator& world, Findings& findings, std::int64_t scal
   const auto count = [&](int from, int to) { return scale * ((from * ranks + to) % 5); };
   std::vector<std::int64_t> send_counts;
   std::vector<std::int64_t> recv_counts;
-  std::vector<T> send;
-  std::vector<T> expected;
+  Values<T> send;
+  Values<T> expected;
   for (int other = 0; other < ranks; ++other) {
     send_counts.push_back(count(world.rank(), other));
     recv_counts.push_back(count(other, world.rank()));
@@ -99,7 +99,7 @@ void check_all_to_all(Communicator& world, Findings& findings, std::int64_t scal
     send.insert(send.end(), outgoing.begin(), outgoing.end());
     expected.insert(expected.end(), incoming.begin(), incoming.end());
   }
-  std::vector<T> recv(expected.size(), number<T>(99));
+  Values<T> recv(expected.size(), number<T>(99));
   world.all_to_all(view(send), send_counts, view(recv), recv_counts, {}).wait({});
   findings.check(recv == expected, fmt::format("all_to_all with scale {}", scale));
 }
@@ -152,9 +152,9 @@ TEST_CASE("operations of several chunks of messages", "[collectives]") {
   });
 }
 
-std::vector<float> random_values(int rank, std::int64_t elements) {
+Values<float> random_values(int rank, std::int64_t elements) {
   const PhiloxKey key = philox_key(7, RandomUse::test, static_cast<std::uint64_t>(rank));
-  std::vector<float> values(static_cast<std::size_t>(elements));
+  Values<float> values(static_cast<std::size_t>(elements));
   for (std::int64_t i = 0; i < elements; ++i) {
     values[i] = std::ldexp(uniform_float(philox(key, static_cast<std::uint64_t>(i)).word[0]),
                            static_cast<int>(i % 20));
@@ -191,8 +191,8 @@ TEST_CASE("bf16 and f16 add up in float and round once", "[collectives]") {
   on_ranks_by_each_algorithm([](Communicator& world, Findings& findings) {
     // 256 is where bf16 counts in twos, 2048 where f16 does: added one by one, ones would vanish.
     for (const std::int64_t elements : {5, 20000}) {
-      std::vector<BFloat16> brief(elements, BFloat16(world.rank() == 0 ? 256.0F : 1.0F));
-      std::vector<Float16> half(elements, Float16(world.rank() == 0 ? 2048.0F : 1.0F));
+      Values<BFloat16> brief(elements, BFloat16(world.rank() == 0 ? 256.0F : 1.0F));
+      Values<Float16> half(elements, Float16(world.rank() == 0 ? 2048.0F : 1.0F));
       world.all_reduce(view(brief), ReduceOp::sum, {}).wait({});
       world.all_reduce(view(half), ReduceOp::sum, {}).wait({});
       const float ones = static_cast<float>(world.size() - 1);
@@ -244,7 +244,7 @@ TEST_CASE("operations in flight together end in any order of waiting", "[collect
     auto brief = filled<BFloat16>(world.rank(), 40000);
     std::vector<std::int64_t> counts(static_cast<std::size_t>(world.size()), 1000);
     const auto part = filled<std::int32_t>(world.rank(), 1000);
-    std::vector<std::int32_t> gathered(static_cast<std::size_t>(1000 * world.size()));
+    Values<std::int32_t> gathered(static_cast<std::size_t>(1000 * world.size()));
     Work first = world.all_reduce(view(large), ReduceOp::sum, {});
     Work second = world.all_reduce(view(small), ReduceOp::max, {});
     Work third = world.all_gather(view(part), view(gathered), counts, {});

@@ -25,7 +25,7 @@ void check_on(Communicator& group, Findings& findings) {
   findings.check(first_wrong(sums, sum_at) < 0, "all_reduce");
 
   const auto own = filled<BFloat16>(rank, count);
-  std::vector<BFloat16> gathered(static_cast<std::size_t>(count * ranks));
+  Values<BFloat16> gathered(static_cast<std::size_t>(count * ranks));
   library.all_gather(view(own), view(gathered));
   for (int other = 0; other < ranks; ++other) {
     findings.check(gathered[static_cast<std::size_t>(other * count + 5)] ==
@@ -34,12 +34,12 @@ void check_on(Communicator& group, Findings& findings) {
   }
 
   const auto all = filled<double>(rank, count * ranks);
-  std::vector<double> part(static_cast<std::size_t>(count));
+  Values<double> part(static_cast<std::size_t>(count));
   library.reduce_scatter(view(all), view(part), ReduceOp::sum);
   findings.check(first_wrong(part, [&](std::int64_t i) { return sum_at(rank * count + i); }) < 0,
                  "reduce_scatter");
 
-  std::vector<double> dealt(all.size());
+  Values<double> dealt(all.size());
   library.all_to_all(view(all), view(dealt));
   for (int other = 0; other < ranks; ++other) {
     findings.check(
@@ -47,7 +47,7 @@ void check_on(Communicator& group, Findings& findings) {
         "all_to_all");
   }
 
-  std::vector<float> received(static_cast<std::size_t>(count));
+  Values<float> received(static_cast<std::size_t>(count));
   const auto sent = filled<float>(rank, count);
   const int before = (rank + ranks - 1) % ranks;
   library.exchange(view(sent), (rank + 1) % ranks, view(received), before);

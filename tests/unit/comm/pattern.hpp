@@ -4,6 +4,7 @@
 
 #include <fourfold/base/dtype.hpp>
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/harness/shared_vector.hpp>
 
 #include <fmt/format.h>
 
@@ -45,9 +46,13 @@ T number(double value) {
   }
 }
 
+/// What is communicated lies where devices reach it too.
 template <class T>
-std::vector<T> filled(int rank, std::int64_t elements, std::int64_t first = 0) {
-  std::vector<T> values(static_cast<std::size_t>(elements));
+using Values = harness::SharedVector<T>;
+
+template <class T>
+Values<T> filled(int rank, std::int64_t elements, std::int64_t first = 0) {
+  Values<T> values(static_cast<std::size_t>(elements));
   for (std::int64_t i = 0; i < elements; ++i) {
     values[i] = number<T>(pattern(rank, first + i));
   }
@@ -55,18 +60,18 @@ std::vector<T> filled(int rank, std::int64_t elements, std::int64_t first = 0) {
 }
 
 template <class T>
-TensorView view(std::vector<T>& values) {
+TensorView view(Values<T>& values) {
   return {values.data(), {std::ssize(values)}};
 }
 
 template <class T>
-ConstTensorView view(const std::vector<T>& values) {
+ConstTensorView view(const Values<T>& values) {
   return {values.data(), {std::ssize(values)}};
 }
 
 /// Index of the first element that is not what `expected(i)` says, or -1. Compares bits.
 template <class T, class Expected>
-std::int64_t first_wrong(const std::vector<T>& values, Expected expected) {
+std::int64_t first_wrong(const Values<T>& values, Expected expected) {
   for (std::int64_t i = 0; i < std::ssize(values); ++i) {
     if (!(values[i] == number<T>(expected(i)))) {
       return i;

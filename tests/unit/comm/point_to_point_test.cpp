@@ -23,8 +23,8 @@ TEST_CASE("rings in both directions at once", "[point_to_point]") {
     for (const std::int64_t elements : {0, 1, 999, 60000}) {
       const auto up = filled<float>(world.rank(), elements);
       const auto down = filled<float>(world.rank(), elements, 3);
-      std::vector<float> from_below(static_cast<std::size_t>(elements));
-      std::vector<float> from_above(static_cast<std::size_t>(elements));
+      Values<float> from_below(static_cast<std::size_t>(elements));
+      Values<float> from_above(static_cast<std::size_t>(elements));
       // Tag 1 goes up, tag 2 down; with two ranks both come from the same peer.
       Work sending_up = world.send(view(up), next, 1, {});
       Work sending_down = world.send(view(down), previous, 2, {});
@@ -49,7 +49,7 @@ TEST_CASE("messages of one tag keep their order, tags do not wait for each other
     constexpr int count = 20;
     if (world.rank() == 0) {
       std::vector<Work> sent;
-      std::vector<std::int64_t> values(count);
+      Values<std::int64_t> values(count);
       for (int i = 0; i < count; ++i) {
         values[i] = i;
         sent.push_back(world.send({&values[i], {1}}, world.size() - 1, i % 2, {}));
@@ -58,14 +58,14 @@ TEST_CASE("messages of one tag keep their order, tags do not wait for each other
         work.wait({});
       }
     } else if (world.rank() == world.size() - 1) {
-      std::int64_t value = -1;
+      Values<std::int64_t> value(1, -1);
       for (int i = 1; i < count; i += 2) {  // the odd ones first
-        world.recv(TensorView(&value, {1}), 0, 1, {}).wait({});
-        findings.check(value == i, "odd");
+        world.recv(view(value), 0, 1, {}).wait({});
+        findings.check(value[0] == i, "odd");
       }
       for (int i = 0; i < count; i += 2) {
-        world.recv(TensorView(&value, {1}), 0, 0, {}).wait({});
-        findings.check(value == i, "even");
+        world.recv(view(value), 0, 0, {}).wait({});
+        findings.check(value[0] == i, "even");
       }
     }
     world.barrier();
@@ -76,16 +76,16 @@ TEST_CASE("a collective in flight does not hold up messages between its ranks",
           "[point_to_point]") {
   on_ranks([](Communicator& world, Findings& findings) {
     auto values = filled<float>(world.rank(), 50000);
-    std::int32_t token = 0;
+    Values<std::int32_t> token(1, 0);
     // Rank 0 starts the collective before it sends, the last starts it after it has received.
     if (world.size() > 1 && world.rank() == world.size() - 1) {
-      world.recv(TensorView(&token, {1}), 0, 5, {}).wait({});
-      findings.check(token == 77, "token");
+      world.recv(view(token), 0, 5, {}).wait({});
+      findings.check(token[0] == 77, "token");
     }
     Work reduction = world.all_reduce(view(values), ReduceOp::sum, {});
     if (world.size() > 1 && world.rank() == 0) {
-      token = 77;
-      world.send(ConstTensorView(&token, {1}), world.size() - 1, 5, {}).wait({});
+      token[0] = 77;
+      world.send(view(token), world.size() - 1, 5, {}).wait({});
     }
     reduction.wait({});
     findings.check(first_wrong(values,

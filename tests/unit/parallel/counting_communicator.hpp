@@ -16,6 +16,7 @@ class CountingCommunicator : public comm::Communicator {
   explicit CountingCommunicator(comm::Communicator& through) : through_(&through) {}
   std::int64_t sent_bytes() const noexcept { return sent_bytes_; }
 
+  comm::Communicator& host() noexcept override { return through_->host(); }
   int rank() const noexcept override { return through_->rank(); }
   int size() const noexcept override { return through_->size(); }
   const std::string& name() const noexcept override { return through_->name(); }

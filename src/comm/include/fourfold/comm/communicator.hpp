@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// One interface, several transports: threads (ranks are threads of one process), mpi (host memory)
-/// and dry-run (rank r of N, moves nothing). Every parallel algorithm runs unchanged on all of
-/// them.
+/// One interface, several transports: threads (ranks are threads of one process; in host memory, or
+/// on one device), mpi (host memory) and dry-run (rank r of N, moves nothing). Every parallel
+/// algorithm runs unchanged on all of them.
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>
@@ -30,9 +30,11 @@ enum class ReduceOp : std::uint8_t { sum, max, min, avg };
 /// Rules for every operation, unless said otherwise:
 /// - Collective: all ranks of the communicator call it, in the same order; op, dtype, counts and
 ///   root agree on all ranks (checked across ranks in contract builds).
+/// - Buffers lie in the memory that the communicator is for: device memory, or that of host().
 /// - Enqueued on `stream`: it reads and writes its buffers after the work enqueued on `stream`
 ///   before, and gives back a Work that a stream waits for. Buffers are borrowed until then and
-///   must not overlap unless it says "in place".
+///   must not overlap unless it says "in place". `stream` itself goes on behind the operation, at
+///   the latest from when a stream has waited for it or it was seen to have finished.
 /// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed.
 /// - Sums of bf16 and f16 accumulate in float and are rounded once. An element's sum is taken in an
 ///   order that depends on the number of ranks alone: the same bits every time and on all ranks,
@@ -53,6 +55,10 @@ class Communicator {
   virtual int size() const noexcept = 0;
   /// "world", "dp", "tp", ...: shown in errors, traces and by the flight recorder.
   virtual const std::string& name() const noexcept = 0;
+
+  /// The same ranks, for what lies in memory of the host: set-up, logging, votes, files. Only where
+  /// devices have memory of their own is it another communicator. Lives as long as this one.
+  virtual Communicator& host() noexcept { return *this; }
 
   /// What this rank has called lately, on all communicators of its transport; nullptr where nothing
   /// is recorded.

@@ -19,4 +19,8 @@ namespace fourfold::comm {
 /// @pre ranks >= 1
 void run_ranks(int ranks, const std::function<void(Communicator& world)>& body);
 
+/// The same for ranks that communicate what is in device memory: all of them share the device of
+/// this process. On a host build there is no difference.
+void run_device_ranks(int ranks, const std::function<void(Communicator& world)>& body);
+
 }  // namespace fourfold::comm

@@ -53,6 +53,7 @@ class RecordedCommunicator : public comm::Communicator {
   /// @param recorder  borrowed until the next call; nullptr: no more
   void record_into(CollectiveRecorder* recorder) noexcept { recorder_ = recorder; }
 
+  comm::Communicator& host() noexcept override { return through_->host(); }
   int rank() const noexcept override { return through_->rank(); }
   int size() const noexcept override { return through_->size(); }
   const std::string& name() const noexcept override { return through_->name(); }

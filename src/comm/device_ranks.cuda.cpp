@@ -1,0 +1,32 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "device_ranks.hpp"
+
+#include "device_threads.hpp"
+
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace fourfold::comm {
+
+DeviceRanks::DeviceRanks() = default;
+DeviceRanks::~DeviceRanks() = default;
+
+std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& world,
+                                                std::unique_ptr<Communicator> host) const {
+  std::shared_ptr<DeviceMeeting> meeting;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!meeting_) {
+      std::vector<int> everybody(static_cast<std::size_t>(host->size()));
+      std::iota(everybody.begin(), everybody.end(), 0);
+      meeting_ = std::make_shared<DeviceMeeting>(world, std::move(everybody));
+    }
+    meeting = meeting_;
+  }
+  ThreadProgress& progress = world.progress(host->rank());
+  return std::make_unique<DeviceThreadCommunicator>(std::move(host), progress, std::move(meeting));
+}
+
+}  // namespace fourfold::comm
