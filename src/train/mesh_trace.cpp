@@ -123,7 +123,7 @@ MeshTrace trace_mesh(const runfile::RunConfig& config, const comm::MeshShape& me
                   .disagreements = {}};
   const int ranks = static_cast<int>(mesh.ranks());
   Recording recording(trace.table, ranks, steps);
-  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+  comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
     world.use(collectives_of(config));
     comm::Mesh own(mesh, world);
     train_rank(config, own, recording);

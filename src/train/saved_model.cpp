@@ -60,8 +60,8 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
       seams_(seams_for(config_, sequences, mesh, arena_)),
       stage_(config_.model, model::all_units(config_.model), parameters_, *seams_, arena_,
              evaluation_options(config_, sequences, mesh.shape().cp, logits)) {
-  comm::Communicator& world = mesh.world();
-  const TrainingState state(parameters_, world.size());
+  comm::Communicator& world = mesh.world().host();
+  TrainingState state(parameters_, world.size());
   const io::LoadReport report =
       io::load(checkpoint, state.wanted(), world, {},
                {state.layouts(), static_cast<int>(config_.checkpoint.share_reads_from)});
@@ -70,6 +70,7 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
                     fmt::format("{} is damaged ({}) use another step", checkpoint.path().string(),
                                 report.damage.front()));
   }
+  state.put({});
   parameters_.update_weights_from_masters({});
 }
 

@@ -150,7 +150,7 @@ void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
   const bool saves = first_rank && reason != StopReason::superseded && takes_save_file();
   // A rank that asks to stop may hide that the first one asks to save; who stops saves.
   asked_ = 2 * static_cast<std::int64_t>(reason) + (saves ? 1 : 0);
-  reduction_ = world.all_reduce(TensorView(&asked_, {1}), comm::ReduceOp::max, {});
+  reduction_ = world.host().all_reduce(TensorView(&asked_, {1}), comm::ReduceOp::max, {});
 }
 
 Asked StopRequest::finish_poll() {

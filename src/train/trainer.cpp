@@ -82,7 +82,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   const auto done_with = [this](const void* begin, std::size_t bytes) {
     runner_.tier().release(begin, bytes);
   };
-  saves_ = std::make_unique<RunSaves>(config_, state_.layouts(), mesh.world(),
+  saves_ = std::make_unique<RunSaves>(config_, state_.layouts(), mesh.world().host(),
                                       RunSavesOptions{.rank_hosts = options.facts.rank_hosts,
                                                       .done_with = done_with,
                                                       .metrics = metrics,
@@ -113,6 +113,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     return;
   }
+  state_.put(stream_);
   runner_.update_weights_from_masters(stream_);
   const io::Checkpoint& checkpoint = resumed->checkpoint;
   if (resumed->weights_only) {
@@ -228,6 +229,7 @@ io::SaveRequest Trainer::save_request() {
   runner_.prepare_save(stream_);
   stream_.ref().synchronize();
   runner_.settle_state();
+  state_.fetch(stream_);
   check_weights();
   io::CheckpointScalars scalars = to_scalars(progress_, runner_.loss_scale(),
                                              runfile::to_toml(config_), token_counts(dataset_));

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -9,6 +10,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -66,6 +69,7 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
   if (more.errors) {
     hold_errors(config, *more.errors, mesh);
   }
+  make_images();
 }
 
 void TrainingState::hold_errors(const model::ModelConfig& config, const ErrorPieces& errors,
@@ -89,6 +93,7 @@ TrainingState::TrainingState(const model::Parameters& parameters, int ranks) {
                         std::move(boxes)});
     hold(parameter.spec, parameter.box, io::TensorState::master, parameter.master, Saves::yes);
   }
+  make_images();
 }
 
 void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
@@ -99,6 +104,46 @@ void TrainingState::hold(const model::ParameterSpec& spec, const Box& box, io::T
     pieces_.push_back({id, box, view});
   }
   wanted_.push_back({id, spec.shape, box, view, or_zeros});
+}
+
+void TrainingState::make_images() {
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; i < wanted_.size(); ++i) {
+    const TensorView& view = wanted_[i].data;
+    if (view.bytes() > 0 && device::is_only_for_device(view.data())) {
+      imaged_.push_back({i, view});
+      bytes += view.bytes();
+    }
+  }
+  image_ = device::Buffer(bytes, device::MemoryKind::pinned);
+  std::map<const void*, void*> image_of;
+  auto* next = static_cast<std::byte*>(image_.data());
+  for (const Imaged& imaged : imaged_) {
+    image_of[imaged.on_device.data()] = next;
+    wanted_[imaged.wanted].data = {next, DType::f32, imaged.on_device.shape()};
+    next += imaged.on_device.bytes();
+  }
+  for (io::Piece& piece : pieces_) {
+    if (const auto found = image_of.find(piece.data.data()); found != image_of.end()) {
+      piece.data = {found->second, DType::f32, piece.data.shape()};
+    }
+  }
+}
+
+void TrainingState::fetch(device::StreamRef stream) {
+  for (const Imaged& imaged : imaged_) {
+    device::copy(wanted_[imaged.wanted].data.data(), imaged.on_device.data(),
+                 imaged.on_device.bytes(), stream);
+  }
+  stream.synchronize();
+}
+
+void TrainingState::put(device::StreamRef stream) {
+  for (const Imaged& imaged : imaged_) {
+    device::copy(imaged.on_device.data(), wanted_[imaged.wanted].data.data(),
+                 imaged.on_device.bytes(), stream);
+  }
+  stream.synchronize();
 }
 
 io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,

@@ -4,10 +4,12 @@
 /// The models against Hugging Face transformers on PyTorch (make_goldens.py): logits, loss, the
 /// gradient of every parameter, ten steps of AdamW with clipping and a weight decay mask.
 #include "golden_case.hpp"
+#include "shared_arena.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/harness/shared_vector.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/kernels/optimizer.hpp>
@@ -94,6 +96,12 @@ class Run {
     for (std::int64_t row = 0; row < golden.sequences * golden.tokens; ++row) {
       positions_.push_back(static_cast<std::int32_t>(row % golden.tokens));
     }
+    for (const auto& numbers : golden.token) {
+      token_.emplace_back(numbers.begin(), numbers.end());
+    }
+    for (const auto& numbers : golden.target) {
+      target_.emplace_back(numbers.begin(), numbers.end());
+    }
   }
 
   model::Batch batch(std::size_t step) const {
@@ -101,8 +109,8 @@ class Run {
     model::Batch result;
     result.sequences = golden_.sequences;
     result.tokens = golden_.tokens;
-    result.token_N = {golden_.token[step].data(), rows};
-    result.target_N = {golden_.target[step].data(), rows};
+    result.token_N = {token_[step].data(), rows};
+    result.target_N = {target_[step].data(), rows};
     result.position_N = {positions_.data(), rows};
     return result;
   }
@@ -162,13 +170,15 @@ class Run {
   }
 
   const GoldenCase& golden_;
-  device::Arena arena_;
+  fourfold::harness::SharedArena arena_;
   model::Seams seams_;
   model::Parameters parameters_;
   model::Stage stage_;
   device::Tensor moments_;
   device::Tensor squares_;
-  std::vector<std::int32_t> positions_;
+  std::vector<fourfold::harness::SharedVector<std::int32_t>> token_;   ///< per step
+  std::vector<fourfold::harness::SharedVector<std::int32_t>> target_;  ///< per step
+  fourfold::harness::SharedVector<std::int32_t> positions_;
 };
 
 GoldenCase each_case() {

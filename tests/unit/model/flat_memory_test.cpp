@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "shared_arena.hpp"
 #include "small_models.hpp"
 
 #include <fourfold/model/flat_memory.hpp>
@@ -48,7 +49,7 @@ TEST_CASE("units that take turns share buffers, neighbours never the same", "[fl
   const Units blocks{1, 6};
   const auto table = parameter_table(config);
   const FlatLayout layout = flat_layout(table, whole_boxes(table));
-  Arena arena;
+  fourfold::harness::SharedArena arena;
   const FlatMemory memory(layout, MatrixMemory::in_turn, blocks, MemoryUse::weights, DType::f32,
                           arena);
   for (int unit = 1; unit + 1 < blocks.end; ++unit) {

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "shared_arena.hpp"
 #include "small_models.hpp"
 
 #include <fourfold/base/box.hpp>
@@ -58,7 +59,7 @@ TEST_CASE("q, k, v and gate, up lie one behind the other, with their biases", "[
   config.hidden = 23;  // no multiple of the alignment
   config.head_dim = 6;
   config.qkv_bias = true;
-  Arena arena;
+  fourfold::harness::SharedArena arena;
   const Parameters parameters(model::parameter_table(config), DType::f32, arena);
   for (const std::string part : {"weight", "bias"}) {
     const Parameter& q = parameters.at("layers.1.attn.q_proj." + part);
@@ -80,7 +81,7 @@ TEST_CASE("flat memory covers every parameter once: matrices unit by unit, then 
           "[parameters]") {
   for (const Family family : {Family::gpt2, Family::llama}) {
     const ModelConfig config = small(family, 0, false);
-    Arena arena;
+    fourfold::harness::SharedArena arena;
     const Parameters parameters(model::parameter_table(config), DType::f32, arena);
     std::vector<int> owners(static_cast<std::size_t>(parameters.weights().elements()), 0);
     std::int64_t next = 0;
@@ -118,10 +119,10 @@ TEMPLATE_TEST_CASE("masters are the weights for f32 and rounded to them for 16 b
                    "[parameters]", fourfold::BFloat16, fourfold::Float16) {
   const ModelConfig config = small(Family::gpt2);
   const auto table = model::parameter_table(config);
-  Arena arena32;
+  fourfold::harness::SharedArena arena32;
   const Parameters f32(table, DType::f32, arena32);
   CHECK(f32.masters().data() == f32.weights().data());
-  Arena arena16;
+  fourfold::harness::SharedArena arena16;
   const Parameters narrow(table, fourfold::dtype_of<TestType>, arena16);
   model::initialise(narrow, 3, {});
   const auto elements = static_cast<std::size_t>(narrow.weights().elements());
@@ -146,7 +147,7 @@ TEST_CASE("initial weights follow their formula", "[parameters]") {
   ModelConfig config = small(Family::llama, 0, false);
   config.hidden = 300;
   config.vocab = 200;
-  Arena arena;
+  fourfold::harness::SharedArena arena;
   const Parameters parameters(model::parameter_table(config), DType::f32, arena);
   model::initialise(parameters, 42, {});
   const std::string name = "layers.1.mlp.down_proj.weight";
@@ -173,12 +174,12 @@ TEST_CASE("initial weights follow their formula", "[parameters]") {
 TEST_CASE("a part of a parameter starts with the bits of the whole", "[parameters]") {
   for (const Family family : {Family::gpt2, Family::llama}) {
     const auto table = model::parameter_table(small(family, 0, false));
-    Arena arena;
+    fourfold::harness::SharedArena arena;
     const Parameters whole(table, DType::f32, arena);
     model::initialise(whole, 9, {});
     for (const std::size_t dim : {std::size_t{0}, std::size_t{1}}) {
       for (const int which : {0, 1}) {
-        Arena part_arena;
+        fourfold::harness::SharedArena part_arena;
         const Parameters part(table, halves(table, dim, which), DType::f32, part_arena);
         model::initialise(part, 9, {});
         for (const Parameter& held : part) {
@@ -198,7 +199,7 @@ TEST_CASE("a part of a parameter starts with the bits of the whole", "[parameter
 }
 
 TEST_CASE("another seed draws other weights; gradients can be cleared", "[parameters]") {
-  Arena arena;
+  fourfold::harness::SharedArena arena;
   const auto table = model::parameter_table(small(Family::gpt2));
   const Parameters a(table, DType::f32, arena);
   const Parameters b(table, DType::f32, arena);

@@ -3,6 +3,7 @@
 /// @file
 /// The default seams, the order in which a stage calls them, and the proof that the interface is
 /// enough for tensor and sequence parallelism: two ranks (threads of this test) against one.
+#include "shared_arena.hpp"
 #include "small_models.hpp"
 
 #include <fourfold/base/box.hpp>
@@ -199,7 +200,7 @@ struct TensorRank {
     return result;
   }
 
-  fourfold::device::Arena arena;
+  fourfold::harness::SharedArena arena;
   model::Parameters parameters;
   model::Stage stage;
 };

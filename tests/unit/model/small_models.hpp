@@ -4,9 +4,12 @@
 /// Tiny models and batches for the tests of stages.
 #pragma once
 
+#include "shared_arena.hpp"
+
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/harness/shared_vector.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/seams.hpp>
@@ -76,10 +79,10 @@ class OwnedBatch {
   std::int64_t sequences_;
   std::int64_t tokens_;
   std::int64_t step_;
-  std::vector<std::int32_t> token_;
-  std::vector<std::int32_t> target_;
-  std::vector<std::int32_t> position_;
-  std::vector<std::int64_t> sample_;
+  harness::SharedVector<std::int32_t> token_;
+  harness::SharedVector<std::int32_t> target_;
+  harness::SharedVector<std::int32_t> position_;
+  harness::SharedVector<std::int64_t> sample_;
 };
 
 namespace usual {
@@ -130,8 +133,8 @@ struct Model {
     return {loss.as<float>(), loss.as<float>() + loss.elements()};
   }
 
-  device::Arena arena;
-  device::Arena host;
+  fourfold::harness::SharedArena arena;
+  fourfold::harness::SharedArena host;
   model::Parameters parameters;
   std::unique_ptr<model::Stage> stage;
 };

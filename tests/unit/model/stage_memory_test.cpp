@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "shared_arena.hpp"
 #include "small_models.hpp"
 
 #include <fourfold/model/stage.hpp>
@@ -95,7 +96,7 @@ TEST_CASE("predicted bytes are those the arena hands out", "[stage_memory]") {
         for (const DType compute : {DType::f32, DType::bf16}) {
           for (const StageOptions& options : all_options) {
             Model made(config, units, options, seams, compute);
-            fourfold::device::Arena bare;
+            fourfold::harness::SharedArena bare;
             const model::Parameters parameters(model::parameter_table(config, units), compute,
                                                bare);
             const auto predicted =

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// A stage whose matrices are in memory tile by tile against one that has them whole.
+#include "shared_arena.hpp"
 #include "small_models.hpp"
 
 #include <fourfold/model/flat_memory.hpp>
@@ -161,7 +162,7 @@ struct TiledModel {
     return model::parameter_table(config);
   }
 
-  device::Arena arena;
+  fourfold::harness::SharedArena arena;
   Parameters parameters;
   TileSeams seams;
   std::unique_ptr<model::Stage> stage;
@@ -304,7 +305,7 @@ TEST_CASE("tiles move no parameter, cover each matrix in whole rows and take tur
     }
   }
 
-  device::Arena arena;
+  fourfold::harness::SharedArena arena;
   const Units blocks{1, model::all_units(config).end - 1};
   const model::FlatMemory memory(cut, MatrixMemory::in_turn, blocks, device::MemoryUse::weights,
                                  DType::f32, arena);

@@ -3,6 +3,7 @@
 // Attention over a cut sequence against kernels::reference over the whole one.
 #include "counting_communicator.hpp"
 #include "random_tensor.hpp"
+#include "shared_arena.hpp"
 
 #include <fourfold/device/arena.hpp>
 #include <fourfold/harness/on_ranks.hpp>
@@ -229,7 +230,7 @@ TEST_CASE("attention over a cut sequence is that over the whole one", "[context_
         for (const ContextMode mode : modes) {
           const std::string where =
               fmt::format("{} {} {}: ", name(mode), fourfold::name(dtype), sizes.str());
-          device::Arena arena;
+          fourfold::harness::SharedArena arena;
           const auto context = context_parallel(cp, options_for(sizes, mode, dtype), arena);
           arena.seal();
           Part part(whole, cp);
@@ -256,7 +257,7 @@ TEST_CASE("buffers serve smaller micro-batches, and the same call gives the same
     const Whole whole(large, 2 * cp.size() * large.chunk, DType::bf16);
     const Whole one(small, 2 * cp.size() * large.chunk, DType::bf16);
     for (const ContextMode mode : modes) {
-      device::Arena arena;
+      fourfold::harness::SharedArena arena;
       const auto context = context_parallel(cp, options_for(large, mode, DType::bf16), arena);
       Part first(whole, cp);
       Part between(one, cp);
@@ -278,7 +279,7 @@ TEST_CASE("each mode sends and takes what its documentation says", "[context_par
   on_ranks([](Communicator& world, Findings& findings) {
     const int c = world.size();
     if (c == 1) {
-      device::Arena arena;
+      fourfold::harness::SharedArena arena;
       const auto nothing = context_parallel(world, {}, arena);
       findings.check(nothing == nullptr && arena.total_bytes() == 0, "one rank takes nothing");
       return;
@@ -314,7 +315,7 @@ TEST_CASE("each mode sends and takes what its documentation says", "[context_par
           const std::string where =
               fmt::format("{} {} {}: ", name(expected.mode), fourfold::name(dtype), s.str());
           test::CountingCommunicator cp(world);
-          device::Arena arena;
+          fourfold::harness::SharedArena arena;
           const auto context = context_parallel(cp, options_for(s, expected.mode, dtype), arena);
           Part part(whole, cp);
           context->attention(part.shape, reads(part.qkv.q()), reads(part.qkv.k()),

@@ -3,6 +3,7 @@
 // What compressed reductions apply and keep, held against the true sums of gradients that every
 // rank can make for all others.
 #include "counting_communicator.hpp"
+#include "shared_arena.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/arena.hpp>
@@ -129,8 +130,8 @@ class Bench {
     std::ranges::replace(lowest, -std::numeric_limits<float>::infinity(),
                          std::numeric_limits<float>::infinity());
     const Shape shape{elements()};
-    world_.all_reduce({highest.data(), shape}, comm::ReduceOp::max, {}).wait({});
-    world_.all_reduce({lowest.data(), shape}, comm::ReduceOp::min, {}).wait({});
+    world_.host().all_reduce({highest.data(), shape}, comm::ReduceOp::max, {}).wait({});
+    world_.host().all_reduce({lowest.data(), shape}, comm::ReduceOp::min, {}).wait({});
     same_bits = highest == lowest;
     return highest;
   }
@@ -146,7 +147,7 @@ class Bench {
       std::copy_n(piece.error.as<float>(), piece.error.elements(),
                   all.begin() + flat.begin + piece.box.offset[0] * row);
     }
-    world_.all_reduce({all.data(), Shape{elements()}}, comm::ReduceOp::sum, {}).wait({});
+    world_.host().all_reduce({all.data(), Shape{elements()}}, comm::ReduceOp::sum, {}).wait({});
     return all;
   }
 
@@ -177,7 +178,7 @@ class Bench {
   StageLayout stages_;
   Communicator& world_;
   comm::Mesh mesh_;
-  device::Arena arena_;
+  fourfold::harness::SharedArena arena_;
   model::Parameters parameters_;
   ShardLayout layout_;
   ParameterShare share_;
@@ -371,7 +372,7 @@ TEST_CASE("int8 sends at most 0.27 of the bytes of f32, and each reduction what 
       return;
     }
     const model::ModelConfig config = quickstart_model();
-    device::Arena arena;
+    fourfold::harness::SharedArena arena;
     const auto alone = world.split(world.rank(), 0, "alone");
     for (const int shard_ranks : {1, world.size()}) {
       const ZeroOptions zero{.shard_ranks = shard_ranks};

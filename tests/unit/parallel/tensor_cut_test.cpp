@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "shared_arena.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
@@ -90,7 +92,7 @@ TEST_CASE("each logical element counts once", "[tensor_cut]") {
   for (const int tp : {1, 2, 4}) {
     std::int64_t counted = 0;
     for (int rank = 0; rank < tp; ++rank) {
-      device::Arena arena;
+      fourfold::harness::SharedArena arena;
       const model::Parameters parameters(table, tensor_boxes(config, table, tp, rank), DType::f32,
                                          arena);
       for (const model::Parameter& parameter : parameters) {

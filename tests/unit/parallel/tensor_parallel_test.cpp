@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "counting_communicator.hpp"
+#include "shared_arena.hpp"
 
 #include <fourfold/device/arena.hpp>
 #include <fourfold/harness/on_ranks.hpp>
+#include <fourfold/harness/shared_vector.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -31,15 +33,15 @@ float value(std::int64_t element, int salt) {
 }
 
 /// The rows of a whole tensor that a rank holds.
-std::vector<float> part_of_whole(Range held, int salt) {
-  std::vector<float> part;
+harness::SharedVector<float> part_of_whole(Range held, int salt) {
+  harness::SharedVector<float> part;
   for (std::int64_t i = held.begin * features; i < held.end() * features; ++i) {
     part.push_back(value(i, salt));
   }
   return part;
 }
 
-ConstTensorView view(const std::vector<float>& values) {
+ConstTensorView view(const harness::SharedVector<float>& values) {
   return {values.data(), DType::f32, {std::ssize(values) / features, features}};
 }
 
@@ -59,7 +61,7 @@ struct Rank {
                 .hidden = features,
                 .compute = DType::f32},
                arena) {}
-  device::Arena arena;
+  fourfold::harness::SharedArena arena;
   CountingCommunicator counted;
   TensorParallel tensor;
 };
@@ -69,9 +71,9 @@ TEST_CASE("gathers give all rows, begun ahead or not, and send each row once to 
   on_ranks([](Communicator& world, Findings& findings) {
     Rank mine(world, true);
     const Range held = mine.tensor.residual_rows(rows);
-    const std::vector<float> first = part_of_whole(held, 0);
-    const std::vector<float> second = part_of_whole(held, 100);
-    const std::vector<float> third = part_of_whole(held, 200);
+    const harness::SharedVector<float> first = part_of_whole(held, 0);
+    const harness::SharedVector<float> second = part_of_whole(held, 100);
+    const harness::SharedVector<float> third = part_of_whole(held, 200);
     const std::int64_t bytes =
         world.size() == 1 ? 0 : (world.size() - 1) * held.count * features * f32_bytes;
 
@@ -102,11 +104,11 @@ TEST_CASE("sums over ranks go to the rows held, or to all", "[tensor_parallel]")
       Rank mine(world, sequence_parallel);
       const Range held = mine.tensor.residual_rows(rows);
       findings.check(sequence_parallel || held == Range{0, rows}, "all rows");
-      std::vector<float> partial(rows * features);
+      harness::SharedVector<float> partial(rows * features);
       for (std::int64_t i = 0; i < std::ssize(partial); ++i) {
         partial[static_cast<std::size_t>(i)] = value(i, world.rank());
       }
-      std::vector<float> sum(static_cast<std::size_t>(held.count * features));
+      harness::SharedVector<float> sum(static_cast<std::size_t>(held.count * features));
       const bool in_place = held.count == rows;
       const TensorView partial_TD(partial.data(), DType::f32, {rows, features});
       const TensorView sum_RD =
@@ -132,9 +134,9 @@ TEST_CASE("the loss sends three numbers per row, whatever the vocabulary", "[ten
     Rank mine(world, false);
     constexpr std::int64_t vocabulary = 101;
     const Range columns = even_part(vocabulary, world.size(), world.rank());
-    std::vector<float> logits(static_cast<std::size_t>(rows * columns.count), 0.0F);
-    std::vector<std::int32_t> target(rows, 5);
-    std::vector<float> loss(rows);
+    harness::SharedVector<float> logits(static_cast<std::size_t>(rows * columns.count), 0.0F);
+    harness::SharedVector<std::int32_t> target(rows, 5);
+    harness::SharedVector<float> loss(rows);
     if (world.size() == 1) {
       return;  // kernels::cross_entropy does it
     }

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "shared_arena.hpp"
+
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
@@ -211,7 +213,7 @@ class Bench {
   model::ModelConfig config_;
   StageLayout stages_;
   comm::Mesh mesh_;
-  device::Arena arena_;
+  fourfold::harness::SharedArena arena_;
   model::Parameters parameters_;
   ShardLayout layout_;
   ParameterShare share_;

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "shared_arena.hpp"
 #include "tiny_run.hpp"
 
 #include <fourfold/parallel/context_cut.hpp>
@@ -28,7 +29,7 @@ TEST_CASE("the ranks of any mesh load the same samples and know how many targets
       std::int64_t valid = 0;
       std::int64_t told = 0;
       for (int rank = 0; rank < dp; ++rank) {
-        fourfold::device::Arena arena;
+        fourfold::harness::SharedArena arena;
         train::BatchLoader loader(dataset, {.global_batch = 8, .micro_batch = 1, .dp = dp}, rank,
                                   context_chunks(16, 1, 0), arena);
         arena.seal();
@@ -55,7 +56,7 @@ TEST_CASE("a short last range fills part of the buffer", "[batch_loader]") {
   const data::TokenDataset dataset(
       {{tiny.training_tokens()}},
       {.context = 16, .vocab = 53, .order = data::TokenDataset::Order::sequential});
-  fourfold::device::Arena arena;
+  fourfold::harness::SharedArena arena;
   train::MicroBatchBuffer buffer(4, 16, context_chunks(16, 1, 0), arena);
   const std::int64_t last = dataset.samples() - 1;
   const std::int64_t valid = buffer.fill(dataset, {last, 1}, 0, {});
@@ -78,7 +79,7 @@ TEST_CASE("the ranks of the cp axis share out each sample, positions and border 
     std::int64_t valid = 0;
     std::set<std::pair<std::int64_t, std::int32_t>> seen;
     for (int rank = 0; rank < cp; ++rank) {
-      fourfold::device::Arena arena;
+      fourfold::harness::SharedArena arena;
       train::MicroBatchBuffer buffer(2, 16, context_chunks(16, cp, rank), arena);
       valid += buffer.fill(dataset, {first, 2}, 0, {});
       const fourfold::model::Batch& batch = buffer.batch();

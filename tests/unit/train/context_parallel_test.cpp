@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Whole runs with context parallelism against the same run on one rank.
+#include "shared_arena.hpp"
 #include "tiny_run.hpp"
 #include "worst_difference.hpp"
 
@@ -151,9 +152,9 @@ TEST_CASE("activations take 1/cp of the memory", "[context_parallel]") {
   const auto bytes = [&](int cp, fourfold::device::MemoryUse use) {
     const auto effective = tiny.config(1, "memory", {"mesh.cp=" + std::to_string(cp)});
     std::size_t taken = 0;
-    fourfold::comm::run_ranks(cp, [&](fourfold::comm::Communicator& world) {
+    fourfold::comm::run_device_ranks(cp, [&](fourfold::comm::Communicator& world) {
       fourfold::comm::Mesh mesh({.cp = cp}, world);
-      fourfold::device::Arena arena;
+      fourfold::harness::SharedArena arena;
       const fourfold::train::StepRunner runner(effective.config, mesh, arena);
       if (world.rank() == cp - 1) {
         taken = arena.bytes(use);

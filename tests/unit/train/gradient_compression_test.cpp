@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training whose gradients travel compressed: beside the run that does not compress, over restarts,
 // and what checkpoints keep of it.
+#include "shared_arena.hpp"
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
@@ -70,7 +71,7 @@ const std::vector<Case> cases{
 /// The newest checkpoint's state, which is the same for equal bits on any mesh.
 std::string identity_of(const std::filesystem::path& checkpoints) {
   std::string identity;
-  comm::run_ranks(1, [&](comm::Communicator& world) {
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
     identity = io::find_checkpoint(checkpoints, world).identity();
   });
   return identity;
@@ -78,7 +79,7 @@ std::string identity_of(const std::filesystem::path& checkpoints) {
 
 bool has_errors(const std::filesystem::path& checkpoints) {
   bool found = false;
-  comm::run_ranks(1, [&](comm::Communicator& world) {
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
     const io::Checkpoint checkpoint = io::find_checkpoint(checkpoints, world);
     found = std::ranges::any_of(checkpoint.tensors(), [](const io::StoredTensor& tensor) {
       return tensor.id.state == io::TensorState::error_feedback;
@@ -178,7 +179,7 @@ struct Passage {
 
 void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& passage) {
   const device::Stream stream;
-  device::Arena arena;
+  fourfold::harness::SharedArena arena;
   const data::TokenDataset dataset(
       config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
   train::StepRunner runner(config, mesh, arena);
@@ -210,7 +211,7 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
 void pass(const TinyRun& tiny, const Case& each, const std::string& kind, const Passage& passage) {
   const Options options = compressed(kind, joined(mesh_options(each.mesh), each.more));
   const runfile::RunConfig config = tiny.config(3, "none", options).config;
-  comm::run_ranks(static_cast<int>(each.mesh.ranks()), [&](comm::Communicator& world) {
+  comm::run_device_ranks(static_cast<int>(each.mesh.ranks()), [&](comm::Communicator& world) {
     comm::Mesh mesh(each.mesh, world);
     pass(config, mesh, passage);
   });

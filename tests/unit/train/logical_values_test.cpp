@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "logical_values.hpp"
 
+#include "shared_arena.hpp"
+
 #include <fourfold/device/arena.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -39,7 +41,7 @@ void add(LogicalValues& values, const model::Parameters& parameters, int rank) {
 }  // namespace
 
 TEST_CASE("parts of ranks make whole tensors", "[logical_values]") {
-  device::Arena arena;
+  fourfold::harness::SharedArena arena;
   LogicalValues values(table, "weight");
   add(values, part({{0, 0}, {2, 2}}, arena), 0);
   add(values, part({{0, 1}, {2, 2}}, arena), 1);
@@ -50,7 +52,7 @@ TEST_CASE("parts of ranks make whole tensors", "[logical_values]") {
 
 TEST_CASE("replicas with other bits and elements that nobody holds are told of",
           "[logical_values]") {
-  device::Arena arena;
+  fourfold::harness::SharedArena arena;
   LogicalValues values(table, "gradient");
   add(values, part({{0, 0}, {2, 2}}, arena), 4);
   add(values, part({{1, 0}, {1, 2}}, arena, 0.5F), 2);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Training in f16: losses beside f32's, and steps whose gradients overflow on some rank.
+#include "shared_arena.hpp"
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
@@ -151,9 +152,9 @@ template <class RoleOf>
 std::vector<RankStep> one_step(const runfile::RunConfig& config, const MeshShape& shape,
                                const RoleOf& role_of) {
   std::vector<RankStep> steps(static_cast<std::size_t>(shape.ranks()));
-  comm::run_ranks(static_cast<int>(shape.ranks()), [&](comm::Communicator& world) {
+  comm::run_device_ranks(static_cast<int>(shape.ranks()), [&](comm::Communicator& world) {
     comm::Mesh mesh(shape, world);
-    device::Arena arena;
+    fourfold::harness::SharedArena arena;
     const data::TokenDataset dataset(
         config.data.train, train::dataset_options(config, data::TokenDataset::Order::shuffled));
     train::StepRunner runner(config, mesh, arena);

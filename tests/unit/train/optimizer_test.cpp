@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
+#include "shared_arena.hpp"
 
 #include <fourfold/comm/dry_run.hpp>
 #include <fourfold/comm/thread_group.hpp>
@@ -47,7 +48,7 @@ void update_all(train::Optimizer& optimizer, const fourfold::parallel::Parameter
 }  // namespace
 
 TEST_CASE("updates go from the last unit down, vectors behind all matrices", "[optimizer]") {
-  fourfold::device::Arena arena;
+  fourfold::harness::SharedArena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::f32, arena);
   const std::vector<model::Segment>& segments = parameters.layout().segments;
   const std::vector<std::size_t> order = train::update_order(parameters);
@@ -64,7 +65,7 @@ TEST_CASE("updates go from the last unit down, vectors behind all matrices", "[o
 
 TEST_CASE("an update follows the formula; norms and biases do not decay", "[optimizer]") {
   const DType compute = GENERATE(DType::f32, DType::bf16, DType::f16);
-  fourfold::device::Arena arena;
+  fourfold::harness::SharedArena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), compute, arena);
   runfile::OptimConfig config;
   config.weight_decay = 0.5;
@@ -101,7 +102,7 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
 }
 
 TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
-  fourfold::device::Arena arena;
+  fourfold::harness::SharedArena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::f32, arena);
   runfile::OptimConfig config;
   config.beta2 = 0.999;
@@ -122,7 +123,7 @@ TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
 TEST_CASE("a checkpoint sees each parameter once per state, at its place in the flat memory",
           "[training_state]") {
   const bool sgd = GENERATE(false, true);
-  fourfold::device::Arena arena;
+  fourfold::harness::SharedArena arena;
   const model::Parameters parameters(model::parameter_table(tiny_model()), DType::bf16, arena);
   runfile::OptimConfig config;
   config.name = sgd ? runfile::OptimizerKind::sgd : runfile::OptimizerKind::adamw;
@@ -166,7 +167,7 @@ TEST_CASE("a loss scale survives the way through a checkpoint, a damaged one is 
   // What comes back of a checkpoint of step 5 with these integers.
   const auto read_back = [&](const std::string& name, auto... integers) {
     train::LossScaleState state;
-    fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
+    fourfold::comm::run_device_ranks(1, [&](fourfold::comm::Communicator& world) {
       fourfold::io::CheckpointStore store(folder / name);
       fourfold::io::SaveRequest request;
       request.step = 5;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Local SGD: replicas that train by themselves and meet, held against runs of one rank that are
 // brought together by hand.
+#include "shared_arena.hpp"
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
@@ -108,7 +109,7 @@ struct Rank {
     return false;
   }
 
-  device::Arena arena;
+  fourfold::harness::SharedArena arena;
   data::TokenDataset dataset;
   comm::Mesh mesh;
   train::StepRunner runner;
@@ -120,7 +121,7 @@ using Course = std::vector<std::vector<float>>;
 
 Course course_of_local_run(const runfile::RunConfig& config, int replicas, int steps) {
   Course course;
-  comm::run_ranks(replicas, [&](comm::Communicator& world) {
+  comm::run_device_ranks(replicas, [&](comm::Communicator& world) {
     const MeshShape shape{.dp = replicas};
     Rank rank(config, world, shape, shape, world.rank());
     for (int step = 0; step < steps; ++step) {
@@ -144,7 +145,7 @@ Course course_by_hand(runfile::RunConfig config, int replicas, int steps) {
   config.mesh.dp = 1;
   config.train.global_batch /= replicas;
   Course course;
-  comm::run_ranks(1, [&](comm::Communicator& world) {
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
     std::vector<std::unique_ptr<Rank>> alone;
     for (int replica = 0; replica < replicas; ++replica) {
       alone.push_back(
@@ -186,7 +187,7 @@ Course course_by_hand(runfile::RunConfig config, int replicas, int steps) {
 
 std::string identity_of(const TinyRun& tiny, const std::string& name) {
   std::string identity;
-  comm::run_ranks(1, [&](comm::Communicator& world) {
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
     identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world).identity();
   });
   return identity;
@@ -339,7 +340,7 @@ TEST_CASE("an overflow of one replica skips the step of all", "[outer_optimizer]
   constexpr int steps = 60;
   std::vector<std::vector<train::StepOutcome>> outcomes(4);
   std::vector<std::vector<bool>> overflows(4);
-  comm::run_ranks(4, [&](comm::Communicator& world) {
+  comm::run_device_ranks(4, [&](comm::Communicator& world) {
     const auto me = static_cast<std::size_t>(world.rank());
     const MeshShape shape{.dp = 4};
     Rank rank(config, world, shape, shape, world.rank());
@@ -368,7 +369,7 @@ TEST_CASE("local replicas send weights when they meet, and no gradients", "[oute
   const TinyRun tiny("gpt2");
   const Options options = local(3, "nesterov", {"mesh.dp=2"});
   const runfile::RunConfig config = tiny.config(1, "none", options).config;
-  comm::run_ranks(2, [&](comm::Communicator& world) {
+  comm::run_device_ranks(2, [&](comm::Communicator& world) {
     const MeshShape shape{.dp = 2};
     const Rank rank(config, world, shape, shape, world.rank());
     std::int64_t elements = 0;

@@ -42,7 +42,7 @@ struct Taken {
 /// What the ranks of a real run took, batches and evaluation included, one after the other.
 std::vector<Taken> memory_of_run(const runfile::EffectiveConfig& effective, int ranks) {
   std::vector<Taken> taken(static_cast<std::size_t>(ranks));
-  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+  comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
     const runfile::MeshConfig& wanted = effective.config.mesh;
     comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, ranks), world);
     const Trainer trainer(effective, mesh, {}, nullptr);

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "shared_arena.hpp"
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
@@ -39,7 +40,7 @@ TEST_CASE("a saved model evaluates as the run that saved it, on any number of ra
     CAPTURE(ranks, cp);
     for (const std::int64_t micro_batch : {1, 5}) {
       std::atomic<int> right = 0;
-      comm::run_ranks(ranks, [&](comm::Communicator& world) {
+      comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
         comm::Mesh mesh(comm::resolve_mesh({.dp = 0, .cp = cp}, world.size()), world);
         const auto checkpoint = fourfold::io::find_checkpoint(tiny.checkpoints("saved"), world);
         train::SavedModel saved(checkpoint, micro_batch, mesh);
@@ -61,7 +62,7 @@ TEST_CASE("a saved model keeps the logits of all rows where they are asked for",
   const fourfold::test::TinyRun tiny("gpt2");
   tiny.train(1, 1, "saved", {"train.head_chunks=5"});
   using Logits = train::SavedModel::Logits;
-  comm::run_ranks(1, [&](comm::Communicator& world) {
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
     comm::Mesh mesh({}, world);
     const auto checkpoint = fourfold::io::find_checkpoint(tiny.checkpoints("saved"), world);
     train::SavedModel lean(checkpoint, 2, mesh);
@@ -76,19 +77,20 @@ TEST_CASE("a saved model keeps the logits of all rows where they are asked for",
 TEST_CASE("a saved model refuses a cp axis that cannot cut its context", "[saved_model]") {
   const fourfold::test::TinyRun tiny("llama");
   tiny.train(1, 1, "saved");
-  CHECK_THROWS_AS(comm::run_ranks(3,
-                                  [&](comm::Communicator& world) {
-                                    comm::Mesh mesh({.cp = 3}, world);
-                                    train::SavedModel saved(fourfold::io::find_checkpoint(
-                                                                tiny.checkpoints("saved"), world),
-                                                            1, mesh);
-                                  }),
-                  fourfold::UserError);
+  CHECK_THROWS_AS(
+      comm::run_device_ranks(3,
+                             [&](comm::Communicator& world) {
+                               comm::Mesh mesh({.cp = 3}, world);
+                               train::SavedModel saved(
+                                   fourfold::io::find_checkpoint(tiny.checkpoints("saved"), world),
+                                   1, mesh);
+                             }),
+      fourfold::UserError);
 }
 
 TEST_CASE("what is no checkpoint is refused with the reason", "[saved_model]") {
   const fourfold::test::TinyRun tiny("gpt2");
-  comm::run_ranks(1, [&](comm::Communicator& world) {
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
     CHECK_THROWS_AS(fourfold::io::find_checkpoint(tiny.checkpoints("never_made"), world),
                     fourfold::UserError);
   });
@@ -98,9 +100,9 @@ TEST_CASE("without any valid target nothing moves but the decay", "[step_runner]
   const fourfold::test::TinyRun tiny("gpt2");
   runfile::RunConfig config = tiny.config(1, "empty", {"train.global_batch=1"}).config;
   config.optim.weight_decay = 0;
-  comm::run_ranks(1, [&](comm::Communicator& world) {
+  comm::run_device_ranks(1, [&](comm::Communicator& world) {
     comm::Mesh mesh({}, world);
-    fourfold::device::Arena arena;
+    fourfold::harness::SharedArena arena;
     train::StepRunner runner(config, mesh, arena);
     fourfold::model::initialise(runner.parameters(), 1, {});
     std::vector<std::int32_t> tokens(16, 3);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tiny_run.hpp"
 
+#include "on_host.hpp"
+
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/token_file_writer.hpp>
 
@@ -132,7 +134,7 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
                         const std::vector<std::string>& allowed_changes,
                         const std::function<void(std::int64_t step)>& on_step) const {
   RunTrace trace;
-  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+  comm::run_device_ranks(ranks, [&](comm::Communicator& world) {
     const runfile::MeshConfig& wanted = effective.config.mesh;
     comm::Mesh mesh(comm::resolve_mesh({wanted.pp, wanted.dp, wanted.cp, wanted.tp}, world.size()),
                     world);
@@ -145,11 +147,13 @@ RunTrace TinyRun::train(int ranks, const runfile::EffectiveConfig& effective,
     if (first) {
       trace.result = result;
       for (const parallel::ParameterShare::Run& run : trainer.share().runs()) {
-        trace.weights.insert(trace.weights.end(), run.master.as<float>(),
-                             run.master.as<float>() + run.master.elements());
+        const auto add_to = [](std::vector<float>& all, ConstTensorView view) {
+          const std::vector<float> values = harness::on_host<float>(view);
+          all.insert(all.end(), values.begin(), values.end());
+        };
+        add_to(trace.weights, run.master);
         for (const train::Moment& moment : trainer.optimizer().moments()) {
-          const float* const begin = moment.flat.as<float>() + run.state.begin;
-          trace.moments.insert(trace.moments.end(), begin, begin + run.state.count);
+          add_to(trace.moments, moment.flat.rows(run.state.begin, run.state.count));
         }
       }
     }

@@ -116,7 +116,7 @@ TEST_CASE("a restart at another size has the same state and goes on with the nex
 /// The state of a run's newest checkpoint, which is the same for equal bits on any mesh.
 std::string identity_of(const TinyRun& tiny, const std::string& name) {
   std::string identity;
-  fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
+  fourfold::comm::run_device_ranks(1, [&](fourfold::comm::Communicator& world) {
     identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world).identity();
   });
   return identity;

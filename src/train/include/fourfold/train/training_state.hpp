@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/mesh.hpp>
+#include <fourfold/device/buffer.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
@@ -44,8 +45,11 @@ std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const Opti
 
 /// How a checkpoint sees one rank's training state: for every parameter the f32 master weight and
 /// the moments of the optimizer, and of the outer one if there is one, and for matrices whose
-/// gradients travel compressed what that has left out, under the parameter's logical name. The
-/// views borrow the memory of the share, of the optimizers and of StepRunner.
+/// gradients travel compressed what that has left out, under the parameter's logical name.
+///
+/// What lies in memory that only a device reaches has an image in pinned memory of the host, which
+/// is what pieces() and wanted() show; fetch() and put() keep the two alike. All else they show
+/// where it is: they borrow the memory of the share, of the optimizers and of StepRunner.
 class TrainingState {
  public:
   /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
@@ -63,16 +67,32 @@ class TrainingState {
   const std::vector<io::Piece>& pieces() const noexcept { return pieces_; }
   const std::vector<io::WantedBox>& wanted() const noexcept { return wanted_; }
 
+  /// Brings the state to where pieces() show it. Blocks the host until it is there.
+  void fetch(device::StreamRef stream);
+  /// Brings what has come to where wanted() shows it to where it belongs.
+  void put(device::StreamRef stream);
+  /// Bytes of images.
+  std::size_t image_bytes() const noexcept { return image_.bytes(); }
+
  private:
   void hold_errors(const model::ModelConfig& config, const ErrorPieces& errors,
                    const comm::Mesh& mesh);
   enum class Saves : std::uint8_t { no, yes };
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
             TensorView view, Saves saves, bool or_zeros = false);
+  /// Takes the memory of images, and shows them instead of what they are of.
+  void make_images();
 
   std::vector<io::TensorLayout> layouts_;
   std::vector<io::Piece> pieces_;
   std::vector<io::WantedBox> wanted_;
+  /// Of wanted_, where it is the device's: the memory that its view is an image of.
+  struct Imaged {
+    std::size_t wanted = 0;
+    TensorView on_device;
+  };
+  std::vector<Imaged> imaged_;
+  device::Buffer image_;
 };
 
 /// To and from the scalars of a checkpoint. A loss scale is there with f16 only; its count of
