@@ -30,7 +30,7 @@ TEST_CASE("ranks that disagree are told which operation and how", "[agreement]")
     if (world.size() == 1) {
       return;
     }
-    std::vector<float> values(static_cast<std::size_t>(world.rank() == 0 ? 100 : 101));
+    Values<float> values(static_cast<std::size_t>(world.rank() == 0 ? 100 : 101));
     const std::string text = disagreement(
         world, [&](Communicator& all) { return all.all_reduce(view(values), ReduceOp::sum, {}); });
     findings.check(text.find("all_reduce(sum, f32 x 100)") != std::string::npos &&
