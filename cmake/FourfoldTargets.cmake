@@ -22,13 +22,14 @@ function(fourfold_optimise_sanitized target)
   endif()
 endfunction()
 
-# fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [LABELS ..] [TIMEOUT seconds])
+# fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [DEVICES] [LABELS ..] [TIMEOUT seconds])
 # A Catch2 program. Without RANKS it is one ctest entry with Catch2's own main. With RANKS it is built with the main of
 # tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher. The target
+# With DEVICES the ranks are those of MpiRuntime::device_world(). The target
 # tests_<label> builds the programs of a label; the label `threads` says that ranks are threads, so ThreadSanitizer
 # has something to see.
 function(fourfold_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;LIBRARIES;RANKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower
     set(arg_TIMEOUT 1000)
   endif()
@@ -50,12 +51,17 @@ function(fourfold_add_test name)
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LABELS}")
     return()
   endif()
-  target_link_libraries(${name} PRIVATE fourfold::mpi_test_main)
+  if(arg_DEVICES)
+    target_link_libraries(${name} PRIVATE fourfold::nccl_test_main)
+  else()
+    target_link_libraries(${name} PRIVATE fourfold::mpi_test_main)
+  endif()
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${name}.np${ranks}
              COMMAND ${MPIEXEC_EXECUTABLE} ${MPIEXEC_NUMPROC_FLAG} ${ranks} ${MPIEXEC_PREFLAGS}
                      $<TARGET_FILE:${name}> ${MPIEXEC_POSTFLAGS})
     set_tests_properties(${name}.np${ranks} PROPERTIES
-      TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} LABELS "mpi;RANK_${ranks};${arg_LABELS}")
+      TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} LABELS "mpi;RANK_${ranks};${arg_LABELS}"
+      ENVIRONMENT FOURFOLD_EMULATED_GPUS=${ranks})
   endforeach()
 endfunction()

@@ -3,6 +3,7 @@
 #include "scratch.hpp"
 
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/stream_buffer.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -12,7 +13,7 @@ namespace {
 
 struct StreamScratch {
   device::StreamRef stream;
-  device::Buffer buffer;
+  device::StreamBuffer buffer;
 };
 
 }  // namespace
@@ -22,10 +23,11 @@ void* scratch(std::size_t bytes, device::StreamRef stream) {
   auto found = std::find_if(owned.begin(), owned.end(),
                             [&](const StreamScratch& one) { return one.stream == stream; });
   if (found == owned.end()) {
-    found = owned.insert(owned.end(), {stream, device::Buffer()});
+    found = owned.insert(owned.end(), {stream, device::StreamBuffer()});
   }
   if (found->buffer.bytes() < bytes) {
-    found->buffer = device::Buffer(bytes);
+    found->buffer.give_back(stream);
+    found->buffer = device::StreamBuffer(bytes, stream);
   }
   return found->buffer.data();
 }

@@ -99,10 +99,11 @@ std::int64_t useful_micro_batch(const Arguments& arguments,
 ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
-  const fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  const auto mesh_shape =
+      fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size());
+  fourfold::comm::Mesh mesh(mesh_shape, mpi.device_world());
   const fourfold::kernels::Runtime kernels;
-  fourfold::comm::Mesh mesh(
-      fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size()), mpi.world());
   if (!arguments.logits.empty()) {
     fourfold::io::refuse_place_in_step(arguments.logits);
   }

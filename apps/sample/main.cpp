@@ -72,11 +72,11 @@ std::vector<std::int32_t> prompt_tokens(fourfold::data::Tokenizer& tokenizer,
 }
 
 ExitCode sample(Arguments& arguments, int argc, char** argv) {
-  const fourfold::comm::MpiRuntime mpi(&argc, &argv);
-  const fourfold::kernels::Runtime kernels;
+  fourfold::comm::MpiRuntime mpi(&argc, &argv);
   const auto checkpoint = fourfold::io::find_checkpoint(arguments.checkpoint, mpi.world());
   fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
-                            mpi.world());
+                            mpi.device_world());
+  const fourfold::kernels::Runtime kernels;
   fourfold::train::SavedModel model(checkpoint, 1, mesh);
   const auto tokenizer = fourfold::data::open_tokenizer(
       arguments.tokenizer.empty() ? model.config().data.tokenizer : arguments.tokenizer);

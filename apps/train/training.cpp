@@ -105,8 +105,10 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
   start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
   watch(mpi, effective.config.watch, *directory);
-  mpi.world().use(train::collectives_of(effective.config));
-  comm::Mesh mesh(shape, mpi.world());
+  comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
+                                                .deadline_s = effective.config.watch.deadline_s});
+  world.use(train::collectives_of(effective.config));
+  comm::Mesh mesh(shape, world);
   if (mpi.world().rank() == 0) {
     require_tokenizer(effective);
   }

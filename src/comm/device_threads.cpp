@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_threads.hpp"
 
+#include "byte_places.hpp"
 #include "device_reduction.hpp"
 #include "split.hpp"
 
@@ -12,32 +13,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace fourfold::comm {
 namespace {
-
-const std::byte* at(const void* base, std::int64_t bytes) {
-  return static_cast<const std::byte*>(base) + bytes;
-}
-std::byte* at(void* base, std::int64_t bytes) {
-  return static_cast<std::byte*>(base) + bytes;
-}
-
-std::int64_t bytes_of(ConstTensorView view) {
-  return static_cast<std::int64_t>(view.bytes());
-}
-
-/// Where each part begins.
-std::vector<std::int64_t> begins_of(std::span<const std::int64_t> counts, DType dtype) {
-  std::vector<std::int64_t> begins(counts.size());
-  std::exclusive_scan(counts.begin(), counts.end(), begins.begin(), std::int64_t{0});
-  for (std::int64_t& begin : begins) {
-    begin *= static_cast<std::int64_t>(size_in_bytes(dtype));
-  }
-  return begins;
-}
 
 void copy_bytes(void* target, const void* source, std::int64_t bytes, device::StreamRef stream) {
   if (target != source) {

@@ -104,6 +104,27 @@ void FlightRecorder::wait_over() {
   waiting_.reset();
 }
 
+void FlightRecorder::device_waits_for(const FlightRecord& record) {
+  const std::scoped_lock lock(mutex_);
+  device_waiting_ = record;
+}
+
+void FlightRecorder::device_wait_over() {
+  const std::scoped_lock lock(mutex_);
+  device_waiting_.reset();
+}
+
+FlightRecord FlightRecorder::record_of(std::uint64_t number) const {
+  const std::scoped_lock lock(mutex_);
+  return ring_[number % kept];
+}
+
+void FlightRecorder::set_fault(std::string fault) {
+  const std::scoped_lock lock(mutex_);
+  fault_ = std::move(fault);
+  fault_began_ = FlightRecord::Clock::now();
+}
+
 void FlightRecorder::set_activity(std::string activity) {
   const std::scoped_lock lock(mutex_);
   activity_ = std::move(activity);
@@ -112,7 +133,13 @@ void FlightRecorder::set_activity(std::string activity) {
 
 FlightSnapshot FlightRecorder::snapshot() const {
   const std::scoped_lock lock(mutex_);
-  FlightSnapshot snapshot{groups_, {}, waiting_, activity_, activity_began_};
+  FlightSnapshot snapshot{groups_,
+                          {},
+                          device_waiting_ ? device_waiting_ : waiting_,
+                          activity_,
+                          activity_began_,
+                          fault_,
+                          fault_began_};
   const std::size_t oldest = ring_.size() < kept ? 0 : calls_ % kept;
   for (std::size_t i = 0; i < ring_.size(); ++i) {
     snapshot.recent.push_back(ring_[(oldest + i) % ring_.size()]);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "check_mpi.hpp"
+#include "device_world.hpp"
 #include "endpoint.mpi.hpp"
 #include "finish.mpi.hpp"
 #include "launch.hpp"
@@ -48,13 +49,20 @@ std::string host_name() {
   return text;
 }
 
-int count_ranks_on_host() {
-  MPI_Comm host = MPI_COMM_NULL;
+/// This rank among those of its machine.
+struct HostPlace {
+  int rank = 0;
   int ranks = 1;
+};
+
+HostPlace find_host_place() {
+  MPI_Comm host = MPI_COMM_NULL;
+  HostPlace place;
   check_mpi(MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &host));
   const CommHandle owner(host);
-  check_mpi(MPI_Comm_size(host, &ranks));
-  return ranks;
+  check_mpi(MPI_Comm_rank(host, &place.rank));
+  check_mpi(MPI_Comm_size(host, &place.ranks));
+  return place;
 }
 
 /// UCX, under MPI, prints the stack of a crash from a handler that frees memory: a crash inside
@@ -88,9 +96,10 @@ int launched_ranks() {
 
 struct MpiRuntime::Impl {
   std::string host;
-  int ranks_on_host = 1;
+  HostPlace place;
   std::unique_ptr<MpiProgress> progress;
   std::unique_ptr<MessageCommunicator> world;
+  std::unique_ptr<DeviceWorld> device_world;
   std::unique_ptr<Watch> watch;  ///< ends before what it watches
   int exceptions_at_start = std::uncaught_exceptions();
 };
@@ -121,10 +130,10 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
                       "this MPI cannot serve a program with threads (it offers less than "
                       "MPI_THREAD_FUNNELED) use one that was built with thread support");
   }
-  impl_->ranks_on_host = size > 1 ? count_ranks_on_host() : 1;
+  impl_->place = size > 1 ? find_host_place() : HostPlace{};
   // A launcher may bind each rank to cores of its own; then this yields a little early, which
   // costs nothing on a core that nobody else wants.
-  impl_->progress = std::make_unique<MpiProgress>(impl_->ranks_on_host > cores_allowed());
+  impl_->progress = std::make_unique<MpiProgress>(impl_->place.ranks > cores_allowed());
   std::vector<int> everybody(static_cast<std::size_t>(size));
   std::iota(everybody.begin(), everybody.end(), 0);
   impl_->world = std::make_unique<MessageCommunicator>(
@@ -141,7 +150,8 @@ MpiRuntime::~MpiRuntime() {
   }
   // UCX_TLS may take shared memory away from ranks of one host.
   const bool over_network =
-      impl_->ranks_on_host < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
+      impl_->place.ranks < impl_->world->size() || std::getenv("UCX_TLS") != nullptr;
+  impl_->device_world.reset();
   std::string library;
   try {
     library = library_version();
@@ -159,6 +169,18 @@ void MpiRuntime::watch(WatchOptions options) {
   impl_->watch = std::make_unique<Watch>(*impl_->world, impl_->host, std::move(options));
 }
 
+Communicator& MpiRuntime::device_world(const DeviceOptions& options) {
+  if (!impl_->device_world) {
+    impl_->device_world =
+        std::make_unique<DeviceWorld>(*impl_->world, impl_->host,
+                                      device::DevicePlace{.local_rank = impl_->place.rank,
+                                                          .ranks_on_host = impl_->place.ranks,
+                                                          .may_share = options.may_share},
+                                      options);
+  }
+  return impl_->device_world->communicator();
+}
+
 Communicator& MpiRuntime::world() const noexcept {
   return *impl_->world;
 }
@@ -166,7 +188,7 @@ const std::string& MpiRuntime::host() const noexcept {
   return impl_->host;
 }
 int MpiRuntime::ranks_on_host() const noexcept {
-  return impl_->ranks_on_host;
+  return impl_->place.ranks;
 }
 
 void MpiRuntime::abort(ExitCode code) noexcept {

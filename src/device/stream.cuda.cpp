@@ -134,4 +134,16 @@ void Event::wait(StreamRef stream) const {
   finish_if_default(stream);
 }
 
+bool Event::has_happened() const {
+  if (impl_->event == nullptr) {
+    return true;
+  }
+  bind_thread();
+  const cudaError_t state = cudaEventQuery(impl_->event);
+  if (state != cudaErrorNotReady) {
+    check_cuda(state, "cudaEventQuery");
+  }
+  return state == cudaSuccess;
+}
+
 }  // namespace fourfold::device

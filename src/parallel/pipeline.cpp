@@ -18,6 +18,20 @@ TensorView rows(const model::Stage& stage, TensorView residual, const model::Bat
   return residual.rows(0, stage.residual_rows(batch));
 }
 
+/// Activations go on to the next stage, gradients come back from it.
+std::vector<comm::MessageRoute> routes_of(const Schedule& schedule) {
+  std::vector<comm::MessageRoute> routes;
+  for (int rank = 0; rank < schedule.stages; ++rank) {
+    for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+      if (const auto behind = schedule.next_peer(rank, chunk)) {
+        routes.push_back({rank, behind->rank, activation_tag});
+        routes.push_back({behind->rank, rank, gradient_tag});
+      }
+    }
+  }
+  return routes;
+}
+
 void copy_rows(TensorView to, ConstTensorView from, device::StreamRef stream) {
   device::copy(to.data(), from.data(), from.bytes(), stream);
 }
@@ -41,6 +55,7 @@ Pipeline::Pipeline(const model::ModelConfig& config, const StageLayout& layout,
                    device::Arena& arena, model::StageOptions options, device::Arena* host)
     : schedule_(&layout.schedule), pp_(&pp) {
   FOURFOLD_EXPECT(schedule_->stages == pp.size());
+  pp.expect_messages(routes_of(*schedule_));
   options.backward = schedule_->splits_backward() ? model::StageOptions::Backward::split
                                                   : model::StageOptions::Backward::fused;
   for (const model::Units& units : layout.chunks_of(pp.rank())) {

@@ -12,6 +12,7 @@
 #include <array>
 #include <memory>
 #include <utility>
+#include <vector>
 
 namespace fourfold::parallel {
 
@@ -26,9 +27,8 @@ namespace {
 /// Blocks that travel around a ring on a stream of their own: to the next rank, from the previous.
 class RingLink {
  public:
-  /// @param ring, communication  borrowed
-  RingLink(comm::Communicator& ring, device::StreamRef communication, int tag)
-      : ring_(&ring), communication_(communication), tag_(tag) {}
+  /// Collective over `ring`; blocks. @param ring, communication  borrowed
+  RingLink(comm::Communicator& ring, device::StreamRef communication, int tag);
 
   /// Sends `here` and fills `arriving` with what the previous rank sends, behind all that is on
   /// `stream` now. Both must stay as they are until finish().
@@ -93,6 +93,15 @@ class RingAttention : public ContextParallel {
 };
 
 }  // namespace
+
+RingLink::RingLink(comm::Communicator& ring, device::StreamRef communication, int tag)
+    : ring_(&ring), communication_(communication), tag_(tag) {
+  std::vector<comm::MessageRoute> routes;
+  for (int rank = 0; rank < ring.size(); ++rank) {
+    routes.push_back({rank, (rank + 1) % ring.size(), tag});
+  }
+  ring.expect_messages(routes);
+}
 
 void RingLink::start(ConstTensorView here, TensorView arriving, device::StreamRef stream) {
   const int next = (ring_->rank() + 1) % ring_->size();

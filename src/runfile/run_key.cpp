@@ -143,7 +143,7 @@ std::vector<RunKey> mesh_keys() {
        .meaning = "When gradients are summed over the ranks: once per step, held whole until then, "
                   "or after every micro-batch, so that blocks need memory for theirs only in turn. "
                   "auto: micro_batch for zero = 2 and 3, else step. With the same setting zero "
-                  "changes no bits."},
+                  "changes no bits (between CPUs; NCCL promises that of a mesh, not across them)."},
       {.table = table,
        .name = "dp_bucket_mb",
        .field = member(&MeshConfig::dp_bucket_mb),
@@ -163,6 +163,11 @@ std::vector<RunKey> mesh_keys() {
            "How ranks on CPUs add up and gather: through memory they share where all of them are "
            "on one machine, else directly (auto), by messages from each to each (direct), round a "
            "ring, or up and down a tree. All but tree give the same bits."},
+      {.table = table,
+       .name = "share_devices",
+       .field = member(&MeshConfig::share_devices),
+       .meaning = "Lets several ranks take the same GPU, to try a mesh out where there are fewer "
+                  "GPUs than ranks: slow, and NCCL does not promise that it works."},
   };
 }
 

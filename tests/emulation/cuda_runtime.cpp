@@ -211,6 +211,22 @@ cudaError_t cudaFree(void* data) {
   return data == nullptr || DeviceMemory::get().free(data) ? cudaSuccess : free_reached(data);
 }
 
+cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream) {
+  FAIL_AS_PLANNED("cudaMallocAsync")
+  return queue_of(stream) == nullptr ? note(cudaErrorInvalidResourceHandle)
+                                     : cudaMalloc(data, bytes);
+}
+
+cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
+  FAIL_AS_PLANNED("cudaFreeAsync")
+  const auto queue = queue_of(stream);
+  if (queue == nullptr || !is_device_memory(data)) {
+    return note(cudaErrorInvalidValue);
+  }
+  enqueue(queue, {.run = [data] { DeviceMemory::get().free(data); }});
+  return cudaSuccess;
+}
+
 cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned int /*flags*/) {
   FAIL_AS_PLANNED("cudaHostAlloc")
   return allocate_reached(data, bytes);
@@ -361,7 +377,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   FAIL_AS_PLANNED("cudaEventQuery")
-  if (event->mark.queue == nullptr || event->mark.queue->done >= event->mark.count) {
+  if (has_passed(event->mark)) {
     return cudaSuccess;
   }
   run_one(event->mark.queue);
@@ -374,7 +390,7 @@ cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEve
     if (event->mark.queue == nullptr) {
       return note(cudaErrorInvalidResourceHandle);
     }
-    if (event->mark.queue->done < event->mark.count) {
+    if (!has_passed(event->mark)) {
       return note(cudaErrorNotReady);
     }
   }

@@ -18,13 +18,19 @@
 /// When a process waits for something else than the device, such as a message, its streams go on
 /// by themselves after a while, as those of a GPU do.
 ///
+/// NCCL is emulated likewise, among processes of one machine: their sends wait until they are
+/// received, their sums go round a ring. A peer that has died breaks its communicators.
+///
 /// The environment says what the GPU is like:
 ///   FOURFOLD_EMULATED_GPUS        how many there are (1); 0: none; no-driver, old-driver: why none
 ///   FOURFOLD_EMULATED_GPU_MIB     memory of each (4096)
 ///   FOURFOLD_EMULATED_GPU_SM      compute capability (90)
 ///   FOURFOLD_EMULATED_GPU_EAGER   work happens at once
 ///   FOURFOLD_EMULATED_GPU_FAIL    CALL:N:ERROR: the Nth call of CALL, and all later ones, return
-///                                 ERROR
+///                                 ERROR (of CUDA, or of NCCL: its number)
+///   FOURFOLD_EMULATED_NCCL_VERSION  as ncclGetVersion() gives it: 22809
+///   FOURFOLD_EMULATED_NCCL_BREAKS_S  all communicators break after so many seconds
+///   FOURFOLD_EMULATED_NCCL_BLIND  NCCL does not notice that a peer has died
 #pragma once
 
 #include <functional>

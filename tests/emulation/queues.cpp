@@ -35,12 +35,12 @@ std::map<void*, std::shared_ptr<Queue>>& queues() {
   return *all;
 }
 std::atomic<double> last_call_s = 0;
+std::atomic<double> patience_s = 0.1;
 
 /// A GPU does not wait for the host to look at it: what nobody waits for happens after a while.
 void go_on_alone() {
-  constexpr double patience_s = 0.1;
   while (true) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    std::this_thread::sleep_for(std::chrono::duration<double>(patience_s / 5));
     if (now_s() - last_call_s > patience_s) {
       run_everything();
     }
@@ -74,37 +74,68 @@ class Open {
   bool is_open_ = false;
 };
 
-void do_work(const Item& item, Open& memory) {
-  if (item.kind == Item::Kind::host_work) {
-    const DeviceMemory::Closed closed;
-    item.run();
-  } else {
-    memory.ensure();
-    item.run();
-  }
+/// The first item of a queue; nullptr when there is none.
+Item* first_of(const std::shared_ptr<Queue>& queue) {
+  const std::scoped_lock lock(state());
+  return queue->waiting.empty() ? nullptr : &queue->waiting.front();
 }
 
-/// The next piece of work before `count`. Nothing when all of that is done.
-bool take(const std::shared_ptr<Queue>& queue, std::size_t count, Item& item) {
+bool is_done(const std::shared_ptr<Queue>& queue, std::size_t count) {
   const std::scoped_lock lock(state());
-  if (queue->done >= count || queue->waiting.empty()) {
-    return false;
+  return queue->done >= count;
+}
+
+/// Does an item, as far as that goes without waiting. Whether it is done.
+bool do_item(Item& item, Open& memory) {
+  switch (item.kind) {
+    case Item::Kind::wait:
+      return is_done(item.queue, item.mark);
+    case Item::Kind::mark:
+      *item.time_s = now_s();
+      return true;
+    case Item::Kind::meeting:
+      memory.ensure();
+      return item.advance();
+    case Item::Kind::host_work: {
+      const DeviceMemory::Closed closed;
+      item.run();
+      return true;
+    }
+    case Item::Kind::device_work:
+      memory.ensure();
+      item.run();
   }
-  item = std::move(queue->waiting.front());
-  queue->waiting.pop_front();
   return true;
 }
 
-void finish(const std::shared_ptr<Queue>& queue, const Item& item, Open& memory) {
-  if (item.kind == Item::Kind::wait) {
-    run_to(item.queue, item.mark);
-  } else if (item.kind == Item::Kind::mark) {
-    *item.time_s = now_s();
-  } else {
-    do_work(item, memory);
+/// Whether the first item of the queue is done now.
+bool do_first(const std::shared_ptr<Queue>& queue, Open& memory) {
+  Item* const item = first_of(queue);
+  if (item == nullptr || !do_item(*item, memory)) {
+    return false;
   }
+  Item done;  // what it holds is given back outside of the lock
   const std::scoped_lock lock(state());
+  done = std::move(queue->waiting.front());
+  queue->waiting.pop_front();
   ++queue->done;
+  return true;
+}
+
+/// What a device does while one of its streams waits for another machine.
+void go_on_elsewhere(Open& memory) {
+  std::map<void*, std::shared_ptr<Queue>> all;
+  {
+    const std::scoped_lock lock(state());
+    all = queues();
+  }
+  bool moved = false;
+  for (const auto& [stream, queue] : all) {
+    moved = do_first(queue, memory) || moved;
+  }
+  if (!moved) {
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
 }
 
 }  // namespace
@@ -141,8 +172,15 @@ void enqueue(const std::shared_ptr<Queue>& queue, Item item) {
     ++queue->added;
   }
   if (is_eager()) {
-    run(queue);
+    const std::scoped_lock lock(engine());
+    Open memory;
+    while (do_first(queue, memory)) {
+    }
   }
+}
+
+bool has_passed(const Mark& mark) {
+  return mark.queue == nullptr || is_done(mark.queue, mark.count);
 }
 
 Mark mark(const std::shared_ptr<Queue>& queue) {
@@ -156,8 +194,20 @@ void run_to(const std::shared_ptr<Queue>& queue, std::size_t count) {
   last_call_s = now_s();
   const std::scoped_lock lock(engine());
   Open memory;
-  for (Item item; take(queue, count, item);) {
-    finish(queue, item, memory);
+  while (!is_done(queue, count)) {
+    if (do_first(queue, memory)) {
+      continue;
+    }
+    const Item* const first = first_of(queue);
+    if (first == nullptr) {
+      return;
+    }
+    if (first->kind == Item::Kind::wait) {
+      const std::shared_ptr<Queue> awaited = first->queue;  // the item may be done meanwhile
+      run_to(awaited, first->mark);
+    } else {
+      go_on_elsewhere(memory);
+    }
   }
 }
 
@@ -171,18 +221,26 @@ void run(const std::shared_ptr<Queue>& queue) {
 }
 
 bool run_one(const std::shared_ptr<Queue>& queue) {
-  const std::scoped_lock lock(engine());
-  std::size_t done = 0;
   std::size_t added = 0;
   {
-    const std::scoped_lock state_lock(state());
-    done = queue->done;
+    const std::scoped_lock lock(state());
     added = queue->added;
   }
-  if (done < added) {
-    run_to(queue, done + 1);
+  if (is_done(queue, added)) {
+    return true;
   }
-  return done >= added;
+  const std::unique_lock lock(engine(), std::try_to_lock);
+  if (lock.owns_lock()) {
+    Open memory;
+    const Item* const first = first_of(queue);
+    if (first != nullptr && first->kind == Item::Kind::wait &&
+        !is_done(first->queue, first->mark)) {
+      const std::shared_ptr<Queue> awaited = first->queue;
+      run_one(awaited);
+    }
+    do_first(queue, memory);
+  }
+  return false;
 }
 
 void run_everything() {
@@ -194,6 +252,10 @@ void run_everything() {
   for (const auto& [stream, queue] : all) {
     run(queue);
   }
+}
+
+void hurry() {
+  patience_s = 0.004;
 }
 
 void launch(void* stream, std::function<void()> kernel) {

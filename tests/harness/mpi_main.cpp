@@ -57,7 +57,7 @@ int run_session(comm::Communicator& world, int argc, char** argv) {
 int main(int argc, char** argv) {
   return program::run("test", [&] {
     comm::MpiRuntime mpi(&argc, &argv);
-    harness::mpi_world() = &mpi.world();
+    harness::mpi_world() = &harness::tested_world(mpi);
     return static_cast<ExitCode>(run_session(mpi.world(), argc, argv));
   });
 }

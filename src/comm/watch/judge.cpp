@@ -29,6 +29,14 @@ bool is_silent(const RankState& state, const WatchLimits& limits) {
   return state.is_known && !state.has_left && !state.has_ended && state.silent_s > limits.silence_s;
 }
 
+/// A device executes calls long after its rank has made them.
+bool is_in_another_call(const WorldState& world, int rank, const ToldCall& call) {
+  const Beat* const beat = world.beat_of(rank);
+  return beat != nullptr && beat->waiting &&
+         (beat->waiting->group != call.group || beat->waiting->sequence < call.sequence ||
+          is_collective(beat->waiting->operation) != is_collective(call.operation));
+}
+
 /// Ranks for which `rank` waits.
 std::vector<int> waited_for(const WorldState& world, int rank) {
   const Beat* const beat = world.beat_of(rank);
@@ -50,6 +58,11 @@ std::vector<int> waited_for(const WorldState& world, int rank) {
   std::copy_if(members.begin(), members.end(), std::back_inserter(missing), [&](int member) {
     return member != rank && calls_on(world, member, call.group) < call.sequence;
   });
+  if (missing.empty()) {
+    std::ranges::copy_if(members, std::back_inserter(missing), [&](int member) {
+      return member != rank && is_in_another_call(world, member, call);
+    });
+  }
   return missing;
 }
 
@@ -108,6 +121,43 @@ std::optional<HangVerdict> judge_silence(const WorldState& world, const WatchLim
   return verdict.culprits.empty() ? std::nullopt : std::optional(verdict);
 }
 
+bool has_fault(const WorldState& world) {
+  return std::ranges::any_of(world.ranks, [](const RankState& state) {
+    return state.beat && !state.beat->fault.empty() && !state.has_left;
+  });
+}
+
+/// Connections break for those that are connected, and whoever broke them says nothing. Late enough
+/// that an ended rank, or a silent one, is known.
+std::optional<HangVerdict> judge_faults(const WorldState& world) {
+  constexpr double for_others_to_show_s = 8;
+  constexpr double silent_for_it_s = 5;
+  HangVerdict silent{.kind = Kind::unreachable};
+  HangVerdict faulty{.kind = Kind::faulty};
+  for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
+    const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+    const Beat* const beat = world.beat_of(rank);
+    if (state.is_known && !state.has_left && state.silent_s > silent_for_it_s) {
+      silent.kind = state.is_reachable ? Kind::stopped : silent.kind;
+      silent.culprits.push_back(
+          culprit(world, rank,
+                  fmt::format("has given no sign of life for {:.0f} s, and others lost touch with "
+                              "it; {}",
+                              state.silent_s, whereabouts(world, rank))));
+    }
+    if (beat != nullptr && !beat->fault.empty() && !state.has_left &&
+        beat->fault_s > for_others_to_show_s) {
+      faulty.culprits.push_back(culprit(world, rank,
+                                        fmt::format("cannot communicate any more: {}; {}",
+                                                    beat->fault, whereabouts(world, rank))));
+    }
+  }
+  if (faulty.culprits.empty()) {
+    return std::nullopt;
+  }
+  return silent.culprits.empty() ? faulty : silent;
+}
+
 /// Whoever waits longest, if that is too long.
 std::optional<int> latest(const WorldState& world, const WatchLimits& limits) {
   std::optional<int> found;
@@ -162,6 +212,15 @@ std::optional<HangVerdict> judge_lateness(const WorldState& world, const WatchLi
   return verdict;
 }
 
+/// By what ranks are in, as long as nothing is broken.
+std::optional<HangVerdict> judge_calls(const WorldState& world, const WatchLimits& limits) {
+  auto verdict = judge_branches(world);
+  if (!verdict) {
+    verdict = judge_histories(world);
+  }
+  return verdict ? verdict : judge_lateness(world, limits);
+}
+
 std::vector<int> who_waits(const WorldState& world, const HangVerdict& verdict) {
   std::vector<int> ranks;
   for (int rank = 0; rank < std::ssize(world.ranks); ++rank) {
@@ -177,8 +236,9 @@ std::vector<int> who_waits(const WorldState& world, const HangVerdict& verdict) 
 }  // namespace
 
 ExitCode HangVerdict::code() const noexcept {
-  return kind == Kind::unreachable || kind == Kind::host_ended ? ExitCode::node_fault
-                                                               : ExitCode::hang;
+  return kind == Kind::unreachable || kind == Kind::host_ended || kind == Kind::faulty
+             ? ExitCode::node_fault
+             : ExitCode::hang;
 }
 
 std::vector<std::string> HangVerdict::bad_hosts() const {
@@ -198,14 +258,10 @@ std::optional<HangVerdict> judge(const WorldState& world, const WatchLimits& lim
   if (!verdict) {
     verdict = judge_silence(world, limits);
   }
-  if (!verdict) {
-    verdict = judge_branches(world);
-  }
-  if (!verdict) {
-    verdict = judge_histories(world);
-  }
-  if (!verdict) {
-    verdict = judge_lateness(world, limits);
+  if (!verdict && has_fault(world)) {
+    verdict = judge_faults(world);
+  } else if (!verdict) {
+    verdict = judge_calls(world, limits);
   }
   if (verdict) {
     verdict->waiting = who_waits(world, *verdict);

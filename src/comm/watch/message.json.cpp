@@ -72,7 +72,9 @@ struct ToJson {
             {"waiting", or_null(beat.waiting)},
             {"last", or_null(beat.last)},
             {"activity", beat.activity},
-            {"activity_s", beat.activity_s}};
+            {"activity_s", beat.activity_s},
+            {"fault", beat.fault},
+            {"fault_s", beat.fault_s}};
   }
   Json operator()(const Bye& /*bye*/) const { return {{"type", "bye"}}; }
   Json operator()(const Tell& /*tell*/) const { return {{"type", "tell"}}; }
@@ -91,7 +93,9 @@ Beat beat_from(const Json& json) {
             .waiting = if_any(json.at("waiting")),
             .last = if_any(json.at("last")),
             .activity = json.at("activity"),
-            .activity_s = json.at("activity_s")};
+            .activity_s = json.at("activity_s"),
+            .fault = json.at("fault"),
+            .fault_s = json.at("fault_s")};
   for (const Json& entry : json.at("collectives")) {
     beat.collectives[entry.at(0)] = {entry.at(1),
                                      {{{entry.at(2), entry.at(3)}, {entry.at(4), entry.at(5)}}}};
@@ -179,6 +183,10 @@ Beat beat_of(const FlightSnapshot& snapshot) {
   }
   if (!snapshot.recent.empty()) {
     beat.last = told(snapshot.recent.back(), snapshot);
+  }
+  if (!snapshot.fault.empty()) {
+    beat.fault = snapshot.fault;
+    beat.fault_s = seconds(FlightRecord::Clock::now() - snapshot.fault_began);
   }
   return beat;
 }

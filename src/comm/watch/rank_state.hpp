@@ -38,6 +38,8 @@ struct Beat {
   std::optional<ToldCall> last = {};                    ///< the newest call
   std::string activity = {};
   double activity_s = 0;
+  std::string fault = {};  ///< why its communication has failed; empty: it has not
+  double fault_s = 0;      ///< since when
 };
 
 /// A communicator, told by the lowest of its ranks.

@@ -17,8 +17,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string_view name(HangVerdict::Kind kind) {
-  constexpr std::array<std::string_view, 7> names{
-      "ended", "host ended", "stopped", "unreachable", "other branch", "late", "not started"};
+  constexpr std::array<std::string_view, 8> names{"ended",       "host ended",   "stopped",
+                                                  "unreachable", "other branch", "late",
+                                                  "not started", "faulty"};
   return names[static_cast<std::size_t>(kind)];
 }
 

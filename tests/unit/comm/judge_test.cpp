@@ -267,3 +267,44 @@ TEST_CASE("what ranks say of themselves is not believed beyond its shape", "[jud
   block(world, 2, message(Operation::send, -5, 30));
   CHECK(judge(world, limits));
 }
+
+TEST_CASE("ranks whose devices are in another call are gone along", "[judge]") {
+  WorldState world = four_ranks();
+  // All have called the reduction; the device of rank 1 is still in a message from rank 2, which
+  // computes.
+  for (const int rank : {0, 1, 3}) {
+    block(world, rank, world_call(Operation::all_reduce, rank == 0 ? 11 : 4));
+  }
+  world.ranks[2].beat->collectives[world_id].calls = 5;
+  world.ranks[1].beat->waiting = message(Operation::recv, 1, 4);
+  const auto verdict = judge(world, limits);
+  REQUIRE(verdict);
+  CHECK(culprits(verdict) == std::vector{2});
+  CHECK(says(verdict, "rank 2 on node1 has not come"));
+}
+
+TEST_CASE("who notices that communication failed is not to blame if somebody else is silent",
+          "[judge]") {
+  WorldState world = four_ranks();
+  world.ranks[0].beat->fault = "NCCL: communicator 'dp' failed (remote process exited)";
+  world.ranks[0].beat->fault_s = 2;
+  CHECK_FALSE(judge(world, limits));  // the dead may still show
+  world.ranks[0].beat->fault_s = 9;
+  auto verdict = judge(world, limits);
+  REQUIRE(verdict);
+  CHECK(verdict->kind == Kind::faulty);
+  CHECK(culprits(verdict) == std::vector{0});
+  CHECK(verdict->code() == ExitCode::node_fault);
+  CHECK(verdict->bad_hosts().empty());
+  CHECK(says(verdict, "rank 0 on node0 cannot communicate any more: NCCL: communicator 'dp'"));
+  const WatchLimits patient{.deadline_s = 100, .silence_s = 60};
+  world.ranks[3].silent_s = 7;
+  world.ranks[3].is_reachable = false;
+  verdict = judge(world, patient);
+  REQUIRE(verdict);
+  CHECK(verdict->kind == Kind::unreachable);
+  CHECK(culprits(verdict) == std::vector{3});
+  CHECK(verdict->bad_hosts() == std::vector<std::string>{"node1"});
+  world.ranks[0].has_left = true;  // it says so itself
+  CHECK_FALSE(judge(world, patient));
+}

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -69,15 +70,35 @@ ConstTensorView view(const Values<T>& values) {
   return {values.data(), {std::ssize(values)}};
 }
 
-/// Index of the first element that is not what `expected(i)` says, or -1. Compares bits.
+template <class T>
+double value_of(T value) {
+  if constexpr (sizeof(T) == 2) {
+    return static_cast<double>(static_cast<float>(value));
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+/// Index of the first element that is not what `expected(i)` says, or -1. Compares bits, unless
+/// something relative is allowed.
 template <class T, class Expected>
-std::int64_t first_wrong(const Values<T>& values, Expected expected) {
+std::int64_t first_wrong(const Values<T>& values, Expected expected, double tolerance = 0) {
   for (std::int64_t i = 0; i < std::ssize(values); ++i) {
-    if (!(values[i] == number<T>(expected(i)))) {
+    const double wanted = expected(i);
+    const double error = std::abs(value_of(values[i]) - wanted);
+    const bool is_right =
+        tolerance > 0 ? error <= tolerance * std::abs(wanted) : values[i] == number<T>(wanted);
+    if (!is_right) {
       return i;
     }
   }
   return -1;
+}
+
+/// What an average may be off by: nothing, except where it is made of scaled values.
+template <class T>
+double tolerance_of(const Communicator& world, ReduceOp op) {
+  return op != ReduceOp::avg || world.sums_in_rank_order() ? 0 : sizeof(T) == 2 ? 0.02 : 1e-6;
 }
 
 /// Parts of different lengths, some empty.

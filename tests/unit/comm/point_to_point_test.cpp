@@ -7,6 +7,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <vector>
+
 namespace fourfold::comm {
 namespace {
 
@@ -20,6 +22,12 @@ TEST_CASE("rings in both directions at once", "[point_to_point]") {
     }
     const int next = (world.rank() + 1) % world.size();
     const int previous = (world.rank() + world.size() - 1) % world.size();
+    std::vector<MessageRoute> routes;
+    for (int rank = 0; rank < world.size(); ++rank) {
+      routes.push_back({rank, (rank + 1) % world.size(), 1});
+      routes.push_back({(rank + 1) % world.size(), rank, 2});
+    }
+    world.expect_messages(routes);
     for (const std::int64_t elements : {0, 1, 999, 60000}) {
       const auto up = filled<float>(world.rank(), elements);
       const auto down = filled<float>(world.rank(), elements, 3);
@@ -47,6 +55,8 @@ TEST_CASE("messages of one tag keep their order, tags do not wait for each other
       return;
     }
     constexpr int count = 20;
+    world.expect_messages(
+        std::vector<MessageRoute>{{0, world.size() - 1, 0}, {0, world.size() - 1, 1}});
     if (world.rank() == 0) {
       std::vector<Work> sent;
       Values<std::int64_t> values(count);
@@ -77,6 +87,9 @@ TEST_CASE("a collective in flight does not hold up messages between its ranks",
   on_ranks([](Communicator& world, Findings& findings) {
     auto values = filled<float>(world.rank(), 50000);
     Values<std::int32_t> token(1, 0);
+    if (world.size() > 1) {
+      world.expect_messages(std::vector<MessageRoute>{{0, world.size() - 1, 5}});
+    }
     // Rank 0 starts the collective before it sends, the last starts it after it has received.
     if (world.size() > 1 && world.rank() == world.size() - 1) {
       world.recv(view(token), 0, 5, {}).wait({});

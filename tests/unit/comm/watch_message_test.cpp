@@ -30,7 +30,9 @@ std::vector<Message> one_of_each() {
                .waiting = call,
                .last = {},
                .activity = "saving \"step\" 500\xff",
-               .activity_s = 3},
+               .activity_s = 3,
+               .fault = "a \"peer\" is gone",
+               .fault_s = 2.5},
           Bye{},
           Tell{},
           Told{{call, call}, {"main(+0x12)", ""}},
@@ -58,6 +60,8 @@ TEST_CASE("messages come out as they went in", "[watch_message]") {
   CHECK(beat.collectives.at(5).digests[1].calls == 64);
   CHECK(beat.collectives.at(5).digests[1].digest == ~std::uint64_t{0});
   CHECK_FALSE(beat.last);
+  CHECK(beat.fault == "a \"peer\" is gone");
+  CHECK(beat.fault_s == 2.5);
 }
 
 TEST_CASE("what is no message is passed over", "[watch_message]") {

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/stream_buffer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -97,4 +98,20 @@ TEST_CASE("a copy into pageable memory ends before the call, with all before it"
   fourfold::device::copy(buffer.data(), source.data(), 4, stream);
   fourfold::device::copy(target.data(), buffer.data(), 4, stream);
   CHECK(target == source);
+}
+
+TEST_CASE("memory of a stream moves with its owner, and ends once", "[buffer]") {
+  const fourfold::device::Stream stream;
+  fourfold::device::StreamBuffer empty;
+  CHECK(empty.data() == nullptr);
+  fourfold::device::StreamBuffer one(300, stream);
+  void* const data = one.data();
+  empty = std::move(one);
+  CHECK(empty.data() == data);
+  CHECK(empty.bytes() == 300);
+  fourfold::device::zero(data, 300, stream);
+  empty.give_back(stream);
+  CHECK(empty.bytes() == 0);
+  empty.give_back(stream);
+  stream.ref().synchronize();
 }

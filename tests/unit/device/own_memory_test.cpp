@@ -7,6 +7,7 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/device/stream_buffer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
@@ -93,4 +94,52 @@ TEST_CASE("two ranks take two devices, or are refused", "[cuda]") {
   // As many as there are here, which is what a job asks for.
   CHECK_NOTHROW(take_device({.local_rank = 0, .ranks_on_host = 2, .may_share = true}));
   CHECK(take_device({.local_rank = 0, .ranks_on_host = 1}).index == 0);
+}
+
+TEST_CASE("an event has happened when its stream has come so far", "[cuda]") {
+  const Stream stream;
+  Event event;
+  CHECK(event.has_happened());
+  std::atomic<bool> is_done = false;
+  bool was_done = false;
+  run_on_host([&] { is_done = true; }, stream);
+  event.record(stream);
+  std::thread other([&] {  // any thread may ask, and none has to wait
+    while (!event.has_happened()) {
+      std::this_thread::yield();
+    }
+    was_done = is_done;
+  });
+  other.join();
+  CHECK(was_done);
+  CHECK(event.has_happened());
+}
+
+TEST_CASE("memory of a stream is taken and given back without waiting for the device", "[cuda]") {
+  const Stream busy;
+  const Stream stream;
+  const Buffer source(1000, MemoryKind::pinned);
+  static_cast<std::uint8_t*>(source.data())[999] = 77;
+  const Buffer result(1000);
+  std::atomic<bool> may_go_on = false;
+  run_on_host(
+      [&] {
+        while (!may_go_on) {
+          std::this_thread::yield();
+        }
+      },
+      busy);
+  StreamBuffer first(1000, stream);
+  CHECK(first.bytes() == 1000);
+  CHECK(reinterpret_cast<std::uintptr_t>(first.data()) % 256 == 0);
+  copy(first.data(), source.data(), 1000, stream);
+  copy(result.data(), first.data(), 1000, stream);
+  first.give_back(stream);
+  CHECK(first.data() == nullptr);
+  const StreamBuffer second = StreamBuffer(5000, stream);  // perhaps where the first was
+  zero(second.data(), 5000, stream);
+  may_go_on = true;  // nothing above has waited for it
+  stream.ref().synchronize();
+  CHECK(harness::on_host<std::uint8_t>(result.data(), 1000)[999] == 77);
+  CHECK(harness::on_host<std::uint8_t>(second.data(), 5000)[4999] == 0);
 }

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// One interface, several transports: threads (ranks are threads of one process; in host memory, or
-/// on one device), mpi (host memory) and dry-run (rank r of N, moves nothing). Every parallel
-/// algorithm runs unchanged on all of them.
+/// on one device), mpi (host memory), nccl (device memory, a device for each rank) and dry-run
+/// (rank r of N, moves nothing). Every parallel algorithm runs unchanged on all of them.
 #pragma once
 
 #include <fourfold/base/tensor_view.hpp>
@@ -11,6 +11,7 @@
 #include <fourfold/comm/work.hpp>
 #include <fourfold/device/stream.hpp>
 
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <source_location>
@@ -25,6 +26,14 @@ class FlightRecorder;
 /// avg is the sum divided by the number of ranks (floating-point types only).
 enum class ReduceOp : std::uint8_t { sum, max, min, avg };
 
+/// A way that messages take between two ranks of a communicator.
+struct MessageRoute {
+  int from = 0;
+  int to = 0;
+  int tag = 0;
+  friend auto operator<=>(const MessageRoute&, const MessageRoute&) = default;
+};
+
 /// A group of ranks that communicate among themselves.
 ///
 /// Rules for every operation, unless said otherwise:
@@ -36,9 +45,12 @@ enum class ReduceOp : std::uint8_t { sum, max, min, avg };
 ///   must not overlap unless it says "in place". `stream` itself goes on behind the operation, at
 ///   the latest from when a stream has waited for it or it was seen to have finished.
 /// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed.
-/// - Sums of bf16 and f16 accumulate in float and are rounded once. An element's sum is taken in an
-///   order that depends on the number of ranks alone: the same bits every time and on all ranks,
-///   however the elements are cut, and the same from all_reduce as from reduce_scatter.
+/// - Results of a reduction have the same bits every time and on all ranks.
+/// - Where sums_in_rank_order(), sums of bf16 and f16 accumulate in float and are rounded once, and
+///   an element's sum is taken in an order that depends on the number of ranks alone: the same bits
+///   however the elements are cut, and the same from all_reduce as from reduce_scatter. NCCL
+///   promises neither: it rounds a partial sum at each rank that it passes, scales what goes into
+///   an average rather than what comes out, and its order depends on where an element lies.
 /// - One thread per rank uses a communicator at a time.
 /// - `where` is the call as the flight recorder shows it.
 ///
@@ -72,6 +84,8 @@ class Communicator {
   virtual void use(Algorithm algorithm);
   /// How they go: never automatic.
   virtual Algorithm algorithm() const noexcept { return Algorithm::direct; }
+  /// Whether a sum's bits depend on nothing but the values and the number of ranks.
+  virtual bool sums_in_rank_order() const noexcept { return true; }
 
   /// In place: every rank ends with the reduction over all ranks.
   [[nodiscard]] virtual Work all_reduce(
@@ -107,9 +121,14 @@ class Communicator {
       std::span<const std::int64_t> recv_counts, device::StreamRef stream,
       std::source_location where = std::source_location::current()) = 0;
 
+  /// Says which ways messages will take, before the first of them: between devices each is a line
+  /// of its own, which has to be laid. Others need none and do nothing. Collective, with the same
+  /// routes on all ranks, in any order; blocks. Routes that are known already may be among them.
+  virtual void expect_messages(std::span<const MessageRoute> routes);
+
   /// Point to point. A send matches the recv of equal tag posted by the peer, in order of posting.
-  /// Both directions may be in flight; neither blocks before wait(). Not collective. @pre peer !=
-  /// rank()
+  /// Both directions may be in flight; neither blocks before wait(). Not collective.
+  /// @pre peer != rank(); the route was expected
   [[nodiscard]] virtual Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
                                   std::source_location where = std::source_location::current()) = 0;
   [[nodiscard]] virtual Work recv(TensorView data, int peer, int tag, device::StreamRef stream,

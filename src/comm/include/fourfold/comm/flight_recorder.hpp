@@ -82,13 +82,15 @@ struct RecordedGroup {
 struct FlightSnapshot {
   std::vector<RecordedGroup> groups;
   std::vector<FlightRecord> recent;     ///< oldest first
-  std::optional<FlightRecord> waiting;  ///< what the rank blocks in
+  std::optional<FlightRecord> waiting;  ///< what the rank, or its device, blocks in
   std::string activity;                 ///< what it is about besides
   FlightRecord::Clock::time_point activity_began;
+  std::string fault;  ///< why its communication has failed; empty: it has not
+  FlightRecord::Clock::time_point fault_began;
 };
 
-/// The last operations of one rank, on all its communicators. One thread writes, others may take
-/// snapshots. Writing takes tens of nanoseconds and no memory.
+/// The last operations of one rank, on all its communicators. One thread writes (of its device,
+/// another), others may take snapshots. Writing takes tens of nanoseconds and no memory.
 class FlightRecorder {
  public:
   static constexpr std::size_t kept = 64;
@@ -106,6 +108,14 @@ class FlightRecorder {
   /// This rank blocks in a call from here on, or no longer.
   void wait_for(std::uint64_t number);
   void wait_over();
+  /// The same of its device, on which calls are executed long after they were made. It decides
+  /// where both wait: the rank may well wait for its device.
+  void device_waits_for(const FlightRecord& record);
+  void device_wait_over();
+  /// @pre `number` is among the last `kept`
+  FlightRecord record_of(std::uint64_t number) const;
+  /// The rank's communication has failed, and does not say which peer failed it.
+  void set_fault(std::string fault);
   /// What the rank is about: "step 12", "saving step 500".
   void set_activity(std::string activity);
 
@@ -120,6 +130,9 @@ class FlightRecorder {
   std::vector<FlightRecord> ring_;
   std::uint64_t calls_ = 0;
   std::optional<FlightRecord> waiting_;
+  std::optional<FlightRecord> device_waiting_;
+  std::string fault_;
+  FlightRecord::Clock::time_point fault_began_;
   std::string activity_ = "starting";
   FlightRecord::Clock::time_point activity_began_ = FlightRecord::Clock::now();
 };

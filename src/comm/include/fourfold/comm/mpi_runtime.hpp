@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/device_options.hpp>
 #include <fourfold/comm/watch.hpp>
 
 #include <memory>
@@ -37,6 +38,11 @@ class MpiRuntime {
 
   /// All ranks, on communicators of our own (never MPI_COMM_WORLD itself). Lives as long as this.
   Communicator& world() const noexcept;
+  /// All ranks, for what lies in the memory of their devices (NCCL); on a host build world(). Lives
+  /// as long as this. The first call takes this rank's device, by its number on its machine, and is
+  /// collective.
+  /// @throws UserError (config), on all ranks, where there are no devices for all of them
+  Communicator& device_world(const DeviceOptions& options = {});
   /// Name of the machine this rank runs on, as MPI gives it.
   const std::string& host() const noexcept;
   /// How many ranks run on this machine, this one included.

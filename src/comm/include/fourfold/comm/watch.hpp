@@ -30,7 +30,8 @@ struct HangVerdict {
     unreachable,
     other_branch,
     late,
-    not_started
+    not_started,
+    faulty  ///< communication has failed, and nobody is seen to be the cause
   };
   struct Culprit {
     int rank = 0;
@@ -43,7 +44,7 @@ struct HangVerdict {
   std::vector<int> waiting = {};       ///< ranks that wait, directly or not, for one of them
   std::string reason = {};             ///< all of it, in a few lines
 
-  /// node_fault when machines are gone, else hang.
+  /// node_fault when machines are gone or their communication has failed, else hang.
   ExitCode code() const noexcept;
   /// Machines to leave out next time: those of ranks that are stopped, have not come to MPI_Init,
   /// or are gone all together.

@@ -70,6 +70,9 @@ class Event {
   /// Makes later work on `stream` wait for the mark; does not block the host. A never recorded
   /// event is no wait.
   void wait(StreamRef stream) const;
+  /// Whether the marked work is done: that of a never recorded event is. Does not block the host;
+  /// any thread may ask.
+  bool has_happened() const;
 
  private:
   struct Impl;

@@ -60,6 +60,10 @@ class RecordedCommunicator : public comm::Communicator {
   void use(comm::Algorithm algorithm) override { through_->use(algorithm); }
   comm::FlightRecorder* flight_recorder() noexcept override { return through_->flight_recorder(); }
   comm::Algorithm algorithm() const noexcept override { return through_->algorithm(); }
+  bool sums_in_rank_order() const noexcept override { return through_->sums_in_rank_order(); }
+  void expect_messages(std::span<const comm::MessageRoute> routes) override {
+    through_->expect_messages(routes);
+  }
   comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream,
                         std::source_location where = std::source_location::current()) override;
   comm::Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,

@@ -76,6 +76,7 @@ struct MeshConfig {
   ContextMode context_mode = ContextMode::ring;
   double dp_bucket_mb = 25;  ///< gradients are reduced in buckets of this many MB (10^6 bytes)
   HostCollectives host_collectives = HostCollectives::automatic;
+  bool share_devices = false;
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
 };
 

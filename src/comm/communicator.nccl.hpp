@@ -1,0 +1,115 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The transport of ranks that have a device each: NCCL. Set-up, votes and text go over the host's
+/// communicator of the same ranks.
+///
+/// Collectives are enqueued on the caller's stream, so whoever wants them beside something else
+/// gives them a stream of their own. A message between two ranks blocks the stream that it is on
+/// until the other one has come, and NCCL knows no tags: each route has a communicator of its two
+/// ranks and a stream of its own, so no message ever waits for another of a different route.
+#pragma once
+
+#include "calls.nccl.hpp"
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/device/stream.hpp>
+
+#include <nccl.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace fourfold::comm {
+
+/// Owns an ncclComm_t that its NcclCalls looks after. Gives it back by a finalize that all its
+/// ranks call, or, when something has failed, by an abort.
+class NcclHandle {
+ public:
+  NcclHandle() = default;
+  NcclHandle(ncclComm_t comm, const std::string& name, std::shared_ptr<NcclCalls> calls);
+  ~NcclHandle();
+  NcclHandle(NcclHandle&& other) noexcept;
+  NcclHandle& operator=(NcclHandle&&) = delete;
+
+  ncclComm_t get() const noexcept { return comm_; }
+
+ private:
+  ncclComm_t comm_ = nullptr;
+  std::shared_ptr<NcclCalls> calls_;
+};
+
+class NcclCommunicator : public Communicator {
+ public:
+  /// @param host   of the same ranks
+  /// @param world_ranks  of its ranks
+  NcclCommunicator(Communicator& host, NcclHandle comm, std::vector<int> world_ranks,
+                   std::shared_ptr<NcclCalls> calls);
+
+  int rank() const noexcept override { return host_->rank(); }
+  int size() const noexcept override { return host_->size(); }
+  const std::string& name() const noexcept override { return host_->name(); }
+  FlightRecorder* flight_recorder() noexcept override { return &calls_->recorder(); }
+  Communicator& host() noexcept override { return *host_; }
+  bool sums_in_rank_order() const noexcept override { return false; }
+  /// Of the host's communicators: NCCL chooses for itself.
+  void use(Algorithm algorithm) override { host_->use(algorithm); }
+
+  Work all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
+                  std::source_location where) override;
+  Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
+                  device::StreamRef stream, std::source_location where) override;
+  Work reduce_scatter(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,
+                      ReduceOp op, device::StreamRef stream, std::source_location where) override;
+  Work broadcast(TensorView data, int root, device::StreamRef stream,
+                 std::source_location where) override;
+  Work all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
+                  std::span<const std::int64_t> recv_counts, device::StreamRef stream,
+                  std::source_location where) override;
+  void expect_messages(std::span<const MessageRoute> routes) override;
+  Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
+            std::source_location where) override;
+  Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
+            std::source_location where) override;
+  void barrier(std::source_location where) override { host_->barrier(where); }
+  std::unique_ptr<Communicator> split(int color, int key, const std::string& name) override;
+  std::unique_ptr<Communicator> subgroup(std::span<const int> members,
+                                         const std::string& name) override;
+
+ private:
+  /// The way of one route, of which this rank is one end.
+  struct Line {
+    NcclHandle comm;
+    device::Stream stream{device::StreamPriority::high};
+  };
+  using Enqueue = std::function<void(ncclComm_t comm, cudaStream_t stream)>;
+
+  /// @param most_ctas  blocks of a device that its operations may take; 0: as NCCL likes
+  NcclHandle split_off(int color, int key, const std::string& its_name, int most_ctas);
+  Line& line_of(const MessageRoute& route);
+  /// Runs `enqueue` between two marks on `lane`, behind the work on `stream`.
+  Work launch(const std::string& what, const Call& call, ncclComm_t comm, device::StreamRef lane,
+              device::StreamRef stream, const Enqueue& enqueue);
+  /// Collectives go where the caller says; for the default stream on a stream of our own.
+  Work launch(const std::string& what, const Call& call, device::StreamRef stream,
+              const Enqueue& enqueue);
+
+  std::unique_ptr<Communicator> owned_host_;
+  Communicator* host_;
+  std::shared_ptr<NcclCalls> calls_;
+  NcclHandle comm_;
+  std::vector<int> world_ranks_;
+  std::size_t group_;  ///< of the flight recorder
+  device::Stream own_stream_{device::StreamPriority::high};
+  std::map<MessageRoute, Line> lines_;  ///< those of this rank
+  std::set<MessageRoute> expected_;
+
+  NcclCommunicator(std::unique_ptr<Communicator> host, NcclHandle comm,
+                   std::vector<int> world_ranks, std::shared_ptr<NcclCalls> calls);
+};
+
+}  // namespace fourfold::comm

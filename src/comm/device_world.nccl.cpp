@@ -1,0 +1,139 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "device_world.hpp"
+
+#include "check.nccl.hpp"
+#include "communicator.nccl.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/clock_offset.hpp>
+#include <fourfold/comm/fail_together.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+namespace fourfold::comm {
+namespace {
+
+/// One rank that all others must reach is enough for so many.
+constexpr int ranks_per_id = 256;
+
+/// Two ranks on one device wait for each other on it for ever when NCCL does not know, and are
+/// refused by NCCL in words that do not say which they are.
+void require_device_each(Communicator& host, const std::string& machine,
+                         const device::DeviceFacts& facts) {
+  const auto devices =
+      all_gather_text(host, fmt::format("{}\n{}\n{}", machine_identity(), machine, facts.bus_id));
+  std::map<std::string, int> owners;
+  for (int rank = 0; rank < host.size(); ++rank) {
+    const std::string& device = devices[static_cast<std::size_t>(rank)];
+    const auto [owner, is_new] = owners.emplace(device, rank);
+    if (!is_new) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format("ranks {} and {} have the same GPU (PCI {} of {}) start one rank per GPU, or "
+                      "set mesh.share_devices = true to try a run out on fewer",
+                      owner->second, rank, facts.bus_id, machine));
+    }
+  }
+}
+
+/// NCCL takes ranks of one device for a mistake, unless they say to be on different machines.
+void pretend_to_be_apart(int rank) {
+  ::setenv("NCCL_HOSTID", std::to_string(rank).c_str(), 1);
+  ::setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+  ::setenv("NCCL_IB_DISABLE", "1", 0);
+}
+
+std::vector<ncclUniqueId> exchange_ids(Communicator& host) {
+  std::string own;
+  const std::optional<Failure> failure = attempt([&] {
+    if (host.rank() % ranks_per_id == 0) {
+      ncclUniqueId id{};
+      check_nccl(ncclGetUniqueId(&id), "ncclGetUniqueId");
+      own.assign(static_cast<const char*>(id.internal), sizeof(id.internal));
+    }
+  });
+  agree(host, failure);
+  std::vector<ncclUniqueId> ids;
+  for (const std::string& text : all_gather_text(host, own)) {
+    if (!text.empty()) {
+      std::memcpy(static_cast<void*>(&ids.emplace_back()), text.data(), sizeof(ncclUniqueId));
+    }
+  }
+  return ids;
+}
+
+NcclHandle join(Communicator& host, const std::shared_ptr<NcclCalls>& calls) {
+  std::vector<ncclUniqueId> ids = exchange_ids(host);
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  config.commName = host.name().c_str();
+  ncclComm_t comm = nullptr;
+  const char* const what = "ncclCommInitRankConfig of 'world'";
+  const ncclResult_t result =
+      ids.size() == 1
+          ? ncclCommInitRankConfig(&comm, host.size(), ids.front(), host.rank(), &config)
+          : ncclCommInitRankScalable(&comm, host.size(), host.rank(), static_cast<int>(ids.size()),
+                                     ids.data(), &config);
+  check_nccl(result, what, comm);
+  NcclHandle handle(comm, host.name(), calls);
+  calls->settle(comm, result, what);
+  return handle;
+}
+
+void tell(const Communicator& host, const device::DeviceFacts& facts) {
+  int version = 0;
+  check_nccl(ncclGetVersion(&version), "ncclGetVersion");
+  log::info(
+      fmt::format("{} rank{} on {} ({} multiprocessors, {:.0f} GiB, driver for CUDA {}), "
+                  "NCCL {}",
+                  host.size(), host.size() == 1 ? "" : "s", facts.name, facts.multiprocessors,
+                  static_cast<double>(facts.total_bytes) / (1 << 30), facts.driver,
+                  nccl_version_text(version)));
+}
+
+}  // namespace
+
+struct DeviceWorld::Impl {
+  std::shared_ptr<NcclCalls> calls;
+  std::unique_ptr<NcclCommunicator> communicator;
+};
+
+DeviceWorld::DeviceWorld(Communicator& host, const std::string& machine,
+                         const device::DevicePlace& place, const DeviceOptions& options)
+    : impl_(std::make_unique<Impl>()) {
+  device::DeviceFacts facts;
+  together(host, [&] {
+    facts = device::take_device(place);
+    require_nccl_version();
+  });
+  if (options.may_share) {
+    pretend_to_be_apart(host.rank());
+  } else {
+    require_device_each(host, machine, facts);
+  }
+  impl_->calls = std::make_shared<NcclCalls>(*host.flight_recorder(), options.deadline_s);
+  std::vector<int> everybody(static_cast<std::size_t>(host.size()));
+  std::iota(everybody.begin(), everybody.end(), 0);
+  impl_->communicator = std::make_unique<NcclCommunicator>(host, join(host, impl_->calls),
+                                                           std::move(everybody), impl_->calls);
+  if (host.rank() == 0) {
+    tell(host, facts);
+  }
+}
+
+DeviceWorld::~DeviceWorld() = default;
+
+Communicator& DeviceWorld::communicator() noexcept {
+  return *impl_->communicator;
+}
+
+}  // namespace fourfold::comm

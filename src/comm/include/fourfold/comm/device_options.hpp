@@ -1,0 +1,15 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace fourfold::comm {
+
+/// How ranks come by their devices and by the communicators between them.
+struct DeviceOptions {
+  /// Several ranks may take one device, and talk as if they were on different machines: slow, and
+  /// no more than a test of the program.
+  bool may_share = false;
+  double deadline_s = 600;  ///< for all ranks to come together
+};
+
+}  // namespace fourfold::comm

@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The functions of the CUDA driver that Kokkos calls by name, each found when it is called first.
+/// Linked by name they would need libcuda.so.1 for a program to start at all, and where there is no
+/// driver the loader would say so, not we.
+#include <cuda.h>
+#include <cuda_runtime_api.h>
+
+namespace {
+
+template <class Function>
+Function* entry(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+  const cudaError_t result =
+      cudaGetDriverEntryPointByVersion(name, &found, CUDART_VERSION, cudaEnableDefault, &status);
+  const bool is_found = result == cudaSuccess && status == cudaDriverEntryPointSuccess;
+  return is_found ? reinterpret_cast<Function*>(found) : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
+  static auto* const function = entry<decltype(cuCtxGetDevice)>("cuCtxGetDevice");
+  return function == nullptr ? CUDA_ERROR_NOT_INITIALIZED : function(device);
+}
+
+CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
+  static auto* const function = entry<decltype(cuCtxPushCurrent)>("cuCtxPushCurrent");
+  return function == nullptr ? CUDA_ERROR_NOT_INITIALIZED : function(context);
+}
+
+CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext* context) {
+  static auto* const function = entry<CUresult(CUstream, CUcontext*)>("cuStreamGetCtx");
+  return function == nullptr ? CUDA_ERROR_NOT_INITIALIZED : function(stream, context);
+}
+
+}  // extern "C"

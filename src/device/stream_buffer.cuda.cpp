@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "cuda_check.hpp"
+#include "native_stream.hpp"
+
+#include <fourfold/device/stream_buffer.hpp>
+
+#include <utility>
+
+namespace fourfold::device {
+
+StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef stream) : bytes_(bytes) {
+  if (bytes > 0) {
+    bind_thread();
+    check_cuda(cudaMallocAsync(&data_, bytes, native(stream)), "cudaMallocAsync", bytes);
+    finish_if_default(stream);
+  }
+}
+
+StreamBuffer::~StreamBuffer() {
+  if (data_ != nullptr) {
+    static_cast<void>(cudaFree(data_));
+  }
+}
+
+StreamBuffer::StreamBuffer(StreamBuffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+StreamBuffer& StreamBuffer::operator=(StreamBuffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+void StreamBuffer::give_back(StreamRef stream) {
+  if (data_ != nullptr) {
+    bind_thread();
+    check_cuda(cudaFreeAsync(data_, native(stream)), "cudaFreeAsync", bytes_);
+    finish_if_default(stream);
+  }
+  data_ = nullptr;
+  bytes_ = 0;
+}
+
+}  // namespace fourfold::device

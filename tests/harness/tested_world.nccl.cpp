@@ -1,0 +1,11 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi_world.hpp"
+
+namespace fourfold::harness {
+
+comm::Communicator& tested_world(comm::MpiRuntime& mpi) {
+  return mpi.device_world();
+}
+
+}  // namespace fourfold::harness
