@@ -22,14 +22,17 @@ if(MPI_CXX_LIBRARY_VERSION_STRING MATCHES "^MPICH[^:]*:[ \t]*([0-9.]+)")
 elseif(NOT mpi_version)
   set(mpi_version "unknown")
 endif()
-set(dnnl_version "unknown")
-if(EXISTS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h)
+set(products "oneDNN=unknown")
+if(FOURFOLD_DEVICE STREQUAL "cuda")
+  set(products "CUDA=${CUDAToolkit_VERSION}")
+elseif(EXISTS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h)
   file(STRINGS ${DNNL_INCLUDE_DIR}/oneapi/dnnl/dnnl_version.h dnnl_lines REGEX "define DNNL_VERSION_(MAJOR|MINOR|PATCH) ")
   list(TRANSFORM dnnl_lines REPLACE "[^0-9]" "")
-  list(JOIN dnnl_lines "." dnnl_version)
+  list(JOIN dnnl_lines "." products)
+  string(PREPEND products "oneDNN=")
 endif()
 set(library_facts "")
-foreach(fact "Kokkos=${Kokkos_VERSION}" "oneDNN=${dnnl_version}" "MPI=${mpi_version}" "HDF5=${HDF5_VERSION}"
+foreach(fact "Kokkos=${Kokkos_VERSION}" "${products}" "MPI=${mpi_version}" "HDF5=${HDF5_VERSION}"
              "fmt=${fmt_VERSION}" "CLI11=${CLI11_VERSION}" "toml++=${tomlplusplus_VERSION}"
              "nlohmann-json=${nlohmann_json_VERSION}" "xxHash=${XXHASH_VERSION}" "PCRE2=${PCRE2_VERSION}"
              "SentencePiece=${SENTENCEPIECE_VERSION}")

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "enqueue.hpp"
 #include "product.hpp"
-#include "storage.hpp"
 #include "threads.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -11,9 +10,7 @@
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
+#include <cstdint>
 
 namespace fourfold::kernels {
 namespace {
@@ -26,35 +23,6 @@ void add_bias(float* y_TO, std::int64_t y_row, const float* bias_O, std::int64_t
     float* row = y_TO + t * y_row;
     for (std::int64_t o = 0; o < outputs; ++o) {
       row[o] += bias_O[o];
-    }
-  }
-}
-
-constexpr std::int64_t sum_columns =
-    256;  // of one thread at a time: their sums stay in the first-level cache
-constexpr std::int64_t sum_rows =
-    64;  // summed by themselves first, which keeps rounding errors small
-
-/// add_column_sums(), now.
-template <class Element>
-void sum_columns_of(const Element* dy_TO, std::int64_t dy_row, float* sum_O, std::int64_t tokens,
-                    std::int64_t outputs) {
-  const std::int64_t blocks = (outputs + sum_columns - 1) / sum_columns;
-#pragma omp parallel for schedule(static)
-  for (std::int64_t block = 0; block < blocks; ++block) {
-    const std::int64_t first = block * sum_columns;
-    const std::int64_t columns = std::min(sum_columns, outputs - first);
-    for (std::int64_t t0 = 0; t0 < tokens; t0 += sum_rows) {
-      std::array<float, sum_columns> partial{};
-      for (std::int64_t t = t0; t < std::min(tokens, t0 + sum_rows); ++t) {
-        const Element* row = dy_TO + t * dy_row + first;
-        for (std::int64_t o = 0; o < columns; ++o) {
-          partial[static_cast<std::size_t>(o)] += to_float(row[o]);
-        }
-      }
-      for (std::int64_t o = 0; o < columns; ++o) {
-        sum_O[first + o] += partial[static_cast<std::size_t>(o)];
-      }
     }
   }
 }
@@ -74,16 +42,6 @@ void multiply_now(DType dtype, const Product& product) {
 
 void multiply(DType dtype, const Product& product, device::StreamRef stream) {
   enqueue(stream, [=] { multiply_now(dtype, product); });
-}
-
-void add_column_sums(DType dtype, const void* dy_TO, std::int64_t dy_row, float* sum_O,
-                     std::int64_t tokens, std::int64_t outputs, device::StreamRef stream) {
-  with_storage(dtype, [&]<class T>(T) {
-    enqueue(stream, [=, dy = static_cast<const T*>(dy_TO)] {
-      use_runtime_threads();
-      sum_columns_of(dy, dy_row, sum_O, tokens, outputs);
-    });
-  });
 }
 
 void f32_product(const Product& p) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "kokkos_facts.hpp"
+#include "start.hpp"
 #include "threads.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -30,7 +31,7 @@ Runtime::Runtime(int threads) {
   runtime_threads = threads > 0 ? threads : threads_from_environment();
   // Before Kokkos starts: a Kokkos with OpenMP takes its number of threads from there.
   use_runtime_threads();
-  Kokkos::initialize();
+  start_kokkos();
 }
 
 Runtime::~Runtime() {
