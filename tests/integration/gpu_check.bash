@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# The command that proves a GPU, on an emulated one. Usage: gpu_check.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+check=$SOURCE_DIR/scripts/gpu-check
+
+expect_exit 0 "$check" --build "$1" --out out --only device_test --only verify --only prepare --only 'train f' --only 'train b' \
+  --only same --only curve
+expect_stdout 'All tests passed'
+expect_stdout '11 meshes, losses within'
+expect_stdout 'same bits bf16  50 steps'
+expect_stdout 'loss curve  no reference'
+expect_stdout ' 0 FAILED'
+expect python3 -c 'import json
+results = json.load(open("out/gpu-check.json"))["results"]
+assert sum(result["verdict"] == "passed" for result in results) == 10, results'
+
+# What fails is said, and the rest is done all the same.
+expect_exit 1 env FOURFOLD_EMULATED_GPU_FAIL=ncclCommInitRankConfig:1:1 "$check" --build "$1" --out out --only 'train f32' \
+  --only device_test --only prepare
+expect_stdout 'exit code 85'
+expect_stdout '2 FAILED'
+expect_exit 78 env FOURFOLD_EMULATED_GPUS=0 "$check" --build "$1" --out out
+expect_stderr 'there is no GPU'
+expect_exit 78 "$check" --build . --out out
+expect_stderr 'is no build for GPUs'
+
+# A curve beside one that is 2 % away, and beside its own.
+mkdir curve
+cp out/runs/tokens.* curve/
+sed 's/lr = 1e-2/lr = 1e-3/' out/runs/run.toml >curve/run.toml
+expect_exit 0 "$fourfold" train curve/run.toml --set log.dir=curve --set 'data.train=["curve/tokens"]'
+expect_exit 0 "$check" --build "$1" --out out --only curve --reference curve
+expect_stdout 'passed'
+python3 -c 'import json
+records = [json.loads(line) for line in open("curve/metrics.jsonl")]
+for record in records:
+    if record["event"] == "step":
+        record["loss"] *= 1.02
+open("curve/metrics.jsonl", "w").write("".join(json.dumps(record) + "\n" for record in records))'
+expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
+expect_stdout 'step 50:'
+expectations_met
