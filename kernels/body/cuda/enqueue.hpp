@@ -10,10 +10,9 @@
 
 namespace fourfold::kernels {
 
-/// Where kernels over device memory run, ordered on `stream`.
-inline Kokkos::DefaultExecutionSpace execution_space(device::StreamRef stream) {
-  return Kokkos::DefaultExecutionSpace(static_cast<cudaStream_t>(stream.native()));
-}
+/// Where kernels over device memory run, ordered on `stream`. To make one takes memory of the
+/// device, which no step may, so each stream has one for good (execution_space.kokkos.cpp).
+const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream);
 
 /// Starts `work`, which launches kernels, behind all that is on `stream`.
 template <class Work>

@@ -1,0 +1,26 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "enqueue.hpp"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace fourfold::kernels {
+
+const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream) {
+  using Space = Kokkos::DefaultExecutionSpace;
+  // Never destroyed: Kokkos would give memory back through streams that are gone by then. A stream
+  // that begins at the address of one that has ended goes on with its execution space, which knows
+  // that address only.
+  static auto& mutex = *new std::mutex;
+  static auto& spaces = *new std::map<void*, std::unique_ptr<Space>>;
+  const std::scoped_lock lock(mutex);
+  std::unique_ptr<Space>& space = spaces[stream.native()];
+  if (!space) {
+    space = std::make_unique<Space>(static_cast<cudaStream_t>(stream.native()));
+  }
+  return *space;
+}
+
+}  // namespace fourfold::kernels
