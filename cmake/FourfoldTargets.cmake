@@ -2,10 +2,11 @@
 
 # fourfold_add_library(<name> HEADERS .. SOURCES .. [PUBLIC <target>..] [PRIVATE <target>..])
 # One library room: public headers in include/fourfold/<name>/, everything else private. Exports only its own include
-# folder, so an include against the arrows of docs/design.md does not compile.
+# folder, so an include against the arrows of docs/design.md does not compile. Static, or shared where many programs go into
+# one bundle (BUILD_SHARED_LIBS).
 function(fourfold_add_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;SOURCES;PUBLIC;PRIVATE")
-  add_library(fourfold_${name} STATIC ${arg_SOURCES})
+  add_library(fourfold_${name} ${arg_SOURCES})
   add_library(fourfold::${name} ALIAS fourfold_${name})
   list(TRANSFORM arg_HEADERS PREPEND include/fourfold/${name}/)
   target_sources(fourfold_${name} PUBLIC FILE_SET HEADERS BASE_DIRS include FILES ${arg_HEADERS})

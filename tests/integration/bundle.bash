@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# A bundle, moved into a system that has nothing but a shell. Usage: bundle.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+bundle=$SOURCE_DIR/scripts/bundle
+for tool in patchelf busybox; do
+  command -v "$tool" >/dev/null || { echo "skipped: no $tool here (scripts/bootstrap --checks installs it)" && exit 77; }
+done
+
+expect_exit 0 "$bundle" --build "$1" --output made
+expect_exit 73 "$bundle" --build "$1" --output made
+expect_stderr 'is there already'
+expect_exit 78 "$bundle" --build . --output other
+expect_stderr 'is no build for GPUs'
+expect_exit 64 "$bundle" --output
+expect_exit 64 "$bundle" --squash
+[[ ! -e other ]] || complain "a folder was made of no build"
+
+# All libraries but the loader are the bundle's, by $ORIGIN, where the system's C library is new enough.
+mkdir elsewhere
+mv made elsewhere/moved
+outside() { # FILE: the libraries that it would load from elsewhere, but for the C library's own
+  ldd "$1" | awk '$2 == "=>" { print $3 }' | xargs readlink -f | grep -v "^$(readlink -f elsewhere/moved/lib)/" |
+    grep -vE '/lib(c|m|pthread|dl|rt)[.]so'
+}
+for file in elsewhere/moved/programs/*; do
+  found=$(outside "$file")
+  [[ -z $found ]] || complain "${file##*/} takes from outside: $found"
+done
+
+cat >text.txt <<'END'
+It is a truth universally acknowledged, that a single machine in possession of a good processor, must be in want of a
+device. However little known the clock or cores of such a machine may be on its first entering a neighbourhood, this truth
+is so well fixed in the minds of the surrounding people, that it is considered as the rightful property of some one of them.
+END
+cat >run.toml <<'END'
+[model]
+layers = 2
+hidden = 32
+heads = 2
+vocab = 257
+context = 32
+[train]
+global_batch = 4
+micro_batch = 2
+steps = 3
+[data]
+train = ["tokens"]
+[log]
+dir = "run"
+END
+cat >inside.sh <<'END'
+set -e
+cd /work
+PATH=/opt/fourfold/bin:/bin
+fourfold version
+fourfold help | grep -q train
+fourfold data prepare --tokenizer byte --progress none --output tokens text.txt
+fourfold train run.toml --progress plain
+FOURFOLD_EMULATED_GPUS=2 mpiexec -n 2 fourfold train run.toml --set log.dir=two --progress plain
+/opt/fourfold/tests/device_test
+ln -s /opt/fourfold/bin/fourfold /bin/my-fourfold
+if my-fourfold version; then exit 1; fi
+END
+
+# A root folder of its own: the bundle, a static shell, and what every kernel gives.
+if ! unshare --mount true 2>/dev/null; then
+  echo "skipped: no mount namespaces here; what is above held"
+  expectations_met && exit 77
+  exit 1
+fi
+mkdir -p system/{bin,dev,proc,sys,tmp,work,opt,etc}
+cp "$(command -v busybox)" system/bin/busybox
+for applet in sh cat env grep ln readlink; do ln -s busybox "system/bin/$applet"; done
+echo 'root:x:0:0::/:/bin/sh' >system/etc/passwd
+echo "127.0.0.1 localhost $(hostname)" >system/etc/hosts
+mv elsewhere/moved system/opt/fourfold
+cp text.txt run.toml inside.sh system/work
+expect_exit 0 unshare --mount bash -c 'mount --rbind /dev system/dev && mount -t proc proc system/proc &&
+  mount -t sysfs sysfs system/sys &&
+  exec chroot system /bin/env -i TMPDIR=/tmp HOME=/work /bin/sh /work/inside.sh'
+expect_stdout 'All tests passed'
+expect_stderr 'step 3/3'
+expect_stderr "there is no program 'my-fourfold'"
+expect_exit 0 grep -c '"event":"step"' system/work/two/metrics.jsonl
+expect_stdout 3
+expectations_met
