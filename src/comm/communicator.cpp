@@ -19,6 +19,11 @@ T reduced(Communicator& communicator, T value, ReduceOp op, std::source_location
 
 void Communicator::use(Algorithm /*algorithm*/) {}
 
+std::unique_ptr<RegisteredMemory> Communicator::register_memory(void* /*data*/,
+                                                                std::size_t /*bytes*/) {
+  return nullptr;
+}
+
 void Communicator::expect_messages(std::span<const MessageRoute> /*routes*/) {}
 
 std::unique_ptr<Communicator> Communicator::subgroup(std::span<const int> members,

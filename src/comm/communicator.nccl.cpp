@@ -124,6 +124,17 @@ class Enqueued : public Work::Operation {
   device::StreamRef posted_on_;
 };
 
+class Registered : public RegisteredMemory {
+ public:
+  Registered(ncclComm_t comm, void* handle) : comm_(comm), handle_(handle) {}
+  // A failure would be that of the communicator, which is known.
+  ~Registered() override { static_cast<void>(ncclCommDeregister(comm_, handle_)); }
+
+ private:
+  ncclComm_t comm_;
+  void* handle_;
+};
+
 }  // namespace
 
 NcclHandle::NcclHandle(ncclComm_t comm, const std::string& name, std::shared_ptr<NcclCalls> calls)
@@ -343,6 +354,16 @@ void NcclCommunicator::expect_messages(std::span<const MessageRoute> routes) {
     }
     expected_.insert(round.begin(), round.end());
   }
+}
+
+std::unique_ptr<RegisteredMemory> NcclCommunicator::register_memory(void* data, std::size_t bytes) {
+  if (size() == 1 || bytes == 0) {
+    return nullptr;
+  }
+  void* handle = nullptr;
+  calls_->settle(comm_.get(), ncclCommRegister(comm_.get(), data, bytes, &handle),
+                 fmt::format("ncclCommRegister of {} bytes with '{}'", bytes, name()));
+  return std::make_unique<Registered>(comm_.get(), handle);
 }
 
 NcclCommunicator::Line& NcclCommunicator::line_of(const MessageRoute& route) {

@@ -71,6 +71,7 @@ class NcclCommunicator : public Communicator {
                   std::span<const std::int64_t> recv_counts, device::StreamRef stream,
                   std::source_location where) override;
   void expect_messages(std::span<const MessageRoute> routes) override;
+  std::unique_ptr<RegisteredMemory> register_memory(void* data, std::size_t bytes) override;
   Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
             std::source_location where) override;
   Work recv(TensorView data, int peer, int tag, device::StreamRef stream,

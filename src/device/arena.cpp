@@ -52,9 +52,15 @@ TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
                     name(use), gib(bytes), gib(total_bytes()), owner.name, gib(owner.total_bytes),
                     owner.name));
   }
-  blocks_.emplace_back(bytes, kind);
+  blocks_.push_back({use, Buffer(bytes, kind)});
   bytes_[static_cast<std::size_t>(use)] += bytes;
-  return {blocks_.back().data(), dtype, shape};
+  return {blocks_.back().memory.data(), dtype, shape};
+}
+
+void Arena::for_each(const std::function<void(MemoryUse, void*, std::size_t)>& visit) const {
+  for (const Block& block : blocks_) {
+    visit(block.use, block.memory.data(), block.memory.bytes());
+  }
 }
 
 void* Arena::next_counted_address() const noexcept {

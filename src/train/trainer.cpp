@@ -3,6 +3,7 @@
 #include "announcement.hpp"
 #include "divergence.hpp"
 #include "memory_report.hpp"
+#include "registered_memory.hpp"
 #include "resume.hpp"
 #include "run_saves.hpp"
 
@@ -78,6 +79,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     }
   }
   arena_.seal();
+  registered_ = register_memory(arena_, mesh);
   // Offloaded state passes through saves and loads piece by piece.
   const auto done_with = [this](const void* begin, std::size_t bytes) {
     runner_.tier().release(begin, bytes);

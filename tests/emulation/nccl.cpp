@@ -17,6 +17,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -34,6 +35,7 @@ struct ncclComm {
   std::shared_ptr<NcclRank> rank;
   bool is_ready = false;
   std::optional<Split> split;
+  std::multiset<void*> registered = {};
 };
 
 namespace {
@@ -51,7 +53,7 @@ ncclComm_t join(const std::string& name, int ranks, int rank) {
   own->rank = rank;
   own->ranks = ranks;
   own->board = std::make_unique<Board>("/fourfold-nccl-" + name, ranks, rank);
-  return new ncclComm{std::move(own), false, {}};
+  return new ncclComm{std::move(own), false, {}, {}};
 }
 
 /// Ranks of the parent that are in the child, in its order; nothing until all have told theirs.
@@ -255,7 +257,11 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommFinalize(ncclComm_t /*comm*/) {
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (!comm->registered.empty()) {
+    std::fputs("emulated NCCL: a communicator ends with memory registered\n", stderr);
+    std::abort();
+  }
   return ncclSuccess;
 }
 
@@ -270,13 +276,23 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclCommRegister(ncclComm_t /*comm*/, void* data, std::size_t bytes, void** handle) {
+ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, std::size_t bytes, void** handle) {
   FAIL_AS_PLANNED("ncclCommRegister")
+  if (!is_device_only(data, bytes)) {
+    return ncclInvalidArgument;
+  }
+  comm->registered.insert(data);
   *handle = data;
-  return is_device_only(data, bytes) ? ncclSuccess : ncclInvalidArgument;
+  return ncclSuccess;
 }
 
-ncclResult_t ncclCommDeregister(ncclComm_t /*comm*/, void* /*handle*/) {
+/// What is registered must still be there: NCCL would take it from peers first.
+ncclResult_t ncclCommDeregister(ncclComm_t comm, void* handle) {
+  const auto found = comm->registered.find(handle);
+  if (found == comm->registered.end() || !is_device_only(handle, 1)) {
+    return ncclInvalidArgument;
+  }
+  comm->registered.erase(found);
   return ncclSuccess;
 }
 

@@ -141,5 +141,32 @@ TEST_CASE("what lies on the host goes through the host's communicator", "[device
   });
 }
 
+TEST_CASE("collectives over registered memory, which ends before its communicators",
+          "[device_order]") {
+  harness::on_ranks([](Communicator& world, Findings& findings) {
+    const int ranks = world.size();
+    const auto half = world.split(world.rank() % 2, world.rank(), "half");
+    const device::Stream computing;
+    LateNumbers numbers(elements);
+    LateNumbers others(elements);
+    const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
+    const auto with_world = world.register_memory(numbers.view().data(), bytes);
+    const auto with_half = half->register_memory(numbers.view().data(), bytes);
+    auto for_a_while = world.register_memory(others.view().data(), bytes);
+    findings.check(world.register_memory(nullptr, 0) == nullptr, "nothing to register");
+    for (int step = 0; step < 3; ++step) {
+      numbers.fill(world.rank(), computing);
+      world.all_reduce(numbers.view(), ReduceOp::sum, computing).wait(computing);
+      numbers.fetch(computing);
+      computing.ref().synchronize();
+      const auto sum = [ranks](std::int64_t i) { return reduced_pattern(ReduceOp::sum, ranks, i); };
+      findings.check(numbers.wrong(sum) < 0, "all_reduce");
+      for_a_while.reset();
+    }
+    half->all_reduce(numbers.view(), ReduceOp::max, computing).wait(computing);
+    computing.ref().synchronize();
+  });
+}
+
 }  // namespace
 }  // namespace fourfold::comm

@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
+#include <vector>
 
 using fourfold::DType;
 using fourfold::device::Arena;
@@ -82,4 +84,23 @@ TEST_CASE("an arena that only counts gives what no machine has", "[arena]") {
   CHECK(static_cast<std::byte*>(first.data()) + first.bytes() <= second.data());
   CHECK(static_cast<std::byte*>(second.data()) + second.bytes() <= third.data());
   CHECK(second.rows(1, 2).data() > second.data());
+}
+
+TEST_CASE("an arena shows the memory of its own, in the order in which it was taken", "[arena]") {
+  Arena arena(Arena::Backing::pinned);
+  const auto weights = arena.take(MemoryUse::weights, DType::f32, {3, 5});
+  const auto gradients = arena.take(MemoryUse::gradients, DType::bf16, {7});
+  std::vector<std::tuple<MemoryUse, void*, std::size_t>> seen;
+  const auto note = [&](MemoryUse use, void* data, std::size_t bytes) {
+    seen.emplace_back(use, data, bytes);
+  };
+  arena.for_each(note);
+  REQUIRE(seen.size() == 2);
+  CHECK(seen[0] == std::tuple(MemoryUse::weights, weights.data(), std::size_t{60}));
+  CHECK(seen[1] == std::tuple(MemoryUse::gradients, gradients.data(), std::size_t{14}));
+
+  Arena counted(Arena::Backing::counted);
+  counted.take(MemoryUse::weights, DType::f32, {3});
+  counted.for_each(note);
+  CHECK(seen.size() == 2);
 }

@@ -34,6 +34,15 @@ struct MessageRoute {
   friend auto operator<=>(const MessageRoute&, const MessageRoute&) = default;
 };
 
+/// Memory that a transport has made known to its network; until this ends.
+class RegisteredMemory {
+ public:
+  virtual ~RegisteredMemory() = default;
+  RegisteredMemory() = default;
+  RegisteredMemory(const RegisteredMemory&) = delete;
+  RegisteredMemory& operator=(const RegisteredMemory&) = delete;
+};
+
 /// A group of ranks that communicate among themselves.
 ///
 /// Rules for every operation, unless said otherwise:
@@ -125,6 +134,13 @@ class Communicator {
   /// of its own, which has to be laid. Others need none and do nothing. Collective, with the same
   /// routes on all ranks, in any order; blocks. Routes that are known already may be among them.
   virtual void expect_messages(std::span<const MessageRoute> routes);
+
+  /// Says that collectives will move what lies in these `bytes`, which a transport may then do
+  /// without copies of its own. All ranks register what corresponds, in the same order. Does not
+  /// block. @return nullptr where that is of no use; else it must end before the memory and before
+  /// this communicator
+  [[nodiscard]] virtual std::unique_ptr<RegisteredMemory> register_memory(void* data,
+                                                                          std::size_t bytes);
 
   /// Point to point. A send matches the recv of equal tag posted by the peer, in order of posting.
   /// Both directions may be in flight; neither blocks before wait(). Not collective.

@@ -52,6 +52,11 @@ class Arena {
   void seal() noexcept { sealed_ = true; }
   bool sealed() const noexcept { return sealed_; }
 
+  /// Calls `visit` for each tensor's memory, in the order in which they were taken; not for memory
+  /// that somebody else owns, or that there is none of.
+  void for_each(
+      const std::function<void(MemoryUse use, void* data, std::size_t bytes)>& visit) const;
+
   std::size_t bytes(MemoryUse use) const noexcept { return bytes_[static_cast<std::size_t>(use)]; }
   std::size_t total_bytes() const noexcept;
 
@@ -60,7 +65,11 @@ class Arena {
 
   Backing backing_ = Backing::device;
   std::function<void*(std::size_t)> extend_;  ///< or empty: memory of our own
-  std::vector<Buffer> blocks_;
+  struct Block {
+    MemoryUse use;
+    Buffer memory;
+  };
+  std::vector<Block> blocks_;
   std::array<std::size_t, memory_use_count> bytes_{};
   bool sealed_ = false;
 };

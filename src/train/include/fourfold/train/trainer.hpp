@@ -133,6 +133,7 @@ class Trainer {
   std::unique_ptr<data::TokenDataset> validation_;
   std::optional<StepTracer> tracer_;  ///< with log.trace; before what notes its collectives there
   StepRunner runner_;
+  std::vector<std::unique_ptr<comm::RegisteredMemory>> registered_;  ///< of the arena
   BatchLoader loader_;
   std::unique_ptr<Evaluator> evaluator_;
   TrainingState state_;
