@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 try:  # Spack 1.0 and later keeps its build systems in the builtin package repository
     from spack_repo.builtin.build_systems.cmake import CMakePackage
+
+    knows_gpus = True
 except ImportError:  # before that they come with spack.package
-    pass
+    knows_gpus = False  # no Kokkos there knows a CUDA that is new enough
 from spack.package import *
 
 
 class Fourfold(CMakePackage):
-    """Trains transformer language models on machines from a laptop to a cluster: MPI starts it, Kokkos and oneDNN
-    compute, HDF5 keeps checkpoints that restart on any number of ranks.
+    """Trains transformer language models on machines from a laptop to a cluster: MPI starts it, Kokkos and the vendors'
+    libraries compute, HDF5 keeps checkpoints that restart on any number of ranks.
 
     There is no release to download yet: the sources are the clone that this recipe is part of (spack.yaml there, or
     `spack develop --path CLONE fourfold@main`)."""
@@ -20,7 +22,6 @@ class Fourfold(CMakePackage):
 
     variant("openmp", default=True, description="Kernels use all threads of a rank (else one rank per core is best)")
     variant("native", default=False, description="Compile with -march=native instead of for Spack's target")
-
     depends_on("c", type="build")
     depends_on("cxx", type="build")
     depends_on("cmake@3.25:", type="build")
@@ -29,7 +30,27 @@ class Fourfold(CMakePackage):
     depends_on("hdf5@1.10: +mpi")
     depends_on("kokkos@3.4: +serial")
     depends_on("kokkos +openmp", when="+openmp")
-    depends_on("onednn@2.6: cpu_runtime=omp")
+    if not knows_gpus:
+        depends_on("onednn@2.6: cpu_runtime=omp")
+    else:
+        # One kind of GPU at a time, as Kokkos has it.
+        gpus = ("80", "90", "100")
+        variant("cuda", default=False, description="Compute on NVIDIA GPUs")
+        variant("cuda_arch", default="none", values=("none",) + gpus, multi=False, when="+cuda",
+                description="Compute capability: 80 for A100, 90 for H100 and H200, 100 for B200")
+        depends_on("onednn@2.6: cpu_runtime=omp", when="~cuda")
+        with when("+cuda"):
+            conflicts("cuda_arch=none", msg="name the GPU: cuda_arch=80, 90 or 100")
+            depends_on("cmake@3.25.2:", type="build")
+            depends_on("cuda@12.8:")
+            depends_on("nccl@2.23.4:")
+            depends_on("cudnn@9:")
+            depends_on("cudnnfrontend@1.9:", type="build")
+        for gpu in gpus:
+            with when("+cuda cuda_arch=" + gpu):
+                # Up to 4.7.0 it does not know CUDA 13; without CMake's own CUDA it would want a compiler wrapper.
+                depends_on("kokkos@4.7.1: +cuda +cmake_lang cxxstd=20 cuda_arch=" + gpu)
+                depends_on("nccl cuda_arch=" + gpu)
     depends_on("fmt@9:")
     depends_on("cli11@2.1:")
     depends_on("nlohmann-json@3.11:")
@@ -50,7 +71,15 @@ class Fourfold(CMakePackage):
     sanity_check_is_file = ["bin/fourfold", "libexec/fourfold/fourfold-version"]
 
     def cmake_args(self):
-        return [
+        device = []
+        if knows_gpus and self.spec.satisfies("+cuda"):
+            device = [
+                self.define("FOURFOLD_DEVICE", "cuda"),
+                self.define("CMAKE_CUDA_ARCHITECTURES", self.spec.variants["cuda_arch"].value),
+                self.define("NCCL_ROOT", self.spec["nccl"].prefix),
+                self.define("CUDNN_FRONTEND_ROOT", self.spec["cudnnfrontend"].prefix),
+            ]
+        return device + [
             self.define_from_variant("FOURFOLD_NATIVE", "native"),
             self.define_from_variant("FOURFOLD_TESTS", "tests"),
             self.define("FOURFOLD_BENCHMARKS", False),
