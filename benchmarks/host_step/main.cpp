@@ -4,10 +4,10 @@
 /// host_step: whole training steps of GPT-2 124M over random tokens: forward, backward, the sum of
 /// gradients over the ranks, clipping, AdamW. First measures the ceiling, the best product of the
 /// step while all ranks multiply. Start it with one rank per core: mpiexec -n 2 host_step
+#include "random_batch.hpp"
 #include "step_report.hpp"
 #include "work.hpp"
 
-#include <fourfold/base/philox.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
@@ -18,7 +18,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 
 namespace {
 
@@ -37,38 +36,6 @@ struct Options {
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
-
-/// Random tokens of this rank's part of the batch; the targets are the next tokens.
-class RandomBatch {
- public:
-  RandomBatch(std::int64_t sequences, std::int64_t tokens, std::int64_t vocab, int rank)
-      : token_(static_cast<std::size_t>(sequences * tokens)), position_(token_.size()) {
-    const PhiloxKey key = philox_key(2, RandomUse::test, static_cast<std::uint64_t>(rank));
-    for (std::size_t row = 0; row < token_.size(); ++row) {
-      token_[row] =
-          static_cast<std::int32_t>(philox(key, row).word[0] % static_cast<std::uint32_t>(vocab));
-      position_[row] = static_cast<std::int32_t>(static_cast<std::int64_t>(row) % tokens);
-    }
-    target_ = token_;
-    std::rotate(target_.begin(), target_.begin() + 1, target_.end());
-    sample_.resize(token_.size());
-    const Shape rows{sequences * tokens};
-    batch_ = {.sequences = sequences,
-              .tokens = tokens,
-              .token_N = ConstTensorView(token_.data(), rows),
-              .target_N = ConstTensorView(target_.data(), rows),
-              .position_N = ConstTensorView(position_.data(), rows),
-              .sample_N = ConstTensorView(sample_.data(), rows)};
-  }
-  const model::Batch& batch() const noexcept { return batch_; }
-
- private:
-  std::vector<std::int32_t> token_;
-  std::vector<std::int32_t> target_;
-  std::vector<std::int32_t> position_;
-  std::vector<std::int64_t> sample_;
-  model::Batch batch_;
-};
 
 /// The best product of the step, all ranks multiplying at once; the sum over ranks.
 double measure_ceiling(const Options& options, std::int64_t rows, comm::Communicator& world) {
@@ -111,31 +78,31 @@ ExitCode measure(const Options& options, int argc, char** argv) {
   }
   const kernels::Runtime kernels(options.threads);
   const std::int64_t sequences = options.batch / world.size();
-  benchmarks::StepReport report{.device = kernels::description(),
-                                .precision = options.precision,
-                                .ranks = world.size(),
-                                .batch = options.batch,
-                                .tokens = options.tokens,
-                                .step_s = {},
-                                .loss = {}};
-  report.ceiling_flop_per_s = measure_ceiling(options, sequences * options.tokens, world);
   const runfile::RunConfig config = run_config(options, world.size());
-  report.flop_per_token = model::flops_per_token(config.model, options.tokens);
+  benchmarks::StepReport report{
+      .model = "gpt2-124m",
+      .device = kernels::description(),
+      .precision = options.precision,
+      .ranks = world.size(),
+      .batch = options.batch,
+      .micro_batch = sequences,
+      .tokens = options.tokens,
+      .parameters = model::parameter_count(config.model),
+      .flop_per_token = model::flops_per_token(config.model, options.tokens)};
+  report.ceiling_flop_per_s = measure_ceiling(options, sequences * options.tokens, world);
   comm::Mesh mesh({.dp = world.size()}, world);
   device::Arena arena;
   train::StepRunner runner(config, mesh, arena);
   model::initialise(runner.parameters(), 1, {});
-  const RandomBatch random(sequences, options.tokens, config.model.vocab, world.rank());
-  for (int step = 0; step < options.warmup + options.steps; ++step) {
-    world.barrier();
-    const auto start = Clock::now();
-    runner.run(step, {std::span(&random.batch(), 1), options.batch * options.tokens}, 1e-4, {});
-    report.loss.push_back(runner.outcome({}).loss);
-    world.barrier();
-    if (step >= options.warmup) {
-      report.step_s.push_back(seconds_since(start));
-    }
-  }
+  const benchmarks::RandomBatch random(sequences, options.tokens, config.model.vocab,
+                                       static_cast<std::uint64_t>(world.rank()));
+  const std::int64_t targets = options.batch * options.tokens;
+  report.times =
+      benchmarks::time_steps(runner, world, {.warmup = options.warmup, .timed = options.steps},
+                             [&](std::int64_t, device::StreamRef) {
+                               return train::StepBatches{std::span(&random.batch(), 1), targets};
+                             },
+                             {});
   if (world.rank() == 0) {
     fmt::print("{}\n", benchmarks::to_json(report));
   }

@@ -8,74 +8,26 @@ Writes one JSON object; needs only torch. Nothing else should run on the machine
 """
 import argparse
 import json
+import pathlib
 import platform
 import statistics
 import sys
 import time
 
 import torch
-from torch import nn
-from torch.nn import functional as F
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "whole_step"))
+import peer_models  # noqa: E402
+import shapes  # noqa: E402
 
 VOCABULARY = 50257
 CONTEXT = 1024
-LAYERS = 12
-HEADS = 12
-HIDDEN = 768
-
-
-class Block(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.norm_1 = nn.LayerNorm(HIDDEN)
-        self.qkv = nn.Linear(HIDDEN, 3 * HIDDEN)
-        self.attention_out = nn.Linear(HIDDEN, HIDDEN)
-        self.norm_2 = nn.LayerNorm(HIDDEN)
-        self.up = nn.Linear(HIDDEN, 4 * HIDDEN)
-        self.down = nn.Linear(4 * HIDDEN, HIDDEN)
-
-    def forward(self, x):
-        batch, tokens, _ = x.shape
-        q, k, v = (
-            part.view(batch, tokens, HEADS, HIDDEN // HEADS).transpose(1, 2)
-            for part in self.qkv(self.norm_1(x)).split(HIDDEN, dim=2)
-        )
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.attention_out(y.transpose(1, 2).reshape(batch, tokens, HIDDEN))
-        return x + self.down(F.gelu(self.up(self.norm_2(x)), approximate="tanh"))
-
-
-class Gpt2(nn.Module):
-    """Learned positions, pre-norm blocks, logits tied to the embedding; no dropout."""
-
-    def __init__(self):
-        super().__init__()
-        self.token = nn.Embedding(VOCABULARY, HIDDEN)
-        self.position = nn.Embedding(CONTEXT, HIDDEN)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.norm = nn.LayerNorm(HIDDEN)
-        for parameter in self.parameters():
-            if parameter.dim() > 1:
-                nn.init.normal_(parameter, std=0.02)
-
-    def forward(self, tokens, targets):
-        x = self.token(tokens) + self.position(torch.arange(tokens.shape[1]))
-        for block in self.blocks:
-            x = block(x)
-        logits = F.linear(self.norm(x), self.token.weight)
-        return F.cross_entropy(logits.flatten(0, 1), targets.flatten())
+SHAPE = shapes.Shape("gpt2", 12, 768, 12, 12, 3072, VOCABULARY, CONTEXT)
 
 
 def measure(precision, mode, options):
-    torch.manual_seed(1)
-    model = Gpt2()
-    if precision == "bf16-weights":
-        model = model.to(torch.bfloat16)
-    decay = [p for p in model.parameters() if p.dim() > 1]
-    rest = [p for p in model.parameters() if p.dim() <= 1]
-    optimizer = torch.optim.AdamW(
-        [{"params": decay, "weight_decay": 0.1}, {"params": rest, "weight_decay": 0.0}],
-        lr=1e-4, betas=(0.9, 0.95), fused=True)
+    model = peer_models.make_model(SHAPE, precision, "cpu")
+    optimizer = peer_models.make_optimizer(model)
     forward = torch.compile(model) if mode == "compile" else model
     generator = torch.Generator().manual_seed(2)
     seconds = []
@@ -83,14 +35,8 @@ def measure(precision, mode, options):
     for step in range(options.warmup + options.steps):
         data = torch.randint(VOCABULARY, (options.batch, options.tokens + 1), generator=generator)
         start = time.perf_counter()
-        with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16-autocast"):
-            loss = forward(data[:, :-1], data[:, 1:])
-        loss.backward()
-        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        losses.append(peer_models.train_step(model, forward, optimizer, [(data[:, :-1], data[:, 1:])], precision))
         passed = time.perf_counter() - start
-        losses.append(loss.item())
         if step >= options.warmup:
             seconds.append(passed)
         print(f"{precision} {mode} step {step}: {passed:.2f} s, loss {losses[-1]:.4f}", file=sys.stderr, flush=True)
