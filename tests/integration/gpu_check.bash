@@ -9,7 +9,7 @@ begin "$1"
 check=$SOURCE_DIR/scripts/gpu-check
 
 expect_exit 0 "$check" --build "$1" --out out --only device_test --only verify --only prepare --only 'train f' --only 'train b' \
-  --only same --only curve
+  --only same --reference none --only curve
 expect_stdout 'All tests passed'
 expect_stdout '11 meshes, losses within'
 expect_stdout 'same bits bf16  50 steps'
@@ -44,4 +44,21 @@ for record in records:
 open("curve/metrics.jsonl", "w").write("".join(json.dumps(record) + "\n" for record in records))'
 expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
 expect_stdout 'step 50:'
+# One whose tokens are made of the text beside it.
+rm curve/tokens.*
+expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
+expect_stdout 'text.txt: cannot be opened'
+cp out/runs/text.txt curve/
+expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
+expect_stdout 'step 50:'
+
+# The benchmarks, with tiny shapes; their tables are in the report.
+expect_exit 0 "$check" --build "$1" --out out --only benchmarks --models tiny --peer-python ''
+expect_stdout 'kernels at 80 % of a copy or more, worst'
+expect_stdout 'tiny, random tokens: '
+expect_stdout '2 passed, 0 FAILED'
+expect grep -q '^| benchmarks | gpu_step tiny | passed |' out/gpu-check.md
+expect grep -q '^## Kernels on a GPU' out/gpu-check.md
+expect grep -q '^| cross_entropy_forward_backward | 16x320 |' out/gpu-check.md
+expect grep -q '^| tiny | random | 4 x 16, 2 times |' out/gpu-check.md
 expectations_met
