@@ -2,8 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// binary16 to float and back, the same values as the conversions of base/dtype.hpp: as formulas
-/// without branches, which inline and vectorise on any host or device; and for runs of elements
-/// through the CPU's own instructions where this build may use them (x86-64: F16C).
+/// without branches, which inline and vectorise on any host; through the instructions of a CUDA
+/// device; and for runs of elements through the CPU's own where this build may use them (x86-64:
+/// F16C).
 #pragma once
 
 #include "host_device.hpp"
@@ -23,15 +24,26 @@ namespace fourfold::kernels {
 /// The exponent is moved by a product, which also makes subnormals normal; infinities and NaN get
 /// the largest exponent.
 FOURFOLD_HOST_DEVICE float float16_to_float(std::uint16_t bits) {
+#if defined(__CUDA_ARCH__)
+  float value;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+  return value;
+#else
   const std::uint32_t half = bits;
   const float moved = __builtin_bit_cast(float, (half & 0x7FFFU) << 13) * 0x1p112F;
   const std::uint32_t exponent = (half & 0x7C00U) == 0x7C00U ? 0x7F800000U : 0U;
   return __builtin_bit_cast(
       float, __builtin_bit_cast(std::uint32_t, moved) | exponent | ((half & 0x8000U) << 16));
+#endif
 }
 
 /// Rounds to nearest, ties to even; 65520 and more become infinity, NaN stays NaN.
 FOURFOLD_HOST_DEVICE std::uint16_t float_to_float16(float value) {
+#if defined(__CUDA_ARCH__)
+  std::uint16_t bits;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+  return bits;
+#else
   const auto word = __builtin_bit_cast(std::uint32_t, value);
   const std::uint32_t sign = word & 0x80000000U;
   const std::uint32_t magnitude = word ^ sign;
@@ -44,6 +56,7 @@ FOURFOLD_HOST_DEVICE std::uint16_t float_to_float16(float value) {
   const std::uint32_t finite = magnitude < 0x38800000U ? subnormal : normal;
   const std::uint32_t half = magnitude >= 0x47800000U ? special : finite;
   return static_cast<std::uint16_t>(half | (sign >> 16));
+#endif
 }
 
 /// How many elements the two functions below take.

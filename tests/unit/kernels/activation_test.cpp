@@ -193,3 +193,48 @@ TEST_CASE("activations work in place and cut anywhere with the same bits", "[act
   }
   CHECK(same_bits(gradient, in_place));
 }
+
+// Rows of whole packs that begin between two, and with `aside` = 0 at one.
+TEST_CASE("activations give rows at any address the same bits", "[activation]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  constexpr std::int64_t rows = 5;
+  constexpr std::int64_t features = 64;
+  const device::Tensor sample(DType::i64, {rows});
+  const device::Tensor position(DType::i32, {rows});
+  const auto results = [&](std::int64_t aside) {
+    const auto moved = [&](const device::Tensor& tensor, std::int64_t columns) {
+      return tensor.view().rows(aside, rows * columns).reshape({rows, columns});
+    };
+    const auto drawn = [&](std::int64_t columns, std::uint64_t stream) {
+      device::Tensor tensor(dtype, {rows * columns + 3});
+      std::memcpy(moved(tensor, columns).data(),
+                  random_tensor(dtype, {rows, columns}, stream).view().data(),
+                  static_cast<std::size_t>(rows * columns) * size_in_bytes(dtype));
+      return tensor;
+    };
+    const device::Tensor gate_up = drawn(2 * features, 1);
+    const device::Tensor dy = drawn(features, 2);
+    const device::Tensor y(dtype, {rows * features + 3});
+    const device::Tensor dropped(dtype, {rows * features + 3});
+    const device::Tensor gradient(dtype, {rows * 2 * features + 3});
+    swiglu(moved(gate_up, 2 * features), moved(y, features), {});
+    swiglu_backward(moved(dy, features), moved(gate_up, 2 * features),
+                    moved(gradient, 2 * features), {});
+    dropout_add({.seed = 5, .step = 7, .probability = 0.5F, .features = features},
+                moved(dy, features), moved(y, features), sample, position, moved(dropped, features),
+                {});
+    std::vector<device::Tensor> copies;
+    copies.push_back(copy_of(moved(y, features)));
+    copies.push_back(copy_of(moved(gradient, 2 * features)));
+    copies.push_back(copy_of(moved(dropped, features)));
+    return copies;
+  };
+  const std::vector<device::Tensor> at_packs = results(0);
+  for (const std::int64_t aside : {1, 2, 3}) {
+    const std::vector<device::Tensor> between = results(aside);
+    for (std::size_t i = 0; i < at_packs.size(); ++i) {
+      CAPTURE(name(dtype), aside, i);
+      CHECK(same_bits(at_packs[i], between[i]));
+    }
+  }
+}

@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "device/fast_math.hpp"
+#include "device/for_each_pack.hpp"
+
+#include <fourfold/kernels/activation.hpp>
+
+namespace fourfold::kernels {
+namespace {
+
+constexpr float sqrt_8_over_pi = 1.5957691216057308F;
+constexpr float log2_e = 1.4426950408889634F;
+constexpr float gelu_cubic = 0.044715F;
+
+/// gelu(x) = x sigmoid(2 u), for 0.5 (1 + tanh(u)) = sigmoid(2 u) = 1 / (1 + 2^-(2 u log2 e)): its
+/// denominator.
+KOKKOS_FORCEINLINE_FUNCTION float gelu_denominator(float x) {
+  constexpr float linear = sqrt_8_over_pi * log2_e;
+  return 1.0F + fast_exp2(-x * (linear + linear * gelu_cubic * (x * x)));
+}
+
+/// 1 + e^-x.
+KOKKOS_FORCEINLINE_FUNCTION float swish_denominator(float x) {
+  return 1.0F + fast_exp2(-x * log2_e);
+}
+
+template <class T>
+struct Gelu {
+  const T* x;
+  T* y;
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float v[n];
+    load<n>(x + first, v);
+    for (float& each : v) {
+      each = fast_divide(each, gelu_denominator(each));
+    }
+    save<n>(y + first, v);
+  }
+};
+
+template <class T>
+struct GeluBackward {
+  const T* dy;
+  const T* x;
+  T* dx;
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float v[n];
+    float gradient[n];
+    load<n>(x + first, v);
+    load<n>(dy + first, gradient);
+    for (int i = 0; i < n; ++i) {
+      constexpr float cubic = 3.0F * gelu_cubic * sqrt_8_over_pi;
+      const float s = fast_divide(1.0F, gelu_denominator(v[i]));
+      const float x_slope = v[i] * (sqrt_8_over_pi + cubic * (v[i] * v[i]));
+      gradient[i] *= s * (1.0F + (1.0F - s) * x_slope);
+    }
+    save<n>(dx + first, gradient);
+  }
+};
+
+template <class T>
+struct Swiglu {
+  const T* gate_up_T2F;
+  T* y_TF;
+  std::int64_t features;
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t t, std::int64_t f,
+                                              Count<n> /*count*/) const {
+    const T* const from = gate_up_T2F + 2 * t * features + f;
+    float gate[n];
+    float up[n];
+    load<n>(from, gate);
+    load<n>(from + features, up);
+    for (int i = 0; i < n; ++i) {
+      up[i] = fast_divide(gate[i] * up[i], swish_denominator(gate[i]));
+    }
+    save<n>(y_TF + t * features + f, up);
+  }
+};
+
+template <class T>
+struct SwigluBackward {
+  const T* dy_TF;
+  const T* gate_up_T2F;
+  T* dgate_up_T2F;
+  std::int64_t features;
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t t, std::int64_t f,
+                                              Count<n> /*count*/) const {
+    const std::int64_t first = 2 * t * features + f;
+    float dy[n];
+    float gate[n];
+    float up[n];
+    load<n>(dy_TF + t * features + f, dy);
+    load<n>(gate_up_T2F + first, gate);
+    load<n>(gate_up_T2F + first + features, up);
+    for (int i = 0; i < n; ++i) {
+      const float s = fast_divide(1.0F, swish_denominator(gate[i]));
+      const float dy_s = dy[i] * s;
+      const float dgate = dy_s * up[i] * (1.0F + gate[i] * (1.0F - s));
+      up[i] = dy_s * gate[i];
+      gate[i] = dgate;
+    }
+    save<n>(dgate_up_T2F + first, gate);
+    save<n>(dgate_up_T2F + first + features, up);
+  }
+};
+
+template <class T>
+struct Add {
+  const T* a;
+  const T* b;
+  T* y;
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float u[n];
+    float v[n];
+    load<n>(a + first, u);
+    load<n>(b + first, v);
+    for (int i = 0; i < n; ++i) {
+      u[i] += v[i];
+    }
+    save<n>(y + first, u);
+  }
+};
+
+}  // namespace
+
+void gelu(ConstTensorView x, TensorView y, device::StreamRef stream) {
+  FOURFOLD_EXPECT(x.elements() == y.elements());
+  with_storage(x.dtype(), [&]<class T>(T) {
+    constexpr int n = pack_elements<T>;
+    const Gelu<T> body{x.as<T>(), y.as<T>()};
+    for_each_pack<n>("gelu", x.elements(), at_packs<n>(body.x, body.y), stream, body);
+  });
+}
+
+void gelu_backward(ConstTensorView dy, ConstTensorView x, TensorView dx, device::StreamRef stream) {
+  FOURFOLD_EXPECT(x.elements() == dy.elements() && x.elements() == dx.elements());
+  with_storage(x.dtype(), [&]<class T>(T) {
+    constexpr int n = pack_elements<T>;
+    const GeluBackward<T> body{dy.as<T>(), x.as<T>(), dx.as<T>()};
+    for_each_pack<n>("gelu_bwd", x.elements(), at_packs<n>(body.dy, body.x, body.dx), stream, body);
+  });
+}
+
+void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef stream) {
+  FOURFOLD_EXPECT(y_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * y_TF.elements());
+  with_storage(y_TF.dtype(), [&]<class T>(T) {
+    constexpr int n = pack_elements<T>;
+    const Swiglu<T> body{gate_up_T2F.as<T>(), y_TF.as<T>(), y_TF.dim(1)};
+    for_each_pack_of_rows<n>("swiglu", y_TF.dim(0), y_TF.dim(1),
+                             at_packs<n>(body.gate_up_T2F, body.y_TF), stream, body);
+  });
+}
+
+void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
+                     device::StreamRef stream) {
+  FOURFOLD_EXPECT(dy_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * dy_TF.elements());
+  FOURFOLD_EXPECT(dgate_up_T2F.elements() == gate_up_T2F.elements());
+  with_storage(dy_TF.dtype(), [&]<class T>(T) {
+    constexpr int n = pack_elements<T>;
+    const SwigluBackward<T> body{dy_TF.as<T>(), gate_up_T2F.as<T>(), dgate_up_T2F.as<T>(),
+                                 dy_TF.dim(1)};
+    for_each_pack_of_rows<n>("swiglu_bwd", dy_TF.dim(0), dy_TF.dim(1),
+                             at_packs<n>(body.dy_TF, body.gate_up_T2F, body.dgate_up_T2F), stream,
+                             body);
+  });
+}
+
+void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef stream) {
+  FOURFOLD_EXPECT(a.elements() == y.elements() && b.elements() == y.elements());
+  with_storage(y.dtype(), [&]<class T>(T) {
+    constexpr int n = pack_elements<T>;
+    const Add<T> body{a.as<T>(), b.as<T>(), y.as<T>()};
+    for_each_pack<n>("add", y.elements(), at_packs<n>(body.a, body.b, body.y), stream, body);
+  });
+}
+
+}  // namespace fourfold::kernels
