@@ -99,6 +99,28 @@ TEST_CASE("embedding_backward sums each row in the order of t, bit for bit", "[e
   }
 }
 
+TEST_CASE("embedding_backward keeps the order in rows of many tokens, and between packs",
+          "[embedding]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  constexpr std::int64_t features = 64;
+  for (const std::int64_t tokens : {0, 1, 9, 1000}) {
+    for (const std::uint32_t rows : {1U, 3U}) {
+      for (const std::int64_t aside : {0, 1}) {
+        CAPTURE(name(dtype), tokens, rows, aside);
+        const device::Tensor token = random_indices(tokens, rows, 1);
+        const device::Tensor all_dy = random_tensor(dtype, {tokens * features + aside}, 3);
+        const TensorView dy =
+            all_dy.view().rows(aside, tokens * features).reshape({tokens, features});
+        const device::Tensor fast = random_tensor(DType::f32, {3, features}, 4);
+        const device::Tensor plain = copy_of(fast);
+        embedding_backward(token, dy, 0, fast, {}, {}, {});
+        reference::embedding_backward(token, dy, 0, plain, {}, {}, {});
+        CHECK(same_bits(fast, plain));
+      }
+    }
+  }
+}
+
 TEST_CASE("embedding_backward is the transpose of embedding", "[embedding]") {
   constexpr std::int64_t tokens = 17;
   constexpr std::int64_t features = 7;
