@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "device/for_each_pack.hpp"
 #include "lanes.hpp"
-#include "launch.hpp"
-#include "storage.hpp"
 
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
 
 #include <Kokkos_Core.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -40,6 +40,12 @@ struct Cast {
       store(target[i], to_float(source[i]));
     }
   }
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float x[n];
+    load<n>(source + first, x);
+    save<n>(target + first, x);
+  }
 };
 
 template <class T>
@@ -50,6 +56,15 @@ struct Scale {
     map(
         NothingAhead{}, end - begin, [this](float value) { return value * factor; }, x + begin,
         x + begin);
+  }
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float value[n];
+    load<n>(x + first, value);
+    for (float& each : value) {
+      each *= factor;
+    }
+    save<n>(x + first, value);
   }
 };
 
@@ -63,6 +78,17 @@ struct AddScaled {
     for (std::int64_t i = begin; i < end; ++i) {
       out[i] = x[i] + factor * y[i];
     }
+  }
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float sum[n];
+    float addend[n];
+    load<n>(x + first, sum);
+    load<n>(y + first, addend);
+    for (int i = 0; i < n; ++i) {
+      sum[i] += factor * addend[i];
+    }
+    save<n>(out + first, sum);
   }
 };
 
@@ -81,8 +107,10 @@ void cast(ConstTensorView source, TensorView target, device::StreamRef stream, P
   with_storage(source.dtype(), [&]<class Source>(Source) {
     with_storage(target.dtype(), [&]<class Target>(Target) {
       if constexpr (!std::is_same_v<Source, Target>) {
-        for_each_block("cast", source.elements(), place, stream,
-                       Cast<Source, Target>{source.as<Source>(), target.as<Target>()});
+        constexpr int n = std::max(pack_elements<Source>, pack_elements<Target>);
+        const Cast<Source, Target> body{source.as<Source>(), target.as<Target>()};
+        for_each_pack<n>("cast", source.elements(),
+                         at_packs<n>(body.source) && at_packs<n>(body.target), place, stream, body);
       }
     });
   });
@@ -93,15 +121,19 @@ void scale(TensorView x, float factor, device::StreamRef stream) {
     factor = std::numeric_limits<float>::quiet_NaN();
   }
   with_storage(x.dtype(), [&]<class T>(T) {
-    for_each_block("scale", x.elements(), stream, Scale<T>{x.as<T>(), factor});
+    constexpr int n = pack_elements<T>;
+    const Scale<T> body{x.as<T>(), factor};
+    for_each_pack<n>("scale", x.elements(), at_packs<n>(body.x), Place::device, stream, body);
   });
 }
 
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
                 device::StreamRef stream) {
   FOURFOLD_EXPECT(x.elements() == out.elements() && y.elements() == out.elements());
-  for_each_block("add_scaled", out.elements(), stream,
-                 AddScaled{x.as<float>(), factor, y.as<float>(), out.as<float>()});
+  constexpr int n = pack_elements<float>;
+  const AddScaled body{x.as<float>(), factor, y.as<float>(), out.as<float>()};
+  for_each_pack<n>("add_scaled", out.elements(), at_packs<n>(body.x, body.y, body.out),
+                   Place::device, stream, body);
 }
 
 }  // namespace fourfold::kernels

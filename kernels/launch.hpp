@@ -9,7 +9,6 @@
 #include "enqueue.hpp"
 
 #include <fourfold/device/stream.hpp>
-#include <fourfold/kernels/place.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -56,14 +55,9 @@ void for_each_block(const char* label, std::int64_t elements, device::StreamRef 
   for_each(label, blocks, stream, BlockFunctor<Functor, elements_per_block>{functor, elements});
 }
 
-/// The same in either place.
+/// The same over memory of the host; done when the call returns.
 template <class Functor>
-void for_each_block(const char* label, std::int64_t elements, Place place, device::StreamRef stream,
-                    const Functor& functor) {
-  if (place == Place::device) {
-    for_each_block(label, elements, stream, functor);
-    return;
-  }
+void for_each_block_on_host(const char* label, std::int64_t elements, const Functor& functor) {
   using Host = Kokkos::DefaultHostExecutionSpace;
   using Policy = Kokkos::RangePolicy<Host, Kokkos::IndexType<std::int64_t>>;
   const std::int64_t blocks = (elements + elements_per_host_block - 1) / elements_per_host_block;

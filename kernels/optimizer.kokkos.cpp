@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "launch.hpp"
-#include "storage.hpp"
+#include "device/for_each_pack.hpp"
+#include "weight_copy.hpp"
 
 #include <fourfold/kernels/optimizer.hpp>
 
@@ -14,34 +14,35 @@
 namespace fourfold::kernels {
 namespace {
 
-/// In place of a weight's element type: master itself is what the products read.
-struct NoWeight {};
-
-/// Calls body(pointer, keeps) with the weight's storage type, or with a pointer that nothing is
-/// stored to; and whether master and moments are stored.
+/// Calls body(copy, keeps): what becomes of the weight, and whether master and moments are stored.
 template <class Body>
 void with_weight(TensorView weight, bool tries, const Body& body) {
   FOURFOLD_EXPECT(weight || !tries);
-  if (!weight) {
-    body(static_cast<NoWeight*>(nullptr), std::true_type{});
-    return;
-  }
-  with_storage(weight.dtype(), [&]<class W>(W) {
-    if (tries) {
-      body(weight.as<W>(), std::false_type{});
-    } else {
-      body(weight.as<W>(), std::true_type{});
+  with_copy(weight, [&]<class Copy>(const Copy& copy) {
+    if constexpr (!std::is_same_v<Copy, NoCopy>) {
+      if (tries) {
+        body(copy, std::false_type{});
+        return;
+      }
     }
+    body(copy, std::true_type{});
   });
 }
 
-template <class W, bool keeps>
+/// What gradients are multiplied by; not finite where there is to be no update.
+KOKKOS_FORCEINLINE_FUNCTION float scale_of(const float* gradient_scale) {
+  return gradient_scale != nullptr ? *gradient_scale : 1.0F;
+}
+
+constexpr int run = pack_elements<float>;
+
+template <class Copy, bool keeps>
 struct Adam {
   float* master;
   float* exp_avg;
   float* exp_avg_sq;
   const float* gradient;
-  W* weight;
+  Copy copy;
   const float* gradient_scale;  ///< or nullptr
   float keep;                   ///< 1 - lr * weight_decay when decoupled, else 1
   float coupled_decay;          ///< weight_decay when not decoupled, else 0
@@ -52,64 +53,126 @@ struct Adam {
   float v_hat_root_over_v_root;  ///< 1 / sqrt(1 - beta2^step)
   float epsilon;
 
+  KOKKOS_FORCEINLINE_FUNCTION void update(float scaled_gradient, float& p, float& m,
+                                          float& v) const {
+    p = p * keep;
+    const float g = scaled_gradient + coupled_decay * p;
+    m = m + one_minus_beta1 * (g - m);
+    v = beta2 * v + one_minus_beta2 * g * g;
+    const float root = std::sqrt(v) * v_hat_root_over_v_root + epsilon;
+    p = p - step_size * (m / root);
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    const float scale = gradient_scale != nullptr ? *gradient_scale : 1.0F;
+    const float scale = scale_of(gradient_scale);
     if (!std::isfinite(scale)) {
       return;
     }
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
-      const float p = master[i] * keep;
-      const float g = gradient[i] * scale + coupled_decay * p;
-      const float m = exp_avg[i] + one_minus_beta1 * (g - exp_avg[i]);
-      const float v = beta2 * exp_avg_sq[i] + one_minus_beta2 * g * g;
-      const float root = std::sqrt(v) * v_hat_root_over_v_root + epsilon;
-      const float updated = p - step_size * (m / root);
+      float p = master[i];
+      float m = exp_avg[i];
+      float v = exp_avg_sq[i];
+      update(gradient[i] * scale, p, m, v);
       if constexpr (keeps) {
         exp_avg[i] = m;
         exp_avg_sq[i] = v;
-        master[i] = updated;
+        master[i] = p;
       }
-      if constexpr (!std::is_same_v<W, NoWeight>) {
-        store(weight[i], updated);
-      }
+      copy.put(i, p);
     }
+  }
+
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    const float scale = scale_of(gradient_scale);
+    if (!std::isfinite(scale)) {
+      return;
+    }
+    float p[n];
+    float m[n];
+    float v[n];
+    float g[n];
+    load<n>(master + first, p);
+    load<n>(exp_avg + first, m);
+    load<n>(exp_avg_sq + first, v);
+    load<n>(gradient + first, g);
+    for (int i = 0; i < n; ++i) {
+      update(g[i] * scale, p[i], m[i], v[i]);
+    }
+    if constexpr (keeps) {
+      save<n>(exp_avg + first, m);
+      save<n>(exp_avg_sq + first, v);
+      save<n>(master + first, p);
+    }
+    copy.template put_run<n>(first, p);
   }
 };
 
-template <class W, bool with_momentum, bool keeps>
+template <class Copy, bool with_momentum, bool keeps>
 struct Sgd {
   float* master;
   float* momentum_buffer;  ///< nullptr without momentum
   const float* gradient;
-  W* weight;
+  Copy copy;
   const float* gradient_scale;  ///< or nullptr
   float lr;
   float momentum;
   float weight_decay;
 
+  KOKKOS_FORCEINLINE_FUNCTION void update(float scaled_gradient, float& p, float& buffer) const {
+    float step = scaled_gradient + weight_decay * p;
+    if constexpr (with_momentum) {
+      step += momentum * buffer;
+    }
+    p = p - lr * step;
+    buffer = step;
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    const float scale = gradient_scale != nullptr ? *gradient_scale : 1.0F;
+    const float scale = scale_of(gradient_scale);
     if (!std::isfinite(scale)) {
       return;
     }
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
-      float step = gradient[i] * scale + weight_decay * master[i];
-      if constexpr (with_momentum) {
-        step += momentum * momentum_buffer[i];
-      }
-      const float updated = master[i] - lr * step;
+      float p = master[i];
+      float buffer = with_momentum ? momentum_buffer[i] : 0.0F;
+      update(gradient[i] * scale, p, buffer);
       if constexpr (keeps) {
-        master[i] = updated;
+        master[i] = p;
       }
       if constexpr (keeps && with_momentum) {
-        momentum_buffer[i] = step;
+        momentum_buffer[i] = buffer;
       }
-      if constexpr (!std::is_same_v<W, NoWeight>) {
-        store(weight[i], updated);
-      }
+      copy.put(i, p);
     }
+  }
+
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    const float scale = scale_of(gradient_scale);
+    if (!std::isfinite(scale)) {
+      return;
+    }
+    float p[n];
+    float buffer[n] = {};
+    float g[n];
+    load<n>(master + first, p);
+    load<n>(gradient + first, g);
+    if constexpr (with_momentum) {
+      load<n>(momentum_buffer + first, buffer);
+    }
+    for (int i = 0; i < n; ++i) {
+      update(g[i] * scale, p[i], buffer[i]);
+    }
+    if constexpr (keeps) {
+      save<n>(master + first, p);
+    }
+    if constexpr (keeps && with_momentum) {
+      save<n>(momentum_buffer + first, buffer);
+    }
+    copy.template put_run<n>(first, p);
   }
 };
 
@@ -120,16 +183,38 @@ struct OuterNesterov {
   float lr;
   float momentum;
 
+  KOKKOS_FORCEINLINE_FUNCTION void update(float mean, float& weight, float& v) const {
+    const float delta = weight - mean;
+    v = momentum * v + delta;
+    weight = weight - lr * (delta + momentum * v);
+  }
+
   KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
 #pragma omp simd
     for (std::int64_t i = begin; i < end; ++i) {
-      const float delta = outer[i] - master[i];
-      const float v = momentum * velocity[i] + delta;
-      const float updated = outer[i] - lr * (delta + momentum * v);
+      float weight = outer[i];
+      float v = velocity[i];
+      update(master[i], weight, v);
       velocity[i] = v;
-      outer[i] = updated;
-      master[i] = updated;
+      outer[i] = weight;
+      master[i] = weight;
     }
+  }
+
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float weight[n];
+    float v[n];
+    float mean[n];
+    load<n>(outer + first, weight);
+    load<n>(velocity + first, v);
+    load<n>(master + first, mean);
+    for (int i = 0; i < n; ++i) {
+      update(mean[i], weight[i], v[i]);
+    }
+    save<n>(velocity + first, v);
+    save<n>(outer + first, weight);
+    save<n>(master + first, weight);
   }
 };
 
@@ -156,24 +241,27 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
   const double decay = step.weight_decay;
   const double correction1 = 1.0 - std::pow(step.beta1, static_cast<double>(step.step));
   const double correction2 = 1.0 - std::pow(step.beta2, static_cast<double>(step.step));
-  with_weight(weight, step.tries, [&]<class W, bool keeps>(W* copy, std::bool_constant<keeps>) {
-    for_each_block(
-        "adam", master.elements(), step.place, stream,
-        Adam<W, keeps>{.master = master.as<float>(),
-                       .exp_avg = exp_avg.as<float>(),
-                       .exp_avg_sq = exp_avg_sq.as<float>(),
-                       .gradient = gradient.as<float>(),
-                       .weight = copy,
-                       .gradient_scale = step.gradient_scale,
-                       .keep = step.decoupled ? static_cast<float>(1.0 - lr * decay) : 1.0F,
-                       .coupled_decay = step.decoupled ? 0.0F : step.weight_decay,
-                       .one_minus_beta1 = static_cast<float>(1.0 - step.beta1),
-                       .beta2 = static_cast<float>(step.beta2),
-                       .one_minus_beta2 = static_cast<float>(1.0 - step.beta2),
-                       .step_size = static_cast<float>(lr / correction1),
-                       .v_hat_root_over_v_root = static_cast<float>(1.0 / std::sqrt(correction2)),
-                       .epsilon = step.epsilon});
-  });
+  with_weight(
+      weight, step.tries, [&]<class Copy, bool keeps>(const Copy& copy, std::bool_constant<keeps>) {
+        const Adam<Copy, keeps> body{
+            .master = master.as<float>(),
+            .exp_avg = exp_avg.as<float>(),
+            .exp_avg_sq = exp_avg_sq.as<float>(),
+            .gradient = gradient.as<float>(),
+            .copy = copy,
+            .gradient_scale = step.gradient_scale,
+            .keep = step.decoupled ? static_cast<float>(1.0 - lr * decay) : 1.0F,
+            .coupled_decay = step.decoupled ? 0.0F : step.weight_decay,
+            .one_minus_beta1 = static_cast<float>(1.0 - step.beta1),
+            .beta2 = static_cast<float>(step.beta2),
+            .one_minus_beta2 = static_cast<float>(1.0 - step.beta2),
+            .step_size = static_cast<float>(lr / correction1),
+            .v_hat_root_over_v_root = static_cast<float>(1.0 / std::sqrt(correction2)),
+            .epsilon = step.epsilon};
+        const bool aligned = copy.at_runs() && at_packs<run>(body.master, body.exp_avg,
+                                                             body.exp_avg_sq, body.gradient);
+        for_each_pack<run>("adam", master.elements(), aligned, step.place, stream, body);
+      });
 }
 
 void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
@@ -182,27 +270,39 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
   FOURFOLD_EXPECT(momentum_buffer ? momentum_buffer.elements() == master.elements()
                                   : step.momentum == 0);
   FOURFOLD_EXPECT(!weight || weight.elements() == master.elements());
-  with_weight(weight, step.tries, [&]<class W, bool keeps>(W* copy, std::bool_constant<keeps>) {
-    if (momentum_buffer) {
-      for_each_block("sgd", master.elements(), step.place, stream,
-                     Sgd<W, true, keeps>{master.as<float>(), momentum_buffer.as<float>(),
-                                         gradient.as<float>(), copy, step.gradient_scale, step.lr,
-                                         step.momentum, step.weight_decay});
-    } else {
-      for_each_block("sgd", master.elements(), step.place, stream,
-                     Sgd<W, false, keeps>{master.as<float>(), nullptr, gradient.as<float>(), copy,
-                                          step.gradient_scale, step.lr, 0.0F, step.weight_decay});
-    }
-  });
+  with_weight(
+      weight, step.tries, [&]<class Copy, bool keeps>(const Copy& copy, std::bool_constant<keeps>) {
+        const auto start = [&]<bool with_momentum>(std::bool_constant<with_momentum>) {
+          const Sgd<Copy, with_momentum, keeps> body{
+              master.as<float>(),
+              with_momentum ? momentum_buffer.as<float>() : nullptr,
+              gradient.as<float>(),
+              copy,
+              step.gradient_scale,
+              step.lr,
+              with_momentum ? step.momentum : 0.0F,
+              step.weight_decay};
+          const bool aligned =
+              copy.at_runs() && at_packs<run>(body.master, body.momentum_buffer, body.gradient);
+          for_each_pack<run>("sgd", master.elements(), aligned, step.place, stream, body);
+        };
+        if (momentum_buffer) {
+          start(std::true_type{});
+        } else {
+          start(std::false_type{});
+        }
+      });
 }
 
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
                     device::StreamRef stream) {
   FOURFOLD_EXPECT(outer.elements() == master.elements());
   FOURFOLD_EXPECT(velocity.elements() == master.elements());
-  for_each_block("outer_nesterov", master.elements(), step.place, stream,
-                 OuterNesterov{outer.as<float>(), velocity.as<float>(), master.as<float>(), step.lr,
-                               step.momentum});
+  const OuterNesterov body{outer.as<float>(), velocity.as<float>(), master.as<float>(), step.lr,
+                           step.momentum};
+  for_each_pack<run>("outer_nesterov", master.elements(),
+                     at_packs<run>(body.outer, body.velocity, body.master), step.place, stream,
+                     body);
 }
 
 void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream) {

@@ -12,6 +12,8 @@
 #include "launch.hpp"
 #include "storage.hpp"
 
+#include <fourfold/kernels/place.hpp>
+
 #include <Kokkos_Core.hpp>
 
 #include <cstdint>
@@ -52,6 +54,19 @@ void for_each_pack(const char* label, std::int64_t elements, bool aligned, devic
     for_each(label, (elements + n - 1) / n, stream, PackOfElements<n, Body>{body, elements});
   } else {
     for_each(label, elements, stream, EachElement<Body>{body});
+  }
+}
+
+/// The same in either place. On a host it is body(begin, end), in blocks as for_each_block has.
+template <int n, class Body>
+void for_each_pack(const char* label, std::int64_t elements, bool aligned, Place place,
+                   device::StreamRef stream, const Body& body) {
+  if (place == Place::host) {
+    for_each_block_on_host(label, elements, body);
+  } else if constexpr (is_for_device) {
+    for_each_pack<n>(label, elements, aligned, stream, body);
+  } else {
+    for_each_block(label, elements, stream, body);
   }
 }
 

@@ -10,6 +10,9 @@
 
 namespace fourfold::kernels {
 
+/// Whether what runs over device memory is written for a device, not for a host.
+inline constexpr bool is_for_device = true;
+
 /// Where kernels over device memory run, ordered on `stream`. To make one takes memory of the
 /// device, which no step may, so each stream has one for good (execution_space.kokkos.cpp).
 const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream);

@@ -11,6 +11,9 @@
 
 namespace fourfold::kernels {
 
+/// Whether what runs over device memory is written for a device, not for a host.
+inline constexpr bool is_for_device = false;
+
 /// Where kernels over device memory run, ordered on `stream`.
 inline Kokkos::DefaultExecutionSpace execution_space(device::StreamRef /*stream*/) {
   return {};
