@@ -3,6 +3,7 @@
 #include "element.hpp"
 
 #include <fourfold/kernels/reference/optimizer.hpp>
+#include <fourfold/kernels/reference/stochastic_rounding.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -21,11 +22,14 @@ double scaled_gradient(ConstTensorView gradient, std::int64_t index, const float
 }
 
 void set_parameter(TensorView master, TensorView weight, std::int64_t index, double value,
-                   bool tries) {
+                   bool tries, const std::optional<StochasticRounding>& rounding) {
   if (!tries) {
     master.as<float>()[index] = static_cast<float>(value);
   }
-  if (weight) {
+  if (weight && rounding) {
+    weight.as<BFloat16>()[index] =
+        rounded_stochastically(*rounding, index, static_cast<float>(value));
+  } else if (weight) {
     write_element(weight, index, value);
   }
 }
@@ -61,7 +65,7 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
     const double v_hat = v / correction2;
     set_parameter(master, weight, i,
                   p - lr * m_hat / (std::sqrt(v_hat) + static_cast<double>(step.epsilon)),
-                  step.tries);
+                  step.tries, step.stochastic_rounding);
   }
 }
 
@@ -82,7 +86,8 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
         momentum_buffer.as<float>()[i] = static_cast<float>(buffer);
       }
     }
-    set_parameter(master, weight, i, p - static_cast<double>(step.lr) * buffer, step.tries);
+    set_parameter(master, weight, i, p - static_cast<double>(step.lr) * buffer, step.tries,
+                  step.stochastic_rounding);
   }
 }
 

@@ -10,8 +10,10 @@
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/place.hpp>
+#include <fourfold/kernels/stochastic_rounding.hpp>
 
 #include <cstdint>
+#include <optional>
 
 namespace fourfold::kernels {
 
@@ -31,6 +33,8 @@ struct AdamStep {
   /// Stores the weight alone, with the bits that the update would give it: it is only tried.
   /// @pre there is a weight
   bool tries = false;
+  /// Of the weight, which is bf16 then; without: to nearest
+  std::optional<StochasticRounding> stochastic_rounding = {};
 };
 /// As torch.optim.AdamW: p -= lr * wd * p; m, v updated; p -= lr * m_hat / (sqrt(v_hat) + epsilon).
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
@@ -40,9 +44,10 @@ struct SgdStep {
   float lr = 0;
   float momentum = 0;
   float weight_decay = 0;
-  const float* gradient_scale = nullptr;  ///< as AdamStep's
-  Place place = Place::device;            ///< likewise
-  bool tries = false;                     ///< likewise
+  const float* gradient_scale = nullptr;                       ///< as AdamStep's
+  Place place = Place::device;                                 ///< likewise
+  bool tries = false;                                          ///< likewise
+  std::optional<StochasticRounding> stochastic_rounding = {};  ///< likewise
 };
 /// As torch.optim.SGD (dampening 0, no Nesterov): g += wd * p; buffer = momentum * buffer + g; p -=
 /// lr * buffer.

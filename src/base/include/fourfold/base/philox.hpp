@@ -26,6 +26,7 @@ enum class RandomUse : std::uint32_t {
   sampling = 4,  ///< drawing tokens when generating text
   test = 5,
   low_rank_factor = 6,  ///< where compression of gradients begins
+  weight_rounding = 7,
 };
 
 struct PhiloxKey {
