@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "launch.hpp"
-#include "storage.hpp"
+#include "device/for_each_pack.hpp"
 
 #include <fourfold/kernels/gradient_codec.hpp>
 
@@ -9,6 +8,7 @@
 
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 namespace fourfold::kernels {
 namespace {
@@ -26,6 +26,18 @@ struct Source {
   KOKKOS_FORCEINLINE_FUNCTION float at(std::int64_t i) const {
     return error == nullptr ? gradient[i] : gradient[i] + error_scale * error[i];
   }
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void load_sum(std::int64_t first, float (&x)[n]) const {
+    load<n>(gradient + first, x);
+    if (error != nullptr) {
+      float e[n];
+      load<n>(error + first, e);
+      for (int i = 0; i < n; ++i) {
+        x[i] += error_scale * e[i];
+      }
+    }
+  }
+  bool at_packs() const { return kernels::at_packs<4>(gradient, error, new_error); }
 };
 
 struct EncodeBf16 {
@@ -41,6 +53,19 @@ struct EncodeBf16 {
       payload[i].bits = static_cast<std::uint16_t>(word >> 16);
       source.new_error[i] = (x - float_from_bits(word & 0xFFFF0000U)) * unscale;
     }
+  }
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    const float unscale = 1.0F / source.error_scale;
+    float x[n];
+    float rounded[n];
+    source.load_sum(first, x);
+    for (int i = 0; i < n; ++i) {
+      rounded[i] = float_from_bits(bfloat16_word(x[i]) & 0xFFFF0000U);
+      x[i] = (x[i] - rounded[i]) * unscale;
+    }
+    save<n>(payload + first, rounded);
+    save<n>(source.new_error + first, x);
   }
 };
 
@@ -94,9 +119,91 @@ struct EncodeInt8 {
   }
 };
 
+using TeamPolicy = Kokkos::TeamPolicy<Kokkos::IndexType<std::int64_t>>;
+
+/// The same on a device: a block for each thread of a team and its vector lanes, of which one has
+/// neighbours that fit one access.
+struct EncodeInt8Blocks {
+  EncodeInt8 blocks;
+  std::int64_t count;
+  bool aligned;
+
+  static constexpr int lane_elements = 4;
+  static constexpr int vector_lanes = 32;
+  static constexpr int team_threads =
+      std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace> ? 1 : 8;
+  static constexpr int pieces = block_elements / lane_elements;
+
+  KOKKOS_FUNCTION void operator()(const TeamPolicy::member_type& team) const {
+    const std::int64_t index =
+        static_cast<std::int64_t>(team.league_rank()) * team_threads + team.team_rank();
+    if (index >= count) {
+      return;
+    }
+    const std::int64_t begin = index * codec_block_elements;
+    std::uint32_t largest = 0;
+    Kokkos::parallel_reduce(
+        Kokkos::ThreadVectorRange(team, pieces),
+        [&](int piece, std::uint32_t& most) {
+          for_piece(begin + piece * lane_elements, [&]<int n>(std::int64_t first, Count<n>) {
+            float x[n];
+            blocks.source.load_sum(first, x);
+            for (const float each : x) {
+              const std::uint32_t magnitude = float_bits(each) & 0x7FFFFFFFU;
+              most = magnitude > most ? magnitude : most;
+            }
+          });
+        },
+        Kokkos::Max<std::uint32_t>(largest));
+    const float scale = block_scale(largest);
+    std::byte* const block = blocks.payload + index * block_bytes;
+    Kokkos::single(Kokkos::PerThread(team), [&] { *reinterpret_cast<float*>(block) = scale; });
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, pieces), [&](int piece) {
+      for_piece(begin + piece * lane_elements, [&]<int n>(std::int64_t first, Count<n>) {
+        float x[n];
+        float error[n];
+        StoredElements<std::int8_t, n> codes;
+        blocks.source.load_sum(first, x);
+        blocks.write_codes(x, n, scale, codes.element, error);
+        *reinterpret_cast<CodesOf<n>*>(block + sizeof(scale) + (first - begin)) =
+            __builtin_bit_cast(CodesOf<n>, codes);
+        save<n>(blocks.source.new_error + first, error);
+      });
+    });
+  }
+
+ private:
+  template <int n>
+  using CodesOf = std::conditional_t<n == lane_elements, std::uint32_t, std::uint8_t>;
+
+  /// body(first, Count<n>) over one lane's elements from `first` on.
+  template <class Body>
+  KOKKOS_FORCEINLINE_FUNCTION void for_piece(std::int64_t first, const Body& body) const {
+    if (aligned && first + lane_elements <= blocks.elements) {
+      body(first, Count<lane_elements>{});
+      return;
+    }
+    for (int i = 0; i < lane_elements && first + i < blocks.elements; ++i) {
+      body(first + i, Count<1>{});
+    }
+  }
+};
+
 template <Write write>
 KOKKOS_FORCEINLINE_FUNCTION void put(float& target, float value) {
   target = write == Write::accumulate ? target + value : value;
+}
+
+template <Write write, int n>
+KOKKOS_FORCEINLINE_FUNCTION void put_run(float* target, float (&value)[n]) {
+  if constexpr (write == Write::accumulate) {
+    float sum[n];
+    load<n>(target, sum);
+    for (int i = 0; i < n; ++i) {
+      value[i] = sum[i] + value[i];
+    }
+  }
+  save<n>(target, value);
 }
 
 template <Write write>
@@ -109,6 +216,12 @@ struct DecodeBf16 {
     for (std::int64_t i = begin; i < end; ++i) {
       put<write>(gradient[i], to_float(payload[i]));
     }
+  }
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    float x[n];
+    load<n>(payload + first, x);
+    put_run<write, n>(gradient + first, x);
   }
 };
 
@@ -133,19 +246,67 @@ struct DecodeInt8 {
   }
 };
 
+/// The same on a device, for n elements of one block.
+template <Write write>
+struct DecodeInt8Run {
+  const std::byte* payload;
+  float* gradient;
+
+  template <int n>
+  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
+    using Codes = std::conditional_t<n == 4, std::uint32_t, std::uint8_t>;
+    const std::int64_t index = first / codec_block_elements;
+    const std::byte* const block = payload + index * block_bytes;
+    const float scale = *reinterpret_cast<const float*>(block);
+    const auto codes = __builtin_bit_cast(
+        CodesInMemory<n>, *reinterpret_cast<const Codes*>(block + sizeof(scale) +
+                                                          (first - index * codec_block_elements)));
+    float x[n];
+    for (int i = 0; i < n; ++i) {
+      x[i] = scale * static_cast<float>(codes.element[i]);
+    }
+    put_run<write, n>(gradient + first, x);
+  }
+
+ private:
+  template <int n>
+  using CodesInMemory = StoredElements<std::int8_t, n>;
+};
+
 template <Write write>
 void decode_as(GradientCodec codec, ConstTensorView payload, TensorView gradient,
                device::StreamRef stream) {
   const std::int64_t elements = gradient.elements();
   if (codec == GradientCodec::bf16) {
-    for_each_block(
-        "decode_bf16", elements, stream,
-        DecodeBf16<write>{static_cast<const BFloat16*>(payload.data()), gradient.as<float>()});
+    const DecodeBf16<write> body{static_cast<const BFloat16*>(payload.data()),
+                                 gradient.as<float>()};
+    for_each_pack<8>("decode_bf16", elements,
+                     at_packs<8>(body.payload) && at_packs<8>(body.gradient), Place::device, stream,
+                     body);
+    return;
+  }
+  if constexpr (is_for_device) {
+    const DecodeInt8Run<write> body{static_cast<const std::byte*>(payload.data()),
+                                    gradient.as<float>()};
+    for_each_pack<4>("decode_int8", elements, at_packs<4>(body.gradient), stream, body);
     return;
   }
   for_each("decode_int8", (elements + block_elements - 1) / block_elements, stream,
            DecodeInt8<write>{static_cast<const std::byte*>(payload.data()), gradient.as<float>(),
                              elements});
+}
+
+void encode_int8_blocks(const EncodeInt8Blocks& body, device::StreamRef stream) {
+  constexpr int threads = EncodeInt8Blocks::team_threads;
+  const auto teams = static_cast<int>((body.count + threads - 1) / threads);
+  if (teams > 0) {
+    enqueue(stream, [=] {
+      Kokkos::parallel_for(
+          "encode_int8",
+          TeamPolicy(execution_space(stream), teams, threads, EncodeInt8Blocks::vector_lanes),
+          body);
+    });
+  }
 }
 
 }  // namespace
@@ -168,12 +329,18 @@ void encode(GradientCodec codec, ConstTensorView gradient, ConstTensorView error
   const Source source{gradient.as<float>(), error ? error.as<float>() : nullptr, error_scale,
                       new_error.as<float>()};
   if (codec == GradientCodec::bf16) {
-    for_each_block("encode_bf16", elements, stream,
-                   EncodeBf16{source, static_cast<BFloat16*>(payload.data())});
+    const EncodeBf16 body{source, static_cast<BFloat16*>(payload.data())};
+    for_each_pack<8>("encode_bf16", elements, source.at_packs() && at_packs<8>(body.payload),
+                     Place::device, stream, body);
     return;
   }
-  for_each("encode_int8", (elements + block_elements - 1) / block_elements, stream,
-           EncodeInt8{source, static_cast<std::byte*>(payload.data()), elements});
+  const EncodeInt8 body{source, static_cast<std::byte*>(payload.data()), elements};
+  const std::int64_t blocks = (elements + block_elements - 1) / block_elements;
+  if constexpr (is_for_device) {
+    encode_int8_blocks({body, blocks, source.at_packs()}, stream);
+  } else {
+    for_each("encode_int8", blocks, stream, body);
+  }
 }
 
 void decode(GradientCodec codec, ConstTensorView payload, TensorView gradient, Write write,
