@@ -165,6 +165,16 @@ void validate_post_validation(const RunConfig& config, const Origins& origins) {
   }
 }
 
+void validate_rounding(const RunConfig& config, const Origins& origins) {
+  if (config.optim.stochastic_rounding && config.train.precision != DType::bf16) {
+    refuse(fmt::format("optim.stochastic_rounding = true does not go with train.precision = \"{}\" "
+                       "(it is for weights in bf16) set train.precision to \"bf16\", or "
+                       "optim.stochastic_rounding to false",
+                       name(config.train.precision)),
+           origins);
+  }
+}
+
 /// Steps that are due in checkpoint.dir go there alone, unless they are left out.
 void validate_fast_level(const CheckpointConfig& checkpoint, const Origins& origins) {
   const std::int64_t every = checkpoint.every_steps;
@@ -223,6 +233,7 @@ void validate(const RunConfig& config, const Origins& origins) {
   validate_compression(config.mesh, origins);
   validate_local(config.mesh, origins);
   validate_post_validation(config, origins);
+  validate_rounding(config, origins);
   validate_head_chunks(config, origins);
   validate_fast_level(config.checkpoint, origins);
   if (config.mesh.dp > 0) {  // else when the ranks are known

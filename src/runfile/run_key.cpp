@@ -307,6 +307,13 @@ std::vector<RunKey> optim_keys() {
                   "where the norm says otherwise, update and passes are made again. The bits are "
                   "the same. docs/parallelism.md tells when it pays.",
        .relevance = {"mesh.pp > 1", [](const RunConfig& config) { return config.mesh.pp > 1; }}},
+      {.table = table,
+       .name = "stochastic_rounding",
+       .field = member(&OptimConfig::stochastic_rounding),
+       .meaning = "Weights are rounded from their f32 masters to bf16 up or down at random, so "
+                  "that on average nothing is lost; the random numbers are the same on every mesh. "
+                  "false: to nearest. Only with train.precision = \"bf16\".",
+       .on_resume = needs_allowance},
   };
   std::ranges::move(rest, std::back_inserter(keys));
   return keys;

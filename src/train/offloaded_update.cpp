@@ -4,7 +4,6 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/kernels/cast.hpp>
 #include <fourfold/parallel/zero.hpp>
 
 #include <algorithm>
@@ -100,7 +99,8 @@ void OffloadedUpdate::begin_step() {
 
 OffloadedUpdate::Tile OffloadedUpdate::tile_of(const ParameterShare::Run& run, Range part,
                                                const Staging& staging) const {
-  Tile tile{.master = run.master.rows(part.begin, part.count),
+  Tile tile{.state = {run.state.begin + part.begin, part.count},
+            .master = run.master.rows(part.begin, part.count),
             .moments = {},
             .gradient = staging.gradient.rows(0, part.count),
             .weight = staging.weight.rows(0, part.count),
@@ -140,9 +140,9 @@ void OffloadedUpdate::update(const ParameterShare::Run& run, const float* gradie
 /// A step whose gradients overflowed leaves the state as it is, and the weight what it was.
 void OffloadedUpdate::update_or_keep(const Tile& tile, const Update& work) {
   if (tile.gradient_scale == nullptr || std::isfinite(*tile.gradient_scale)) {
-    work(tile);
+    work.update(tile);
   } else {
-    kernels::cast(tile.master, tile.weight, {}, kernels::Place::host);
+    work.keep(tile);
   }
 }
 
@@ -173,7 +173,7 @@ void OffloadedUpdate::send_weight(const ParameterShare::Run& run, Range part, St
   staging.sent.record(to_device_);
 }
 
-void OffloadedUpdate::weights_from_masters(device::StreamRef stream) {
+void OffloadedUpdate::weights_from_masters(const Work& round, device::StreamRef stream) {
   produced_.record(stream);
   produced_.wait(host_);
   for (const ParameterShare::Run& run : share_->runs()) {
@@ -182,8 +182,8 @@ void OffloadedUpdate::weights_from_masters(device::StreamRef stream) {
       const Tile tile = tile_of(run, part, staging);
       staging.sent.wait(host_);
       device::run_on_host(
-          [this, tile] {
-            kernels::cast(tile.master, tile.weight, {}, kernels::Place::host);
+          [this, tile, round] {
+            round(tile);
             tier_->release(tile.master.data(), tile.master.bytes());
           },
           host_);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
@@ -27,6 +28,7 @@ class OffloadedUpdate {
  public:
   /// What the host works on: rank 1, as many elements each.
   struct Tile {
+    Range state;  ///< of the share
     TensorView master;
     std::array<TensorView, 2> moments;  ///< as many as the optimizer has
     ConstTensorView gradient;
@@ -34,7 +36,11 @@ class OffloadedUpdate {
     const float* gradient_scale = nullptr;
     bool decays = false;
   };
-  using Update = std::function<void(const Tile&)>;
+  using Work = std::function<void(const Tile&)>;
+  struct Update {
+    Work update;
+    Work keep;  ///< where gradients overflowed: the weight from the master, as it was
+  };
 
   /// Everything is borrowed.
   /// @param moments  flat, as ParameterShare::masters()
@@ -49,8 +55,8 @@ class OffloadedUpdate {
   /// @param gradient_scale  device scalar, or nullptr
   void update(const parallel::ParameterShare::Run& run, const float* gradient_scale,
               const Update& work, device::StreamRef stream);
-  /// Every weight from its master. @pre settled
-  void weights_from_masters(device::StreamRef stream);
+  /// Every weight from its master, which `round` does. @pre settled
+  void weights_from_masters(const Work& round, device::StreamRef stream);
   /// Brings all state to where its views show it. Blocks the host; between steps.
   void settle();
 

@@ -3,16 +3,21 @@
 #include "offloaded_update.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/philox.hpp>
+#include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/train/optimizer.hpp>
 
+#include <algorithm>
 #include <array>
+#include <functional>
 
 namespace fourfold::train {
 
 using parallel::ParameterShare;
 
 struct Optimizer::Elements {
+  Range state;  ///< of the share
   TensorView master;
   std::array<TensorView, 2> moments;
   ConstTensorView gradient;
@@ -20,7 +25,40 @@ struct Optimizer::Elements {
   bool decays = false;
   kernels::Place place = kernels::Place::device;
   bool tries = false;
+
+  static Elements of(const OffloadedUpdate::Tile& tile) {
+    return {tile.state,  tile.master, tile.moments,        tile.gradient,
+            tile.weight, tile.decays, kernels::Place::host};
+  }
+  /// Those at `part` of the share's state.
+  Elements at(Range part) const {
+    const auto of = [&](const auto& view) {
+      return view ? view.rows(part.begin - state.begin, part.count) : view;
+    };
+    Elements result = *this;
+    result.state = part;
+    result.master = of(master);
+    result.moments = {of(moments[0]), of(moments[1])};
+    result.gradient = of(gradient);
+    result.weight = of(weight);
+    return result;
+  }
 };
+
+namespace {
+
+/// The numbers of a box's elements in its tensor.
+kernels::StochasticRounding numbers_of(const Box& box, const Shape& shape) {
+  FOURFOLD_EXPECT(shape.rank() == 1 || shape.rank() == 2);
+  const std::size_t last = shape.rank() - 1;
+  kernels::StochasticRounding numbers;
+  numbers.first = linear_index(shape, box.offset);
+  numbers.row_elements = box.extent[last];
+  numbers.row_stride = shape[last];
+  return numbers;
+}
+
+}  // namespace
 
 std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noexcept {
   static constexpr std::array<std::string_view, 2> adam{"exp_avg", "exp_avg_sq"};
@@ -30,13 +68,24 @@ std::span<const std::string_view> moment_names(runfile::OptimizerKind kind) noex
 }
 
 Optimizer::Optimizer(const runfile::OptimConfig& config, const ParameterShare& share,
-                     StateTier& tier, double buffer_mb, std::span<const std::size_t> order)
-    : config_(config), share_(&share) {
+                     StateTier& tier, double buffer_mb, std::span<const std::size_t> order,
+                     std::uint64_t seed)
+    : config_(config), share_(&share), seed_(seed) {
   std::vector<TensorView> flat;
   for (const std::string_view name : moment_names(config.name)) {
     flat.push_back(
         tier.state().take(device::MemoryUse::optimizer, DType::f32, Shape{share.state_elements()}));
     moments_.push_back({name, flat.back()});
+  }
+  if (config.stochastic_rounding) {
+    for (const ParameterShare::Piece& piece : share.pieces()) {
+      const model::ParameterSpec& spec = piece.parameter->spec;
+      if (piece.state.count > 0) {
+        rounded_.push_back({piece.state, name_salt(spec.name.data(), spec.name.size()),
+                            numbers_of(piece.box, spec.shape)});
+      }
+    }
+    std::ranges::sort(rounded_, {}, [](const RoundedPiece& piece) { return piece.state.begin; });
   }
   if (tier.is_offloaded()) {
     offloaded_ = std::make_unique<OffloadedUpdate>(tier, buffer_mb, share, std::move(flat), order);
@@ -55,8 +104,10 @@ void Optimizer::update(const ParameterShare::Run& run, const Step& step, device:
                        Makes makes) {
   const bool has_weight = run.weight.data() != run.master.data();
   FOURFOLD_EXPECT(makes == Makes::all || (has_weight && !offloaded_));
+  updates_ = step.update;
   if (!offloaded_) {
-    Elements elements{.master = run.master,
+    Elements elements{.state = run.state,
+                      .master = run.master,
                       .moments = {},
                       .gradient = run.gradient,
                       .weight = has_weight && makes != Makes::state ? run.weight : TensorView(),
@@ -71,14 +122,61 @@ void Optimizer::update(const ParameterShare::Run& run, const Step& step, device:
   const auto on_host = [this, step](const OffloadedUpdate::Tile& tile) {
     Step host_step = step;
     host_step.gradient_scale = tile.gradient_scale;
-    update(
-        {tile.master, tile.moments, tile.gradient, tile.weight, tile.decays, kernels::Place::host},
-        host_step, {});
+    update(Elements::of(tile), host_step, {});
   };
-  offloaded_->update(run, step.gradient_scale, on_host, stream);
+  const auto keep = [this, step](const OffloadedUpdate::Tile& tile) {
+    round(Elements::of(tile), step.update - 1, {});
+  };
+  offloaded_->update(run, step.gradient_scale, {on_host, keep}, stream);
+}
+
+template <class Body>
+void Optimizer::for_each_rounded(const Elements& elements, std::int64_t update,
+                                 const Body& body) const {
+  using Rounding = std::optional<kernels::StochasticRounding>;
+  std::int64_t done = elements.state.begin;
+  auto piece = std::ranges::lower_bound(rounded_, done, std::less_equal{},
+                                        [](const RoundedPiece& each) { return each.state.end(); });
+  for (; piece != rounded_.end() && piece->state.begin < elements.state.end(); ++piece) {
+    const Range part = intersection(piece->state, elements.state);
+    if (part.begin > done) {  // a gap, which is zero and stays zero
+      body(elements.at({done, part.begin - done}), Rounding());
+    }
+    kernels::StochasticRounding rounding = piece->rounding;
+    rounding.key = kernels::rounding_key(seed_, update, piece->tensor);
+    rounding.begin = part.begin - piece->state.begin;
+    body(elements.at(part), Rounding(rounding));
+    done = part.end();
+  }
+  if (done < elements.state.end()) {
+    body(elements.at({done, elements.state.end() - done}), Rounding());
+  }
+}
+
+void Optimizer::round(const Elements& elements, std::int64_t update,
+                      device::StreamRef stream) const {
+  for_each_rounded(elements, update, [&](const Elements& part, const auto& rounding) {
+    if (rounding) {
+      kernels::round_stochastically(*rounding, part.master, part.weight, stream, part.place);
+    } else {
+      kernels::cast(part.master, part.weight, stream, part.place);
+    }
+  });
 }
 
 void Optimizer::update(const Elements& elements, const Step& step, device::StreamRef stream) const {
+  if (!elements.weight) {
+    update_alike(elements, step, std::nullopt, stream);
+    return;
+  }
+  for_each_rounded(elements, step.update, [&](const Elements& part, const auto& rounding) {
+    update_alike(part, step, rounding, stream);
+  });
+}
+
+void Optimizer::update_alike(const Elements& elements, const Step& step,
+                             const std::optional<kernels::StochasticRounding>& rounding,
+                             device::StreamRef stream) const {
   const auto weight_decay = static_cast<float>(elements.decays ? config_.weight_decay : 0.0);
   if (config_.name == runfile::OptimizerKind::sgd) {
     kernels::sgd({.lr = static_cast<float>(step.lr),
@@ -86,7 +184,8 @@ void Optimizer::update(const Elements& elements, const Step& step, device::Strea
                   .weight_decay = weight_decay,
                   .gradient_scale = step.gradient_scale,
                   .place = elements.place,
-                  .tries = elements.tries},
+                  .tries = elements.tries,
+                  .stochastic_rounding = rounding},
                  elements.master, elements.moments[0], elements.gradient, elements.weight, stream);
     return;
   }
@@ -99,16 +198,28 @@ void Optimizer::update(const Elements& elements, const Step& step, device::Strea
                  .step = step.update,
                  .gradient_scale = step.gradient_scale,
                  .place = elements.place,
-                 .tries = elements.tries},
+                 .tries = elements.tries,
+                 .stochastic_rounding = rounding},
                 elements.master, elements.moments[0], elements.moments[1], elements.gradient,
                 elements.weight, stream);
 }
 
 void Optimizer::update_weights_from_masters(device::StreamRef stream) {
   if (offloaded_) {
-    offloaded_->weights_from_masters(stream);
-  } else {
+    const auto round_tile = [this, update = updates_](const OffloadedUpdate::Tile& tile) {
+      round(Elements::of(tile), update, {});
+    };
+    offloaded_->weights_from_masters(round_tile, stream);
+  } else if (rounded_.empty()) {
     share_->update_weights_from_masters(stream);
+  } else {
+    for (const ParameterShare::Run& run : share_->runs()) {
+      Elements elements;
+      elements.state = run.state;
+      elements.master = run.master;
+      elements.weight = run.weight;
+      round(elements, updates_, stream);
+    }
   }
 }
 

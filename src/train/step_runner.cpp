@@ -77,7 +77,8 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
              compression_options(config), arena),
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
                 stage_options(config, mesh.shape(), zero_), &tier_.host()),
-      optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_),
+      optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_,
+                 static_cast<std::uint64_t>(config.train.seed)),
       outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp),
              tier_),
       update_({share_, seams_, optimizer_, order_, stages()},
@@ -135,7 +136,8 @@ void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
   update_weights_from_masters(stream);
 }
 
-void StepRunner::update_weights_from_masters(device::StreamRef stream) {
+void StepRunner::update_weights_from_masters(device::StreamRef stream, std::int64_t updates) {
+  optimizer_.go_on_behind(updates);
   optimizer_.update_weights_from_masters(stream);
   outer_.begin(stream);
   for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {

@@ -115,10 +115,10 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     return;
   }
-  state_.put(stream_);
-  runner_.update_weights_from_masters(stream_);
   const io::Checkpoint& checkpoint = resumed->checkpoint;
+  state_.put(stream_);
   if (resumed->weights_only) {
+    runner_.update_weights_from_masters(stream_);
     log::info(
         fmt::format("begins with the weights of {} (step {}, saved on mesh {}); all else is new",
                     checkpoint.path().string(), checkpoint.step(), checkpoint.mesh().str()));
@@ -127,6 +127,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   progress_ = progress_of(checkpoint);
   LossScale& loss_scale = runner_.loss_scale();
   loss_scale.restore(loss_scale_of(checkpoint, loss_scale.state()));
+  runner_.update_weights_from_masters(stream_, progress_.step - loss_scale.state().skipped_steps);
   log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
                         checkpoint.path().string(), progress_.step, checkpoint.mesh().str(),
                         mesh_->shape().str()));

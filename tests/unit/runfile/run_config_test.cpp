@@ -274,6 +274,10 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "run.toml:2:1: train.head_chunks = 600 is more than a rank has tokens of a micro-batch "
        "(train.micro_batch = 1 x model.context = 1024 / mesh.cp = 2, and a chunk has one at least) "
        "set it to 512 or less"},
+      {"[train]\nprecision = \"f16\"\n[optim]\nstochastic_rounding = true\n" + data_table,
+       "run.toml:4:1: optim.stochastic_rounding = true does not go with train.precision = \"f16\" "
+       "(it is for weights in bf16) set train.precision to \"bf16\", or "
+       "optim.stochastic_rounding to false"},
       {"[train]\nrecompute = \"every:5\"\n[model]\nlayers = 4\n" + data_table,
        "run.toml:2:1: train.recompute = \"every:5\" does not fit model.layers = 4 (a group is at "
        "most the whole model) set it to \"every:4\" or less, or to \"full\""},

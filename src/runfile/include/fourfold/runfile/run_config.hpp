@@ -124,6 +124,7 @@ struct OptimConfig {
   double clip_norm = 1.0;     ///< 0: no clipping
   /// The next step begins on weights that the norm of all gradients may still change.
   bool post_validation = false;
+  bool stochastic_rounding = false;  ///< of weights to bf16
   OuterOptimizerKind outer = OuterOptimizerKind::average;
   double outer_lr = 0.7;        ///< nesterov
   double outer_momentum = 0.9;  ///< nesterov

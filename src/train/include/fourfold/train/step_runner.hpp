@@ -86,7 +86,8 @@ class StepRunner {
   void initialise(std::uint64_t seed, device::StreamRef stream);
   /// Makes the weights from the share's masters, which a checkpoint has filled. Collective over the
   /// data plane.
-  void update_weights_from_masters(device::StreamRef stream);
+  /// @param updates  that have made the masters what they are: how their weights are rounded
+  void update_weights_from_masters(device::StreamRef stream, std::int64_t updates = 0);
 
   /// Enqueues step number `step` + 1 of the run on `stream`: forward and backward of all
   /// micro-batches, the gradient reduction (started bucket by bucket during the last backward
