@@ -83,6 +83,66 @@ TEST_CASE("norms equal their references", "[norm]") {
   }
 }
 
+// Whole packs of 16 bytes and others, on both sides of where other threads take a row.
+TEST_CASE("norms equal their references where devices cut rows otherwise", "[norm]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::int64_t features = GENERATE(384, 388, 512, 513, 516, 776, 1024, 1028, 1032, 2048, 2049,
+                                         2056, 4096, 4100, 4104, 8192, 8193, 8200);
+  CAPTURE(name(dtype), features);
+  for (const bool centred : {true, false}) {
+    Case fast(dtype, 3, features);
+    Case plain(dtype, 3, features);
+    if (centred) {
+      fast.layer_norm_fast();
+      plain.layer_norm_plain();
+    } else {
+      fast.rms_norm_fast();
+      plain.rms_norm_plain();
+    }
+    check_close(fast, plain);
+  }
+}
+
+TEST_CASE("norms take more rows than there are blocks of the fewest", "[norm]") {
+  Case fast(DType::bf16, 16901, 8);
+  Case plain(DType::bf16, 16901, 8);
+  fast.layer_norm_fast();
+  plain.layer_norm_plain();
+  check_close(fast, plain);
+}
+
+TEST_CASE("norms give the same bits wherever their rows begin", "[norm]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::int64_t features = GENERATE(8, 768, 1016, 1600, 4104, 8200);
+  CAPTURE(name(dtype), features);
+  Case whole(dtype, 35, features);
+  const Case before(dtype, 35, features);
+  whole.layer_norm_fast();
+  const Shifted x(before.x);
+  const Shifted dy(before.dy);
+  const Shifted weight(before.weight);
+  const Shifted bias(before.bias);
+  Shifted y(before.y);
+  Shifted dx(before.dx);
+  Case shifted(dtype, 35, features);
+  layer_norm(x, weight, bias, y, shifted.mean, shifted.rstd, epsilon, {});
+  layer_norm_backward(dy, x, weight, shifted.mean, shifted.rstd, dx, shifted.dweight, shifted.dbias,
+                      {});
+  CHECK(same_bits(whole.y, y));
+  CHECK(same_bits(whole.mean, shifted.mean));
+  CHECK(same_bits(whole.rstd, shifted.rstd));
+  CHECK(same_bits(whole.dx, dx));
+  CHECK(same_bits(whole.dweight, shifted.dweight));
+  CHECK(same_bits(whole.dbias, shifted.dbias));
+  rms_norm(before.x, before.weight, whole.y, whole.rstd, epsilon, {});
+  rms_norm(x, weight, y, shifted.rstd, epsilon, {});
+  rms_norm_backward(before.dy, before.x, before.weight, whole.rstd, whole.dx, whole.dweight, {});
+  rms_norm_backward(dy, x, weight, shifted.rstd, dx, shifted.dweight, {});
+  CHECK(same_bits(whole.y, y));
+  CHECK(same_bits(whole.dx, dx));
+  CHECK(same_bits(whole.dweight, shifted.dweight));
+}
+
 TEST_CASE("layer_norm of a constant row is the bias", "[norm]") {
   Case constant(DType::f32, 2, 129);
   std::fill_n(constant.x.as<float>(), 2 * 129, 3.25F);

@@ -58,6 +58,22 @@ inline device::Tensor copy_of(ConstTensorView view) {
   return tensor;
 }
 
+/// The same numbers one element further than where memory begins: rows that are not aligned to more
+/// than an element.
+class Shifted {
+ public:
+  explicit Shifted(ConstTensorView x) : room_(x.dtype(), {x.elements() + 1}), shape_(x.shape()) {
+    std::memcpy(view().data(), x.data(), x.bytes());
+  }
+  TensorView view() const { return room_.view().rows(1, shape_.elements()).reshape(shape_); }
+  operator TensorView() const { return view(); }
+  operator ConstTensorView() const { return view(); }
+
+ private:
+  device::Tensor room_;
+  Shape shape_;
+};
+
 inline bool same_bits(ConstTensorView a, ConstTensorView b) {
   return a.bytes() == b.bytes() && std::memcmp(a.data(), b.data(), a.bytes()) == 0;
 }

@@ -1,0 +1,270 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The norms' forward pass on a device: a row is read once into the registers of a warp, or of a
+/// team, summed there and written once. Rows that registers do not hold are read again from caches.
+#include "norm_rows.hpp"
+
+#include <fourfold/kernels/norm.hpp>
+
+#include <cmath>
+
+namespace fourfold::kernels {
+namespace {
+
+template <class T>
+struct Operands {
+  const T* x_TD;
+  const T* weight_D;
+  const T* bias_D;  // nullptr without one
+  T* y_TD;
+  float* mean_T;  // nullptr where rows are not centred
+  float* rstd_T;
+  std::int64_t rows;
+  int features;
+  float epsilon;
+  bool whole;
+};
+
+struct RowStatistics {
+  float mean;
+  float rstd;
+};
+
+/// Of sums over a row of x - shift and of its square.
+KOKKOS_FORCEINLINE_FUNCTION RowStatistics statistics(float sum, float squares, float count,
+                                                     float epsilon) {
+  const float mean = sum / count;
+  const float rounded = squares / count - mean * mean;
+  const float variance = rounded < 0.0F ? 0.0F : rounded;  // NaN stays NaN
+  return {mean, 1.0F / std::sqrt(variance + epsilon)};
+}
+
+/// y = (x - mean) * rstd * weight + bias of the pack at `first`.
+template <bool centred, class T>
+KOKKOS_FORCEINLINE_FUNCTION void finish_pack(const Operands<T>& with, T* y, int first,
+                                             const PackOf<T>& x, const RowStatistics& row) {
+  const PackWords weight = load_part(with.weight_D, first, with.features, with.whole);
+  PackWords bias;
+  if constexpr (centred) {
+    bias = load_part(with.bias_D, first, with.features, with.whole);
+  }
+  PackOf<T> result;
+  FOURFOLD_UNROLL
+  for (int i = 0; i < pack_elements<T>; ++i) {
+    if constexpr (centred) {
+      result[i] = (x[i] - row.mean) * row.rstd * element_of<T>(weight, i) + element_of<T>(bias, i);
+    } else {
+      result[i] = x[i] * row.rstd * element_of<T>(weight, i);
+    }
+  }
+  store_part(y, first, with.features, with.whole, result);
+}
+
+/// The mean is taken off in two steps: what the first one leaves, by rounding, the second one
+/// finds.
+template <class T, bool centred, class Row>
+struct Norm {
+  Operands<T> with;
+
+  static constexpr int packs = Row::packs_each;
+  static constexpr int n = pack_elements<T>;
+
+  KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
+    const std::int64_t t =
+        Row::by_warp ? std::int64_t{team.league_rank()} * team.team_size() + team.team_rank()
+                     : std::int64_t{team.league_rank()};
+    if (t >= with.rows) {
+      return;  // whole warps, which meet at no barrier
+    }
+    typename Row::Threads threads(team);
+    PackWords stored[packs];
+    load_packs<Row::threads>(with.x_TD + t * with.features, with.features, threads.rank(),
+                             with.whole, stored);
+    float x[packs][n];
+    FOURFOLD_UNROLL
+    for (int k = 0; k < packs; ++k) {
+      FOURFOLD_UNROLL
+      for (int i = 0; i < n; ++i) {
+        x[k][i] = element_of<T>(stored[k], i);
+      }
+    }
+    const auto count = static_cast<float>(with.features);
+    const float shift = centred ? take_off_mean(threads, x, count) : 0.0F;
+    float sums[2] = {0, 0};
+    FOURFOLD_UNROLL
+    for (int k = 0; k < packs; ++k) {
+      float sum = 0;
+      float squares = 0;
+      FOURFOLD_UNROLL
+      for (int i = 0; i < n; ++i) {
+        sum += x[k][i];
+        squares += x[k][i] * x[k][i];
+      }
+      sums[0] += sum;
+      sums[1] += squares;
+    }
+    sums[0] = centred ? sums[0] : 0.0F;
+    threads.sum(sums);
+    const RowStatistics row = statistics(sums[0], sums[1], count, with.epsilon);
+    FOURFOLD_UNROLL
+    for (int k = 0; k < packs; ++k) {
+      finish_pack<centred>(with, with.y_TD + t * with.features,
+                           first_of_pack<T, Row::threads>(threads.rank(), k), x[k], row);
+    }
+    threads.once([&] {
+      if constexpr (centred) {
+        with.mean_T[t] = shift + row.mean;
+      }
+      with.rstd_T[t] = row.rstd;
+    });
+  }
+
+  /// x -= its mean, as rounded; zeros behind the row stay. Returns that mean.
+  KOKKOS_FORCEINLINE_FUNCTION float take_off_mean(typename Row::Threads& threads,
+                                                  float (&x)[packs][n], float count) const {
+    float total[1] = {0};
+    FOURFOLD_UNROLL
+    for (int k = 0; k < packs; ++k) {
+      float sum = 0;
+      FOURFOLD_UNROLL
+      for (int i = 0; i < n; ++i) {
+        sum += x[k][i];
+      }
+      total[0] += sum;
+    }
+    threads.sum(total);
+    const float mean = total[0] / count;
+    FOURFOLD_UNROLL
+    for (int k = 0; k < packs; ++k) {
+      const int left = with.features - first_of_pack<T, Row::threads>(threads.rank(), k);
+      FOURFOLD_UNROLL
+      for (int i = 0; i < n; ++i) {
+        x[k][i] = i < left ? x[k][i] - mean : 0.0F;
+      }
+    }
+    return mean;
+  }
+};
+
+/// The same for rows of any length, which a team reads three times, or twice.
+template <class T, bool centred>
+struct LongNorm {
+  Operands<T> with;
+
+  using Threads = RowThreads<norm_warps, false>;
+  static constexpr int n = pack_elements<T>;
+
+  KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
+    const std::int64_t t = team.league_rank();
+    Threads threads(team);
+    const T* const row = with.x_TD + t * with.features;
+    const auto count = static_cast<float>(with.features);
+    float shift = 0;
+    if constexpr (centred) {
+      float sums[2];
+      sum_up(threads, row, 0.0F, sums);
+      shift = sums[0] / count;
+    }
+    float sums[2];
+    sum_up(threads, row, shift, sums);
+    const RowStatistics found = statistics(centred ? sums[0] : 0.0F, sums[1], count, with.epsilon);
+    for (int first = threads.rank() * n; first < with.features; first += Threads::threads * n) {
+      PackOf<T> x;
+      load(row, first, shift, x);
+      finish_pack<centred>(with, with.y_TD + t * with.features, first, x, found);
+    }
+    threads.once([&] {
+      if constexpr (centred) {
+        with.mean_T[t] = shift + found.mean;
+      }
+      with.rstd_T[t] = found.rstd;
+    });
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void load(const T* row, int first, float shift, PackOf<T>& x) const {
+    const PackWords stored = load_part(row, first, with.features, with.whole);
+    FOURFOLD_UNROLL
+    for (int i = 0; i < n; ++i) {
+      x[i] = first + i < with.features ? element_of<T>(stored, i) - shift : 0.0F;
+    }
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void sum_up(Threads& threads, const T* row, float shift,
+                                          float (&sums)[2]) const {
+    sums[0] = sums[1] = 0;
+    for (int first = threads.rank() * n; first < with.features; first += Threads::threads * n) {
+      PackOf<T> x;
+      load(row, first, shift, x);
+      float sum = 0;
+      float squares = 0;
+      FOURFOLD_UNROLL
+      for (int i = 0; i < n; ++i) {
+        sum += x[i];
+        squares += x[i] * x[i];
+      }
+      sums[0] += sum;
+      sums[1] += squares;
+    }
+    threads.sum(sums);
+  }
+};
+
+template <class T, bool centred>
+void norm(const char* label, const Operands<T>& with, device::StreamRef stream) {
+  const std::int64_t packs = (with.features + pack_elements<T> - 1) / pack_elements<T>;
+  const std::int64_t teams_by_warp =
+      (with.rows + warps_here(norm_warps) - 1) / warps_here(norm_warps);
+  if (packs <= 128) {
+    using Row = NormRow<128, true>;
+    for_teams<norm_warps, 3>(label, teams_by_warp, 0, stream, Norm<T, centred, Row>{with});
+  } else if (packs <= 256) {
+    using Row = NormRow<256, true>;
+    for_teams<norm_warps, 2>(label, teams_by_warp, 0, stream, Norm<T, centred, Row>{with});
+  } else if (packs <= 1024) {
+    using Row = NormRow<1024, false>;
+    for_teams<norm_warps, 3>(label, with.rows, Row::Threads::team_bytes, stream,
+                             Norm<T, centred, Row>{with});
+  } else {
+    for_teams<norm_warps, 4>(label, with.rows, LongNorm<T, centred>::Threads::team_bytes, stream,
+                             LongNorm<T, centred>{with});
+  }
+}
+
+}  // namespace
+
+void layer_norm(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView bias_D,
+                TensorView y_TD, TensorView mean_T, TensorView rstd_T, float epsilon,
+                device::StreamRef stream) {
+  expect_rows(x_TD, weight_D, rstd_T);
+  FOURFOLD_EXPECT(y_TD.shape() == x_TD.shape() && bias_D.elements() == x_TD.dim(1));
+  FOURFOLD_EXPECT(mean_T.elements() == x_TD.dim(0));
+  with_storage(x_TD.dtype(), [&]<class T>(T) {
+    const T* const x = x_TD.as<T>();
+    const T* const weight = weight_D.as<T>();
+    const T* const bias = bias_D.as<T>();
+    T* const y = y_TD.as<T>();
+    norm<T, true>(
+        "layer_norm",
+        {x, weight, bias, y, mean_T.as<float>(), rstd_T.as<float>(), x_TD.dim(0),
+         static_cast<int>(x_TD.dim(1)), epsilon, in_packs(x_TD.dim(1), x, weight, bias, y)},
+        stream);
+  });
+}
+
+void rms_norm(ConstTensorView x_TD, ConstTensorView weight_D, TensorView y_TD, TensorView rstd_T,
+              float epsilon, device::StreamRef stream) {
+  expect_rows(x_TD, weight_D, rstd_T);
+  FOURFOLD_EXPECT(y_TD.shape() == x_TD.shape());
+  with_storage(x_TD.dtype(), [&]<class T>(T) {
+    const T* const x = x_TD.as<T>();
+    const T* const weight = weight_D.as<T>();
+    T* const y = y_TD.as<T>();
+    norm<T, false>("rms_norm",
+                   {x, weight, nullptr, y, nullptr, rstd_T.as<float>(), x_TD.dim(0),
+                    static_cast<int>(x_TD.dim(1)), epsilon, in_packs(x_TD.dim(1), x, weight, y)},
+                   stream);
+  });
+}
+
+}  // namespace fourfold::kernels
