@@ -46,6 +46,10 @@ TEST_CASE("cross-entropy equals its reference", "[cross_entropy]") {
       check_against_reference(dtype, tokens, columns, columns, 3.0);
     }
   }
+  for (const std::int64_t columns : {8, 32, 40, 1024, 8192, 16384, 16392}) {
+    check_against_reference(dtype, 3, columns, columns, 3.0);
+    check_against_reference(dtype, 3, columns, columns - 5, 3.0);
+  }
   check_against_reference(dtype, 3, 50257, 50257, 1.0);
   check_against_reference(dtype, 3, 50304, 50257, 4.0);
 }
@@ -69,6 +73,43 @@ TEST_CASE("padding columns take no part and get no gradient", "[cross_entropy]")
     CHECK(std::all_of(padded.as<float>() + t * 128 + 101, padded.as<float>() + (t + 1) * 128,
                       [](float value) { return value == 0.0F; }));
   }
+}
+
+TEST_CASE("cross-entropy gives the same bits wherever its rows begin", "[cross_entropy]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::int64_t vocabulary = GENERATE(1008, 1001, 3);
+  constexpr std::int64_t tokens = 9;
+  const device::Tensor logits = random_tensor(dtype, {tokens, 1008}, 1);
+  const Shifted shifted(logits);
+  const device::Tensor target = targets(tokens, vocabulary);
+  device::Tensor loss(DType::f32, {tokens});
+  device::Tensor shifted_loss(DType::f32, {tokens});
+  cross_entropy_forward_backward(logits, target, loss, vocabulary, 0.5F, {});
+  cross_entropy_forward_backward(shifted, target, shifted_loss, vocabulary, 0.5F, {});
+  CHECK(same_bits(logits, shifted.view()));
+  CHECK(same_bits(loss, shifted_loss));
+}
+
+// The largest logit so far changes with each.
+TEST_CASE("cross-entropy of logits that rise or fall along the row", "[cross_entropy]") {
+  const float step = GENERATE(0.03125F, -0.03125F);
+  constexpr std::int64_t vocabulary = 4099;
+  device::Tensor logits(DType::f32, {1, vocabulary});
+  for (std::int64_t v = 0; v < vocabulary; ++v) {
+    logits.as<float>()[v] = step * static_cast<float>(v);
+  }
+  device::Tensor target(DType::i32, {1});
+  *target.as<std::int32_t>() = step > 0 ? vocabulary - 1 : 0;  // the largest
+  device::Tensor loss(DType::f32, {1});
+  cross_entropy_forward_backward(logits, target, loss, vocabulary, 1.0F, {});
+  // Of a geometric series, all but e^-128 of it.
+  const double first = 1 - std::exp(-0.03125);
+  CHECK(std::fabs(static_cast<double>(*loss.as<float>()) + std::log(first)) <= 2e-6);
+  const auto at = [&](std::int64_t from_largest) {
+    return logits.as<float>()[step > 0 ? vocabulary - 1 - from_largest : from_largest];
+  };
+  CHECK(std::fabs(static_cast<double>(at(0)) - (first - 1)) <= 1e-6);
+  CHECK(std::fabs(static_cast<double>(at(100)) - first * std::exp(-3.125)) <= 1e-8);
 }
 
 TEST_CASE("rows that are all ignored cost nothing and give zeros", "[cross_entropy]") {

@@ -86,5 +86,25 @@ TEST_CASE("cross-entropy in parts equals cross-entropy", "[cross_entropy]") {
   check_cut(dtype, {64, 37}, 3);
   check_cut(dtype, {1, 129, 0, 7}, 3);      // a part without columns
   check_cut(dtype, {5000, 5001, 4999}, 1);  // several chunks, large sums
+  check_cut(dtype, {1024, 512, 8}, 3);      // whole packs
   check_cut(dtype, {33, 32}, 40);           // exponentials that vanish
+}
+
+TEST_CASE("parts of cross-entropy give the same bits wherever their rows begin",
+          "[cross_entropy]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  constexpr std::int64_t tokens = 9;
+  constexpr std::int64_t columns = 1008;
+  const device::Tensor logits = random_tensor(dtype, {tokens, columns}, 1);
+  const Shifted shifted(logits);
+  const device::Tensor target = targets(tokens, 2 * columns);
+  device::Tensor statistics[2] = {device::Tensor(DType::f32, {tokens, part_statistics}),
+                                  device::Tensor(DType::f32, {tokens, part_statistics})};
+  cross_entropy_part(logits, columns / 2, target, statistics[0], {});
+  cross_entropy_part(shifted, columns / 2, target, statistics[1], {});
+  CHECK(same_bits(statistics[0], statistics[1]));
+  device::Tensor normaliser = random_tensor(DType::f32, {tokens, 2}, 2, 0.1, 5.0);
+  cross_entropy_part_gradient(logits, columns / 2, target, normaliser, 0.25F, {});
+  cross_entropy_part_gradient(shifted, columns / 2, target, normaliser, 0.25F, {});
+  CHECK(same_bits(logits, shifted.view()));
 }
