@@ -219,6 +219,30 @@ TEST_CASE("sum_of_squares equals a plain sum in double", "[optimizer]") {
   }
 }
 
+TEST_CASE("sums of many blocks, wherever they begin, equal plain ones", "[optimizer]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  constexpr std::int64_t elements = 18 * 65536 + 13;
+  CAPTURE(name(dtype));
+  const device::Tensor x = random_tensor(dtype, {elements}, 1);
+  const Shifted shifted(x);
+  device::Tensor result(DType::f64, {1});
+  device::Tensor other(DType::f64, {1});
+  long double plain[2] = {0, 0};  // a plain sum of so many is no better in double
+  for (std::int64_t i = 0; i < elements; ++i) {
+    const long double value = read_element(x, i);
+    plain[0] += value;
+    plain[1] += value * value;
+  }
+  sum(x, result, false, {});
+  sum(shifted, other, false, {});
+  CHECK(std::fabs(*result.as<double>() - static_cast<double>(plain[0])) <= 1e-8);
+  CHECK(same_bits(result, other));
+  sum_of_squares(x, result, false, {});
+  sum_of_squares(shifted, other, false, {});
+  CHECK(std::fabs(*result.as<double>() / static_cast<double>(plain[1]) - 1) <= 1e-13);
+  CHECK(same_bits(result, other));
+}
+
 TEST_CASE("sum_of_squares adds fixed blocks in a fixed order", "[optimizer]") {
   constexpr std::int64_t block = 65536;
   const device::Tensor x = random_tensor(DType::f32, {200003}, 1);
