@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "element.hpp"
 
+#include <fourfold/kernels/reference/activation.hpp>
 #include <fourfold/kernels/reference/matmul.hpp>
 
 namespace fourfold::kernels::reference {
@@ -32,6 +33,12 @@ void linear_tile(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bia
   }
 }
 
+void linear_gelu(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O,
+                 TensorView pre_TO, TensorView y_TO, device::StreamRef stream) {
+  reference::linear(x_TI, w_OI, bias_O, pre_TO, stream);
+  reference::gelu(pre_TO, y_TO, stream);
+}
+
 void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorView dx_TI,
                            Write write, device::StreamRef stream) {
   reference::linear_tile_backward_input(dy_TO, 0, w_OI, dx_TI, write, stream);
@@ -49,6 +56,12 @@ void linear_tile_backward_input(ConstTensorView dy_TY, std::int64_t first, Const
       write_element(dx_TI.data(), dx_TI.dtype(), t * inputs + i, sum);
     }
   }
+}
+
+void linear_backward_input_gelu(ConstTensorView dy_TO, ConstTensorView w_OI, ConstTensorView pre_TI,
+                                TensorView dpre_TI, device::StreamRef stream) {
+  reference::linear_backward_input(dy_TO, w_OI, dpre_TI, Write::replace, stream);
+  reference::gelu_backward(dpre_TI, pre_TI, dpre_TI, stream);
 }
 
 void linear_backward_weight(ConstTensorView x_TI, ConstTensorView dy_TO, TensorView dw_OI,

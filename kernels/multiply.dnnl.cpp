@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "enqueue.hpp"
-#include "product.hpp"
+#include "product_ways.hpp"
 #include "threads.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -41,8 +41,23 @@ void multiply_now(DType dtype, const Product& product) {
 }  // namespace
 
 void multiply(DType dtype, const Product& product, device::StreamRef stream) {
+  FOURFOLD_EXPECT(product.epilogue == Epilogue::none);
   enqueue(stream, [=] { multiply_now(dtype, product); });
 }
+
+void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueKernels& kernels,
+                            device::StreamRef stream) {
+  kernels.apart(dtype, product, stream);
+}
+
+std::string product_library() {
+  return {};
+}
+std::vector<std::string> ways_of(DType /*dtype*/, const Product& /*product*/) {
+  return {"oneDNN"};
+}
+void forget_ways() {}
+void settle_ways() {}
 
 void f32_product(const Product& p) {
   FOURFOLD_EXPECT(p.c_dtype == DType::f32 && p.c_row >= p.n);

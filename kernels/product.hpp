@@ -12,6 +12,14 @@
 
 namespace fourfold::kernels {
 
+/// What a product is made for, beside or instead of c.
+enum class Epilogue : std::uint8_t {
+  none,
+  gelu,           ///< aux_MN = what c would be; c = gelu(aux)
+  gelu_backward,  ///< c = what it would be, times gelu'(aux_MN)
+  row_sums,       ///< also sums_M += the sums of the rows of op(a)
+};
+
 /// c_MN = op(a) op(b) (+ c_MN), row-major; op transposes what is stored transposed.
 /// a and b have the same dtype, f32, bf16 or f16; c has it too, or is f32.
 struct Product {
@@ -28,10 +36,40 @@ struct Product {
   DType c_dtype = DType::f32;
   Write write = Write::replace;
   const void* bias_N = nullptr;  ///< dtype of a, added to each row; only with Write::replace
+  Epilogue epilogue = Epilogue::none;
+  void* aux_MN = nullptr;   ///< dtype and row of c, which is the dtype of a, and Write::replace
+  float* sums_M = nullptr;  ///< with Write::accumulate
 };
 
+/// What an epilogue comes behind, when it is made apart.
+inline Product without_epilogue(Product product) {
+  if (product.epilogue == Epilogue::gelu) {
+    product.c = product.aux_MN;
+  }
+  product.epilogue = Epilogue::none;
+  product.aux_MN = nullptr;
+  product.sums_M = nullptr;
+  return product;
+}
+
 /// Enqueues a product of operands of `dtype`, through the library of the device.
+/// @pre it has no epilogue
 void multiply(DType dtype, const Product& product, device::StreamRef stream);
+
+/// What a library's epilogue needs of the other kernels.
+struct EpilogueKernels {
+  /// Enqueues the product, and apart from it what its epilogue says.
+  void (*apart)(DType dtype, const Product& product, device::StreamRef stream) = nullptr;
+  /// Enqueues sum += more.
+  void (*add)(const float* more, float* sum, std::int64_t count,
+              device::StreamRef stream) = nullptr;
+};
+
+/// Enqueues a product with an epilogue: as one operation where the library of the device has one
+/// for it, else apart. Which of them depends on the product only. As one, sums of products go into
+/// gelu and its derivative before they are rounded to c's dtype.
+void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueKernels& kernels,
+                            device::StreamRef stream);
 
 /// Enqueues sum_O += column sums of dy, whose rows are dy_row elements apart. The order of a sum
 /// depends on the sizes only.

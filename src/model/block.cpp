@@ -45,6 +45,7 @@ ConstTensorView gather_then_ahead(Seams& seams, ConstTensorView x_RD, ConstTenso
 
 Block::Block(const StageShape& shape, int layer, const Parameters& parameters, Seams& seams)
     : family_(shape.config.family),
+      remakes_(shape.options.recompute.kind == Recompute::Kind::selective),
       layer_(layer),
       sizes_(shape.sizes),
       head_dim_(shape.config.head_dim),
@@ -131,6 +132,18 @@ void Block::activate(const BlockActivations& kept, device::StreamRef stream) con
   }
 }
 
+/// An activation that the product makes may differ in its last place from one that is made by
+/// itself, as remake() does it.
+void Block::up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,
+                            device::StreamRef stream) const {
+  if (family_ == Family::gpt2 && !remakes_) {
+    up_.forward_gelu(x_ND, kept.up_NU, kept.activated_NF, stream);
+  } else {
+    up_.forward(x_ND, kept.up_NU, true, stream);
+    activate(kept, stream);
+  }
+}
+
 void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
                     ConstTensorView rotary_PH, TensorView output_RD,
                     device::StreamRef stream) const {
@@ -142,8 +155,7 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
              kept.middle_RD, stream);
 
   mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
-  up_.forward(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept.up_NU, true, stream);
-  activate(kept, stream);
+  up_and_activate(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept, stream);
   if (output_RD) {
     add_branch(down_, kept.activated_NF, kept.middle_RD, mlp_dropout_site(layer_), pass, scratch,
                output_RD, stream);
@@ -185,6 +197,16 @@ TensorView Block::up_gradient(const BlockActivations& kept,
   return family_ == Family::llama ? kept.up_NU : gradients.activated_NF;
 }
 
+void Block::backward_down(ConstTensorView ddown_ND, const BlockActivations& kept,
+                          const ProductGradients& gradients, const Scratch& scratch,
+                          device::StreamRef stream) const {
+  if (family_ == Family::gpt2) {
+    down_.backward_input_gelu(ddown_ND, kept.up_NU, gradients.activated_NF, scratch.sums, stream);
+  } else {
+    down_.backward_input(ddown_ND, gradients.activated_NF, scratch.sums, stream);
+  }
+}
+
 void Block::backward(const Pass& pass, const BlockActivations& kept,
                      const ProductGradients& gradients, const Scratch& scratch,
                      ConstTensorView rotary_PH, TensorView dresidual_RD, WeightGradients when,
@@ -200,15 +222,13 @@ void Block::backward_mlp(const Pass& pass, const BlockActivations& kept,
   const TensorView ddown_RD =
       branch_gradient(dresidual_RD, gradients.down_RD, mlp_dropout_site(layer_), pass, stream);
   const ConstTensorView ddown = seams_.gather_rows(ddown_RD, pass.rows, stream);
-  down_.backward_input(ddown, gradients.activated_NF, scratch.sums, stream);
+  backward_down(ddown, kept, gradients, scratch, stream);
   if (when == WeightGradients::now) {
     down_.backward_weight(kept.activated_NF, ddown, stream);
   }
   const TensorView dup = up_gradient(kept, gradients);
   if (family_ == Family::llama) {
     kernels::swiglu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
-  } else {
-    kernels::gelu_backward(gradients.activated_NF, kept.up_NU, dup, stream);
   }
   if (when == WeightGradients::now) {
     seams_.gather_ahead(kept.mlp_norm_RD, pass.rows, stream);

@@ -3,6 +3,7 @@
 #include "layers.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/matmul.hpp>
 #include <fourfold/kernels/norm.hpp>
@@ -59,6 +60,16 @@ void Linear::forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
   });
 }
 
+void Linear::forward_gelu(ConstTensorView x_NI, TensorView pre_NO, TensorView y_NO,
+                          device::StreamRef stream) const {
+  if (tiles_.empty()) {
+    kernels::linear_gelu(x_NI, weight(), bias({0, out_features_}), pre_NO, y_NO, stream);
+    return;
+  }
+  forward(x_NI, pre_NO, true, stream);
+  kernels::gelu(pre_NO, y_NO, stream);
+}
+
 void Linear::forward_nothing(device::StreamRef stream) const {
   for_each_tile(tiles_, Order::forward, *seams_, stream, [](const Tile& /*tile*/) {});
 }
@@ -81,6 +92,16 @@ void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView 
   if (narrow) {
     kernels::cast(sum_NI, dx_NI, stream);
   }
+}
+
+void Linear::backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, TensorView dpre_NI,
+                                 TensorView sums, device::StreamRef stream) const {
+  if (tiles_.empty()) {
+    kernels::linear_backward_input_gelu(dy_NO, weight(), pre_NI, dpre_NI, stream);
+    return;
+  }
+  backward_input(dy_NO, dpre_NI, sums, stream);
+  kernels::gelu_backward(dpre_NI, pre_NI, dpre_NI, stream);
 }
 
 void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,

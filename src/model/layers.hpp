@@ -34,12 +34,19 @@ class Linear {
   /// @param with_bias  false leaves the bias out (another rank adds it)
   void forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
                device::StreamRef stream) const;
+  /// pre = x w^T + b; y = gelu(pre), at once where the device can.
+  void forward_gelu(ConstTensorView x_NI, TensorView pre_NO, TensorView y_NO,
+                    device::StreamRef stream) const;
   /// forward() of no rows: gathers tiles, and lets go of them, as other ranks do that have rows.
   void forward_nothing(device::StreamRef stream) const;
   /// dx = dy w
   /// @param sums  f32, at least as many as dx has, for tiles: they add up in f32 whatever dx is
   void backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView sums,
                       device::StreamRef stream) const;
+  /// dpre = (dy w) * gelu'(pre), where gelu(pre) is what forward() had as x; at once where the
+  /// device can. @param sums  as backward_input()
+  void backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, TensorView dpre_NI,
+                           TensorView sums, device::StreamRef stream) const;
   /// dw += dy^T x, db += column sums of dy
   void backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO, device::StreamRef stream) const;
 

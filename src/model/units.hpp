@@ -90,6 +90,9 @@ class Block {
 
   void attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const;
   void activate(const BlockActivations& kept, device::StreamRef stream) const;
+  /// The mlp's first product, and activate().
+  void up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,
+                       device::StreamRef stream) const;
   /// y = residual + dropout(sum over ranks of x w^T): the end of both branches.
   void add_branch(const Linear& product, ConstTensorView x, ConstTensorView residual_RD,
                   std::uint64_t dropout_site, const Pass& pass, const Scratch& scratch,
@@ -108,10 +111,15 @@ class Block {
                           const ProductGradients& gradients, const Scratch& scratch,
                           ConstTensorView rotary_PH, TensorView dresidual_RD, WeightGradients when,
                           device::StreamRef stream) const;
+  /// Of the mlp's second product and, for gpt2, the activation in front of it.
+  void backward_down(ConstTensorView ddown_ND, const BlockActivations& kept,
+                     const ProductGradients& gradients, const Scratch& scratch,
+                     device::StreamRef stream) const;
   /// Output gradient of the mlp's first product, once its activation was turned back.
   TensorView up_gradient(const BlockActivations& kept, const ProductGradients& gradients) const;
 
   Family family_;
+  bool remakes_;  ///< remake() will be called, and has to make the same bits
   int layer_;
   LocalSizes sizes_;
   std::int64_t head_dim_;

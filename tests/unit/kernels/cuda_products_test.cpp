@@ -27,6 +27,8 @@ device::Tensor filled(DType dtype, std::int64_t elements, int seed) {
   for (std::int64_t i = 0; i < elements; ++i) {
     if (dtype == DType::bf16) {
       tensor.as<BFloat16>()[i] = BFloat16(number(i, seed));
+    } else if (dtype == DType::f16) {
+      tensor.as<Float16>()[i] = Float16(number(i, seed));
     } else {
       tensor.as<float>()[i] = number(i, seed);
     }
@@ -37,7 +39,7 @@ device::Tensor filled(DType dtype, std::int64_t elements, int seed) {
 }  // namespace
 
 TEST_CASE("products of cuBLASLt are those of their formula, transposed or not", "[products]") {
-  const DType dtype = GENERATE(DType::f32, DType::bf16);
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const bool a_transposed = GENERATE(false, true);
   const bool b_transposed = GENERATE(false, true);
   const auto [m, n, k] = GENERATE(std::tuple{64L, 48L, 32L}, std::tuple{129L, 65L, 17L});

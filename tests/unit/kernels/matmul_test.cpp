@@ -3,6 +3,7 @@
 #include "product.hpp"
 #include "random_tensor.hpp"
 
+#include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/matmul.hpp>
 #include <fourfold/kernels/reference/matmul.hpp>
 
@@ -108,6 +109,53 @@ TEST_CASE("products agree with the reference over odd sizes", "[matmul]") {
   CHECK(test::difference(dbias, dbias_expected) <= tolerance(DType::f32));
 }
 
+/// 16 bits: what goes into gelu may be rounded or not, and what comes out is.
+TEST_CASE("products with gelu agree with the reference over odd sizes", "[matmul]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::int64_t tokens = GENERATE(1, 17, 64, 129);
+  const auto [inputs, outputs] =
+      GENERATE(std::pair{5, 3}, std::pair{64, 32}, std::pair{64, 33}, std::pair{136, 256});
+  CAPTURE(name(dtype), tokens, inputs, outputs);
+  const Tensor x = test::random_tensor(dtype, {tokens, inputs}, 1);
+  const Tensor w = test::random_tensor(dtype, {outputs, inputs}, 2);
+  const Tensor bias = test::random_tensor(dtype, {outputs}, 3);
+  const Tensor dy = test::random_tensor(dtype, {tokens, outputs}, 4);
+  const Tensor pre_I = test::random_tensor(dtype, {tokens, inputs}, 5);
+
+  for (const bool with_bias : {false, true}) {
+    const ConstTensorView b = with_bias ? ConstTensorView(bias) : ConstTensorView();
+    Tensor pre[2] = {Tensor(dtype, {tokens, outputs}), Tensor(dtype, {tokens, outputs})};
+    Tensor y[2] = {Tensor(dtype, {tokens, outputs}), Tensor(dtype, {tokens, outputs})};
+    kernels::linear_gelu(x, w, b, pre[0], y[0], stream);
+    kernels::reference::linear_gelu(x, w, b, pre[1], y[1], stream);
+    CHECK(test::difference(pre[0], pre[1]) <= tolerance(dtype));
+    CHECK(test::difference(y[0], y[1]) <= 2 * tolerance(dtype));
+  }
+  Tensor dpre[2] = {Tensor(dtype, {tokens, inputs}), Tensor(dtype, {tokens, inputs})};
+  kernels::linear_backward_input_gelu(dy, w, pre_I, dpre[0], stream);
+  kernels::reference::linear_backward_input_gelu(dy, w, pre_I, dpre[1], stream);
+  CHECK(test::difference(dpre[0], dpre[1]) <= 2 * tolerance(dtype));
+}
+
+TEST_CASE("in f32 products with gelu are the product and gelu, to the bit", "[matmul]") {
+  const Tensor x = test::random_tensor(DType::f32, {65, 64}, 1);
+  const Tensor w = test::random_tensor(DType::f32, {48, 64}, 2);
+  const Tensor bias = test::random_tensor(DType::f32, {48}, 3);
+  Tensor pre[2] = {Tensor(DType::f32, {65, 48}), Tensor(DType::f32, {65, 48})};
+  Tensor y[2] = {Tensor(DType::f32, {65, 48}), Tensor(DType::f32, {65, 48})};
+  kernels::linear_gelu(x, w, bias, pre[0], y[0], stream);
+  kernels::linear(x, w, bias, pre[1], stream);
+  kernels::gelu(pre[1], y[1], stream);
+  CHECK(test::same_bits(pre[0], pre[1]));
+  CHECK(test::same_bits(y[0], y[1]));
+
+  Tensor dpre[2] = {Tensor(DType::f32, {65, 64}), Tensor(DType::f32, {65, 64})};
+  kernels::linear_backward_input_gelu(y[0], w, x, dpre[0], stream);
+  kernels::linear_backward_input(y[0], w, dpre[1], Write::replace, stream);
+  kernels::gelu_backward(dpre[1], x, dpre[1], stream);
+  CHECK(test::same_bits(dpre[0], dpre[1]));
+}
+
 TEST_CASE("tiles of output features agree with the reference, and leave the others", "[matmul]") {
   const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
   const std::int64_t tokens = GENERATE(1, 17, 65);
@@ -156,6 +204,10 @@ TEST_CASE("no tokens: nothing is touched", "[matmul]") {
   kernels::linear(x, w, {}, y, stream);
   kernels::linear_backward_input(y, w, x, Write::replace, stream);
   kernels::linear_backward_weight(x, y, dw, {}, stream);
+  const Tensor pre(DType::f32, {0, 3});
+  const Tensor pre_I(DType::f32, {0, 5});
+  kernels::linear_gelu(x, w, {}, pre, y, stream);
+  kernels::linear_backward_input_gelu(y, w, pre_I, x, stream);
   CHECK(test::same_bits(dw, before));
 }
 
@@ -165,9 +217,15 @@ TEST_CASE("the same products give the same bits", "[matmul]") {
   const Tensor dy = test::random_tensor(dtype, {129, 601}, 2);
   Tensor dw[2] = {Tensor(DType::f32, {601, 70}), Tensor(DType::f32, {601, 70})};
   Tensor dbias[2] = {Tensor(DType::f32, {601}), Tensor(DType::f32, {601})};
+  const Tensor w = test::random_tensor(dtype, {601, 70}, 3);
+  Tensor pre[2] = {Tensor(dtype, {129, 601}), Tensor(dtype, {129, 601})};
+  Tensor y[2] = {Tensor(dtype, {129, 601}), Tensor(dtype, {129, 601})};
   for (const int run : {0, 1}) {
     kernels::linear_backward_weight(x, dy, dw[run], dbias[run], stream);
+    kernels::linear_gelu(x, w, {}, pre[run], y[run], stream);
   }
+  CHECK(test::same_bits(pre[0], pre[1]));
+  CHECK(test::same_bits(y[0], y[1]));
   CHECK(test::same_bits(dw[0], dw[1]));
   CHECK(test::same_bits(dbias[0], dbias[1]));
 }

@@ -21,9 +21,21 @@ namespace fourfold::kernels {
 void linear(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O, TensorView y_TO,
             device::StreamRef stream);
 
+/// pre = x w^T + bias; y = gelu(pre), as activation.hpp has it: linear() and gelu() to the bit, but
+/// on devices whose library makes both at once, of 16-bit numbers, from the sums as they are before
+/// pre is rounded. Which of the two a device does depends on dtypes, sizes and alignments only.
+/// @param bias_O  same dtype as w, or absent
+void linear_gelu(ConstTensorView x_TI, ConstTensorView w_OI, ConstTensorView bias_O,
+                 TensorView pre_TO, TensorView y_TO, device::StreamRef stream);
+
 /// dx = dy w, or dx += dy w. @param dx_TI  of the dtype of dy, or f32
 void linear_backward_input(ConstTensorView dy_TO, ConstTensorView w_OI, TensorView dx_TI,
                            Write write, device::StreamRef stream);
+
+/// dpre = (dy w) * gelu'(pre): linear_backward_input() of y = gelu(pre) w^T and gelu_backward();
+/// likewise to the bit, but for where a device does both at once.
+void linear_backward_input_gelu(ConstTensorView dy_TO, ConstTensorView w_OI, ConstTensorView pre_TI,
+                                TensorView dpre_TI, device::StreamRef stream);
 
 /// dw += dy^T x, in f32 whatever the dtype of x and dy; dbias += column sums of dy.
 /// @param dw_OI    f32

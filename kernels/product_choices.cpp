@@ -1,0 +1,120 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "product_ways.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <mutex>
+
+namespace fourfold::kernels {
+namespace {
+
+struct Book {
+  std::mutex mutex;
+  bool measures = false;
+  std::map<std::string, ProductChoice> choices;
+};
+
+Book& book() {
+  static Book the_book;
+  return the_book;
+}
+
+const char* name(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::none:
+      break;
+    case Epilogue::gelu:
+      return "gelu";
+    case Epilogue::gelu_backward:
+      return "gelu_backward";
+    case Epilogue::row_sums:
+      return "row_sums";
+  }
+  return "plain";
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+}  // namespace
+
+std::uint32_t alignment_of(const void* data) {
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  std::uint32_t bytes = 256;
+  while (address % bytes != 0) {
+    bytes /= 2;
+  }
+  return bytes;
+}
+
+std::string product_name(DType dtype, const Product& p) {
+  return fmt::format("{}>{} {}x{}x{} {}{} rows {} {} {} {}{} aligned {} {} {} {} {}",
+                     fourfold::name(dtype), fourfold::name(p.c_dtype), p.m, p.n, p.k,
+                     p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.a_row, p.c_row,
+                     p.write == Write::accumulate ? "accumulate" : "replace", name(p.epilogue),
+                     p.bias_N != nullptr ? "+bias" : "", alignment_of(p.a), alignment_of(p.b),
+                     alignment_of(p.c), alignment_of(p.bias_N), alignment_of(p.aux_MN));
+}
+
+WayTimes fastest_way(const std::vector<std::vector<double>>& us) {
+  FOURFOLD_EXPECT(!us.empty());
+  WayTimes result;
+  for (const std::vector<double>& rounds : us) {
+    result.median_us.push_back(rounds.empty() ? std::numeric_limits<double>::infinity()
+                                              : median(rounds));
+  }
+  const auto least = std::ranges::min_element(result.median_us);
+  if (*least < 0.99 * result.median_us.front()) {
+    result.best = static_cast<std::size_t>(least - result.median_us.begin());
+  }
+  return result;
+}
+
+bool measures_products() {
+  const std::scoped_lock lock(book().mutex);
+  return book().measures;
+}
+
+std::optional<std::string> known_way(const std::string& product) {
+  const std::scoped_lock lock(book().mutex);
+  const auto found = book().choices.find(product);
+  return found == book().choices.end() ? std::nullopt : std::optional(found->second.way);
+}
+
+void note_choice(const ProductChoice& choice) {
+  const std::scoped_lock lock(book().mutex);
+  book().choices[choice.product] = choice;
+}
+
+void choose_products(const std::vector<ProductChoice>& known, bool measure) {
+  {
+    const std::scoped_lock lock(book().mutex);
+    book().measures = measure;
+    book().choices.clear();
+    for (const ProductChoice& choice : known) {
+      book().choices[choice.product] = choice;
+    }
+  }
+  forget_ways();
+}
+
+std::vector<ProductChoice> chosen_products() {
+  settle_ways();
+  const std::scoped_lock lock(book().mutex);
+  std::vector<ProductChoice> result;
+  for (const auto& [product, choice] : book().choices) {
+    result.push_back(choice);
+  }
+  return result;
+}
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,53 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What product_choices.hpp is made of: names, the choice from times, and what is known of choices.
+#pragma once
+
+#include "product.hpp"
+
+#include <fourfold/kernels/product_choices.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::kernels {
+
+/// Bytes that an address is a multiple of, 256 at most, as far as products mind it. 256 for none.
+std::uint32_t alignment_of(const void* data);
+
+/// A product in words: all that its ways depend on.
+std::string product_name(DType dtype, const Product& product);
+
+/// The way of a product's epilogue by kernels of its own.
+inline constexpr const char* apart_way = "apart";
+
+struct WayTimes {
+  std::size_t best = 0;
+  std::vector<double> median_us;  ///< of each way; infinite when it had no time
+};
+/// @param us  rounds of times for each way; empty: it was refused
+/// The way with the least median, but the first of them unless it is beaten by 1 %: less is noise,
+/// and the first is what runs without choices have. @pre there is a way
+WayTimes fastest_way(const std::vector<std::vector<double>>& us);
+
+// -- what is known of choices, of all threads -----------------------------------------------------
+
+/// Whether products without a choice are to be measured.
+bool measures_products();
+std::optional<std::string> known_way(const std::string& product);
+void note_choice(const ProductChoice& choice);
+
+// -- of the vendor's library ----------------------------------------------------------------------
+
+/// The names of all ways that it has for a product; the first is the one without a choice.
+std::vector<std::string> ways_of(DType dtype, const Product& product);
+/// Lets products be chosen anew by their next calls.
+void forget_ways();
+/// Waits for the times of all measurements that began, and notes what they say.
+void settle_ways();
+
+}  // namespace fourfold::kernels
