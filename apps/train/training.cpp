@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training.hpp"
 
+#include "run_end.hpp"
 #include "same_on_ranks.hpp"
 #include "start.hpp"
 
@@ -15,6 +16,7 @@
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/product_choices_file.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
@@ -113,6 +115,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
     require_tokenizer(effective);
   }
   const kernels::Runtime kernels;
+  train::ProductChoicesFile choices(effective.config, mpi.world());
   const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
                                       .deadline_unix_s = train::deadline_from_environment(),
                                       .holds_run = [&] { return directory->is_ours(); },
@@ -127,6 +130,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
     return ExitCode::finished;
   }
   const train::RunResult result = trainer.run();
+  try_to("keep the choices of products", [&] { choices.write(); });
   directory->finish(status_of(result, effective.config.log.dir));
   return result.code;
 }

@@ -24,6 +24,22 @@ RunField recompute_field() {
   return result;
 }
 
+RunField product_choices_field() {
+  RunField result;
+  result.kind = ValueKind::text;
+  result.choices = {"none"};
+  result.form = {"PATH", "of a file", [](const std::string& text) { return !text.empty(); }};
+  result.get = [](const RunConfig& config) {
+    const std::string& path = config.train.product_choices;
+    return Value(path.empty() ? std::string("none") : path);
+  };
+  result.set = [](RunConfig& config, const Value& value) {
+    const auto& text = std::get<std::string>(value);
+    config.train.product_choices = text == "none" ? "" : text;
+  };
+  return result;
+}
+
 std::vector<RunKey> loss_scale_keys() {
   const auto member = [](auto path) { return field(&RunConfig::train, path); };
   const std::string table = "train";
@@ -117,9 +133,10 @@ std::vector<RunKey> train_keys() {
        .name = "recompute",
        .field = recompute_field(),
        .meaning = "Which activations are made again in the backward pass rather than kept, to the "
-                  "same bits: none; full: a block keeps only its input, and its forward pass runs "
-                  "again; every:K: so do groups of K blocks; selective: only norms, attention and "
-                  "activations run again, no products. docs/activations.md has the bytes."},
+                  "same bits (but for selective on GPUs, docs/activations.md): none; full: a block "
+                  "keeps only its input, and its forward pass runs again; every:K: so do groups of "
+                  "K blocks; selective: only norms, attention and activations run again, no "
+                  "products. docs/activations.md has the bytes."},
       {.table = table,
        .name = "head_chunks",
        .field = member(&TrainConfig::head_chunks),
@@ -127,6 +144,12 @@ std::vector<RunKey> train_keys() {
                   "made, one after the other, so that 1/head_chunks of the logits are in memory, "
                   "once for all micro-batches in flight. docs/memory.md has bytes and times.",
        .minimum = 1},
+      {.table = table,
+       .name = "product_choices",
+       .field = product_choices_field(),
+       .meaning = "On GPUs: a file of the fastest way of each matrix product. Those it does not "
+                  "have are measured when they first come, and added at the end of the run. none: "
+                  "products are made the way that the library puts first. docs/gpu.md."},
       {.table = table,
        .name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),

@@ -98,6 +98,8 @@ struct TrainConfig {
   std::int64_t loss_scale_min = 1;
   model::Recompute recompute;  ///< what is kept from a block's forward to its backward pass
   int head_chunks = 1;         ///< of rows, that logits and loss are made in
+  /// file of the fastest ways of products; empty: they are made the way that the library puts first
+  std::string product_choices = {};
   /// also after the last step; no evaluation without data.validation
   std::int64_t eval_every_steps = 100;
   std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation
