@@ -46,6 +46,22 @@ if(NOT FOURFOLD_DEVICE STREQUAL "host")
     find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR} ${NCCL_ROOT}/lib REQUIRED)
     target_include_directories(fourfold_nccl SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
     target_link_libraries(fourfold_nccl INTERFACE ${NCCL_LIBRARY} fourfold::cuda_runtime)
+    # Headers only: cuDNN itself is looked for when a program runs.
+    set(CUDNN_FRONTEND_ROOT "" CACHE PATH "Where cudnn_frontend.h is (scripts/fetch-cudnn-frontend brings it)")
+    find_path(CUDNN_FRONTEND_INCLUDE_DIR cudnn_frontend.h
+              HINTS ${CUDNN_FRONTEND_ROOT} ${PROJECT_SOURCE_DIR}/build/cudnn-frontend PATH_SUFFIXES include)
+    find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDNN_ROOT} ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
+    if(CUDNN_FRONTEND_INCLUDE_DIR AND CUDNN_INCLUDE_DIR)
+      add_library(fourfold_cudnn_frontend INTERFACE)
+      add_library(fourfold::cudnn_frontend ALIAS fourfold_cudnn_frontend)
+      target_include_directories(fourfold_cudnn_frontend SYSTEM INTERFACE ${CUDNN_FRONTEND_INCLUDE_DIR} ${CUDNN_INCLUDE_DIR}
+                                                                          ${CUDAToolkit_INCLUDE_DIRS})
+      target_compile_definitions(fourfold_cudnn_frontend INTERFACE CUDNN_FRONTEND_SKIP_JSON_LIB)
+      target_link_libraries(fourfold_cudnn_frontend INTERFACE fourfold::cuda_runtime)
+    else()
+      message(NOTICE "Attention will be the portable kernel, several times slower than cuDNN's: there is no cudnn_frontend.h "
+                     "(run scripts/fetch-cudnn-frontend, or set CUDNN_FRONTEND_ROOT) or no cudnn.h (set CUDNN_ROOT)")
+    endif()
   elseif(FOURFOLD_DEVICE STREQUAL "emulated")
     target_link_libraries(fourfold_cuda_runtime INTERFACE fourfold::emulated_gpu)
     target_link_libraries(fourfold_nccl INTERFACE fourfold::emulated_gpu)

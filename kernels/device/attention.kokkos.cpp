@@ -6,6 +6,7 @@
 #include "attention_team.hpp"
 #include "enqueue.hpp"
 #include "vector_math.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/attention.hpp>
@@ -149,7 +150,9 @@ void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads 
 
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
                float* lse_BNT, device::StreamRef stream) {
-  attend(shape, q, k, v, out, lse_BNT, false, stream);
+  if (!vendor_attention({shape, false, q, k, v, read_only(out), lse_BNT}, stream)) {
+    attend(shape, q, k, v, out, lse_BNT, false, stream);
+  }
 }
 
 void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,

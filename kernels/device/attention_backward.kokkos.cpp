@@ -8,6 +8,7 @@
 #include "enqueue.hpp"
 #include "launch.hpp"
 #include "vector_math.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/attention.hpp>
@@ -256,6 +257,11 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
 void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                         ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
                         Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
+  if (vendor_attention(
+          {shape, true, q, k, v, out, lse_BNT, dout, read_only(dq), read_only(dk), read_only(dv)},
+          stream)) {
+    return;
+  }
   attention_delta(shape, out, dout, delta_BNT, stream);
   attention_backward_part(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace, dk, dv,
                           Write::replace, stream);

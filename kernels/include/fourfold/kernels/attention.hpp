@@ -7,7 +7,8 @@
 ///
 /// softmax(scale * q k^T + mask) v per head; query head n uses key/value head n / (N / K). All
 /// accumulation in f32. Stream-ordered, no synchronisation, bit-identical from run to run and for
-/// any number of threads.
+/// any number of threads. On NVIDIA's GPUs cuDNN computes what is in 16 bits, to which it
+/// rounds the softmax too before it multiplies (docs/gpu.md).
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
@@ -42,6 +43,9 @@ struct AttentionShape {
   bool causal = true;             ///< query i sees keys 0 .. i + query_offset
   /// position of query 0 minus position of key 0 (for context parallelism, sampling)
   std::int64_t query_offset = 0;
+  /// The backward pass gives the same bits every time. Only cuDNN's may do otherwise: it is faster
+  /// then, and takes less memory (attention_workspace_bytes)
+  bool deterministic = true;
 };
 
 /// out = attention(q, k, v).
@@ -53,10 +57,15 @@ void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHea
 
 /// Gradients of attention(). dq, dk, dv are replaced (for grouped heads dk and dv are summed over
 /// the group).
-/// @param delta_BNT  f32 [B, N, Tq], scratch for rowsum(dout * out)
+/// @param delta_BNT  f32 [B, N, Tq], scratch: undefined afterwards
 void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                         ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
                         Heads dq, Heads dk, Heads dv, device::StreamRef stream);
+
+/// What cuDNN's attention_backward() takes beside its arguments (as cuDNN 9.19 does), on a device
+/// of that compute capability (90 for 9.0): a number of 16 bits for each query and key of each head
+/// where it is deterministic, before compute capability 10; else one row of f32 for each query.
+std::int64_t attention_workspace_bytes(const AttentionShape& shape, int compute_capability);
 
 // -- over one part of the keys after the other ----------------------------------------------------
 

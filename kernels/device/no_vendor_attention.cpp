@@ -1,0 +1,17 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A build without cuDNN's headers, or for a device that is none.
+#include "vendor_attention.hpp"
+
+namespace fourfold::kernels {
+
+bool vendor_attention(const AttentionCall& /*call*/, device::StreamRef /*stream*/) {
+  return false;
+}
+
+std::string vendor_attention_name() {
+  return "portable attention";
+}
+
+}  // namespace fourfold::kernels

@@ -1,0 +1,69 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Attention by the vendor's library, cuDNN: which calls it serves, which is a matter of the call
+/// and the device alone, and the calls themselves (attention.cudnn.cpp; where the build has no
+/// headers of cuDNN no_vendor_attention.cpp). What it does not serve the portable body does, and
+/// either goes on from what the other has left: both keep the same lse.
+#pragma once
+
+#include <fourfold/kernels/attention.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold::kernels {
+
+inline ConstHeads read_only(const Heads& x) {
+  return {x.data, x.dtype, x.batch_stride, x.token_stride};
+}
+
+/// All that one attention() or attention_backward() reads and writes.
+struct AttentionCall {
+  AttentionShape shape;
+  bool is_backward = false;
+  ConstHeads q{};
+  ConstHeads k{};
+  ConstHeads v{};
+  ConstHeads out{};
+  const float* lse_BNT = nullptr;
+  ConstHeads dout{};  ///< this and the next of a backward pass only
+  ConstHeads dq{};
+  ConstHeads dk{};
+  ConstHeads dv{};
+
+  /// q, k, v, out; dout, dq, dk, dv
+  std::vector<ConstHeads> operands() const;
+};
+
+/// The masks that the library has words for.
+enum class AttentionMask : std::uint8_t {
+  none,          ///< each query sees each key
+  top_left,      ///< query i sees keys 0 .. i, and there are as many queries as keys
+  bottom_right,  ///< the last query sees all keys, each one before it one key less
+  other
+};
+AttentionMask mask_of(const AttentionShape& shape);
+
+/// Whether the library serves a call on a device of that compute capability (90 for 9.0): rows of
+/// 16 bits, all of one type and on borders of 16 bytes, in one of its masks, two queries or more,
+/// heads of at most 256 features (backward 128, but for 9.0). It may refuse some of them all the
+/// same, then with a warning.
+bool vendor_serves(const AttentionCall& call, int compute_capability);
+
+/// What is wrong with a version of cuDNN (91900 for 9.19.0; 0: there is none), and what to do about
+/// it; empty when it serves.
+std::string cudnn_defect(std::size_t version);
+
+/// Enqueues a call, or nothing when the library does not serve it: false. The first call of a shape
+/// makes a plan, which takes a second or two; later ones allocate nothing, and a stream can be
+/// captured. Each host thread has plans of its own.
+/// @throws SystemError (node_fault) when the library fails
+bool vendor_attention(const AttentionCall& call, device::StreamRef stream);
+
+/// "cuDNN 9.19.0", or "portable attention"
+std::string vendor_attention_name();
+
+}  // namespace fourfold::kernels
