@@ -54,8 +54,8 @@ std::string out_of_memory(const char* call, std::size_t bytes) {
   }
   return fmt::format(
       "{}: {} of {} bytes ({:.2f} GiB) failed ({}) use a smaller train.micro_batch, "
-      "train.recompute = \"full\", a higher mesh.zero, offload.optimizer or more ranks; `fourfold "
-      "plan` shows what each takes",
+      "train.recompute = \"full\", train.deterministic_attention = false, a higher mesh.zero, "
+      "offload.optimizer or more ranks; `fourfold plan` shows what most of them take",
       described_device(), call, bytes, gib(bytes), room);
 }
 

@@ -91,6 +91,7 @@ kernels::AttentionShape Block::attention_shape(const Pass& pass) const {
   shape.heads = sizes_.heads;
   shape.kv_heads = sizes_.kv_heads;
   shape.head_dim = head_dim_;
+  shape.deterministic = pass.deterministic_attention;
   shape.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(head_dim_)));
   return shape;
 }

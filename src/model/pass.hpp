@@ -23,6 +23,7 @@ struct Pass {
   ConstTensorView sample_N;      ///< absent without dropout
   kernels::DropoutSite dropout;  ///< all but the site; probability 0: nothing is dropped
   float gradient_scale = 0;      ///< of the loss, in training
+  bool deterministic_attention = true;
   bool drops() const noexcept { return dropout.probability > 0; }
 
   /// y_RD = residual_RD + dropout(x_RD) at one place of the model; residual may be absent.

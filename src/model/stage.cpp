@@ -159,6 +159,7 @@ Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::Strea
   Pass pass;
   pass.sequences = batch.sequences;
   pass.tokens = batch.tokens;
+  pass.deterministic_attention = shape.options.deterministic_attention;
   pass.rows = batch.sequences * batch.tokens;
   pass.residual = seams.residual_rows(pass.rows);
   FOURFOLD_EXPECT(pass.residual.count <= shape.residual_rows);

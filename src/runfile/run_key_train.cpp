@@ -151,6 +151,12 @@ std::vector<RunKey> train_keys() {
                   "have are measured when they first come, and added at the end of the run. none: "
                   "products are made the way that the library puts first. docs/gpu.md."},
       {.table = table,
+       .name = "deterministic_attention",
+       .field = member(&TrainConfig::deterministic_attention),
+       .meaning = "Attention's backward pass on GPUs gives the same bits every time; cuDNN then "
+                  "takes up to two bytes for each pair of tokens and each head of a micro-batch. "
+                  "false is faster and takes less. docs/gpu.md has the bytes."},
+      {.table = table,
        .name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),
        .unit = "updates",

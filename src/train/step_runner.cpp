@@ -22,7 +22,8 @@ model::StageOptions stage_options(const runfile::RunConfig& config, int cp) {
           .tokens = config.model.context / cp,
           .recompute = config.train.recompute,
           .head_chunks = config.train.head_chunks,
-          .seed = static_cast<std::uint64_t>(config.train.seed)};
+          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .deterministic_attention = config.train.deterministic_attention};
 }
 
 namespace {

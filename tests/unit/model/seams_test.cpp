@@ -58,6 +58,17 @@ class Recorder : public Seams {
   std::vector<int> ahead;
   std::vector<int> written;
 
+  /// Of attention's backward pass, whether it is to give the same bits every time.
+  std::vector<bool> deterministic;
+
+  void attention_backward(const kernels::AttentionShape& shape, kernels::ConstHeads q,
+                          kernels::ConstHeads k, kernels::ConstHeads v, kernels::ConstHeads out,
+                          kernels::ConstHeads dout, const float* lse_BNT, float* delta_BNT,
+                          kernels::Heads dq, kernels::Heads dk, kernels::Heads dv,
+                          StreamRef stream) override {
+    deterministic.push_back(shape.deterministic);
+    Seams::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);
+  }
   void weights_ahead(Part part) override { ahead.push_back(part.unit); }
   void gradients_needed(Part part, StreamRef /*stream*/) override { written.push_back(part.unit); }
   void weights_needed(Part part, StreamRef /*stream*/) override {
@@ -252,6 +263,20 @@ TEST_CASE("units are announced around their use, gradients in backward order", "
   model.stage->backward(0, Gradients::complete, {});
   CHECK(std::count(seams.calls.begin(), seams.calls.end(), "complete 0") == 1);
   CHECK(seams.calls.back() == "complete 0");
+}
+
+TEST_CASE("attention is as deterministic as a stage is told", "[seams]") {
+  const bool deterministic = GENERATE(true, false);
+  const ModelConfig config = small(Family::gpt2);
+  Recorder seams;
+  model::StageOptions options = options_for(1, 4);
+  CHECK(options.deterministic_attention);
+  options.deterministic_attention = deterministic;
+  Model model(config, model::all_units(config), options, seams);
+  const OwnedBatch batch(config, 1, 4, 1);
+  model.stage->forward_train(0, batch.view(), 1, {});
+  model.stage->backward(0, Gradients::complete, {});
+  CHECK(seams.deterministic == std::vector<bool>(3, deterministic));
 }
 
 TEST_CASE("a head in chunks reads its matrix in the backward pass alone", "[seams]") {

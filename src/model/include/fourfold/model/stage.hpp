@@ -56,7 +56,8 @@ struct StageOptions {
   /// train: what slots keep of blocks lies in host memory between the passes, and is moved beside
   /// the computation; the same bits
   bool activations_on_host = false;
-  std::uint64_t seed = 0;  ///< of the run, for dropout
+  std::uint64_t seed = 0;               ///< of the run, for dropout
+  bool deterministic_attention = true;  ///< kernels::AttentionShape::deterministic
 };
 
 /// This rank's part of the sizes that tensor parallelism cuts.

@@ -100,6 +100,7 @@ struct TrainConfig {
   int head_chunks = 1;         ///< of rows, that logits and loss are made in
   /// file of the fastest ways of products; empty: they are made the way that the library puts first
   std::string product_choices = {};
+  bool deterministic_attention = true;  ///< on GPUs; false: faster, with less memory
   /// also after the last step; no evaluation without data.validation
   std::int64_t eval_every_steps = 100;
   std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation
