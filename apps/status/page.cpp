@@ -185,8 +185,9 @@ std::vector<std::string> page_of(const RunView& view, std::size_t most_attempts)
     row("loss", loss_text(view));
   }
   if (view.tokens_per_s && view.step_s) {
-    row("speed", fmt::format("{} tokens/s, {} a step", count_text(*view.tokens_per_s),
-                             duration_text(*view.step_s)));
+    row("speed", fmt::format("{} tokens/s, {} a step{}", count_text(*view.tokens_per_s),
+                             duration_text(*view.step_s),
+                             view.mfu ? fmt::format(", MFU {:.1f}%", 100 * *view.mfu) : ""));
   }
   if (view.remaining_s) {
     row("remaining", duration_text(*view.remaining_s) + outlook_text(view));

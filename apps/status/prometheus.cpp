@@ -62,6 +62,8 @@ const std::vector<Gauge>& gauges() {
        [](const RunView& v) { return v.validation_loss; }},
       {"tokens_per_second", "Target tokens per second, all ranks together",
        [](const RunView& v) { return v.tokens_per_s; }},
+      {"mfu_ratio", "Model FLOP per second over the peak of the devices",
+       [](const RunView& v) { return v.mfu; }},
       {"step_duration_seconds", "Wall time of one step, without evaluation and checkpoints",
        [](const RunView& v) { return v.step_s; }},
       {"remaining_seconds", "Estimated time of training until the last step",

@@ -56,6 +56,7 @@ Json json_of(const batch::RunView& view) {
   json["validation_loss"] = or_null(view.validation_loss);
   json["validation_step"] = or_null(view.validation_step);
   json["tokens_per_s"] = or_null(view.tokens_per_s);
+  json["mfu"] = or_null(view.mfu);
   json["step_s"] = or_null(view.step_s);
   add_outlook(view, json);
   json["checkpoint"] = view.checkpoint;

@@ -73,6 +73,7 @@ void take_progress(const RunTraces& traces, const std::vector<TrainerStart>& sta
     view.loss = status.loss;
     view.validation_loss = status.validation_loss;
     view.tokens_per_s = status.tokens_per_s;
+    view.mfu = status.mfu;
     view.step_s = status.step_s;
     const bool of_job_before = (traces.last && status.updated_unix_s < traces.last->began_unix_s) ||
                                status.updated_unix_s < traces.running_since_unix_s.value_or(0);
@@ -89,6 +90,7 @@ void take_progress(const RunTraces& traces, const std::vector<TrainerStart>& sta
     view.steps = newest.steps;
     view.loss = newest.loss;
     view.tokens_per_s = newest.tokens_per_s;
+    view.mfu = newest.mfu;
     view.step_s = newest.step_s;
   }
   if (newest.validation_loss) {

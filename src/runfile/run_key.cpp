@@ -379,6 +379,15 @@ std::vector<RunKey> log_keys() {
        .minimum = 1,
        .maximum = 100},
       {.table = "log",
+       .name = "peak_tflops",
+       .field = member(&LogConfig::peak_tflops),
+       .unit = "TFLOP/s",
+       .meaning = "What the device of a rank can do at most, against which MFU is counted. 0: the "
+                  "dense bf16 peak of the GPU's data sheet, where it is known and train.precision "
+                  "is bf16 or f16; else no MFU is shown.",
+       .minimum = 0,
+       .maximum = 1e6},
+      {.table = "log",
        .name = "progress",
        .field = named_field<ProgressMode>(
            {ProgressMode::automatic, ProgressMode::bar, ProgressMode::plain, ProgressMode::none},

@@ -24,6 +24,8 @@ void MetricsLog::start(const RunStart& run) {
   first_step_ = run.first_step;
   steps_ = run.steps;
   pending_steps_ = 0;
+  const double peak_flop_per_s = run.peak_flop_per_s * static_cast<double>(run.rank_hosts.size());
+  mfu_of_rate_ = peak_flop_per_s > 0 ? run.flop_per_token / peak_flop_per_s : 0;
   const double now_s = clock_();
   if (may_write_ && !may_write_()) {
     return;
@@ -71,6 +73,7 @@ void MetricsLog::flush() {
   record.tokens_per_s = record.step_s > 0 ? record.tokens_per_s / record.step_s : 0;
   record.step_s /= covered;
   record.data_s /= covered;
+  record.mfu = record.tokens_per_s * mfu_of_rate_;
   pending_steps_ = 0;
   const double now_s = clock_();
   pass_on([&](MetricSink& sink) { sink.step(record, now_s); });

@@ -36,6 +36,12 @@ void MetricsFile::start(const RunStart& run, double unix_time_s) {
   if (run.data_plane_bytes > 0) {
     json["data_plane_bytes"] = run.data_plane_bytes;
   }
+  if (run.flop_per_token > 0) {
+    json["flop_per_token"] = run.flop_per_token;
+  }
+  if (run.peak_flop_per_s > 0) {
+    json["peak_flop_per_s"] = run.peak_flop_per_s;
+  }
   json["libraries"] = Json::array();
   for (const auto& [name, version] : run.libraries) {
     json["libraries"].push_back({name, version});
@@ -56,6 +62,9 @@ void MetricsFile::step(const StepRecord& record, double unix_time_s) {
   if (record.loss_scale > 0) {
     json["loss_scale"] = record.loss_scale;
     json["skipped_steps"] = record.skipped_steps;
+  }
+  if (record.mfu > 0) {
+    json["mfu"] = record.mfu;
   }
   file_.append(line(json));
 }

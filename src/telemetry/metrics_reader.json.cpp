@@ -96,6 +96,8 @@ RunStart start_of(const Line& line) {
   run.parameters = line.integer("parameters");
   run.tokens_per_step = line.integer("tokens_per_step");
   run.data_plane_bytes = line.integer("data_plane_bytes");
+  run.flop_per_token = line.number("flop_per_token");
+  run.peak_flop_per_s = line.number("peak_flop_per_s");
   run.libraries = line.pairs("libraries");
   return run;
 }
@@ -135,7 +137,8 @@ bool add_line(std::string_view text, RunHistory& history) {
     history.steps.push_back(
         {{step, line.number("loss"), line.number("grad_norm"), line.number("lr"),
           line.integer("tokens"), line.number("step_s"), line.number("tokens_per_s"),
-          line.number("data_s"), line.number("loss_scale"), line.integer("skipped_steps")},
+          line.number("data_s"), line.number("loss_scale"), line.integer("skipped_steps"),
+          line.number("mfu")},
          time_s});
   } else if (event == "eval") {
     history.evaluations.push_back(

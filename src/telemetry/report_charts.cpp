@@ -100,14 +100,15 @@ Chart rate_chart(std::span<const ReportedRun> runs) {
   return chart;
 }
 
-/// Of the runs that have one (f16); nothing when none has.
-std::string loss_scale_chart(std::span<const ReportedRun> runs) {
-  Chart chart{"Loss scale", "step", "", true, {}, restarts(runs)};
+/// Of the runs that have such a number, which is positive then; nothing when none has.
+std::string optional_chart(std::span<const ReportedRun> runs, const char* title, const char* unit,
+                           double StepRecord::*number) {
+  Chart chart{title, "step", unit, true, {}, restarts(runs)};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const auto& steps = runs[i].history.steps;
-    if (!steps.empty() && steps.back().record.loss_scale > 0) {
+    if (!steps.empty() && steps.back().record.*number > 0) {
       chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors,
-                              Style::line, points_of(runs[i], &StepRecord::loss_scale)});
+                              Style::line, points_of(runs[i], number)});
     }
   }
   return chart.series.empty() ? std::string() : render_chart(chart);
@@ -169,9 +170,10 @@ std::string report_charts(std::span<const ReportedRun> runs) {
   html += render_chart(rate_chart(runs));
   html += render_chart(
       step_chart(runs, "Gradient norm", "L2, before clipping", &StepRecord::grad_norm));
-  html += loss_scale_chart(runs);
+  html += optional_chart(runs, "Loss scale", "", &StepRecord::loss_scale);
   html += render_chart(
       step_chart(runs, "Throughput", "tokens/s, all ranks", &StepRecord::tokens_per_s));
+  html += optional_chart(runs, "MFU", "share of the devices' peak", &StepRecord::mfu);
   html += render_chart(step_time_chart(runs));
   html += render_chart(step_chart(runs, "Waiting for data", "s per step", &StepRecord::data_s));
   return html + "</section>\n";

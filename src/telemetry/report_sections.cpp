@@ -37,6 +37,7 @@ struct Figures {
   /// that overflowed; none when the precision cannot
   std::optional<std::int64_t> skipped_steps = {};
   double tokens_per_s = missing;  ///< median
+  double mfu = missing;           ///< median, where it is known
   double p50_s = missing;
   double p90_s = missing;
   double p99_s = missing;
@@ -46,11 +47,15 @@ Figures figures_of(const ReportedRun& run) {
   Figures figures;
   std::vector<double> times;
   std::vector<double> rates;
+  std::vector<double> utilizations;
   std::vector<double> losses;
   for (const auto& step : run.history.steps) {
     times.push_back(step.record.step_s);
     rates.push_back(step.record.tokens_per_s);
     losses.push_back(step.record.loss);
+    if (step.record.mfu > 0) {
+      utilizations.push_back(step.record.mfu);
+    }
     figures.step = step.record.step;
     figures.tokens = static_cast<double>(step.record.tokens);
     if (step.record.loss_scale > 0) {
@@ -76,6 +81,7 @@ Figures figures_of(const ReportedRun& run) {
     }
   }
   figures.tokens_per_s = percentile(rates, 0.5);
+  figures.mfu = percentile(utilizations, 0.5);
   figures.p50_s = percentile(times, 0.5);
   figures.p90_s = percentile(times, 0.9);
   figures.p99_s = percentile(times, 0.99);
@@ -87,6 +93,16 @@ std::string number(double value) {
 }
 std::string rate(double value) {
   return std::isnan(value) ? "–" : count_text(value);
+}
+std::string percent(double share) {
+  return std::isnan(share) ? "–" : fmt::format("{:.1f}%", 100 * share);
+}
+
+/// What MFU is, with the numbers of the run.
+std::string mfu_text(const RunStart& run) {
+  return fmt::format(
+      "MFU, median: 6N + 6LhT = {:.4g} GFLOP per token against {:.4g} TFLOP/s a rank",
+      run.flop_per_token / 1e9, run.peak_flop_per_s / 1e12);
 }
 
 /// How the run stands, as a word and the class it is coloured with.
@@ -259,6 +275,9 @@ std::string report_summary(const ReportedRun& run) {
   html += tile(number(figures.best_validation / std::numbers::ln2), "bits per validation token");
   html += tile(rate(figures.tokens), "tokens trained on");
   html += tile(rate(figures.tokens_per_s), "tokens/s, median");
+  if (!std::isnan(figures.mfu) && !run.history.starts.empty()) {
+    html += tile(percent(figures.mfu), mfu_text(run.history.starts.back().record));
+  }
   html += tile(duration_text(figures.p50_s), "step time p50");
   html += tile(fmt::format("{} / {}", duration_text(figures.p90_s), duration_text(figures.p99_s)),
                "step time p90 / p99");
@@ -272,12 +291,12 @@ std::string report_comparison(std::span<const ReportedRun> runs) {
     rows.push_back({run.name, state_of(run).first,
                     fmt::format("{} / {}", figures.step, figures.steps), number(figures.train_loss),
                     number(figures.best_validation), rate(figures.tokens),
-                    rate(figures.tokens_per_s), duration_text(figures.p50_s),
+                    rate(figures.tokens_per_s), percent(figures.mfu), duration_text(figures.p50_s),
                     duration_text(figures.p90_s), duration_text(figures.p99_s)});
   }
   std::string html = "<h1>Comparison of runs</h1>\n";
   html += table({"run", "state", "steps", "train loss", "best validation", "tokens", "tokens/s",
-                 "p50", "p90", "p99"},
+                 "MFU", "p50", "p90", "p99"},
                 rows, 2);
   std::vector<std::vector<std::string>> changes;
   const std::optional<runfile::RunConfig>& first = runs.front().config;

@@ -61,6 +61,7 @@ void note_step(const Json& json, double time_s, TrainerStart& start) {
     start.last_step = {*step, time_s};
     start.loss = number_in(json, "loss");
     start.tokens_per_s = amount_in(json, "tokens_per_s");
+    start.mfu = amount_in(json, "mfu");
     start.step_s = amount_in(json, "step_s");
   }
 }

@@ -62,6 +62,7 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
   json["loss"] = last_step_.loss;
   json["validation_loss"] = number_or_null(validation_loss_);
   json["tokens_per_s"] = last_step_.tokens_per_s;
+  json["mfu"] = last_step_.mfu > 0 ? Json(last_step_.mfu) : Json(nullptr);
   json["step_s"] = last_step_.step_s > 0 ? Json(last_step_.step_s) : Json(nullptr);
   json["remaining_s"] = number_or_null(remaining_.remaining_s());
   json["deadline"] = deadline_unix_s_ > 0 ? Json(deadline_unix_s_) : Json(nullptr);
@@ -89,6 +90,7 @@ std::optional<RunStatus> read_status(const std::filesystem::path& status_file) {
   status.loss = number_in(json, "loss");
   status.validation_loss = number_in(json, "validation_loss");
   status.tokens_per_s = amount_in(json, "tokens_per_s");
+  status.mfu = amount_in(json, "mfu");
   status.step_s = amount_in(json, "step_s");
   status.remaining_s = amount_in(json, "remaining_s");
   status.deadline_unix_s = time_in(json, "deadline");

@@ -80,6 +80,9 @@ std::string step_line(const StepRecord& record, const LineContext& context) {
     line += fmt::format(" ({}/rank)",
                         count_text(record.tokens_per_s / static_cast<double>(context.ranks)));
   }
+  if (record.mfu > 0) {
+    line += fmt::format(" mfu {:.1f}%", 100 * record.mfu);
+  }
   line += fmt::format(" {} data {:.0f}%", duration_text(record.step_s),
                       share(record.data_s, record.step_s));
   if (context.last_checkpoint_s) {

@@ -28,6 +28,9 @@ void TensorBoardFile::step(const StepRecord& record, double unix_time_s) {
     scalars.push_back({"train/loss_scale", static_cast<float>(record.loss_scale)});
     scalars.push_back({"train/skipped_steps", static_cast<float>(record.skipped_steps)});
   }
+  if (record.mfu > 0) {
+    scalars.push_back({"speed/mfu", static_cast<float>(record.mfu)});
+  }
   file_->add(record.step, unix_time_s, scalars);
 }
 

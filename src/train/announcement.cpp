@@ -3,8 +3,10 @@
 #include "announcement.hpp"
 
 #include "memory_report.hpp"
+#include "utilization.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>
 
@@ -71,6 +73,10 @@ void announce(const RunFacts& facts) {
       facts.dataset.context()));
   announce_memory(facts);
   announce_traffic(facts);
+  if (const std::string text = utilization_text(facts.config, device::device_facts().name);
+      !text.empty()) {
+    log::info(text);
+  }
 }
 
 telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known) {
@@ -81,6 +87,8 @@ telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known) 
   known.parameters = model::parameter_count(config.model);
   known.tokens_per_step = config.train.global_batch * config.model.context;
   known.data_plane_bytes = data_plane_bytes(facts);
+  known.flop_per_token = model::flops_per_token(config.model, config.model.context);
+  known.peak_flop_per_s = peak_flop_per_s(config, device::device_facts().name);
   return known;
 }
 

@@ -34,6 +34,7 @@ validation = ["tokens"]
 every_steps = 100
 [log]
 dir = "runs/a"
+peak_tflops = 0.01
 END2
 
 # sees EXPRESSION: holds of the run in status --json, called `run`; `t` is the time of the look.
@@ -73,13 +74,16 @@ trainer=$!
 until_has 60 runs/a/metrics.jsonl '"event":"checkpoint"' 2
 sleep 5.5 # status.json is written every 5 s
 expect_exit 0 "$fourfold" status run.toml
-for text in "runs/a: running" "of 100000000 (0." "validation " " tokens/s, " " a step" "checkpoint   step " "goes on"; do
+for text in "runs/a: running" "of 100000000 (0." "validation " " tokens/s, " " a step, MFU " "checkpoint   step " "goes on"; do
   expect_stdout "$text"
 done
 expect_stdout "; the job ends in "
 expect_stdout " more jobs of this length"
 sees 'run["state"] == "running" and run["code"] is None and run["steps"] == 10**8'
 sees '200 <= run["step"] < 10**8 and 0 < run["loss"] < 10 and run["tokens_per_s"] > 0'
+# 6N + 6LhT with N = 12 x 32 x 32 + 257 x 32, L = 1, h = 32, T = 32, on one rank.
+sees 'abs(run["mfu"] - run["tokens_per_s"] * 129216 / 1e10) < 1e-9'
+expect grep -q "MFU counts 6N + 6LhT = 0.0001292 GFLOP per token against 0.01 TFLOP/s a rank" train.log
 sees 'abs(run["deadline"] - t - 3600) < 60 and run["remaining_s"] > 0 and t - run["updated"] < 5'
 sees 'run["in_time"] is False and run["more_jobs"] == -(-(t + run["remaining_s"] - run["deadline"]) // (run["deadline"] - run["attempts"][0]["began"]))'
 sees 'run["checkpoint"].endswith("step-%09d" % run["checkpoint_step"]) and 0 <= t - run["checkpoint_time"] < 60'

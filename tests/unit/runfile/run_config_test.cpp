@@ -129,7 +129,7 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
        "run.toml:2:1: unknown key \"seed\" in [model]; it belongs in [train]"},
       {"[log]\nfrobnicate = 2\n",
        "run.toml:2:1: unknown key \"frobnicate\" in [log]; known here: dir, every_steps, "
-       "tensorboard, report, trace, trace_steps, progress"},
+       "tensorboard, report, trace, trace_steps, peak_tflops, progress"},
       {"[modle]\n", "run.toml:1:2: unknown table [modle]; did you mean [model]?"},
       {"layers = 2\n", "run.toml:1:1: \"layers\" stands outside a table; it belongs in [model]"},
       {"model = 2\n", "run.toml:1:1: model is a table; write [model] above its keys"},

@@ -76,6 +76,12 @@ TEST_CASE("the log line has one place for each number", "[progress]") {
              ContainsSubstring("(job ends in 0ms: stops near step 120)"));
 }
 
+TEST_CASE("the log line shows MFU where it is known", "[progress]") {
+  StepRecord record = example;
+  record.mfu = 0.41349;
+  CHECK_THAT(step_line(record, {}), ContainsSubstring(" tok/s 1.23M mfu 41.3% 812ms data 1%"));
+}
+
 TEST_CASE("the log line of f16 shows the loss scale", "[progress]") {
   StepRecord record = example;
   record.grad_norm = std::numeric_limits<double>::infinity();

@@ -144,6 +144,53 @@ TEST_CASE("a loss scale is in metrics.jsonl and TensorBoard where there is one",
   }
 }
 
+TEST_CASE("MFU is the run's FLOP over the peak of all ranks, in every sink that has speed",
+          "[metrics]") {
+  const ScratchFolder dir;
+  {
+    double now_s = 1000;
+    MetricsLog log(2, [&] { return now_s += 10; });
+    log.add(std::make_unique<MetricsFile>(dir / "metrics.jsonl"));
+    log.add(std::make_unique<StatusFile>(dir / "status.json"));
+    log.add(std::make_unique<TensorBoardFile>(dir / "tensorboard"));
+    RunStart run = start_at(0, 3);
+    run.flop_per_token = 8e8;
+    run.peak_flop_per_s = 1e12;
+    log.start(run);
+    log.step({.step = 1, .step_s = 0.5, .tokens_per_s = 1000});
+    log.step({.step = 2, .step_s = 0.25, .tokens_per_s = 2000});
+  }
+  const RunHistory history = read_metrics(dir / "metrics.jsonl");
+  CHECK(history.starts[0].record.flop_per_token == 8e8);
+  CHECK(history.starts[0].record.peak_flop_per_s == 1e12);
+  // 1000 tokens/s of 0.8 GFLOP are 0.8 TFLOP/s of two ranks' 2 TFLOP/s.
+  CHECK(std::abs(history.steps[0].record.mfu - 0.4) < 1e-12);
+  CHECK(std::abs(history.steps[1].record.mfu - 0.8) < 1e-12);
+  CHECK(std::abs(read_status(dir / "status.json")->mfu.value() - 0.8) < 1e-12);
+  for (const auto& entry : std::filesystem::directory_iterator(dir / "tensorboard")) {
+    CHECK(read_bytes(entry.path()).find("speed/mfu") != std::string::npos);
+  }
+}
+
+TEST_CASE("without a peak there is no MFU anywhere", "[metrics]") {
+  const ScratchFolder dir;
+  {
+    MetricsLog log;
+    log.add(std::make_unique<MetricsFile>(dir / "metrics.jsonl"));
+    log.add(std::make_unique<StatusFile>(dir / "status.json"));
+    RunStart run = start_at(0, 1);
+    run.flop_per_token = 8e8;
+    log.start(run);
+    log.step({.step = 1, .step_s = 0.5, .tokens_per_s = 1000});
+    log.end({.step = 1, .code = 0, .reason = "finished"});
+  }
+  const auto lines = lines_of(dir / "metrics.jsonl");
+  CHECK(lines[0]["flop_per_token"] == 8e8);
+  CHECK_FALSE(lines[0].contains("peak_flop_per_s"));
+  CHECK_FALSE(lines[1].contains("mfu"));
+  CHECK_FALSE(read_status(dir / "status.json")->mfu);
+}
+
 TEST_CASE("records read back as they were, numbers that are not finite as NaN", "[metrics]") {
   const ScratchFolder dir;
   const auto file = dir / "metrics.jsonl";

@@ -112,6 +112,23 @@ TEST_CASE("a report without any record, of one step and of many is whole", "[rep
   CHECK(many.size() < 200000);  // long lines are thinned
 }
 
+TEST_CASE("a report names the formula of MFU where there is one", "[report]") {
+  ReportedRun run = run_with_losses("gpu", {2, 1});
+  CHECK(page(run).find("MFU") == std::string::npos);
+  run.history.starts[0].record.flop_per_token = 7.978e8;
+  run.history.starts[0].record.peak_flop_per_s = 989.4e12;
+  run.history.steps[0].record.mfu = 0.5;
+  run.history.steps[1].record.mfu = 0.25;
+  const std::string html = page(run);
+  CHECK(nesting_error(html).empty());
+  CHECK_THAT(html, ContainsSubstring("<b>25.0%</b>"));
+  CHECK_THAT(html, ContainsSubstring("6N + 6LhT = 0.7978 GFLOP per token against 989.4 TFLOP/s"));
+  CHECK_THAT(html, ContainsSubstring("share of the devices"));
+  const std::string both =
+      render_report(std::vector<ReportedRun>{run, run_with_losses("cpu", {2})});
+  CHECK_THAT(both, ContainsSubstring("<td class=\"n\">25.0%</td>"));
+}
+
 TEST_CASE("losses that are not finite leave a gap and a mark", "[report]") {
   const std::string all = page(run_with_losses("all", {nan_value, nan_value}));
   CHECK(nesting_error(all).empty());

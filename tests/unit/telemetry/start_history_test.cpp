@@ -33,6 +33,7 @@ StepRecord step_at(std::int64_t step, double loss) {
   record.loss = loss;
   record.step_s = 0.5;
   record.tokens_per_s = 1000;
+  record.mfu = 0.375;
   return record;
 }
 
@@ -85,6 +86,7 @@ TEST_CASE("starts are told apart, with what each has done", "[start_history]") {
   CHECK(starts[1].last_step == StepTime{4, 2003});
   CHECK(starts[1].step_s == 0.5);
   CHECK(starts[1].tokens_per_s == 1000);
+  CHECK(starts[1].mfu == 0.375);
   CHECK(starts[1].validation_loss == 3.25);
   CHECK(starts[1].validation_step == 3);
   REQUIRE(starts[1].end);

@@ -30,6 +30,7 @@ struct RunView {
   std::optional<double> validation_loss = {};
   std::optional<std::int64_t> validation_step = {};
   std::optional<double> tokens_per_s = {};
+  std::optional<double> mfu = {};  ///< a share: 0.41
   std::optional<double> step_s = {};
   std::optional<double> deadline_unix_s = {};  ///< the end of the newest job
   /// Until the last step: from now on of a run that goes on; else of what is left behind the

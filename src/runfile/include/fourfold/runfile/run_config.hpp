@@ -193,6 +193,7 @@ struct LogConfig {
   bool report = true;
   bool trace = false;  ///< trace.json and timeline.svg
   std::int64_t trace_steps = 3;
+  double peak_tflops = 0;  ///< of a rank's device, for MFU; 0: what is known of it
   ProgressMode progress = ProgressMode::automatic;
   friend bool operator==(const LogConfig&, const LogConfig&) = default;
 };

@@ -48,8 +48,8 @@ struct LineContext {
   std::optional<double> last_checkpoint_s;
 };
 
-/// "step 120/20000 0.6% loss 3.4121 gnorm 1.02 lr 6.00e-04 tok/s 1.23M (153k/rank) 812ms data 1%
-/// ckpt 41.0s ago eta 4h12m"; loss in nats per token.
+/// "step 120/20000 0.6% loss 3.4121 gnorm 1.02 lr 6.00e-04 tok/s 1.23M (153k/rank) mfu 41.3%
+/// 812ms data 1% ckpt 41.0s ago eta 4h12m"; loss in nats per token; mfu where it is known.
 std::string step_line(const StepRecord& record, const LineContext& context);
 
 /// What --progress=auto means here: a bar when `out` is a terminal that can move its cursor (TERM

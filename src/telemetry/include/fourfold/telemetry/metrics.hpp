@@ -36,6 +36,8 @@ struct RunStart {
   /// that a rank hands to others with the same parameters, per step on average: gradients, and
   /// weights where replicas train by themselves; 0: not known
   std::int64_t data_plane_bytes = 0;
+  double flop_per_token = 0;   ///< of the model, forward and backward: model::flops_per_token()
+  double peak_flop_per_s = 0;  ///< of a rank's device, for MFU; 0: not known
   /// name and version, in the order to be shown
   std::vector<std::pair<std::string, std::string>> libraries;
   double deadline_unix_s = 0;  ///< when the job must end, seconds since 1970; 0: unknown
@@ -57,6 +59,9 @@ struct StepRecord {
   double loss_scale = 0;
   /// of the whole run up to and with this step: those that overflowed and changed nothing
   std::int64_t skipped_steps = 0;
+  /// model FLOP per second over the peak of all ranks' devices; MetricsLog fills it in where
+  /// RunStart has both, else 0
+  double mfu = 0;
 };
 
 /// One evaluation on held-back data.
@@ -141,6 +146,7 @@ class MetricsLog {
   std::vector<std::unique_ptr<MetricSink>> sinks_;
   std::int64_t first_step_ = 0;
   std::int64_t steps_ = 0;
+  double mfu_of_rate_ = 0;  ///< MFU of one token per second; 0: not known
   /// the latest step, with sums over pending_steps_ in step_s, data_s and tokens_per_s
   StepRecord pending_;
   std::int64_t pending_steps_ = 0;

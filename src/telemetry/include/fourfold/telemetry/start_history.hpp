@@ -42,6 +42,7 @@ struct TrainerStart {
   double longest_silence_s = 0;             ///< between two of its records
   std::optional<double> loss = {};          ///< of last_step
   std::optional<double> tokens_per_s = {};  ///< likewise
+  std::optional<double> mfu = {};           ///< likewise
   std::optional<double> step_s = {};        ///< likewise
   std::optional<double> validation_loss = {};
   std::optional<std::int64_t> validation_step = {};

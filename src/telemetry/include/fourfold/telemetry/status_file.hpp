@@ -16,9 +16,9 @@ namespace fourfold::telemetry {
 
 /// status.json: where the run is now, for a look from outside without touching the job. Replaced
 /// atomically, at most every five seconds and at every evaluation, checkpoint and end:
-/// {"state":"running"|"ended","step","steps","loss","validation_loss","tokens_per_s","step_s","remaining_s",
-/// "deadline","checkpoint","checkpoint_step","updated","code","reason"}. Unknown numbers are null;
-/// "deadline" (when the job must end) and "updated" are seconds since 1970.
+/// {"state":"running"|"ended","step","steps","loss","validation_loss","tokens_per_s","mfu","step_s",
+/// "remaining_s","deadline","checkpoint","checkpoint_step","updated","code","reason"}. Unknown
+/// numbers are null; "deadline" (when the job must end) and "updated" are seconds since 1970.
 class StatusFile : public MetricSink {
  public:
   /// @throws UserError (exit code cannot_write) from every call that writes
@@ -52,6 +52,7 @@ struct RunStatus {
   std::optional<double> loss = {};
   std::optional<double> validation_loss = {};
   std::optional<double> tokens_per_s = {};
+  std::optional<double> mfu = {};
   std::optional<double> step_s = {};
   std::optional<double> remaining_s = {};  ///< at the time of `updated_unix_s`
   std::optional<double> deadline_unix_s = {};
