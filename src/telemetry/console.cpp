@@ -122,6 +122,10 @@ void Console::step(const StepRecord& record, double unix_time_s) {
   remaining_.step(record.step, record.step_s, unix_time_s);
   context_.now_s = unix_time_s;
   context_.remaining_s = remaining_.remaining_s();
+  if (record.device_total_bytes > 0) {
+    context_.device_used_bytes = record.device_used_bytes;
+    context_.device_total_bytes = record.device_total_bytes;
+  }
   if (mode_ == runfile::ProgressMode::plain) {
     screen_->print(step_line(record, context_), unix_time_s);
   } else if (mode_ == runfile::ProgressMode::bar) {

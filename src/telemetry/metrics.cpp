@@ -40,6 +40,10 @@ void MetricsLog::step(const StepRecord& record) {
   pending_ = record;
   pending_.step_s += sums.step_s;
   pending_.data_s += sums.data_s;
+  if (record.device_total_bytes == 0) {
+    pending_.device_used_bytes = sums.device_used_bytes;
+    pending_.device_total_bytes = sums.device_total_bytes;
+  }
   pending_.tokens_per_s =
       record.tokens_per_s * record.step_s + sums.tokens_per_s;  // tokens, until flush()
   ++pending_steps_;

@@ -15,6 +15,14 @@ Json event(const char* name, double unix_time_s) {
   return Json{{"event", name}, {"time", unix_time_s}};
 }
 
+template <class Record>
+void add_device_memory(const Record& record, Json& json) {
+  if (record.device_total_bytes > 0) {
+    json["device_used_bytes"] = record.device_used_bytes;
+    json["device_total_bytes"] = record.device_total_bytes;
+  }
+}
+
 std::string line(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -66,6 +74,7 @@ void MetricsFile::step(const StepRecord& record, double unix_time_s) {
   if (record.mfu > 0) {
     json["mfu"] = record.mfu;
   }
+  add_device_memory(record, json);
   file_.append(line(json));
 }
 
@@ -97,6 +106,7 @@ void MetricsFile::memory(const MemoryRecord& record, double unix_time_s) {
     json["planned_bytes"][use] = bytes;
   }
   json["taken_bytes"] = record.taken_bytes;
+  add_device_memory(record, json);
   file_.append(line(json));
 }
 

@@ -138,7 +138,8 @@ bool add_line(std::string_view text, RunHistory& history) {
         {{step, line.number("loss"), line.number("grad_norm"), line.number("lr"),
           line.integer("tokens"), line.number("step_s"), line.number("tokens_per_s"),
           line.number("data_s"), line.number("loss_scale"), line.integer("skipped_steps"),
-          line.number("mfu")},
+          line.number("mfu"), line.integer("device_used_bytes"),
+          line.integer("device_total_bytes")},
          time_s});
   } else if (event == "eval") {
     history.evaluations.push_back(
@@ -149,7 +150,8 @@ bool add_line(std::string_view text, RunHistory& history) {
                                    time_s});
   } else if (event == "memory") {
     history.memory = {{step, static_cast<int>(line.integer("rank")), line.integers("planned_bytes"),
-                       line.integer("taken_bytes")},
+                       line.integer("taken_bytes"), line.integer("device_used_bytes"),
+                       line.integer("device_total_bytes")},
                       time_s};
   } else if (event == "end") {
     history.end = {{step, static_cast<int>(line.integer("code")), line.text("reason")}, time_s};

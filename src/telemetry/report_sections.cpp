@@ -237,6 +237,11 @@ std::string memory_table(const MemoryRecord& memory) {
   }
   rows.push_back({"planned, together", bytes_text(memory.all_planned_bytes())});
   rows.push_back({"taken, at most", bytes_text(memory.taken_bytes)});
+  if (memory.device_total_bytes > 0) {
+    rows.push_back({fmt::format("in use at the end, of {} that the device has",
+                                bytes_text(memory.device_total_bytes)),
+                    bytes_text(memory.device_used_bytes)});
+  }
   return table({fmt::format("memory of rank {}", memory.rank), "bytes"}, rows, 1);
 }
 

@@ -18,6 +18,10 @@ double share(double part, double whole) {
   return whole > 0 ? part / whole * 100 : 0;
 }
 
+double gib(std::int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 30);
+}
+
 /// " (job ends in 5h50m: stops near step 18300)" when the run will not be done in time.
 std::string deadline_text(const StepRecord& record, const LineContext& context) {
   if (context.deadline_unix_s <= 0 || !context.remaining_s) {
@@ -85,6 +89,10 @@ std::string step_line(const StepRecord& record, const LineContext& context) {
   }
   line += fmt::format(" {} data {:.0f}%", duration_text(record.step_s),
                       share(record.data_s, record.step_s));
+  if (context.device_total_bytes > 0) {
+    line += fmt::format(" hbm {:.1f}/{:.1f}GiB", gib(context.device_used_bytes),
+                        gib(context.device_total_bytes));
+  }
   if (context.last_checkpoint_s) {
     line += fmt::format(" ckpt {} ago",
                         duration_text(std::max(context.now_s - *context.last_checkpoint_s, 0.0)));

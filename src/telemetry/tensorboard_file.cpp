@@ -31,6 +31,11 @@ void TensorBoardFile::step(const StepRecord& record, double unix_time_s) {
   if (record.mfu > 0) {
     scalars.push_back({"speed/mfu", static_cast<float>(record.mfu)});
   }
+  if (record.device_total_bytes > 0) {
+    scalars.push_back(
+        {"memory/device_used_gib",
+         static_cast<float>(static_cast<double>(record.device_used_bytes) / (1 << 30))});
+  }
   file_->add(record.step, unix_time_s, scalars);
 }
 

@@ -3,6 +3,7 @@
 #include "memory_report.hpp"
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>
 
@@ -40,11 +41,12 @@ std::string memory_by_use_text(const device::Arena& arena) {
 }
 
 telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
-                                      std::size_t staging_bytes, const device::MemoryWatch& watch,
-                                      comm::Mesh& mesh) {
+                                      std::size_t staging_bytes, const device::MemoryWatch& host,
+                                      const device::DeviceMemoryWatch& device, comm::Mesh& mesh) {
   comm::Communicator& world = mesh.world();
-  const auto mine = static_cast<std::int64_t>(watch.peak_bytes());
-  const int rank = rank_of_largest(mine, world);
+  const bool is_of_device = device::has_own_memory;
+  const std::size_t taken = is_of_device ? device.peak_bytes() : host.peak_bytes();
+  const int rank = rank_of_largest(static_cast<std::int64_t>(taken), world);
   const auto of_that_rank = [&](std::size_t bytes) {
     return comm::all_reduce_scalar(
         world, world.rank() == rank ? static_cast<std::int64_t>(bytes) : 0, comm::ReduceOp::sum);
@@ -54,19 +56,30 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
     const auto use = static_cast<device::MemoryUse>(i);
     record.planned_bytes.emplace_back(device::name(use), of_that_rank(arena.bytes(use)));
   }
-  record.planned_bytes.emplace_back("offloaded", of_that_rank(tier.host_bytes()));
-  record.planned_bytes.emplace_back("checkpoint copy", of_that_rank(staging_bytes));
-  record.taken_bytes = of_that_rank(watch.peak_bytes());
+  if (!is_of_device) {
+    record.planned_bytes.emplace_back("offloaded", of_that_rank(tier.host_bytes()));
+    record.planned_bytes.emplace_back("checkpoint copy", of_that_rank(staging_bytes));
+  }
+  record.taken_bytes = of_that_rank(taken);
+  record.device_used_bytes = of_that_rank(device.used_bytes());
+  record.device_total_bytes = of_that_rank(device.total_bytes());
   return record;
 }
 
 std::string memory_text(const telemetry::MemoryRecord& record) {
   const std::int64_t planned = record.all_planned_bytes();
   const std::string taken = mib_text(static_cast<std::size_t>(record.taken_bytes));
-  return fmt::format(
+  std::string text = fmt::format(
       "memory of rank {}: {} MiB planned, at most {} MiB taken ({:+.1f} %)", record.rank,
       mib_text(static_cast<std::size_t>(planned)), taken,
       100.0 * (static_cast<double>(record.taken_bytes) / static_cast<double>(planned) - 1));
+  if (record.device_total_bytes > 0) {
+    const auto gib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
+    text += fmt::format(", {:.1f} of {:.1f} GiB of the GPU in use, {:.1f} free",
+                        gib(record.device_used_bytes), gib(record.device_total_bytes),
+                        gib(record.device_total_bytes - record.device_used_bytes));
+  }
+  return text;
 }
 
 }  // namespace fourfold::train

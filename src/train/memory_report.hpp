@@ -6,6 +6,7 @@
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/device/device_memory_watch.hpp>
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/state_tier.hpp>
@@ -21,13 +22,16 @@ std::string mib_text(std::size_t bytes);
 /// "weights 1.0, gradients 2.0, ...", in MiB.
 std::string memory_by_use_text(const device::Arena& arena);
 
-/// Of the rank that took most of all. Collective; each rank is a process of its own.
+/// Of the rank that took most of all: of its device's memory, where devices have their own, else of
+/// the host's, where offloaded state and copies lie too. Collective; each rank is a process of its
+/// own.
 /// @param staging_bytes  of the copies that are written in the background
 telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
-                                      std::size_t staging_bytes, const device::MemoryWatch& watch,
-                                      comm::Mesh& mesh);
+                                      std::size_t staging_bytes, const device::MemoryWatch& host,
+                                      const device::DeviceMemoryWatch& device, comm::Mesh& mesh);
 
-/// "memory of rank 3: 755.3 MiB planned, at most 757.1 MiB taken (+0.2 %)"
+/// "memory of rank 3: 755.3 MiB planned, at most 757.1 MiB taken (+0.2 %)"; of a device
+/// "..., 61.2 of 79.6 GiB of the GPU in use, 18.4 free"
 std::string memory_text(const telemetry::MemoryRecord& record);
 
 }  // namespace fourfold::train

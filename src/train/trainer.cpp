@@ -156,9 +156,10 @@ RunResult Trainer::run() {
     const MadeStep step = one_step();
     step_s_ = step.step_s;
     memory_watch_.look();
+    const bool looked = device_watch_.look_now_and_then(device::clock_s());
     check_finite(step.outcome);
     result.loss = step.outcome.loss;
-    record(step);
+    record(step, looked);
     if (tracer_) {
       tracer_->finish_step(progress_.step);
     }
@@ -248,12 +249,14 @@ io::SaveRequest Trainer::save_request() {
 
 void Trainer::look_behind_save() {
   memory_watch_.look();
+  device_watch_.look();
   device::return_freed_memory();
 }
 
 void Trainer::report_memory() {
-  telemetry::MemoryRecord record =
-      memory_record(arena_, runner_.tier(), saves_->staging_bytes(), memory_watch_, *mesh_);
+  device_watch_.look();
+  telemetry::MemoryRecord record = memory_record(arena_, runner_.tier(), saves_->staging_bytes(),
+                                                 memory_watch_, device_watch_, *mesh_);
   if (record.taken_bytes == 0) {
     return;
   }
@@ -310,20 +313,26 @@ Trainer::MadeStep Trainer::one_step() {
   return made;
 }
 
-void Trainer::record(const MadeStep& step) {
+void Trainer::record(const MadeStep& step, bool looked_at_device) {
   if (metrics_ == nullptr) {
     return;
   }
-  metrics_->step({.step = progress_.step,
-                  .loss = step.outcome.loss,
-                  .grad_norm = step.outcome.grad_norm,
-                  .lr = learning_rate(config_.optim.schedule, progress_.step - 1),
-                  .tokens = progress_.consumed_tokens,
-                  .step_s = step.step_s,
-                  .tokens_per_s = static_cast<double>(step.targets) / step.step_s,
-                  .data_s = step.data_s,
-                  .loss_scale = runner_.loss_scale().in_use() ? step.outcome.loss_scale : 0,
-                  .skipped_steps = runner_.loss_scale().state().skipped_steps});
+  telemetry::StepRecord record{
+      .step = progress_.step,
+      .loss = step.outcome.loss,
+      .grad_norm = step.outcome.grad_norm,
+      .lr = learning_rate(config_.optim.schedule, progress_.step - 1),
+      .tokens = progress_.consumed_tokens,
+      .step_s = step.step_s,
+      .tokens_per_s = static_cast<double>(step.targets) / step.step_s,
+      .data_s = step.data_s,
+      .loss_scale = runner_.loss_scale().in_use() ? step.outcome.loss_scale : 0,
+      .skipped_steps = runner_.loss_scale().state().skipped_steps};
+  if (looked_at_device) {
+    record.device_used_bytes = static_cast<std::int64_t>(device_watch_.used_bytes());
+    record.device_total_bytes = static_cast<std::int64_t>(device_watch_.total_bytes());
+  }
+  metrics_->step(record);
 }
 
 void Trainer::check_finite(const StepOutcome& outcome) {

@@ -82,6 +82,27 @@ TEST_CASE("the log line shows MFU where it is known", "[progress]") {
   CHECK_THAT(step_line(record, {}), ContainsSubstring(" tok/s 1.23M mfu 41.3% 812ms data 1%"));
 }
 
+TEST_CASE("the log line shows a device's memory as it was seen last", "[progress]") {
+  LineContext context;
+  context.device_used_bytes = std::int64_t{612} << 30 >> 3;  // 76.5 GiB
+  context.device_total_bytes = std::int64_t{80} << 30;
+  CHECK_THAT(step_line(example, context),
+             ContainsSubstring(" 812ms data 1% hbm 76.5/80.0GiB eta --"));
+  const MemoryStream stream;
+  Console console(stream.file(), ProgressMode::plain);
+  console.start(run_of(9, 1), 0);
+  StepRecord record = example;
+  console.step(record, 1);
+  CHECK_THAT(stream.text(), !ContainsSubstring("hbm"));
+  record.device_used_bytes = std::int64_t{20} << 30;
+  record.device_total_bytes = std::int64_t{80} << 30;
+  console.step(record, 2);
+  console.step(example, 3);  // nobody looked
+  const std::string text = stream.text();
+  CHECK_THAT(text, ContainsSubstring("hbm 20.0/80.0GiB"));
+  CHECK(text.find("hbm") != text.rfind("hbm"));
+}
+
 TEST_CASE("the log line of f16 shows the loss scale", "[progress]") {
   StepRecord record = example;
   record.grad_norm = std::numeric_limits<double>::infinity();

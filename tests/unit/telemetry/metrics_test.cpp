@@ -172,6 +172,37 @@ TEST_CASE("MFU is the run's FLOP over the peak of all ranks, in every sink that 
   }
 }
 
+TEST_CASE("memory of a device is in the records behind which it was looked at", "[metrics]") {
+  const ScratchFolder dir;
+  {
+    MetricsLog log(3);
+    log.add(std::make_unique<MetricsFile>(dir / "metrics.jsonl"));
+    log.start(start_at(0, 9));
+    for (std::int64_t step = 1; step <= 9; ++step) {
+      StepRecord record = step_at(step, 1);
+      if (step == 2 || step == 4 || step == 6) {
+        record.device_used_bytes = step << 30;
+        record.device_total_bytes = std::int64_t{80} << 30;
+      }
+      log.step(record);
+    }
+    MemoryRecord memory{9, 1, {{"weights", 300}}, 345};
+    memory.device_used_bytes = 7;
+    memory.device_total_bytes = 11;
+    log.memory(memory);
+  }
+  CHECK_FALSE(lines_of(dir / "metrics.jsonl")[1].contains("device_used_bytes"));
+  const RunHistory history = read_metrics(dir / "metrics.jsonl");
+  std::vector<std::int64_t> used;  // of steps 1, 3, 6, 9
+  for (const auto& step : history.steps) {
+    used.push_back(step.record.device_used_bytes >> 30);
+  }
+  CHECK(used == std::vector<std::int64_t>{0, 2, 6, 0});
+  CHECK(history.steps[1].record.device_total_bytes == std::int64_t{80} << 30);
+  CHECK(history.memory->record.device_used_bytes == 7);
+  CHECK(history.memory->record.device_total_bytes == 11);
+}
+
 TEST_CASE("without a peak there is no MFU anywhere", "[metrics]") {
   const ScratchFolder dir;
   {

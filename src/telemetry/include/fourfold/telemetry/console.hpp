@@ -46,10 +46,14 @@ struct LineContext {
   std::optional<double> remaining_s;  ///< nothing: not known yet
   /// when the last checkpoint was committed, seconds since 1970
   std::optional<double> last_checkpoint_s;
+  /// of the newest record that has them
+  std::int64_t device_used_bytes = 0;
+  std::int64_t device_total_bytes = 0;
 };
 
 /// "step 120/20000 0.6% loss 3.4121 gnorm 1.02 lr 6.00e-04 tok/s 1.23M (153k/rank) mfu 41.3%
-/// 812ms data 1% ckpt 41.0s ago eta 4h12m"; loss in nats per token; mfu where it is known.
+/// 812ms data 1% hbm 61.2/79.6GiB ckpt 41.0s ago eta 4h12m"; loss in nats per token; mfu and hbm
+/// where they are known.
 std::string step_line(const StepRecord& record, const LineContext& context);
 
 /// What --progress=auto means here: a bar when `out` is a terminal that can move its cursor (TERM

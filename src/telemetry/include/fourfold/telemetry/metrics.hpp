@@ -62,6 +62,9 @@ struct StepRecord {
   /// model FLOP per second over the peak of all ranks' devices; MetricsLog fills it in where
   /// RunStart has both, else 0
   double mfu = 0;
+  /// of rank 0's device, of all that use it; 0 in records of steps behind which nobody looked
+  std::int64_t device_used_bytes = 0;
+  std::int64_t device_total_bytes = 0;
 };
 
 /// One evaluation on held-back data.
@@ -81,12 +84,15 @@ struct CheckpointRecord {
   double committed_s = 0;  ///< from its begin until it was on stable storage
 };
 
-/// What one rank was to take of memory and what it took: the rank that took most of all.
+/// What one rank was to take of memory and what it took: the rank that took most of all. Where
+/// devices have memory of their own it is that memory which is planned and taken.
 struct MemoryRecord {
   std::int64_t step = 0;
   int rank = 0;
   std::vector<std::pair<std::string, std::int64_t>> planned_bytes = {};  ///< by use: "weights", ...
-  std::int64_t taken_bytes = 0;  ///< the most since before its tensors were made
+  std::int64_t taken_bytes = 0;        ///< the most since before its tensors were made
+  std::int64_t device_used_bytes = 0;  ///< of its device at the end, of all that use it
+  std::int64_t device_total_bytes = 0;
   std::int64_t all_planned_bytes() const;
 };
 

@@ -12,8 +12,9 @@
 namespace fourfold::telemetry {
 
 /// The records as TensorBoard curves: train/loss, train/grad_norm, train/lr, validation/loss,
-/// speed/tokens_per_s, speed/step_s, speed/data_s, speed/mfu. Each start opens a new event file,
-/// and a restart makes TensorBoard forget the steps that are done again. Numbers are stored as f32.
+/// speed/tokens_per_s, speed/step_s, speed/data_s, speed/mfu, memory/device_used_gib. Each start
+/// opens a new event file, and a restart makes TensorBoard forget the steps that are done again.
+/// Numbers are stored as f32.
 /// @throws UserError (exit code cannot_write) from every call that writes
 class TensorBoardFile : public MetricSink {
  public:

@@ -6,6 +6,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/device/device_memory_watch.hpp>
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/io/save_request.hpp>
@@ -100,7 +101,8 @@ class Trainer {
   /// Whether the step to be made next has another one right behind it, for all that is known. The
   /// first one does not: nobody knows how long a step takes, nor whether there is time for two.
   bool goes_on() const;
-  void record(const MadeStep& step);
+  /// @param looked_at_device  behind this step
+  void record(const MadeStep& step, bool looked_at_device);
   /// Says what memory was planned and what was taken. Collective.
   void report_memory();
   void check_finite(const StepOutcome& outcome);
@@ -128,6 +130,7 @@ class Trainer {
   telemetry::MetricsLog* metrics_;
   device::Stream stream_;
   device::MemoryWatch memory_watch_;
+  device::DeviceMemoryWatch device_watch_;
   device::Arena arena_;
   data::TokenDataset dataset_;
   std::unique_ptr<data::TokenDataset> validation_;

@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "memory_report.hpp"
+
+#include <catch2/catch_test_macros.hpp>
+
+namespace fourfold::train {
+namespace {
+
+constexpr std::int64_t mib = std::int64_t{1} << 20;
+
+TEST_CASE("what was taken of memory stands beside what was planned", "[memory_report]") {
+  telemetry::MemoryRecord record{
+      .rank = 3,
+      .planned_bytes = {{"weights", 100 * mib}, {"gradients", 300 * mib}},
+      .taken_bytes = 410 * mib};
+  CHECK(memory_text(record) ==
+        "memory of rank 3: 400.0 MiB planned, at most 410.0 MiB taken (+2.5 %)");
+  record.device_total_bytes = 80 * 1024 * mib;
+  record.device_used_bytes = 61 * 1024 * mib + 512 * mib;
+  CHECK(memory_text(record) ==
+        "memory of rank 3: 400.0 MiB planned, at most 410.0 MiB taken (+2.5 %), 61.5 of 80.0 GiB "
+        "of the GPU in use, 18.5 free");
+}
+
+}  // namespace
+}  // namespace fourfold::train
