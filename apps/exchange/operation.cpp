@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/comm/bandwidth.hpp>
 #include <fourfold/exchange/operation.hpp>
 
 #include <algorithm>
@@ -64,18 +65,19 @@ std::int64_t buffer_bytes(const Extent& extent, std::int64_t element_bytes) noex
 }
 
 double bus_factor(Operation operation, int ranks) noexcept {
-  const double others = static_cast<double>(ranks - 1) / ranks;
   switch (operation) {
     case Operation::all_reduce:
-      return 2 * others;
+      return comm::bus_factor(comm::Operation::all_reduce, ranks);
     case Operation::all_gather:
+      return comm::bus_factor(comm::Operation::all_gather, ranks);
     case Operation::reduce_scatter:
+      return comm::bus_factor(comm::Operation::reduce_scatter, ranks);
     case Operation::all_to_all:
-      return others;
+      return comm::bus_factor(comm::Operation::all_to_all, ranks);
     case Operation::send_recv:
       break;
   }
-  return 1;
+  return comm::bus_factor(comm::Operation::send, ranks);
 }
 
 }  // namespace fourfold::exchange

@@ -111,6 +111,10 @@ class Enqueued : public Work::Operation {
     }
     return is_over;
   }
+  bool mark_end(device::TimedEvent& end) override {
+    end.record(lane_);
+    return true;
+  }
 
  private:
   void order(device::StreamRef stream) const {

@@ -46,6 +46,10 @@ void Work::wait(device::StreamRef stream) {
   }
 }
 
+bool Work::mark_end(device::TimedEvent& end) {
+  return operation_ && operation_->mark_end(end);
+}
+
 bool Work::test() {
   return !operation_ || operation_->test();
 }

@@ -3,6 +3,7 @@
 #include "cuda_check.hpp"
 #include "native_stream.hpp"
 
+#include <fourfold/base/contract.hpp>
 #include <fourfold/device/timed_event.hpp>
 
 #include <utility>
@@ -43,6 +44,16 @@ TimedEvent::TimedEvent(TimedEvent&&) noexcept = default;
 TimedEvent& TimedEvent::operator=(TimedEvent&&) noexcept = default;
 void TimedEvent::record(StreamRef stream) {
   impl_->record(stream);
+}
+
+bool TimedEvent::has_happened() const {
+  FOURFOLD_EXPECT(impl_->event != nullptr);
+  const cudaError_t result = cudaEventQuery(impl_->event);
+  if (result == cudaErrorNotReady) {
+    return false;
+  }
+  check_cuda(result, "cudaEventQuery");
+  return true;
 }
 
 StreamClock::StreamClock(StreamRef stream) : impl_(std::make_unique<Impl>()) {

@@ -18,6 +18,10 @@ void TimedEvent::record(StreamRef /*stream*/) {
   impl_->time_s = clock_s();
 }
 
+bool TimedEvent::has_happened() const {
+  return true;
+}
+
 StreamClock::StreamClock(StreamRef /*stream*/) {}
 StreamClock::~StreamClock() = default;
 StreamClock::StreamClock(StreamClock&&) noexcept = default;

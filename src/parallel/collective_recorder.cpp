@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
-
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -26,6 +25,7 @@ class RecordedOperation : public comm::Work::Operation {
     }
     return done;
   }
+  bool mark_end(device::TimedEvent& end) override { return work_.mark_end(end); }
 
  private:
   comm::Work work_;
@@ -41,17 +41,21 @@ void CollectiveRecorder::begin_step() {
   count_ = 0;
 }
 
-std::size_t CollectiveRecorder::begin(std::string name, std::int64_t bytes,
-                                      device::StreamRef stream) {
+std::size_t CollectiveRecorder::begin(CollectiveFacts facts, device::StreamRef stream) {
   if (count_ == collectives_.size()) {
     collectives_.emplace_back();
   }
   Collective& collective = collectives_[count_];
-  collective.name = std::move(name);
-  collective.bytes = bytes;
-  collective.ended = collective.taken = false;
+  collective.facts = std::move(facts);
+  collective.ended = collective.seen = collective.taken = false;
   collective.begin.record(stream);
   return first_ + count_++;
+}
+
+void CollectiveRecorder::posted(std::size_t number, comm::Work& work) {
+  FOURFOLD_EXPECT(first_ <= number && number < first_ + count_);
+  Collective& collective = collectives_[number - first_];
+  collective.ended = work.mark_end(collective.end);
 }
 
 void CollectiveRecorder::end(std::size_t number, device::StreamRef stream) {
@@ -59,6 +63,7 @@ void CollectiveRecorder::end(std::size_t number, device::StreamRef stream) {
     return;  // of an earlier step, which has been read
   }
   Collective& collective = collectives_[number - first_];
+  collective.seen = true;
   if (!collective.ended) {
     collective.end.record(stream);
     collective.ended = true;
@@ -70,14 +75,15 @@ std::vector<TimelineSpan> CollectiveRecorder::take_spans(int rank,
   std::vector<TimelineSpan> spans;
   for (std::size_t i = 0; i < count_; ++i) {
     Collective& collective = collectives_[i];
-    if (collective.ended && !collective.taken) {
+    const bool is_complete = collective.ended && (collective.seen || collective.end.has_happened());
+    if (is_complete && !collective.taken) {
       collective.taken = true;
       spans.push_back({.rank = rank,
-                       .name = fmt::format("{}, {:.2f} MB", collective.name,
-                                           static_cast<double>(collective.bytes) / 1e6),
+                       .name = str(collective.facts),
                        .begin_s = clock.time_s(collective.begin),
                        .end_s = clock.time_s(collective.end),
-                       .kind = SpanKind::communication});
+                       .kind = SpanKind::communication,
+                       .collective = collective.facts});
     }
   }
   return spans;
@@ -87,25 +93,28 @@ RecordedCommunicator::RecordedCommunicator(std::unique_ptr<comm::Communicator> t
     : through_(std::move(through)) {}
 
 template <class Post>
-comm::Work RecordedCommunicator::recorded(const char* what, std::int64_t bytes,
+comm::Work RecordedCommunicator::recorded(comm::Operation operation, std::int64_t bytes,
                                           device::StreamRef stream, const Post& post) {
   if (recorder_ == nullptr) {
     return post();
   }
-  const std::size_t number = recorder_->begin(fmt::format("{} {}", what, name()), bytes, stream);
-  return comm::Work(std::make_unique<RecordedOperation>(post(), *recorder_, number, stream));
+  const std::size_t number = recorder_->begin({operation, name(), size(), bytes}, stream);
+  comm::Work work = post();
+  recorder_->posted(number, work);
+  return comm::Work(
+      std::make_unique<RecordedOperation>(std::move(work), *recorder_, number, stream));
 }
 
 comm::Work RecordedCommunicator::all_reduce(TensorView data, comm::ReduceOp op,
                                             device::StreamRef stream, std::source_location where) {
-  return recorded("all_reduce", data.bytes(), stream,
+  return recorded(comm::Operation::all_reduce, data.bytes(), stream,
                   [&] { return through_->all_reduce(data, op, stream, where); });
 }
 
 comm::Work RecordedCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                             std::span<const std::int64_t> counts,
                                             device::StreamRef stream, std::source_location where) {
-  return recorded("all_gather", recv.bytes(), stream,
+  return recorded(comm::Operation::all_gather, recv.bytes(), stream,
                   [&] { return through_->all_gather(send, recv, counts, stream, where); });
 }
 
@@ -113,7 +122,7 @@ comm::Work RecordedCommunicator::reduce_scatter(ConstTensorView send, TensorView
                                                 std::span<const std::int64_t> counts,
                                                 comm::ReduceOp op, device::StreamRef stream,
                                                 std::source_location where) {
-  return recorded("reduce_scatter", send.bytes(), stream,
+  return recorded(comm::Operation::reduce_scatter, send.bytes(), stream,
                   [&] { return through_->reduce_scatter(send, recv, counts, op, stream, where); });
 }
 
@@ -127,7 +136,7 @@ comm::Work RecordedCommunicator::all_to_all(ConstTensorView send,
                                             TensorView recv,
                                             std::span<const std::int64_t> recv_counts,
                                             device::StreamRef stream, std::source_location where) {
-  return recorded("all_to_all", send.bytes(), stream, [&] {
+  return recorded(comm::Operation::all_to_all, send.bytes(), stream, [&] {
     return through_->all_to_all(send, send_counts, recv, recv_counts, stream, where);
   });
 }

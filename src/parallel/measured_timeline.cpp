@@ -3,6 +3,8 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <numeric>
 #include <sstream>
@@ -14,14 +16,30 @@ namespace fourfold::parallel {
 
 namespace {
 
-/// A line per span: its kind and its name.
+/// A line per span: its kind and its name; of a collective what its name is made of.
 std::string lines_of(std::span<const TimelineSpan> spans) {
   std::string text;
   for (const TimelineSpan& span : spans) {
-    text += span.kind == SpanKind::step ? 's' : 'c';
-    text += span.name + "\n";
+    if (span.collective) {
+      const CollectiveFacts& facts = *span.collective;
+      text += fmt::format("c{} {} {} {}\n", comm::name(facts.operation), facts.ranks, facts.bytes,
+                          facts.communicator);
+    } else {
+      text += fmt::format("{}{}\n", span.kind == SpanKind::step ? 's' : 'o', span.name);
+    }
   }
   return text;
+}
+
+CollectiveFacts facts_from(const std::string& line) {
+  CollectiveFacts facts;
+  std::istringstream text(line);
+  std::string operation;
+  text >> operation >> facts.ranks >> facts.bytes;
+  text.get();
+  std::getline(text, facts.communicator);
+  facts.operation = comm::operation_named(operation).value_or(facts.operation);
+  return facts;
 }
 
 /// The spans of a rank, without times yet.
@@ -29,9 +47,14 @@ std::vector<TimelineSpan> spans_from(const std::string& lines, int rank) {
   std::vector<TimelineSpan> spans;
   std::istringstream text(lines);
   for (std::string line; std::getline(text, line);) {
-    spans.push_back({.rank = rank,
-                     .name = line.substr(1),
-                     .kind = line[0] == 's' ? SpanKind::step : SpanKind::communication});
+    TimelineSpan span{.rank = rank,
+                      .name = line.substr(1),
+                      .kind = line[0] == 's' ? SpanKind::step : SpanKind::communication};
+    if (line[0] == 'c') {
+      span.collective = facts_from(span.name);
+      span.name = str(*span.collective);
+    }
+    spans.push_back(std::move(span));
   }
   return spans;
 }

@@ -203,6 +203,10 @@ void Pipeline::post(const Action& action, const Step& step, int transfer) {
   works_[static_cast<std::size_t>(transfer)] =
       sends ? pp_->send(data, peer, tag, stream) : pp_->recv(data, peer, tag, stream);
   in_flight_.push_back(transfer);
+  if (recorder_ != nullptr) {
+    recorder_->posted(posted_by_[static_cast<std::size_t>(transfer)],
+                      works_[static_cast<std::size_t>(transfer)]);
+  }
 }
 
 void Pipeline::compute(std::size_t index, const Step& step) {

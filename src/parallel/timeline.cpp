@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/parallel/timeline.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 
@@ -53,6 +55,52 @@ TimelineSummary summarize(const Timeline& timeline) {
     summary.begin_s = summary.end_s = 0;
   }
   return summary;
+}
+
+std::vector<CollectiveTotal> total_collectives(const Timeline& timeline) {
+  const auto is_of_group = [](const CollectiveFacts& one, const CollectiveFacts& other) {
+    return one.communicator == other.communicator && one.ranks == other.ranks;
+  };
+  std::vector<CollectiveTotal> totals;
+  for (const TimelineSpan& span : timeline.spans) {
+    if (!span.collective) {
+      continue;
+    }
+    const CollectiveFacts& facts = *span.collective;
+    auto found = std::ranges::find_if(totals, [&](const CollectiveTotal& total) {
+      return is_of_group(total.facts, facts) && total.facts.operation == facts.operation;
+    });
+    if (found == totals.end()) {
+      const auto last = std::ranges::find_if(
+          totals.rbegin(), totals.rend(),
+          [&](const CollectiveTotal& total) { return is_of_group(total.facts, facts); });
+      found = totals.insert(last == totals.rend() ? totals.end() : last.base(), {.facts = facts});
+      found->facts.bytes = 0;
+    }
+    found->facts.bytes += facts.bytes;
+    found->time_s += span.end_s - span.begin_s;
+    ++found->calls;
+  }
+  return totals;
+}
+
+std::vector<std::string> collective_lines(const Timeline& timeline) {
+  std::vector<std::string> lines;
+  std::string group;
+  for (const CollectiveTotal& total : total_collectives(timeline)) {
+    const std::string its_group =
+        fmt::format("{} of {} ranks", total.facts.communicator, total.facts.ranks);
+    if (its_group != group) {
+      group = its_group;
+      lines.push_back(group + ": ");
+    } else {
+      lines.back() += "; ";
+    }
+    lines.back() += fmt::format(
+        "{} {} times, {:.2f} MB, busbw {:.2f} GB/s", comm::name(total.facts.operation), total.calls,
+        static_cast<double>(total.facts.bytes) / 1e6, bus_gb_s(total.facts, total.time_s));
+  }
+  return lines;
 }
 
 void shift(Timeline& timeline, double by_s) {

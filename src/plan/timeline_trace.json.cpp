@@ -127,8 +127,22 @@ class Process {
       json["cat"] = "communication";
       json["ts"] = (*phase == 'b' ? span.begin_s : span.end_s) * us_per_s;
       json["id"] = id;
+      if (*phase == 'b' && span.collective) {
+        json["args"] = described(*span.collective, span.end_s - span.begin_s);
+      }
       events_.push_back(std::move(json));
     }
+  }
+
+  static ordered_json described(const parallel::CollectiveFacts& collective, double time_s) {
+    ordered_json json{{"operation", comm::name(collective.operation)},
+                      {"communicator", collective.communicator},
+                      {"ranks", collective.ranks},
+                      {"bytes", collective.bytes}};
+    if (time_s > 0) {
+      json["busbw_gb_s"] = bus_gb_s(collective, time_s);
+    }
+    return json;
   }
 
   Pass pass_of(const TimelineEvent& event) const {

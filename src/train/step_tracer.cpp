@@ -103,6 +103,9 @@ void StepTracer::write(std::int64_t step, const parallel::Timeline& measured,
                  std::array{measured, planned},
                  {.title = fmt::format("{}, step {}", schedule_->name, step), .subtitle = shares}));
   log::info(fmt::format("traced step {}: {} ({})", step, shares, (files.trace()).string()));
+  for (const std::string& line : parallel::collective_lines(measured)) {
+    log::info(fmt::format("traced step {}: {}", step, line));
+  }
 }
 
 }  // namespace fourfold::train

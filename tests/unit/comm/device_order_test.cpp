@@ -6,6 +6,8 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/device.hpp>
+#include <fourfold/device/timed_event.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -165,6 +167,35 @@ TEST_CASE("collectives over registered memory, which ends before its communicato
     }
     half->all_reduce(numbers.view(), ReduceOp::max, computing).wait(computing);
     computing.ref().synchronize();
+  });
+}
+
+// On a device an operation's time must not depend on when the host looks, nor on what is enqueued
+// behind it meanwhile.
+TEST_CASE("the end of what is in a device's queue is marked right behind it", "[device_order]") {
+  harness::on_ranks([](Communicator& world, Findings& findings) {
+    const device::Stream computing;
+    const device::Stream reading;
+    const device::StreamClock clock(computing);
+    LateNumbers reduced(elements);
+    reduced.fill(world.rank(), computing);
+    Work reduction = world.all_reduce(reduced.view(), ReduceOp::sum, computing);
+    device::TimedEvent end;
+    const bool is_marked = reduction.mark_end(end);
+    const bool is_nccl = !world.sums_in_rank_order();
+    findings.check(is_marked == (device::has_own_memory && is_nccl), "who knows");
+    LateNumbers other(elements);
+    other.fill(world.rank(), computing);
+    device::TimedEvent behind;
+    behind.record(computing);
+    reduction.wait(reading);
+    reading.ref().synchronize();
+    computing.ref().synchronize();
+    findings.check(behind.has_happened(), "all is over");
+    if (is_marked) {
+      findings.check(end.has_happened(), "and so is what came before");
+      findings.check(clock.time_s(end) <= clock.time_s(behind), "in order");
+    }
   });
 }
 

@@ -36,6 +36,9 @@ TEST_CASE("an operation is waited for exactly once, at the latest by the destruc
   {
     Work explicitly = noted(1, waits);
     CHECK_FALSE(explicitly.test());
+    fourfold::device::TimedEvent end;
+    CHECK_FALSE(explicitly.mark_end(end));
+    CHECK_FALSE(Work().mark_end(end));
     explicitly.wait({});
     explicitly.wait({});
     CHECK(explicitly.test());

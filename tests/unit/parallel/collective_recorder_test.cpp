@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/harness/shared_vector.hpp>
+#include <fourfold/parallel/collective_facts.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,6 +23,25 @@ using harness::on_ranks;
 comm::Work sum(RecordedCommunicator& group, harness::SharedVector<float>& values) {
   return group.all_reduce({values.data(), {std::ssize(values)}}, comm::ReduceOp::sum, {});
 }
+
+CollectiveFacts sum_of(const std::string& name, std::int64_t bytes) {
+  return {comm::Operation::all_reduce, name, 2, bytes};
+}
+
+/// An operation in the queue of a device: its end is known, whoever looks.
+class Queued : public comm::Work::Operation {
+ public:
+  explicit Queued(device::StreamRef lane) : lane_(lane) {}
+  void wait(device::StreamRef /*stream*/) override {}
+  bool test() override { return false; }
+  bool mark_end(device::TimedEvent& end) override {
+    end.record(lane_);
+    return true;
+  }
+
+ private:
+  device::StreamRef lane_;
+};
 
 TEST_CASE("collectives are passed on, and noted while somebody wants them",
           "[collective_recorder]") {
@@ -50,6 +72,9 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
     findings.check(spans.size() == 2, "two were noted");
     findings.check(spans[0].name == "all_reduce group, 0.00 MB", spans[0].name);
     findings.check(spans[1].name.starts_with("all_gather group"), spans[1].name);
+    const CollectiveFacts reduced{comm::Operation::all_reduce, "group", world.size(), 4000};
+    findings.check(spans[0].collective == reduced, "facts");
+    findings.check(spans[1].collective->bytes == 4 * world.size(), "bytes of the larger buffer");
     for (const TimelineSpan& span : spans) {
       findings.check(span.rank == 7 && span.kind == SpanKind::communication, "whose and what");
       findings.check(before_s <= span.begin_s + 1e-3 && span.begin_s <= span.end_s, "times");
@@ -60,33 +85,81 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
 TEST_CASE("what outlasts the recording of its step is in none", "[collective_recorder]") {
   CollectiveRecorder recorder;
   const device::StreamClock clock({});
-  const std::size_t late = recorder.begin("late", 1, {});
-  const std::size_t in_time = recorder.begin("in time", 2'500'000, {});
+  const std::size_t late = recorder.begin(sum_of("late", 1), {});
+  const std::size_t in_time = recorder.begin(sum_of("in time", 2'500'000), {});
   recorder.end(in_time, {});
   const std::vector<TimelineSpan> spans = recorder.take_spans(0, clock);
   REQUIRE(spans.size() == 1);
-  CHECK(spans[0].name == "in time, 2.50 MB");
+  CHECK(spans[0].name == "all_reduce in time, 2.50 MB");
 
   recorder.begin_step();
-  const std::size_t next = recorder.begin("next", 1, {});
+  const std::size_t next = recorder.begin(sum_of("next", 1), {});
   recorder.end(late, {});
   CHECK(recorder.take_spans(0, clock).empty());
   recorder.end(next, {});
-  CHECK(recorder.take_spans(0, clock).at(0).name == "next, 0.00 MB");
+  CHECK(recorder.take_spans(0, clock).at(0).name == "all_reduce next, 0.00 MB");
 }
 
 TEST_CASE("what is taken is not taken again, and what ends later comes later",
           "[collective_recorder]") {
   CollectiveRecorder recorder;
   const device::StreamClock clock({});
-  const std::size_t first = recorder.begin("first", 1, {});
-  const std::size_t second = recorder.begin("second", 1, {});
+  const std::size_t first = recorder.begin(sum_of("first", 1), {});
+  const std::size_t second = recorder.begin(sum_of("second", 1), {});
   recorder.end(second, {});
   CHECK(recorder.take_spans(0, clock).size() == 1);
   recorder.end(first, {});
   const std::vector<TimelineSpan> late = recorder.take_spans(0, clock);
   REQUIRE(late.size() == 1);
-  CHECK(late[0].name == "first, 0.00 MB");
+  CHECK(late[0].name == "all_reduce first, 0.00 MB");
+}
+
+TEST_CASE("where a device knows the end, nobody has to look and nothing behind it counts",
+          "[collective_recorder]") {
+  const device::Stream lane;
+  const device::StreamClock clock(lane);
+  const device::Buffer data(4096);
+  CollectiveRecorder recorder;
+  const auto post = [&](const std::string& name) {
+    const std::size_t number = recorder.begin(sum_of(name, 4096), lane);
+    device::zero(data.data(), data.bytes(), lane);
+    comm::Work work(std::make_unique<Queued>(lane));
+    recorder.posted(number, work);
+    for (int i = 0; i < 9; ++i) {
+      device::zero(data.data(), data.bytes(), lane);
+    }
+    return number;
+  };
+  const std::size_t first = post("first");
+  device::TimedEvent behind_first;
+  behind_first.record(lane);
+  // Under way, and left alone; where the host is the device it is over already.
+  std::vector<TimelineSpan> spans = recorder.take_spans(0, clock);
+  lane.ref().synchronize();
+  for (const TimelineSpan& late : recorder.take_spans(0, clock)) {
+    spans.push_back(late);
+  }
+  REQUIRE(spans.size() == 1);
+  CHECK(spans[0].begin_s <= spans[0].end_s);
+  CHECK(spans[0].end_s <= clock.time_s(behind_first));
+  recorder.end(first, lane);  // no news
+  CHECK(recorder.take_spans(0, clock).empty());
+
+  const std::size_t second = post("second");
+  device::TimedEvent behind_second;
+  behind_second.record(lane);
+  recorder.end(second, lane);  // a stream waits for it: it belongs to this step
+  spans = recorder.take_spans(0, clock);
+  REQUIRE(spans.size() == 1);
+  CHECK(spans[0].end_s <= clock.time_s(behind_second));
+}
+
+TEST_CASE("a collective's bus bandwidth is that of fourfold bench comm", "[collective_facts]") {
+  const CollectiveFacts sum{comm::Operation::all_reduce, "dp", 4, 1'000'000'000};
+  CHECK(bus_gb_s(sum, 0.5) == 3);  // 2 GB/s x 2 x 3/4
+  const CollectiveFacts gather{comm::Operation::all_gather, "dp", 4, 1'000'000'000};
+  CHECK(bus_gb_s(gather, 0.5) == 1.5);
+  CHECK(bus_gb_s(gather, 0) == 0);
 }
 
 }  // namespace

@@ -287,8 +287,15 @@ TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
       actions_s.push_back(ahead_s + static_cast<double>(i));
       actions_s.push_back(ahead_s + static_cast<double>(i) + 0.5);
     }
+    const CollectiveFacts sum{comm::Operation::reduce_scatter, "dp x cp", 2, 5'000'000'000};
     const std::vector<TimelineSpan> spans{{world.rank(), "a", ahead_s - 2, ahead_s - 1},
-                                          {world.rank(), "b", ahead_s - 1, ahead_s}};
+                                          {world.rank(), "b", ahead_s - 1, ahead_s},
+                                          {.rank = world.rank(),
+                                           .name = str(sum),
+                                           .begin_s = ahead_s - 1,
+                                           .end_s = ahead_s,
+                                           .kind = SpanKind::communication,
+                                           .collective = sum}};
     const Timeline timeline = gather_timeline(
         schedule, {.actions_s = actions_s, .spans = spans, .clock_offset_s = ahead_s}, world);
     std::vector<double> next_s(schedule.ranks.size(), 0);
@@ -299,9 +306,12 @@ TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
     }
     for (std::size_t i = 0; i < timeline.spans.size(); ++i) {
       const TimelineSpan& span = timeline.spans[i];
-      findings.check(span.rank == static_cast<int>(i / 2), "rank of a span");
-      findings.check(span.name == (i % 2 == 0 ? "a" : "b"), "name of a span");
-      findings.check(span.begin_s == (i % 2 == 0 ? -2 : -1), "time of a span");
+      const std::vector<std::string> names{"a", "b", "reduce_scatter dp x cp, 5000.00 MB"};
+      findings.check(span.rank == static_cast<int>(i / 3), "rank of a span");
+      findings.check(span.name == names[i % 3], "name of a span");
+      findings.check(span.begin_s == (i % 3 == 0 ? -2 : -1), "time of a span");
+      findings.check(span.collective.has_value() == (i % 3 == 2), "what is a collective");
+      findings.check(!span.collective || span.collective == sum, "facts of a collective");
     }
   });
 }

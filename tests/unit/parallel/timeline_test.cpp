@@ -4,6 +4,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 namespace fourfold::parallel {
 namespace {
 
@@ -30,6 +34,38 @@ TEST_CASE("a timeline is summed up per rank, transfers left out", "[timeline]") 
   CHECK(summary.waiting_s() == 3);
   CHECK(summary.bubble_s(1) == 3.5);
   CHECK(summary.bubble_s() == 3);
+}
+
+TimelineSpan collective(comm::Operation operation, const std::string& communicator, int ranks,
+                        std::int64_t bytes, double time_s) {
+  const CollectiveFacts facts{operation, communicator, ranks, bytes};
+  return {.rank = 0,
+          .name = str(facts),
+          .begin_s = 1,
+          .end_s = 1 + time_s,
+          .kind = SpanKind::communication,
+          .collective = facts};
+}
+
+TEST_CASE("collectives are added up by communicator and operation", "[timeline]") {
+  constexpr auto sum = comm::Operation::all_reduce;
+  constexpr auto gather = comm::Operation::all_gather;
+  Timeline timeline;
+  timeline.spans = {{0, "load batch", 0, 1},
+                    collective(sum, "dp", 4, 3'000'000'000, 0.5),
+                    collective(gather, "zero", 2, 500'000'000, 0.25),
+                    collective(gather, "dp", 4, 4'000'000'000, 2),
+                    collective(sum, "dp", 4, 1'000'000'000, 1.5),
+                    collective(sum, "dp", 2, 1'000'000, 0)};
+  // 4 GB in 2 s times 6/4; 4 GB in 2 s times 3/4; 0.5 GB in 0.25 s times 1/2.
+  CHECK(collective_lines(timeline) ==
+        std::vector<std::string>{
+            "dp of 4 ranks: all_reduce 2 times, 4000.00 MB, busbw 3.00 GB/s; all_gather 1 times, "
+            "4000.00 MB, busbw 1.50 GB/s",
+            "zero of 2 ranks: all_gather 1 times, 500.00 MB, busbw 1.00 GB/s",
+            "dp of 2 ranks: all_reduce 1 times, 1.00 MB, busbw 0.00 GB/s"});
+  CHECK(total_collectives(timeline)[0].time_s == 2);
+  CHECK(collective_lines({}).empty());
 }
 
 TEST_CASE("a timeline without events is empty, not wrong", "[timeline]") {

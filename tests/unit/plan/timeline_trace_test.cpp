@@ -127,6 +127,29 @@ TEST_CASE("collectives lie beside what their rank does", "[timeline_trace]") {
   CHECK(by_id.begin()->second == std::pair(2e6, 5e6));
 }
 
+TEST_CASE("collectives say what they moved, and how fast", "[timeline_trace]") {
+  parallel::Timeline measured = planned(0);
+  const parallel::CollectiveFacts sum{comm::Operation::all_reduce, "dp", 4, 1'000'000'000};
+  for (const double time_s : {0.5, 0.0}) {
+    measured.spans.push_back({.rank = 1,
+                              .name = "a sum",
+                              .begin_s = 2,
+                              .end_s = 2 + time_s,
+                              .kind = parallel::SpanKind::communication,
+                              .collective = sum});
+  }
+  std::vector<nlohmann::json> found;
+  for (const nlohmann::json& event : events_of({measured})) {
+    if (event.at("name") == "a sum" && event.at("ph") == "b") {
+      found.push_back(event.at("args"));
+    }
+  }
+  REQUIRE(found.size() == 2);
+  CHECK(found[0] == nlohmann::json::parse(R"({"operation":"all_reduce","communicator":"dp",
+                                              "ranks":4,"bytes":1000000000,"busbw_gb_s":3.0})"));
+  CHECK_FALSE(found[1].contains("busbw_gb_s"));
+}
+
 TEST_CASE("spans have a row of their own above the rank's", "[timeline_trace]") {
   parallel::Timeline measured = planned(0);
   measured.spans = {{0, "load batch", -1, 0}, {1, "load batch", -1, 0}, {1, "update", 18, 19}};

@@ -70,6 +70,8 @@ std::map<std::string, std::vector<std::pair<double, double>>> collectives_of(
     const auto time_us = event.at("ts").get<double>();
     if (event.at("ph") == "b") {
       begins[id] = time_us;
+      CHECK(event.at("args").at("ranks") == 2);
+      CHECK(event.at("args").at("bytes") > 0);
     } else {
       const std::string name = event.at("name");
       collectives[name.substr(0, name.find(' '))].emplace_back(begins.at(id), time_us);

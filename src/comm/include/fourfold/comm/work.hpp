@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fourfold/device/stream.hpp>
+#include <fourfold/device/timed_event.hpp>
 
 #include <memory>
 #include <utility>
@@ -25,6 +26,7 @@ class Work {
     virtual void wait(device::StreamRef stream) = 0;
     /// Whether it has finished; makes progress. Never blocks.
     virtual bool test() = 0;
+    virtual bool mark_end(device::TimedEvent& /*end*/) { return false; }
   };
 
   /// An operation that is already done.
@@ -39,6 +41,10 @@ class Work {
 
   void wait(device::StreamRef stream);
   bool test();
+  /// To call right behind the operation's posting: makes `end` the moment at which it ends, where
+  /// it is in the queue of a device already. False where it is not, as on host transports: it ends
+  /// when it is seen to have.
+  bool mark_end(device::TimedEvent& end);
 
  private:
   std::unique_ptr<Operation> operation_;

@@ -22,6 +22,8 @@ class TimedEvent {
 
   /// Marks the work enqueued on `stream` so far. Does not block the host.
   void record(StreamRef stream);
+  /// Whether the marked work is done. Does not block the host. @pre it was recorded
+  bool has_happened() const;
 
  private:
   friend class StreamClock;

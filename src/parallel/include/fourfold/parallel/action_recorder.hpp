@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/comm/work.hpp>
 #include <fourfold/device/timed_event.hpp>
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 namespace fourfold::parallel {
 
 /// When the actions of one rank's list began and ended in one step: filled in by Pipeline::train().
-/// Of a compute action, between the two on its stream; of a message, from its posting until the
-/// rank sees it complete, which it looks for between its actions.
+/// Of a compute action, between the two on its stream; of a message, from its posting until it is
+/// complete: on a device when it is, else when the rank sees it, which looks between its actions.
 class ActionRecorder {
  public:
   /// @param actions  in this rank's list
@@ -23,6 +24,10 @@ class ActionRecorder {
   void end(std::size_t action, device::StreamRef stream) {
     end_[action].record(stream);
     has_ended_[action] = true;
+  }
+  /// Right behind the posting of an action that is a message: its end, if the device knows it.
+  void posted(std::size_t action, comm::Work& work) {
+    has_ended_[action] = work.mark_end(end_[action]);
   }
   /// In this step.
   bool has_ended(std::size_t action) const { return has_ended_[action]; }

@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/timed_event.hpp>
+#include <fourfold/parallel/collective_facts.hpp>
 #include <fourfold/parallel/timeline.hpp>
 
 #include <cstddef>
@@ -15,28 +16,31 @@
 
 namespace fourfold::parallel {
 
-/// When collectives of one rank were under way: each from when it is posted until it is known to be
-/// complete, which on a host transport is when somebody looks after it.
+/// When collectives of one rank were under way: each from when it is posted, on its stream, until
+/// it is complete; on a host transport until somebody looks after it and sees that it is.
 class CollectiveRecorder {
  public:
   /// Forgets what was recorded.
   void begin_step();
   /// @return a number for end()
-  std::size_t begin(std::string name, std::int64_t bytes, device::StreamRef stream);
-  /// The first call for a number counts.
+  std::size_t begin(CollectiveFacts collective, device::StreamRef stream);
+  /// Right behind its posting: its end, if the device knows it. @pre of this step
+  void posted(std::size_t number, comm::Work& work);
+  /// It was seen to be complete, or a stream waits for it. The first call for a number counts.
   void end(std::size_t number, device::StreamRef stream);
 
-  /// Those that are complete and were not taken before, in the order they were posted.
+  /// Those that are complete and were not taken before, in the order they were posted. What is
+  /// under way and no stream waits for yet is left for later.
   /// @pre recorded since `clock` was made
   std::vector<TimelineSpan> take_spans(int rank, const device::StreamClock& clock);
 
  private:
   struct Collective {
-    std::string name;
-    std::int64_t bytes = 0;
+    CollectiveFacts facts;
     device::TimedEvent begin;
     device::TimedEvent end;
-    bool ended = false;
+    bool ended = false;  ///< the end is recorded
+    bool seen = false;   ///< or a stream waits for it
     bool taken = false;
   };
   std::deque<Collective> collectives_;  ///< those of earlier steps are used again
@@ -96,7 +100,7 @@ class RecordedCommunicator : public comm::Communicator {
 
  private:
   template <class Post>
-  comm::Work recorded(const char* what, std::int64_t bytes, device::StreamRef stream,
+  comm::Work recorded(comm::Operation operation, std::int64_t bytes, device::StreamRef stream,
                       const Post& post);
 
   std::unique_ptr<comm::Communicator> through_;

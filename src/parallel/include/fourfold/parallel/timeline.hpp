@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/parallel/collective_facts.hpp>
 #include <fourfold/parallel/schedule.hpp>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@ struct TimelineSpan {
   double begin_s = 0;
   double end_s = 0;
   SpanKind kind = SpanKind::step;
+  std::optional<CollectiveFacts> collective = {};  ///< of communication; its str() is the name then
 };
 
 /// When a step did, or would do, what: the same shape whether it was simulated or measured, so that
@@ -76,6 +79,21 @@ struct TimelineSummary {
 };
 
 TimelineSummary summarize(const Timeline& timeline);
+
+/// Collectives of one communicator and operation, of all ranks of a timeline.
+struct CollectiveTotal {
+  CollectiveFacts facts;  ///< bytes of all together
+  std::int64_t calls = 0;
+  double time_s = 0;  ///< of each, added up
+};
+
+/// In the order in which the communicators, and the operations of each, come first. Those of other
+/// numbers of ranks are apart.
+std::vector<CollectiveTotal> total_collectives(const Timeline& timeline);
+
+/// A line for each communicator: "dp of 8 ranks: all_reduce 12 times, 248.32 MB, busbw 310.45 GB/s;
+/// ..."
+std::vector<std::string> collective_lines(const Timeline& timeline);
 
 /// Adds `by_s` to all times.
 void shift(Timeline& timeline, double by_s);

@@ -14,7 +14,8 @@ namespace fourfold::plan {
 /// other on one axis of time. A compute action is a slice named as in the CSV (F3.1) with
 /// micro_batch, chunk and slot as arguments; messages between ranks are arrows from the slice that
 /// makes them to the one that needs them, and asynchronous slices where they take time. Spans have
-/// a row of their own above each rank's.
+/// a row of their own above each rank's. Collectives have operation, communicator, ranks, bytes and
+/// busbw_gb_s (parallel::bus_gb_s()) as arguments.
 std::string timeline_trace(std::span<const parallel::Timeline> timelines);
 
 }  // namespace fourfold::plan
