@@ -10,6 +10,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/device/range.hpp>
 
 #include <fmt/format.h>
 
@@ -184,6 +185,7 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, NcclHandl
 Work NcclCommunicator::launch(const std::string& what, const Call& call, ncclComm_t comm,
                               device::StreamRef lane, device::StreamRef stream,
                               const Enqueue& enqueue) {
+  const device::Range range([&] { return fmt::format("{} {}", what, name()); });
   if (lane != stream) {
     device::Event ready;
     ready.record(stream);

@@ -6,6 +6,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/range.hpp>
 #include <fourfold/model/rope.hpp>
 #include <fourfold/model/stage.hpp>
 
@@ -196,12 +197,14 @@ void Stage::Impl::forward_block(int index, std::size_t i, TensorView output_RD,
 
 void Stage::Impl::forward_to_output(int index, bool keep, device::StreamRef stream) {
   if (embedding) {
+    const device::Range range = shape.range_of(0);
     with_weights(0, stream, [&] {
       ahead_forward(0);
       embedding->forward(pass(index), memory.scratch, residual(index, 0), stream);
     });
   }
   for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const device::Range range = shape.range_of(block_unit(i));
     with_weights(block_unit(i), stream, [&] {
       ahead_forward(i + 1);
       traffic.before_forward(i, stream);
@@ -229,6 +232,7 @@ void Stage::Impl::ahead_backward(std::size_t i) {
 
 void Stage::Impl::backward_block(int index, std::size_t i, WeightGradients when,
                                  device::StreamRef stream) {
+  const device::Range range = shape.range_of(block_unit(i));
   const SlotMemory& mine = slot(index);
   const Pass& now = pass(index);
   const BlockActivations kept = mine.blocks[i].cut(now);
@@ -272,6 +276,7 @@ void Stage::Impl::forward(int index, const Batch& batch, bool drops,
 
 void Stage::Impl::forward_head(int index, std::optional<float> gradient_scale,
                                device::StreamRef stream) {
+  const device::Range range = shape.range_of(shape.head_unit());
   const Pass& now = pass(index);
   FOURFOLD_EXPECT(now.target_N);
   const HeadActivations kept = slot(index).head.cut(now);
@@ -283,6 +288,7 @@ void Stage::Impl::forward_head(int index, std::optional<float> gradient_scale,
 /// In training the matrix is left alone until the backward pass.
 void Stage::Impl::forward_head_in_chunks(int index, std::optional<float> gradient_scale,
                                          device::StreamRef stream) {
+  const device::Range range = shape.range_of(shape.head_unit());
   Pass& now = passes[static_cast<std::size_t>(index)];
   FOURFOLD_EXPECT(now.target_N);
   const HeadActivations kept = slot(index).head.cut(now);
@@ -297,6 +303,7 @@ void Stage::Impl::forward_head_in_chunks(int index, std::optional<float> gradien
 
 void Stage::Impl::backward_head(int index, WeightGradients when, Gradients state,
                                 device::StreamRef stream) {
+  const device::Range range = shape.range_of(shape.head_unit());
   const Pass& now = pass(index);
   const HeadActivations kept = slot(index).head.cut(now);
   const TensorView residual = output(index).rows(0, now.residual.count);
@@ -314,6 +321,7 @@ void Stage::Impl::backward_head(int index, WeightGradients when, Gradients state
 }
 
 void Stage::Impl::backward_head_in_chunks(int index, Gradients state, device::StreamRef stream) {
+  const device::Range range = shape.range_of(shape.head_unit());
   const Pass& now = pass(index);
   const TensorView residual = output(index).rows(0, now.residual.count);
   const TensorView dresidual = slot(index).dresidual_RD.rows(0, now.residual.count);
@@ -347,6 +355,7 @@ void Stage::Impl::backward(int index, WeightGradients when, Gradients state,
     }
   }
   if (embedding) {
+    const device::Range range = shape.range_of(0);
     embedding->backward_input(now, dresidual, stream);
     if (when == WeightGradients::now) {
       embedding_weight(index, state, stream);
@@ -369,11 +378,13 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
     traffic.ahead_weight(index, blocks.size() - 1, now);
   }
   if (head && !shape.has_head_in_chunks()) {
+    const device::Range range = shape.range_of(shape.head_unit());
     head_weight(index, state, first_gathered_by(blocks.size()), stream);
   } else if (head && state == Gradients::complete) {  // its gradients came with those of inputs
     seams.gradients_ready(shape.head_unit(), state, stream);
   }
   for (std::size_t i = blocks.size(); i-- > 0;) {
+    const device::Range range = shape.range_of(block_unit(i));
     seams.gradients_needed(block_unit(i), stream);
     traffic.before_weight(index, i, now, stream);
     blocks[i].backward_weight(mine.blocks[i].cut(now), mine.gradients[i].cut(now),
@@ -382,6 +393,7 @@ void Stage::Impl::backward_weight(int index, Gradients state, device::StreamRef 
     seams.gradients_ready(block_unit(i), state, stream);
   }
   if (embedding) {
+    const device::Range range = shape.range_of(0);
     embedding_weight(index, state, stream);
   }
 }

@@ -4,6 +4,8 @@
 
 #include <fourfold/base/contract.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -312,6 +314,14 @@ class Planner {
 };
 
 }  // namespace
+
+device::Range StageShape::range_of(int unit) const {
+  return device::Range([&]() -> std::string {
+    return unit == 0             ? "embedding"
+           : unit == head_unit() ? "head"
+                                 : fmt::format("block {}", unit - 1);
+  });
+}
 
 Units StageShape::blocks() const noexcept {
   const int begin = std::max(units.begin, 1);

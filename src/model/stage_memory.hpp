@@ -13,6 +13,7 @@
 
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/device/range.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <cstdint>
@@ -34,6 +35,8 @@ struct StageShape {
   bool has_head() const noexcept { return units.contains(head_unit()); }
   int head_unit() const noexcept { return all_units(config).end - 1; }
   Units blocks() const noexcept;  ///< the units of `units` that are blocks
+  /// What a profiler sees of a unit's work: "embedding", "block 7", "head".
+  device::Range range_of(int unit) const;
   bool trains() const noexcept { return options.purpose == StageOptions::Purpose::train; }
   bool splits() const noexcept { return options.backward == StageOptions::Backward::split; }
   bool keeps_on_host() const noexcept {

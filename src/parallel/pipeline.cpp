@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/range.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 
 #include <algorithm>
@@ -172,6 +173,7 @@ void Pipeline::wait_for_all(device::StreamRef stream) {
 
 void Pipeline::take(std::size_t index, const Step& step) {
   const Action& action = actions()[index];
+  const device::Range range([&] { return str(action, schedule_->chunks); });
   if (recorder_ != nullptr) {
     recorder_->begin(index, step.stream);
   }

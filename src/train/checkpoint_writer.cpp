@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/device/range.hpp>
 #include <fourfold/train/checkpoint_writer.hpp>
 
 #include <fmt/format.h>
@@ -85,6 +86,7 @@ io::BackgroundSaver& CheckpointWriter::free_saver() {
 void CheckpointWriter::save(const std::function<io::SaveRequest()>& request,
                             comm::Communicator& world, const OnCommitted& on_committed) {
   const auto start = std::chrono::steady_clock::now();
+  const device::Range range("checkpoint");
   if (!savers_.empty() && !has_free_copy()) {
     log::info(
         fmt::format("the next checkpoint waits for that of step {}, which is still being "
@@ -98,13 +100,17 @@ void CheckpointWriter::save(const std::function<io::SaveRequest()>& request,
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   if (savers_.empty()) {
+    const device::Range writing("write checkpoint");
     const io::SaveReport report = store_.save(wanted, world);
     step.blocked_s = blocked_s();
     tell(std::move(step), report, on_committed);
     return;
   }
   io::BackgroundSaver& saver = free_saver();
-  saver.begin(wanted, world);
+  {
+    const device::Range staging("stage checkpoint");
+    saver.begin(wanted, world);
+  }
   step.blocked_s = blocked_s();
   under_way_.push_back({&saver, std::move(step)});
 }

@@ -5,6 +5,7 @@
 #include "memory_report.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/device/range.hpp>
 
 #include <fmt/format.h>
 
@@ -136,6 +137,7 @@ void RunSaves::save(std::int64_t step, const Request& request) {
 }
 
 void RunSaves::save_fast(std::int64_t step, const Request& request) {
+  const device::Range range("fast checkpoint");
   const auto start = std::chrono::steady_clock::now();
   const auto report = fast_->save(request(), *world_);
   fast_save_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

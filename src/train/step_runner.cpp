@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/range.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -159,6 +160,7 @@ void StepRunner::note_end(StepPart part, device::StreamRef stream) {
 }
 
 void StepRunner::reduce_losses(device::StreamRef stream) {
+  const device::Range range(name(StepPart::reduce));
   produced_.record(stream);
   produced_.wait(communication_);
   loss_reduction_ =
@@ -183,6 +185,7 @@ float StepRunner::gradient_factor(const StepBatches& batches) const {
 }
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
+  const device::Range range(name(StepPart::pipeline));
   seams_.begin_step(stream, loss_scale_.scale());
   optimizer_.begin_step();
   if (ahead_) {
@@ -196,6 +199,7 @@ void StepRunner::accumulate_gradients(const StepBatches& batches, device::Stream
 }
 
 void StepRunner::go_ahead(const StepBatches& batches, device::StreamRef stream) {
+  const device::Range range("go ahead");
   FOURFOLD_EXPECT(goes_ahead_ && !ahead_);
   ahead_ = batches;
   device::zero(loss_sums_[1].data(), loss_sums_[1].bytes(), stream);
@@ -209,6 +213,7 @@ void StepRunner::take_back(device::StreamRef stream) {
 }
 
 StepOutcome StepRunner::outcome(device::StreamRef stream) {
+  const device::Range range("wait for the outcome");
   const double scale = loss_scale_.scale();
   loss_reduction_.wait(stream);
   loss_reduction_ = comm::Work{};

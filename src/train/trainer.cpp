@@ -10,6 +10,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
+#include <fourfold/device/range.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -161,6 +162,7 @@ RunResult Trainer::run() {
     result.loss = step.outcome.loss;
     record(step, looked);
     if (tracer_) {
+      const device::Range range("trace");
       tracer_->finish_step(progress_.step);
     }
     if (evaluator_ && is_due_at(progress_.step, config_.train.eval_every_steps)) {
@@ -269,6 +271,7 @@ void Trainer::report_memory() {
 
 StepBatches Trainer::load(double& data_s) {
   const Stopwatch watch;
+  const device::Range range(name(StepPart::load));
   StepRecorder* const recorder = tracer_ ? tracer_->recorder(progress_.step) : nullptr;
   runner_.record_into(recorder);
   if (recorder != nullptr) {
@@ -290,6 +293,7 @@ bool Trainer::goes_on() const {
 
 Trainer::MadeStep Trainer::one_step() {
   const Stopwatch watch;
+  const device::Range range([&] { return fmt::format("step {}", progress_.step + 1); });
   tell_activity(fmt::format("step {}", progress_.step + 1));
   MadeStep made;
   const StepBatches batches = ahead_ ? *ahead_ : load(made.data_s);
@@ -352,6 +356,7 @@ void Trainer::check_weights() {
 
 void Trainer::evaluate() {
   const Stopwatch watch;
+  const device::Range range("evaluation");
   tell_activity(fmt::format("evaluation behind step {}", progress_.step));
   const Evaluation evaluation = evaluator_->run(runner_.forward_pass(), stream_);
   if (metrics_ != nullptr) {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/device.hpp>
+#include <fourfold/device/range.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -131,6 +132,7 @@ void TrainingState::make_images() {
 }
 
 void TrainingState::fetch(device::StreamRef stream) {
+  const device::Range range("fetch the state from the device");
   for (const Imaged& imaged : imaged_) {
     device::copy(wanted_[imaged.wanted].data.data(), imaged.on_device.data(),
                  imaged.on_device.bytes(), stream);

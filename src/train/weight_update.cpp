@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/device/range.hpp>
 #include <fourfold/train/weight_update.hpp>
 
 #include <cmath>
@@ -33,6 +34,7 @@ WeightUpdate::WeightUpdate(const State& state, GradientNorm norm, bool norm_deci
     : state_(state), norm_(std::move(norm)), norm_decides_(norm_decides) {}
 
 void WeightUpdate::begin(const Step& step, StepRecorder* recorder, device::StreamRef stream) {
+  const device::Range range(name(StepPart::update));
   step_ = step;
   tried_ = step.goes_on && norm_decides_ && !was_clipped_ && !step.more_changes;
   norm_is_due_ = true;
@@ -88,6 +90,7 @@ void WeightUpdate::wait_for_all_gradients(device::StreamRef stream) {
 }
 
 void WeightUpdate::update_all(Optimizer::Makes makes, bool as_reduced, device::StreamRef stream) {
+  const device::Range range("optimizer");
   const Optimizer::Step update{
       .update = step_.update, .lr = step_.lr, .gradient_scale = gradient_scale_};
   for (const std::size_t segment : state_.order) {
