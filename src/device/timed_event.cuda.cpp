@@ -6,6 +6,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/timed_event.hpp>
 
+#include <limits>
 #include <utility>
 
 namespace fourfold::device {
@@ -57,11 +58,21 @@ bool TimedEvent::has_happened() const {
 }
 
 StreamClock::StreamClock(StreamRef stream) : impl_(std::make_unique<Impl>()) {
+  constexpr int looks = 5;  // of which the one counts in which the host was interrupted least
   stream.synchronize();
-  const double before_s = clock_s();
-  impl_->reference.record(stream);
-  check_cuda(cudaEventSynchronize(impl_->reference.event), "cudaEventSynchronize");
-  impl_->reference_s = (before_s + clock_s()) / 2;  // off by microseconds
+  double shortest_s = std::numeric_limits<double>::infinity();
+  for (int look = 0; look < looks; ++look) {
+    TimedEvent::Impl tried;
+    const double before_s = clock_s();
+    tried.record(stream);
+    check_cuda(cudaEventSynchronize(tried.event), "cudaEventSynchronize");
+    const double took_s = clock_s() - before_s;
+    if (took_s < shortest_s) {
+      shortest_s = took_s;
+      impl_->reference_s = before_s + took_s / 2;  // off by microseconds
+      std::swap(impl_->reference.event, tried.event);
+    }
+  }
 }
 StreamClock::~StreamClock() = default;
 StreamClock::StreamClock(StreamClock&&) noexcept = default;
