@@ -304,7 +304,7 @@ void FastLevel::Impl::write(StateShare& share, comm::Communicator& world) {
 }
 
 std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Communicator& world) {
-  FOURFOLD_EXPECT(!impl_->word.empty());
+  FOURFOLD_EXPECT(!impl_->word.empty() && !request.has_arrived);
   const auto start = std::chrono::steady_clock::now();
   StateShare share(impl_->store.directory(), impl_->plan, impl_->store.done_with(), request, world);
   // Who has taken over may be putting together the very steps that this would remove.

@@ -77,10 +77,25 @@ struct BackgroundSaver::Impl {
     }
   }
 
+  /// Copies pieces that were on their way. Whatever comes of it, they are not read any more.
+  void read_pieces() {
+    struct Tell {
+      std::atomic<bool>& pieces_are_read;
+      ~Tell() {
+        pieces_are_read = true;
+        pieces_are_read.notify_all();
+      }
+    } const tell{pieces_are_read};
+    if (save->await_pieces()) {
+      save->stage(staging.get());
+    }
+  }
+
   const CheckpointStore& store;
   std::size_t staging_bytes;
   std::unique_ptr<std::byte[]> staging;
   std::unique_ptr<StepSave> save;  ///< under way
+  std::atomic<bool> pieces_are_read{true};
   bool is_publishing = false;
   Clock::time_point began;
   Worker worker;  ///< ends before what it works on
@@ -115,10 +130,25 @@ void BackgroundSaver::begin(const SaveRequest& request, comm::Communicator& comm
   impl_->began = Impl::Clock::now();
   auto save = std::make_unique<StepSave>(impl_->store, request, communicator);
   FOURFOLD_ASSERT(save->own_bytes() <= impl_->staging_bytes);
-  save->stage(impl_->staging.get());
+  const bool is_arriving = save->is_arriving();
+  if (!is_arriving) {
+    save->stage(impl_->staging.get());
+  }
   impl_->save = std::move(save);
   impl_->is_publishing = false;
-  impl_->worker.start([impl = impl_.get()] { impl->save->write(); });
+  impl_->pieces_are_read = !is_arriving;
+  impl_->worker.start([impl = impl_.get(), is_arriving] {
+    if (is_arriving) {
+      impl->read_pieces();
+    }
+    impl->save->write();
+  });
+}
+
+void BackgroundSaver::wait_until_read() const {
+  if (!impl_->worker.is_done()) {  // else there is nothing left to read, or nobody to do it
+    impl_->pieces_are_read.wait(false);
+  }
 }
 
 std::optional<SaveReport> BackgroundSaver::poll(comm::Communicator& communicator) {

@@ -3,6 +3,7 @@
 #include "save/save_together.hpp"
 #include "save/step_save.hpp"
 
+#include <fourfold/base/contract.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 
 #include <chrono>
@@ -10,6 +11,7 @@
 namespace fourfold::io {
 
 SaveReport CheckpointStore::save(const SaveRequest& request, comm::Communicator& communicator) {
+  FOURFOLD_EXPECT(!request.has_arrived);
   const auto start = std::chrono::steady_clock::now();
   StepSave save(*this, request, communicator);
   write_together(communicator, [&] { save.write(); });

@@ -38,13 +38,6 @@ std::vector<bool> equal_everywhere(comm::Communicator& communicator,
   return equal;
 }
 
-struct Replica {
-  const TensorLayout* layout = nullptr;
-  const HeldBox* held = nullptr;
-  bool is_mine = false;
-  std::array<std::uint64_t, 2> hash{};
-};
-
 /// XXH3-128 of bytes that are done with chunk by chunk.
 std::array<std::uint64_t, 2> hash_of(std::span<const std::byte> bytes, const DoneWith& done_with) {
   Fingerprint fingerprint;
@@ -59,32 +52,36 @@ std::array<std::uint64_t, 2> hash_of(std::span<const std::byte> bytes, const Don
   return fingerprint.words();
 }
 
-std::vector<Replica> hash_replicas(std::span<const TensorLayout> layouts, const HeldData& data,
-                                   const DoneWith& done_with) {
-  std::vector<Replica> replicas;
+}  // namespace
+
+ReplicaComparison::ReplicaComparison(std::span<const TensorLayout> layouts, const HeldData& data) {
   for (std::size_t tensor = 0; tensor < layouts.size(); ++tensor) {
     const TensorLayout& layout = layouts[tensor];
     for (std::size_t box = 0; box < layout.boxes.size(); ++box) {
       const HeldBox& held = layout.boxes[box];
-      if (held.box.empty() || held.holders.size() < 2) {
-        continue;
+      if (!held.box.empty() && held.holders.size() >= 2) {
+        replicas_.push_back({&layout, &held, data[tensor][box]});
       }
-      Replica replica{&layout, &held, data[tensor][box] != nullptr, {}};
-      if (replica.is_mine) {
-        const std::size_t bytes =
-            static_cast<std::size_t>(held.box.elements()) * size_in_bytes(layout.dtype);
-        replica.hash = hash_of({data[tensor][box], bytes}, done_with);
-      }
-      replicas.push_back(replica);
     }
   }
-  return replicas;
+}
+
+void ReplicaComparison::hash(const DoneWith& done_with) {
+  for (Replica& replica : replicas_) {
+    if (replica.mine != nullptr) {
+      const std::size_t bytes = static_cast<std::size_t>(replica.held->box.elements()) *
+                                size_in_bytes(replica.layout->dtype);
+      replica.hash = hash_of({replica.mine, bytes}, done_with);
+    }
+  }
 }
 
 /// Which ranks differ: those outside the largest group of equal copies, or all when there is none.
-std::string describe_difference(const Replica& replica, comm::Communicator& communicator) {
-  const std::string mine =
-      replica.is_mine ? fmt::format("{:016x}{:016x}", replica.hash[1], replica.hash[0]) : "";
+std::string ReplicaComparison::difference(const Replica& replica,
+                                          comm::Communicator& communicator) {
+  const std::string mine = replica.mine != nullptr
+                               ? fmt::format("{:016x}{:016x}", replica.hash[1], replica.hash[0])
+                               : "";
   const std::vector<std::string> hashes = comm::all_gather_text(communicator, mine);
   std::map<std::string, std::vector<std::size_t>> ranks_of;
   for (std::size_t rank = 0; rank < hashes.size(); ++rank) {
@@ -114,32 +111,28 @@ std::string describe_difference(const Replica& replica, comm::Communicator& comm
                      fmt::join(differing, ", "));
 }
 
-}  // namespace
-
 bool same_on_all_ranks(comm::Communicator& communicator, std::span<const std::uint64_t> words) {
   const auto equal = equal_everywhere(communicator, words, std::vector<bool>(words.size(), true));
   return std::all_of(equal.begin(), equal.end(), [](bool same) { return same; });
 }
 
-void compare_replicas(std::span<const TensorLayout> layouts, const HeldData& data,
-                      comm::Communicator& communicator, const DoneWith& done_with) {
-  const std::vector<Replica> replicas = hash_replicas(layouts, data, done_with);
+void ReplicaComparison::compare(comm::Communicator& communicator) const {
   std::vector<std::uint64_t> words;
   std::vector<bool> has_word;
-  for (const Replica& replica : replicas) {
+  for (const Replica& replica : replicas_) {
     words.insert(words.end(), replica.hash.begin(), replica.hash.end());
-    has_word.insert(has_word.end(), 2, replica.is_mine);
+    has_word.insert(has_word.end(), 2, replica.mine != nullptr);
   }
   const std::vector<bool> equal = equal_everywhere(communicator, words, has_word);
   constexpr int shown = 8;
   int found = 0;
   std::string report;
-  for (std::size_t i = 0; i < replicas.size(); ++i) {
+  for (std::size_t i = 0; i < replicas_.size(); ++i) {
     if (equal[2 * i] && equal[2 * i + 1]) {
       continue;
     }
     if (found++ < shown) {
-      report += "\n  " + describe_difference(replicas[i], communicator);
+      report += "\n  " + difference(replicas_[i], communicator);
     }
   }
   if (found == 0) {

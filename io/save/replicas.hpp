@@ -22,11 +22,30 @@ bool same_on_all_ranks(comm::Communicator& communicator, std::span<const std::ui
 /// data[t][b]: this rank's copy of held box b of layout t, dense; null where it is no holder.
 using HeldData = std::vector<std::vector<const std::byte*>>;
 
-/// Hashes (XXH3-128) this rank's copy of every box that several ranks hold and compares it with
-/// theirs: one all_reduce of 32 bytes per box. Collective.
-/// @throws SystemError (data_corrupt) on all ranks, naming tensors, boxes and the ranks that differ
-///   from the majority, when replicas have diverged
-void compare_replicas(std::span<const TensorLayout> layouts, const HeldData& data,
-                      comm::Communicator& communicator, const DoneWith& done_with);
+/// This rank's copies of all boxes that several ranks hold, beside theirs.
+class ReplicaComparison {
+ public:
+  /// @param layouts  borrowed
+  /// @param data     copied; its memory is read by hash() alone
+  ReplicaComparison(std::span<const TensorLayout> layouts, const HeldData& data);
+
+  /// Hashes this rank's copies (XXH3-128). On any thread.
+  void hash(const DoneWith& done_with);
+  /// Compares the hashes of all ranks: one all_reduce of 32 bytes per box. Collective.
+  /// @throws SystemError (data_corrupt) on all ranks, naming tensors, boxes and the ranks that
+  ///   differ from the majority, when replicas have diverged
+  void compare(comm::Communicator& communicator) const;
+
+ private:
+  struct Replica {
+    const TensorLayout* layout = nullptr;
+    const HeldBox* held = nullptr;
+    const std::byte* mine = nullptr;  ///< or not: another rank's
+    std::array<std::uint64_t, 2> hash{};
+  };
+  static std::string difference(const Replica& replica, comm::Communicator& communicator);
+
+  std::vector<Replica> replicas_;
+};
 
 }  // namespace fourfold::io

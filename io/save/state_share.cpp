@@ -13,8 +13,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <map>
+#include <thread>
 
 namespace fourfold::io {
 namespace {
@@ -75,13 +77,31 @@ StateShare::StateShare(const std::filesystem::path& directory, const PlanOptions
                        const DoneWith& done_with, const SaveRequest& request,
                        comm::Communicator& communicator)
     : done_with_(done_with),
+      has_arrived_(request.has_arrived),
       job_(agreed_job(directory, plan, request, communicator)),
       division_(division_of(job_)),
       rank_(communicator.rank()) {
   HeldData data;
   write_together(communicator, [&] { data = match_pieces(request, rank_); });
-  compare_replicas(request.tensors, data, communicator, done_with_);
+  replicas_.emplace(request.tensors, data);
+  if (!is_arriving()) {
+    replicas_->hash(done_with_);
+    replicas_->compare(communicator);
+    replicas_.reset();
+  }
   find_own(data);
+}
+
+bool StateShare::await_pieces() {
+  constexpr std::chrono::microseconds between_looks{200};
+  while (!has_arrived_()) {
+    if (is_given_up_) {
+      return false;
+    }
+    std::this_thread::sleep_for(between_looks);
+  }
+  replicas_->hash(done_with_);
+  return true;
 }
 
 void StateShare::find_own(const HeldData& data) {
@@ -154,6 +174,9 @@ void StateShare::write(const std::filesystem::path& folder) {
 }
 
 void StateShare::gather(comm::Communicator& communicator) {
+  if (replicas_) {
+    replicas_->compare(communicator);
+  }
   files_ = gather_written(
       job_, division_, written_, [&](std::size_t) -> const PayloadFrame& { return *frame_; },
       communicator);

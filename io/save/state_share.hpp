@@ -27,7 +27,7 @@ namespace fourfold::io {
 /// folder is that they lie in. Makes no folder and removes nothing.
 class StateShare {
  public:
-  /// Agrees on the plan and compares replicas. Collective.
+  /// Agrees on the plan and compares replicas, unless they have yet to arrive. Collective.
   /// @param directory  that the ranks must mean alike
   /// @param done_with  borrowed, like the layouts and, until write() is over, the pieces of
   ///   `request`
@@ -38,6 +38,11 @@ class StateShare {
 
   /// Bytes that this rank writes.
   std::size_t own_bytes() const noexcept { return own_bytes_; }
+  /// Whether the pieces have yet to arrive: await_pieces() comes before stage() and write().
+  bool is_arriving() const noexcept { return has_arrived_ != nullptr; }
+  /// Waits for the pieces, and looks at replicas, which gather() compares. On any thread.
+  /// @return false when the share was given up meanwhile
+  bool await_pieces();
   /// Copies them; the pieces are not read any more. @pre memory for own_bytes()
   void stage(std::byte* memory);
 
@@ -47,7 +52,8 @@ class StateShare {
   /// Lets write(), on another thread, return soon with its work undone.
   void give_up() noexcept { is_given_up_ = true; }
 
-  /// Tells rank 0 what all have written. Collective.
+  /// Compares replicas that have arrived, then tells rank 0 what all have written. Collective.
+  /// @throws as CheckpointStore::save
   void gather(comm::Communicator& communicator);
   /// On rank 0, after gather(): all files of the job, in its order.
   std::span<const WrittenPayload> files() const noexcept { return files_; }
@@ -63,6 +69,7 @@ class StateShare {
   void find_own(const HeldData& data);
 
   const DoneWith& done_with_;
+  std::function<bool()> has_arrived_;
   SaveJob job_;
   Division division_;
   int rank_;
@@ -70,6 +77,7 @@ class StateShare {
   std::size_t own_file_ = 0;
   std::size_t own_bytes_ = 0;
   bool is_staged_ = false;
+  std::optional<ReplicaComparison> replicas_;  ///< of pieces that have yet to arrive
   std::atomic<bool> is_given_up_{false};
   std::optional<PayloadFrame> frame_;  ///< of own_file_
   WrittenExtents written_;

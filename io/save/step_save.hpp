@@ -20,7 +20,8 @@ namespace fourfold::io {
 /// wrote unless it was published.
 class StepSave {
  public:
-  /// Agrees on the plan, compares replicas, makes room and the temporary folder. Collective.
+  /// Agrees on the plan, compares replicas that are there, makes room and the temporary folder.
+  /// Collective.
   /// @param store  borrowed, like the layouts and, until write() is over, the pieces of `request`
   /// @throws as CheckpointStore::save
   StepSave(const CheckpointStore& store, const SaveRequest& request,
@@ -28,6 +29,9 @@ class StepSave {
 
   /// Bytes that this rank writes.
   std::size_t own_bytes() const noexcept { return share_.own_bytes(); }
+  /// StateShare's: whether the pieces have yet to arrive, and waiting for them, on any thread.
+  bool is_arriving() const noexcept { return share_.is_arriving(); }
+  bool await_pieces() { return share_.await_pieces(); }
   /// Copies them; the pieces are not read any more. @pre memory for own_bytes()
   void stage(std::byte* memory) { share_.stage(memory); }
 
@@ -37,7 +41,7 @@ class StepSave {
   /// Lets write(), on another thread, return soon with its work undone. The step is not published.
   void give_up() noexcept { share_.give_up(); }
 
-  /// Tells rank 0 what all have written. Collective.
+  /// Compares replicas that have arrived, then tells rank 0 what all have written. Collective.
   void gather(comm::Communicator& communicator) { share_.gather(communicator); }
 
   /// Commits the step; then LATEST and retention, of which failures are warned of. Rank 0 alone.

@@ -83,8 +83,14 @@ io::BackgroundSaver& CheckpointWriter::free_saver() {
   return **free;
 }
 
-void CheckpointWriter::save(const std::function<io::SaveRequest()>& request,
-                            comm::Communicator& world, const OnCommitted& on_committed) {
+void CheckpointWriter::wait_until_read() const {
+  for (const UnderWay& save : under_way_) {
+    save.saver->wait_until_read();
+  }
+}
+
+void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& world,
+                            const OnCommitted& on_committed) {
   const auto start = std::chrono::steady_clock::now();
   const device::Range range("checkpoint");
   if (!savers_.empty() && !has_free_copy()) {
@@ -94,7 +100,8 @@ void CheckpointWriter::save(const std::function<io::SaveRequest()>& request,
                     under_way_.front().step.step));
     finish_oldest(world, on_committed);
   }
-  const io::SaveRequest wanted = request();
+  wait_until_read();
+  const io::SaveRequest wanted = request(!savers_.empty());
   CommittedStep step{.step = wanted.step, .path = {}};
   const auto blocked_s = [&] {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

@@ -139,7 +139,8 @@ void RunSaves::save(std::int64_t step, const Request& request) {
 void RunSaves::save_fast(std::int64_t step, const Request& request) {
   const device::Range range("fast checkpoint");
   const auto start = std::chrono::steady_clock::now();
-  const auto report = fast_->save(request(), *world_);
+  writer_.wait_until_read();
+  const auto report = fast_->save(request(false), *world_);
   fast_save_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (report) {
     log::info(fmt::format("step {} is in {} ({} MiB, {:.2f} s)", step, config_->checkpoint.fast_dir,

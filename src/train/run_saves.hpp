@@ -62,8 +62,7 @@ class RunSaves {
 
   /// Whether something is to be saved behind a step, on either level.
   bool is_due_at(std::int64_t step) const;
-  /// What a save saves, made ready when it begins.
-  using Request = std::function<io::SaveRequest()>;
+  using Request = MakeRequest;
   /// Call it behind each step: goes on with what is under way and saves what is due.
   /// @return whether a save was made or began, which may have taken memory
   bool after_step(std::int64_t step, const Request& request);

@@ -96,6 +96,7 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
   accumulate_gradients(batches, stream);
   note_end(StepPart::pipeline, stream);
   reduce_losses(stream);
+  wait_for_readers(stream);
   update_.begin({.update = step - loss_scale_.state().skipped_steps + 1,
                  .lr = lr,
                  .loss_scale = loss_scale_.scale(),
@@ -119,7 +120,14 @@ void StepRunner::meet(device::StreamRef stream) {
   met_ = true;
 }
 
+void StepRunner::wait_for_readers(device::StreamRef stream) {
+  if (state_is_read_ != nullptr) {
+    std::exchange(state_is_read_, nullptr)->wait(stream);
+  }
+}
+
 void StepRunner::prepare_save(device::StreamRef stream) {
+  wait_for_readers(stream);
   seams_.fold_errors(stream);
   if (!outer_.in_use()) {
     return;
@@ -186,6 +194,9 @@ float StepRunner::gradient_factor(const StepBatches& batches) const {
 
 void StepRunner::accumulate_gradients(const StepBatches& batches, device::StreamRef stream) {
   const device::Range range(name(StepPart::pipeline));
+  if (seams_.keeps_errors()) {
+    wait_for_readers(stream);
+  }
   seams_.begin_step(stream, loss_scale_.scale());
   optimizer_.begin_step();
   if (ahead_) {

@@ -10,6 +10,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
 #include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
@@ -146,7 +147,7 @@ bool Trainer::is_due_at(std::int64_t step, std::int64_t every_steps) const {
 
 RunResult Trainer::run() {
   saves_->begin(progress_.step);
-  const auto request = [this] { return save_request(); };
+  const auto request = [this](bool may_arrive) { return save_request(may_arrive); };
   if (config_.log.trace) {
     tracer_.emplace(config_, runner_.layout().schedule, *mesh_, progress_.step, stream_);
   }
@@ -219,7 +220,8 @@ void Trainer::give_up_next() {
 void Trainer::save_as_asked() {
   give_up_next();
   log::info(fmt::format("a SAVE file asks for a checkpoint behind step {}", progress_.step));
-  if (saves_->save_once(progress_.step, [this] { return save_request(); })) {
+  if (saves_->save_once(progress_.step,
+                        [this](bool may_arrive) { return save_request(may_arrive); })) {
     look_behind_save();
   }
 }
@@ -230,12 +232,18 @@ void Trainer::tell_activity(std::string activity) const {
   }
 }
 
-io::SaveRequest Trainer::save_request() {
+io::SaveRequest Trainer::save_request(bool may_arrive) {
   tell_activity(fmt::format("saving step {}", progress_.step));
   runner_.prepare_save(stream_);
-  stream_.ref().synchronize();
-  runner_.settle_state();
-  state_.fetch(stream_);
+  // Alike on all ranks, also on those that hold nothing.
+  const bool arrives = may_arrive && device::has_own_memory && !runner_.tier().is_offloaded();
+  if (arrives) {
+    runner_.keep_state_until(state_.begin_fetch(stream_));
+  } else {
+    stream_.ref().synchronize();
+    runner_.settle_state();
+    state_.fetch(stream_);
+  }
   check_weights();
   io::CheckpointScalars scalars = to_scalars(progress_, runner_.loss_scale(),
                                              runfile::to_toml(config_), token_counts(dataset_));
@@ -246,7 +254,9 @@ io::SaveRequest Trainer::save_request() {
           .mesh = mesh_->shape(),
           .scalars = std::move(scalars),
           .tensors = state_.layouts(),
-          .pieces = state_.pieces()};
+          .pieces = state_.pieces(),
+          .has_arrived =
+              arrives ? std::function<bool()>([this] { return state_.has_arrived(); }) : nullptr};
 }
 
 void Trainer::look_behind_save() {

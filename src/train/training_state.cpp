@@ -131,13 +131,32 @@ void TrainingState::make_images() {
   }
 }
 
+bool TrainingState::is_imaged() const noexcept {
+  return device::has_own_memory &&
+         std::ssize(imaged_) == std::ranges::count_if(wanted_, [](const io::WantedBox& wanted) {
+           return wanted.data.bytes() > 0;
+         });
+}
+
 void TrainingState::fetch(device::StreamRef stream) {
+  fetch_behind(stream).synchronize();
+}
+
+const device::Event& TrainingState::begin_fetch(device::StreamRef stream) {
+  FOURFOLD_EXPECT(is_imaged());
+  fetched_.record(fetch_behind(stream));
+  return fetched_;
+}
+
+device::StreamRef TrainingState::fetch_behind(device::StreamRef stream) {
   const device::Range range("fetch the state from the device");
+  produced_.record(stream);
+  produced_.wait(fetching_);
   for (const Imaged& imaged : imaged_) {
     device::copy(wanted_[imaged.wanted].data.data(), imaged.on_device.data(),
-                 imaged.on_device.bytes(), stream);
+                 imaged.on_device.bytes(), fetching_);
   }
-  stream.synchronize();
+  return fetching_;
 }
 
 void TrainingState::put(device::StreamRef stream) {

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <atomic>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <mutex>
@@ -42,6 +43,14 @@ io::SaveRequest request_of(const RankState& state, std::int64_t step) {
 void overwrite(RankState& state) {
   for (const io::WantedBox& box : state.wanted) {
     std::fill_n(static_cast<std::byte*>(box.data.data()), box.data.bytes(), std::byte{0xa5});
+  }
+}
+
+/// Brings what was overwritten back.
+void arrive(RankState& state, const RankState& original) {
+  for (std::size_t i = 0; i < state.wanted.size(); ++i) {
+    std::memcpy(state.wanted[i].data.data(), original.wanted[i].data.data(),
+                original.wanted[i].data.bytes());
   }
 }
 
@@ -193,4 +202,99 @@ TEST_CASE("replicas that differ are named before the state is copied", "[backgro
     }
   });
   CHECK(named == ranks);
+}
+
+TEST_CASE("pieces that arrive after begin() are waited for, and may change once they are read",
+          "[background]") {
+  const ScratchFolder scratch;
+  for (const NamedCut& cut : all_cuts()) {
+    CAPTURE(cut.name);
+    const fs::path direct = scratch / ("direct-" + cut.name);
+    const fs::path background = scratch / ("background-" + cut.name);
+    std::atomic<int> reports{0};
+    comm::run_ranks(ranks, [&](comm::Communicator& world) {
+      save_as(direct, cut, ranks, 10, world, options);
+      save_as(direct, cut, ranks, 20, world, options);
+      const RankState original(small_model(), cut.cut, world.rank(), ranks, true);
+      RankState state(small_model(), cut.cut, world.rank(), ranks, true);
+      const io::CheckpointStore store(background, options);
+      io::BackgroundSaver saver(store, original.layouts, world);
+      saver.wait_until_read();  // nothing is under way
+      for (const std::int64_t step : {10, 20}) {
+        overwrite(state);
+        std::atomic<bool> is_there{false};
+        io::SaveRequest request = request_of(state, step);
+        request.has_arrived = [&] { return is_there.load(); };
+        saver.begin(request, world);
+        arrive(state, original);
+        is_there = true;
+        saver.wait_until_read();
+        overwrite(state);
+        reports += saver.finish(world).has_value() ? 1 : 0;
+      }
+    });
+    REQUIRE(reports == 2 * ranks);
+    REQUIRE(same_files(direct / "step-000000010", background / "step-000000010"));
+    REQUIRE(same_files(direct / "step-000000020", background / "step-000000020"));
+  }
+}
+
+TEST_CASE("replicas that arrive and differ are named before the step is published",
+          "[background]") {
+  const ScratchFolder scratch;
+  save_at_once(scratch / "c", 10);
+  std::atomic<int> named{0};
+  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    RankState state(small_model(), all_cuts()[0].cut, world.rank(), ranks, true);
+    if (world.rank() == 1) {
+      overwrite(state);
+    }
+    const io::CheckpointStore store(scratch / "c", options);
+    io::BackgroundSaver saver(store, state.layouts, world);
+    io::SaveRequest request = request_of(state, 20);
+    request.has_arrived = [] { return true; };
+    saver.begin(request, world);
+    try {
+      saver.finish(world);
+    } catch (const SystemError& error) {
+      named += !saver.is_busy() && std::string(error.what()).find("on rank 1") != std::string::npos
+                   ? 1
+                   : 0;
+    }
+  });
+  CHECK(named == ranks);
+  CHECK(names(scratch / "c") == std::vector<std::string>{"LATEST", "step-000000010"});
+}
+
+TEST_CASE("pieces that never arrive hold nobody up", "[background]") {
+  const ScratchFolder scratch;
+  save_at_once(scratch / "c", 10);
+  std::atomic<int> told{0};
+  comm::run_ranks(ranks, [&](comm::Communicator& world) {
+    const RankState state(small_model(), all_cuts()[3].cut, world.rank(), ranks, true);
+    const io::CheckpointStore store(scratch / "c", options);
+    io::BackgroundSaver saver(store, state.layouts, world);
+    io::SaveRequest request = request_of(state, 20);
+    const bool breaks = world.rank() == 2;  // as a device does
+    request.has_arrived = [breaks]() -> bool {
+      return breaks ? throw SystemError(ExitCode::node_fault, "the device is lost") : true;
+    };
+    saver.begin(request, world);
+    saver.wait_until_read();
+    try {
+      saver.finish(world);
+    } catch (const Error& error) {
+      told += error.code() == ExitCode::node_fault &&
+                      std::string(error.what()).find("the device is lost") != std::string::npos
+                  ? 1
+                  : 0;
+    }
+    request.has_arrived = [] { return false; };
+    saver.begin(request, world);  // and is given up
+  });
+  CHECK(told == ranks);
+  comm::run_ranks(1, [&](comm::Communicator& world) {
+    io::CheckpointStore(scratch / "c").sweep_leftovers(world);
+  });
+  CHECK(names(scratch / "c") == std::vector<std::string>{"LATEST", "step-000000010"});
 }

@@ -3,6 +3,7 @@
 /// @file
 /// Runs that save in the background save what runs save that stand still for it.
 #include "captured_log.hpp"
+#include "file_size_limit.hpp"
 #include "scratch_folder.hpp"
 #include "tiny_run.hpp"
 
@@ -18,6 +19,7 @@
 #include <atomic>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 
 using namespace fourfold;
@@ -66,11 +68,13 @@ TEST_CASE("checkpoints written in the background are those of a run that waits",
       {"one", 1, {}},
       {"replicas", 2, {}},
       {"shares", 4, {"mesh.zero=1", "checkpoint.files=node"}},
+      {"summed", 2, {"mesh.zero=2", "train.precision=bf16"}},
       {"gathered", 2, {"mesh.zero=3"}},
       {"offloaded", 2, {"offload.optimizer=cpu"}},
       {"ahead", 2, {"mesh.pp=2", "optim.post_validation=true"}},
       {"compressed", 2, {"mesh.dp_compress=int8"}},
       {"twice", 2, {"mesh.zero=1", "checkpoint.async_copies=2"}},
+      {"local", 2, {"mesh.dp_mode=local", "mesh.average_every=3", "optim.outer=nesterov"}},
   };
   for (const Way& way : ways) {
     CAPTURE(way.name);
@@ -146,7 +150,7 @@ TEST_CASE("with two copies a second checkpoint waits for nobody, and a third for
       const io::Piece piece{
           layouts[0].id, Box::whole({40, 50}), {values.data(), DType::f32, {40, 50}}};
       writer.save(
-          [&]() -> io::SaveRequest {
+          [&](bool /*may_arrive*/) -> io::SaveRequest {
             return {step, {1, ranks, 1, 1}, {}, layouts, {&piece, 1}};
           },
           world, [&](const train::CommittedStep& done) { committed.push_back(done.step); });
@@ -205,4 +209,26 @@ TEST_CASE("a stop waits for the save that is under way and makes its own", "[asy
   CHECK((steps.contains(3) && steps.contains(4)));
   tiny.withdraw_stop("stopped");
   CHECK(tiny.train(2, 20, "stopped", options).weights == tiny.train(2, 20, "whole").weights);
+}
+
+TEST_CASE("a save that cannot be written ends the run and leaves those before it", "[async_save]") {
+  const TinyRun tiny("gpt2");
+  std::optional<harness::FileSizeLimit> limit;
+  std::string told;
+  try {
+    tiny.train_and_look(2, 20, "full",
+                        {"checkpoint.every_steps=3", "checkpoint.async=true", "mesh.zero=1"},
+                        [&](std::int64_t step) {
+                          if (step == 9) {  // that of step 6 is committed by then, or being so
+                            limit.emplace(5000);
+                          }
+                        });
+  } catch (const fourfold::UserError& error) {
+    told = error.what();
+  }
+  limit.reset();
+  CHECK(told.find("cannot be written") != std::string::npos);
+  const auto steps = steps_of(tiny, "full");
+  CHECK(steps.contains(3));
+  CHECK(!steps.contains(9));
 }

@@ -41,6 +41,10 @@ class BackgroundSaver {
 
   /// Agrees on the save, compares replicas, copies this rank's share and begins to write it. When
   /// it returns the pieces may change; the layouts must stay. Collective.
+  ///
+  /// Pieces that are still on their way (SaveRequest::has_arrived) are waited for by the thread,
+  /// which copies them then: they may change once wait_until_read() has returned. Replicas are
+  /// compared before the step is published.
   /// @pre !is_busy()
   /// @throws as CheckpointStore::save, for what fails until then
   void begin(const SaveRequest& request, comm::Communicator& communicator);
@@ -48,6 +52,9 @@ class BackgroundSaver {
   /// Whether a save is under way; the same on all ranks between two calls.
   bool is_busy() const noexcept;
   std::int64_t step() const noexcept;  ///< of it
+
+  /// Blocks until the pieces of the save that is under way are not read any more.
+  void wait_until_read() const;
 
   /// Goes on where all ranks are done with what they do alone: one all_reduce, or nothing when no
   /// save is under way. Collective.

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 
 namespace fourfold::io {
@@ -33,6 +34,9 @@ struct SaveRequest {
   CheckpointScalars scalars;
   std::span<const TensorLayout> tensors;
   std::span<const Piece> pieces;
+  /// Whether the pieces are where they are said to be, on their way from a device; any thread may
+  /// ask. Set on all ranks, or on none: they are there. For BackgroundSaver alone.
+  std::function<bool()> has_arrived = {};
 };
 
 struct SaveReport {

@@ -79,6 +79,8 @@ class TrainingSeams : public MeshSeams {
   void fold_errors(device::StreamRef stream);
   /// The part that this rank answers for; nothing where nothing is compressed.
   std::optional<std::vector<ErrorFeedback::Piece>> error_pieces() const;
+  /// Whether there is such a part on any rank: sums change it while they go on.
+  bool keeps_errors() const noexcept { return errors_ != nullptr; }
   /// GradientReduction::sent_bytes()
   std::int64_t sent_gradient_bytes() const { return reduction_->sent_bytes(); }
 

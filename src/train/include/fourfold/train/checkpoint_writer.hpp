@@ -29,6 +29,10 @@ io::StoreOptions store_options(const runfile::CheckpointConfig& config, int rank
 io::FastLevelOptions fast_options(const runfile::CheckpointConfig& config, int ranks,
                                   std::span<const std::string> rank_hosts);
 
+/// What a save saves, made ready when it begins.
+/// @param may_arrive  the pieces may be on their way still (io::SaveRequest::has_arrived)
+using MakeRequest = std::function<io::SaveRequest(bool may_arrive)>;
+
 /// A step that is on stable storage.
 struct CommittedStep {
   std::int64_t step = 0;
@@ -56,10 +60,11 @@ class CheckpointWriter {
   bool leaves_out(std::int64_t step) const;
 
   using OnCommitted = std::function<void(const CommittedStep&)>;
-  /// Saves, or begins to, once a copy is free. `request` is called then, and may make the state
-  /// ready. @throws as io::CheckpointStore::save
-  void save(const std::function<io::SaveRequest()>& request, comm::Communicator& world,
-            const OnCommitted& on_committed);
+  /// Saves, or begins to, once a copy is free and pieces that were on their way have been copied.
+  /// `request` is called then, and may make the state ready. @throws as io::CheckpointStore::save
+  void save(const MakeRequest& request, comm::Communicator& world, const OnCommitted& on_committed);
+  /// Blocks until no save under way reads the pieces that it was given.
+  void wait_until_read() const;
   /// Call it at each step boundary. @throws as io::CheckpointStore::save, of a save that failed
   void poll(comm::Communicator& world, const OnCommitted& on_committed);
   /// Waits for what is under way.

@@ -114,6 +114,11 @@ class StepRunner {
   /// called between steps. Replicas that train by themselves meet, and go on with the mean of their
   /// moments. Collective over the mesh; may block the host.
   void prepare_save(device::StreamRef stream);
+  /// Until a mark (borrowed) has passed, masters, moments and what compression has left out stay as
+  /// they are: whatever is enqueued to change them waits for it, the passes of the next step do not
+  /// (with compression they do: sums change what it leaves out beside them). Does not block the
+  /// host. To be called between steps, behind prepare_save().
+  void keep_state_until(const device::Event& mark) noexcept { state_is_read_ = &mark; }
   /// This rank's part of what compression has left out of the gradients, as prepare_save() leaves
   /// it; nothing where nothing is compressed.
   std::optional<ErrorPieces> error_pieces() const { return seams_.error_pieces(); }
@@ -155,6 +160,8 @@ class StepRunner {
   /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
   void meet(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
+  /// Orders `stream` behind keep_state_until()'s mark.
+  void wait_for_readers(device::StreamRef stream);
 
   bool goes_ahead_;
   LossScale loss_scale_;
@@ -180,6 +187,7 @@ class StepRunner {
   comm::Work loss_reduction_;
   std::optional<StepBatches> ahead_;  ///< of what has gone ahead
   StepRecorder* recorder_ = nullptr;
+  const device::Event* state_is_read_ = nullptr;
   std::int64_t targets_ = 0;
 };
 

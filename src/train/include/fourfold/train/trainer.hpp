@@ -116,7 +116,8 @@ class Trainer {
   /// A checkpoint out of turn, unless the step is saved already. Collective.
   void save_as_asked();
   /// What a save saves: makes the state ready, and is sure that it is good. Collective.
-  io::SaveRequest save_request();
+  /// @param may_arrive  where all of it is in device memory it is copied beside the next step
+  io::SaveRequest save_request(bool may_arrive);
   /// What the flight recorder shows of this rank besides its calls.
   void tell_activity(std::string activity) const;
   /// Behind a save: what it took of memory, and gives that back.

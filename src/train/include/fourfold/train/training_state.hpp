@@ -49,7 +49,8 @@ std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const Opti
 ///
 /// What lies in memory that only a device reaches has an image in pinned memory of the host, which
 /// is what pieces() and wanted() show; fetch() and put() keep the two alike. All else they show
-/// where it is: they borrow the memory of the share, of the optimizers and of StepRunner.
+/// where it is: they borrow the memory of the share, of the optimizers and of StepRunner. There is
+/// one image: who reads it is done before it is fetched again.
 class TrainingState {
  public:
   /// The state of one rank of a mesh: each parameter on the stage of its unit, as tensor
@@ -69,6 +70,15 @@ class TrainingState {
 
   /// Brings the state to where pieces() show it. Blocks the host until it is there.
   void fetch(device::StreamRef stream);
+  /// Begins to, behind what is on `stream`, on a stream of its own: what comes on `stream` then
+  /// goes on beside it, and waits for the mark before it changes the state. Does not block the
+  /// host.
+  /// @pre is_imaged()
+  const device::Event& begin_fetch(device::StreamRef stream);
+  /// Whether what was begun is there. Any thread may ask.
+  bool has_arrived() const { return fetched_.has_happened(); }
+  /// Whether all of the state has an image.
+  bool is_imaged() const noexcept;
   /// Brings what has come to where wanted() shows it to where it belongs.
   void put(device::StreamRef stream);
   /// Bytes of images.
@@ -80,6 +90,8 @@ class TrainingState {
   enum class Saves : std::uint8_t { no, yes };
   void hold(const model::ParameterSpec& spec, const Box& box, io::TensorState state,
             TensorView view, Saves saves, bool or_zeros = false);
+  /// @return the stream that fetches
+  device::StreamRef fetch_behind(device::StreamRef stream);
   /// Takes the memory of images, and shows them instead of what they are of.
   void make_images();
 
@@ -93,6 +105,9 @@ class TrainingState {
   };
   std::vector<Imaged> imaged_;
   device::Buffer image_;
+  device::Stream fetching_;
+  device::Event produced_;
+  device::Event fetched_;
 };
 
 /// To and from the scalars of a checkpoint. A loss scale is there with f16 only; its count of
