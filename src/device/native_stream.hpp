@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "cuda_check.hpp"
+
 #include <fourfold/device/stream.hpp>
 
 #include <cuda_runtime_api.h>
@@ -17,6 +19,16 @@ inline void finish_if_default(StreamRef stream) {
   if (stream == StreamRef{}) {
     stream.synchronize();
   }
+}
+
+/// For what CUDA records and no graph of ours may have, as it could be launched but once.
+/// @throws SystemError (internal) when `stream` is being captured
+inline void refuse_in_graph(StreamRef stream, const char* call) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(native(stream), &status), "cudaStreamIsCapturing");
+  check_cuda(
+      status == cudaStreamCaptureStatusNone ? cudaSuccess : cudaErrorStreamCaptureUnsupported,
+      call);
 }
 
 }  // namespace fourfold::device

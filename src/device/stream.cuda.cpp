@@ -60,6 +60,7 @@ void StreamRef::synchronize() const {
 
 void run_on_host(const std::function<void()>& work, StreamRef stream) {
   bind_thread();
+  refuse_in_graph(stream, "cudaLaunchHostFunc");
   auto owned = std::make_unique<std::function<void()>>(work);
   check_cuda(cudaLaunchHostFunc(native(stream), run_and_forget, owned.get()), "cudaLaunchHostFunc");
   static_cast<void>(owned.release());

@@ -12,6 +12,7 @@ namespace fourfold::device {
 StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef stream) : bytes_(bytes) {
   if (bytes > 0) {
     bind_thread();
+    refuse_in_graph(stream, "cudaMallocAsync");
     check_cuda(cudaMallocAsync(&data_, bytes, native(stream)), "cudaMallocAsync", bytes);
     finish_if_default(stream);
   }
@@ -35,6 +36,7 @@ StreamBuffer& StreamBuffer::operator=(StreamBuffer&& other) noexcept {
 void StreamBuffer::give_back(StreamRef stream) {
   if (data_ != nullptr) {
     bind_thread();
+    refuse_in_graph(stream, "cudaFreeAsync");
     check_cuda(cudaFreeAsync(data_, native(stream)), "cudaFreeAsync", bytes_);
     finish_if_default(stream);
   }

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// The functions of the CUDA runtime that fourfold calls, for an emulated device.
+#include "call_result.hpp"
+#include "capture.hpp"
 #include "device_memory.hpp"
 #include "emulated_gpu.hpp"
-#include "planned_failure.hpp"
 #include "queues.hpp"
 
 #include <cuda_runtime_api.h>
@@ -23,12 +24,13 @@ using namespace fourfold::emulated;
 
 struct CUevent_st {
   Mark mark;
+  std::shared_ptr<Capture> capture;  ///< that it was last recorded in, or nullptr
+  Progress captured;                 ///< what it marks there
 };
 
 namespace {
 
 thread_local int current_device = 0;
-thread_local cudaError_t last_error = cudaSuccess;
 
 /// Host memory that a device reaches: its bytes by address.
 class Ranges {
@@ -62,21 +64,10 @@ Ranges& reached() {
   return *ranges;
 }
 
-cudaError_t note(cudaError_t result) {
-  last_error = result == cudaSuccess ? last_error : result;
-  return result;
-}
-
 std::string_view setting(const char* name, std::string_view otherwise) {
   const char* const text = std::getenv(name);
   return text == nullptr ? otherwise : text;
 }
-
-/// The start of each call: whether a failure is planned for it.
-#define FAIL_AS_PLANNED(call)                                       \
-  if (const cudaError_t planned = planned_failure(call); planned) { \
-    return note(planned);                                           \
-  }
 
 bool is_pageable(const void* address) {
   return !is_device_memory(address) && !reached().contains(address);
@@ -163,6 +154,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 
 cudaError_t cudaDeviceSynchronize() {
   FAIL_AS_PLANNED("cudaDeviceSynchronize")
+  FAIL_IN_CAPTURE()
   run_everything();
   return cudaSuccess;
 }
@@ -176,9 +168,7 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
 // -- errors ---------------------------------------------------------------------------------------
 
 cudaError_t cudaGetLastError() {
-  const cudaError_t result = last_error;
-  last_error = cudaSuccess;
-  return result;
+  return take_last_error();
 }
 
 const char* cudaGetErrorName(cudaError_t error) {
@@ -189,6 +179,18 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorECCUncorrectable";
     case cudaErrorIllegalAddress:
       return "cudaErrorIllegalAddress";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureUnjoined:
+      return "cudaErrorStreamCaptureUnjoined";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorStreamCaptureImplicit:
+      return "cudaErrorStreamCaptureImplicit";
+    case cudaErrorCapturedEvent:
+      return "cudaErrorCapturedEvent";
     default:
       return "cudaErrorEmulated";
   }
@@ -202,23 +204,27 @@ const char* cudaGetErrorString(cudaError_t error) {
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   FAIL_AS_PLANNED("cudaMalloc")
+  FAIL_IN_CAPTURE()
   *data = DeviceMemory::get().allocate(bytes);
   return *data != nullptr ? cudaSuccess : note(cudaErrorMemoryAllocation);
 }
 
 cudaError_t cudaFree(void* data) {
+  FAIL_IN_CAPTURE()
   run_everything();  // as the real one waits for the device
   return data == nullptr || DeviceMemory::get().free(data) ? cudaSuccess : free_reached(data);
 }
 
 cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaMallocAsync")
+  FAIL_IN_CAPTURE()
   return queue_of(stream) == nullptr ? note(cudaErrorInvalidResourceHandle)
                                      : cudaMalloc(data, bytes);
 }
 
 cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaFreeAsync")
+  FAIL_IN_CAPTURE()
   const auto queue = queue_of(stream);
   if (queue == nullptr || !is_device_memory(data)) {
     return note(cudaErrorInvalidValue);
@@ -229,15 +235,18 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t stream) {
 
 cudaError_t cudaHostAlloc(void** data, std::size_t bytes, unsigned int /*flags*/) {
   FAIL_AS_PLANNED("cudaHostAlloc")
+  FAIL_IN_CAPTURE()
   return allocate_reached(data, bytes);
 }
 
 cudaError_t cudaFreeHost(void* data) {
+  FAIL_IN_CAPTURE()
   return free_reached(data);
 }
 
 cudaError_t cudaMallocManaged(void** data, std::size_t bytes, unsigned int /*flags*/) {
   FAIL_AS_PLANNED("cudaMallocManaged")
+  FAIL_IN_CAPTURE()
   return allocate_reached(data, bytes);
 }
 
@@ -258,9 +267,13 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
                             cudaMemcpyKind kind, cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaMemcpyAsync")
-  const auto queue = queue_of(stream);
+  cudaError_t why_not = cudaSuccess;
+  const auto queue = queue_for_work(stream, why_not);
   if (queue == nullptr || kind != cudaMemcpyDefault) {
-    return note(cudaErrorInvalidValue);
+    return note(queue == nullptr ? why_not : cudaErrorInvalidValue);
+  }
+  if (is_pageable(source) || is_pageable(target)) {
+    FAIL_IN_CAPTURE()
   }
   if (is_pageable(source)) {
     const auto* const first = static_cast<const std::byte*>(source);
@@ -278,9 +291,10 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
 
 cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaMemsetAsync")
-  const auto queue = queue_of(stream);
+  cudaError_t why_not = cudaSuccess;
+  const auto queue = queue_for_work(stream, why_not);
   if (queue == nullptr || is_pageable(target)) {
-    return note(cudaErrorInvalidValue);
+    return note(queue == nullptr ? why_not : cudaErrorInvalidValue);
   }
   enqueue(queue, {.run = [=] { std::memset(target, value, bytes); }});
   return cudaSuccess;
@@ -291,6 +305,7 @@ cudaError_t cudaMemsetAsync(void* target, int value, std::size_t bytes, cudaStre
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags,
                                          int /*priority*/) {
   FAIL_AS_PLANNED("cudaStreamCreateWithPriority")
+  FAIL_IN_CAPTURE()
   if (flags != cudaStreamNonBlocking) {
     return note(cudaErrorNotSupported);  // would wait for the default stream
   }
@@ -310,9 +325,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaStreamSynchronize")
-  const auto queue = queue_of(stream);
-  if (queue == nullptr) {
-    return note(cudaErrorInvalidResourceHandle);
+  cudaError_t why_not = cudaSuccess;
+  const auto queue = queue_for_work(stream, why_not);
+  why_not = queue == nullptr ? why_not : refuse_on_capturing(queue);
+  if (why_not != cudaSuccess) {
+    return note(why_not);
   }
   run(queue);
   return cudaSuccess;
@@ -320,14 +337,29 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaStreamQuery")
+  if (const cudaError_t refused = refuse_on_capturing(queue_of(stream)); refused) {
+    return note(refused);
+  }
   return run_one(queue_of(stream)) ? cudaSuccess : cudaErrorNotReady;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int /*flags*/) {
   FAIL_AS_PLANNED("cudaStreamWaitEvent")
-  const auto queue = queue_of(stream);
+  cudaError_t why_not = cudaSuccess;
+  const auto queue = queue_for_work(stream, why_not);
   if (queue == nullptr) {
-    return note(cudaErrorInvalidResourceHandle);
+    return note(why_not);
+  }
+  if (event->capture != nullptr) {
+    if (event->capture != ongoing_capture()) {
+      return note(cudaErrorCapturedEvent);
+    }
+    event->capture->join(queue, event->captured);
+    return cudaSuccess;
+  }
+  if (queue->capture != nullptr) {  // what is recorded waits for nothing that is not
+    queue->capture->break_off();
+    return note(cudaErrorStreamCaptureIsolation);
   }
   if (event->mark.queue != nullptr && event->mark.queue != queue) {
     enqueue(queue,
@@ -338,9 +370,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* data) {
   FAIL_AS_PLANNED("cudaLaunchHostFunc")
-  const auto queue = queue_of(stream);
+  cudaError_t why_not = cudaSuccess;
+  const auto queue = queue_for_work(stream, why_not);
   if (queue == nullptr) {
-    return note(cudaErrorInvalidResourceHandle);
+    return note(why_not);
   }
   enqueue(queue, {.kind = Item::Kind::host_work, .run = [=] { function(data); }});
   return cudaSuccess;
@@ -359,9 +392,15 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   FAIL_AS_PLANNED("cudaEventRecord")
-  const auto queue = queue_of(stream);
+  cudaError_t why_not = cudaSuccess;
+  const auto queue = queue_for_work(stream, why_not);
   if (queue == nullptr) {
-    return note(cudaErrorInvalidResourceHandle);
+    return note(why_not);
+  }
+  event->capture = queue->capture;
+  if (event->capture != nullptr) {
+    event->captured = event->capture->mark(queue.get());
+    return cudaSuccess;
   }
   event->mark = mark(queue);
   return cudaSuccess;
@@ -369,6 +408,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   FAIL_AS_PLANNED("cudaEventSynchronize")
+  if (event->capture != nullptr) {
+    return note(cudaErrorCapturedEvent);
+  }
   if (event->mark.queue != nullptr) {
     run_to(event->mark.queue, event->mark.count);
   }
@@ -377,6 +419,9 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   FAIL_AS_PLANNED("cudaEventQuery")
+  if (event->capture != nullptr) {
+    return note(cudaErrorCapturedEvent);
+  }
   if (has_passed(event->mark)) {
     return cudaSuccess;
   }

@@ -12,6 +12,8 @@
 ///   another thread of the process runs such work, so one rank per process sees most.) Work that
 ///   cudaLaunchHostFunc() enqueues counts as the host.
 /// - Memory comes full of NaNs and goes back so.
+/// - Streams that are captured record, and refuse what CUDA refuses then and more (capture.hpp);
+///   each launch of the graph enqueues copies of what was recorded, in its order.
 /// - Copies from pageable memory have read it when the call returns, those from pinned memory read
 ///   it late.
 ///

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queues.hpp"
 
+#include "capture.hpp"
 #include "device_memory.hpp"
 #include "emulated_gpu.hpp"
 
@@ -165,6 +166,10 @@ void forget_queue(void* stream) {
 }
 
 void enqueue(const std::shared_ptr<Queue>& queue, Item item) {
+  if (queue->capture != nullptr) {
+    queue->capture->add(queue.get(), std::move(item));
+    return;
+  }
   last_call_s = now_s();
   {
     const std::scoped_lock lock(state());
@@ -259,6 +264,10 @@ void hurry() {
 }
 
 void launch(void* stream, std::function<void()> kernel) {
+  cudaError_t why_not = cudaSuccess;
+  if (queue_for_work(stream, why_not) == nullptr) {
+    return;  // who waits for it is told
+  }
   enqueue(queue_of(stream), {.kind = Item::Kind::device_work, .run = std::move(kernel)});
 }
 

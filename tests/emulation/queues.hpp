@@ -29,6 +29,7 @@ struct Queue {
   std::deque<Item> waiting;  ///< the first one stays until it is done
   std::size_t added = 0;
   std::size_t done = 0;
+  std::shared_ptr<class Capture> capture;  ///< that records what comes, or nullptr
 };
 
 /// A point in a queue.
@@ -43,6 +44,7 @@ std::shared_ptr<Queue> make_queue();
 std::shared_ptr<Queue> queue_of(void* stream);
 void forget_queue(void* stream);
 
+/// Or has it recorded, where the queue's stream is captured.
 void enqueue(const std::shared_ptr<Queue>& queue, Item item);
 Mark mark(const std::shared_ptr<Queue>& queue);
 bool has_passed(const Mark& mark);
