@@ -4,6 +4,7 @@
 
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/stream_buffer.hpp>
+#include <fourfold/kernels/runtime.hpp>
 
 #include <algorithm>
 #include <vector>
@@ -15,6 +16,8 @@ struct StreamScratch {
   device::StreamRef stream;
   device::StreamBuffer buffer;
 };
+
+thread_local std::uint64_t moves = 0;
 
 }  // namespace
 
@@ -28,8 +31,13 @@ void* scratch(std::size_t bytes, device::StreamRef stream) {
   if (found->buffer.bytes() < bytes) {
     found->buffer.give_back(stream);
     found->buffer = device::StreamBuffer(bytes, stream);
+    ++moves;
   }
   return found->buffer.data();
+}
+
+std::uint64_t scratch_moves() noexcept {
+  return moves;
 }
 
 void* host_scratch(std::size_t bytes) {

@@ -1,7 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "micro_batch_graphs.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 
@@ -45,16 +48,18 @@ struct Pipeline::Step {
   float gradient_scale;
   const std::function<void(model::Stage& head, int slot)>& after_loss;
   device::StreamRef stream;
+  const model::Batch* recorded = nullptr;  ///< stands for any of `batches`
 
   const model::Batch& batch(const Action& action) const {
-    return batches[static_cast<std::size_t>(action.micro_batch)];
+    return recorded != nullptr ? *recorded : batches[static_cast<std::size_t>(action.micro_batch)];
   }
 };
 
 Pipeline::Pipeline(const model::ModelConfig& config, const StageLayout& layout,
                    comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
-                   device::Arena& arena, model::StageOptions options, device::Arena* host)
-    : schedule_(&layout.schedule), pp_(&pp) {
+                   device::Arena& arena, model::StageOptions options, device::Arena* host,
+                   GraphsOf graphs)
+    : schedule_(&layout.schedule), pp_(&pp), graphs_of_(graphs) {
   FOURFOLD_EXPECT(schedule_->stages == pp.size());
   pp.expect_messages(routes_of(*schedule_));
   options.backward = schedule_->splits_backward() ? model::StageOptions::Backward::split
@@ -63,6 +68,19 @@ Pipeline::Pipeline(const model::ModelConfig& config, const StageLayout& layout,
     options.slots = schedule_->slots(pp.rank(), static_cast<int>(stages_.size()));
     stages_.emplace_back(config, units, parameters, seams, arena, options, host);
   }
+  if (graphs_of_ != GraphsOf::none) {
+    FOURFOLD_EXPECT(device::has_own_memory && pp.size() == 1 && stages_.size() == 1);
+    FOURFOLD_EXPECT(config.dropout == 0 && !options.activations_on_host);
+    graphs_ = std::make_unique<MicroBatchGraphs>(options.sequences * options.tokens, arena);
+  }
+}
+
+Pipeline::~Pipeline() = default;
+Pipeline::Pipeline(Pipeline&&) noexcept = default;
+Pipeline& Pipeline::operator=(Pipeline&&) noexcept = default;
+
+GraphCounts Pipeline::graph_counts() const noexcept {
+  return graphs_ ? graphs_->counts() : GraphCounts{};
 }
 
 /// What the actions wait for follows from the lists of all ranks. A plan, which sets one rank after
@@ -156,13 +174,46 @@ void Pipeline::take_until(std::size_t end, const Step& step) {
   if (taken_ == 0 && recorder_ != nullptr) {
     recorder_->begin_step();
   }
-  for (; taken_ < end; ++taken_) {
+  if (taken_ == 0 && graphs_) {
+    graphs_->begin_step();
+  }
+  while (taken_ < end) {
+    if (begins_graph(taken_)) {
+      take_as_graph(taken_, step);
+      taken_ += 2;
+      continue;
+    }
     for (const int transfer : nodes_[taken_].waits) {
       wait_for(transfer, step.stream);
     }
     take(taken_, step);
     make_progress();
+    ++taken_;
   }
+}
+
+bool Pipeline::begins_graph(std::size_t index) const {
+  if (!graphs_ || recorder_ != nullptr || index + 1 >= actions().size() ||
+      (graphs_of_ == GraphsOf::partial_but_first && index == 0)) {
+    return false;
+  }
+  const Action& first = actions()[index];
+  const Action& second = actions()[index + 1];
+  return first.kind == ActionKind::forward && second.kind == ActionKind::backward &&
+         first.micro_batch == second.micro_batch && last_weight_[0] != index + 1;
+}
+
+void Pipeline::take_as_graph(std::size_t index, const Step& step) {
+  const Action& first = actions()[index];
+  graphs_->run(
+      first.slot, step.batch(first), step.gradient_scale,
+      [&](const model::Batch& batch) {
+        Step recorded = step;
+        recorded.recorded = &batch;
+        forward(first, recorded);
+        backward(actions()[index + 1], model::Gradients::partial, recorded);
+      },
+      step.stream);
 }
 
 void Pipeline::wait_for_all(device::StreamRef stream) {

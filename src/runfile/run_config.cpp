@@ -22,6 +22,11 @@ std::string_view name(HostCollectives collectives) noexcept {
   return names[static_cast<std::size_t>(collectives)];
 }
 
+std::string_view name(CudaGraphs graphs) noexcept {
+  constexpr std::array<std::string_view, 3> names{"auto", "true", "false"};
+  return names[static_cast<std::size_t>(graphs)];
+}
+
 std::string_view name(ZeroKeep keep) noexcept {
   constexpr std::array<std::string_view, 2> names{"micro_batch", "step"};
   return names[static_cast<std::size_t>(keep)];

@@ -83,6 +83,10 @@ std::optional<Value> typed_value(const RunKey& key, const toml::node& node) {
   if (const auto boolean = node.value_exact<bool>(); boolean && kind == ValueKind::boolean) {
     return Value(*boolean);
   }
+  if (const auto boolean = node.value_exact<bool>();
+      boolean && std::ranges::count(key.field.choices, "true") > 0) {
+    return text_value(key, *boolean ? "true" : "false");
+  }
   if (const auto integer = node.value_exact<std::int64_t>();
       integer && in_bounds(key, static_cast<double>(*integer))) {
     if (kind == ValueKind::integer) {

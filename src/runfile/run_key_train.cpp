@@ -157,6 +157,16 @@ std::vector<RunKey> train_keys() {
                   "takes up to two bytes for each pair of tokens and each head of a micro-batch. "
                   "false is faster and takes less. docs/gpu.md has the bytes."},
       {.table = table,
+       .name = "cuda_graphs",
+       .field =
+           named_field<CudaGraphs>({CudaGraphs::automatic, CudaGraphs::always, CudaGraphs::never},
+                                   &RunConfig::train, &TrainConfig::cuda_graphs),
+       .meaning = "On GPUs: the passes of micro-batches are recorded once and launched as a whole, "
+                  "to the same bits, which saves the time of launches where micro-batches are "
+                  "small. auto: up to 4096 tokens of a rank. They need mesh.tp, cp and pp of 1, no "
+                  "dropout, weights that need no gathering and gradients summed once per step "
+                  "(docs/gpu.md)."},
+      {.table = table,
        .name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),
        .unit = "updates",

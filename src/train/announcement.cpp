@@ -7,6 +7,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/device/device.hpp>
+#include <fourfold/train/cuda_graphs.hpp>
 
 #include <fmt/format.h>
 
@@ -54,6 +55,13 @@ void announce_traffic(const RunFacts& facts) {
   }
 }
 
+void announce_graphs(const RunFacts& facts) {
+  const GraphUse use = graph_use(facts.config, facts.mesh.shape(), device::has_own_memory);
+  if (!use.why_not.empty()) {
+    log::info(fmt::format("train.cuda_graphs = true has no effect: {}", use.why_not));
+  }
+}
+
 /// Sent by this rank per step, on average; 0 where it is not known.
 std::int64_t data_plane_bytes(const RunFacts& facts) {
   const OuterOptimizer& outer = facts.runner.outer_optimizer();
@@ -77,6 +85,7 @@ void announce(const RunFacts& facts) {
       !text.empty()) {
     log::info(text);
   }
+  announce_graphs(facts);
 }
 
 telemetry::RunStart run_start(const RunFacts& facts, telemetry::RunStart known) {

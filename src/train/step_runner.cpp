@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
+#include <fourfold/train/cuda_graphs.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/step_runner.hpp>
 
@@ -78,7 +80,8 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
              tensor_options(config, mesh.shape()), context_options(config, mesh.shape()), zero_,
              compression_options(config), arena),
       pipeline_(config.model, layout_, mesh.axis(comm::Axis::pp), parameters_, seams_, arena,
-                stage_options(config, mesh.shape(), zero_), &tier_.host()),
+                stage_options(config, mesh.shape(), zero_), &tier_.host(),
+                graph_use(config, mesh.shape(), device::has_own_memory).graphs),
       optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_,
                  static_cast<std::uint64_t>(config.train.seed)),
       outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp),

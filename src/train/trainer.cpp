@@ -182,6 +182,11 @@ RunResult Trainer::run() {
     log::info(fmt::format("{} of {} updates tried before their norm was known, {} made again",
                           tried_updates_, progress_.step - first_step, redone_updates_));
   }
+  result.graphs = runner_.graph_counts();
+  if (result.graphs.launches > 0) {
+    log::info(fmt::format("{} micro-batches per rank launched as CUDA graphs, {} of them recorded",
+                          result.graphs.launches, result.graphs.captures));
+  }
   if (saves_->save_once(progress_.step, request)) {
     look_behind_save();
   }

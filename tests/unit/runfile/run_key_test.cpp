@@ -56,6 +56,22 @@ std::string file_text(const std::string& path) {
 
 }  // namespace
 
+TEST_CASE("words that are true and false need no quotes", "[run_key]") {
+  const auto graphs = [](const std::string& value) {
+    return parse_run_config("[train]\ncuda_graphs = " + value + "\n" + data_table, "run.toml")
+        .config.train.cuda_graphs;
+  };
+  CHECK(graphs("true") == CudaGraphs::always);
+  CHECK(graphs("\"true\"") == CudaGraphs::always);
+  CHECK(graphs("false") == CudaGraphs::never);
+  CHECK(graphs("\"auto\"") == CudaGraphs::automatic);
+  CHECK(parse_run_config(data_table, "run.toml", {{"train.cuda_graphs=true"}})
+            .config.train.cuda_graphs == CudaGraphs::always);
+  CHECK_THROWS_WITH(graphs("1"), ContainsSubstring("train.cuda_graphs = 1 is not"));
+  CHECK_THROWS_WITH(parse_run_config("[train]\nprecision = true\n" + data_table, "run.toml"),
+                    ContainsSubstring("train.precision = true is not"));
+}
+
 TEST_CASE("every key survives printing and parsing with another value than its default",
           "[run_key]") {
   for (const RunKey& key : run_keys()) {

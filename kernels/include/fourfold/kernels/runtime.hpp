@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 namespace fourfold::kernels {
@@ -18,6 +19,10 @@ class Runtime {
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 };
+
+/// How often memory that kernels of the calling thread take for themselves has grown, and with that
+/// may have moved: work that was recorded before (device/graph.hpp) names memory that is gone.
+std::uint64_t scratch_moves() noexcept;
 
 /// "Kokkos 3.4.1 (Serial), oneDNN 2.6.3 (AVX2), 1 thread": for logs and reports.
 std::string description();

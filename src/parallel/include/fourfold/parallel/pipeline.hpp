@@ -15,11 +15,23 @@
 #include <fourfold/parallel/stage_layout.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 namespace fourfold::parallel {
+
+/// Which micro-batches of a step are recorded and launched as graphs, pass by pass the same work:
+/// none; those whose gradients stay partial, which is all but the last; or of these, too, all but
+/// the first, whose passes wait for weights that are being gathered.
+enum class GraphsOf : std::uint8_t { none, partial, partial_but_first };
+
+struct GraphCounts {
+  std::int64_t captures = 0;
+  std::int64_t launches = 0;
+};
 
 /// One rank's chunks of the model, and its list of a schedule that runs them (the rules are in
 /// schedule.hpp). Sends and receives go over the pp axis on streams of their own, beside the
@@ -35,14 +47,22 @@ class Pipeline {
   /// @param seams       borrowed
   /// @param options     of each stage, but slots and backward, which the schedule decides
   /// @param host        as Stage has it
+  /// @param graphs      none, unless: one stage, one chunk, no dropout, activations stay on the
+  ///   device, device::has_own_memory, and passes of partial gradients talk to no other rank
   Pipeline(const model::ModelConfig& config, const StageLayout& layout, comm::Communicator& pp,
            const model::Parameters& parameters, model::Seams& seams, device::Arena& arena,
-           model::StageOptions options, device::Arena* host = nullptr);
+           model::StageOptions options, device::Arena* host = nullptr,
+           GraphsOf graphs = GraphsOf::none);
+  ~Pipeline();
+  Pipeline(Pipeline&&) noexcept;
+  Pipeline& operator=(Pipeline&&) noexcept;
 
   /// One step: forward and backward of all micro-batches. Enqueued on `stream`; collective over pp
   /// @param batches  schedule.micro_batches of them; the same sizes on all ranks of the axis
   /// @param after_loss  called when what finds a micro-batch's loss is enqueued, on the rank that
-  ///   has the head: its forward pass, or (Stage::finds_loss_backward) its backward pass
+  ///   has the head: its forward pass, or (Stage::finds_loss_backward) its backward pass. With
+  ///   graphs what it enqueues is recorded with the passes, for good
+  /// @pre with graphs: what the step before has enqueued is done
   void train(std::span<const model::Batch> batches, float gradient_scale,
              const std::function<void(model::Stage& head, int slot)>& after_loss,
              device::StreamRef stream);
@@ -64,6 +84,9 @@ class Pipeline {
   /// @pre no train() is under way
   void forward_evaluate(const model::Batch& batch, device::StreamRef stream);
 
+  /// Of all steps so far.
+  GraphCounts graph_counts() const noexcept;
+
   /// The stage with the head, or nullptr when another rank has it.
   model::Stage* head() noexcept;
 
@@ -73,6 +96,9 @@ class Pipeline {
   void take_until(std::size_t end, const Step& step);
   void wait_for_all(device::StreamRef stream);
   void take(std::size_t index, const Step& step);
+  /// Whether this action and the one behind it are the passes of a micro-batch that may be a graph.
+  bool begins_graph(std::size_t index) const;
+  void take_as_graph(std::size_t index, const Step& step);
   void post(const Action& action, const Step& step, int transfer);
   void compute(std::size_t index, const Step& step);
   void forward(const Action& action, const Step& step);
@@ -96,6 +122,8 @@ class Pipeline {
   std::vector<int> in_flight_;             ///< transfers to look after
   std::size_t taken_ = 0;                  ///< actions of the step under way
   std::vector<std::size_t> posted_by_;     ///< the action that posted it, by transfer
+  GraphsOf graphs_of_ = GraphsOf::none;
+  std::unique_ptr<class MicroBatchGraphs> graphs_;
   ActionRecorder* recorder_ = nullptr;
   device::Stream sending_;
   device::Stream receiving_;

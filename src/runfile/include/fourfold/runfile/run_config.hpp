@@ -80,6 +80,10 @@ struct MeshConfig {
   friend bool operator==(const MeshConfig&, const MeshConfig&) = default;
 };
 
+/// Whether micro-batches are launched as CUDA graphs.
+enum class CudaGraphs : std::uint8_t { automatic, always, never };
+std::string_view name(CudaGraphs graphs) noexcept;  ///< "auto", "true", "false"
+
 /// The largest that train.loss_scale and its like may be, and become.
 inline constexpr std::int64_t largest_loss_scale = std::int64_t{1} << 40;
 
@@ -101,6 +105,7 @@ struct TrainConfig {
   /// file of the fastest ways of products; empty: they are made the way that the library puts first
   std::string product_choices = {};
   bool deterministic_attention = true;  ///< on GPUs; false: faster, with less memory
+  CudaGraphs cuda_graphs = CudaGraphs::automatic;
   /// also after the last step; no evaluation without data.validation
   std::int64_t eval_every_steps = 100;
   std::int64_t eval_batches = 20;  ///< global batches per evaluation; 0: all of data.validation

@@ -30,7 +30,8 @@ struct RunField {
   ValueKind kind = ValueKind::boolean;
   std::function<Value(const RunConfig&)> get;
   std::function<void(RunConfig&, const Value&)> set;
-  std::vector<std::string> choices;  ///< text keys with fixed words
+  /// text keys with fixed words; "true" and "false" among them need no quotes in the run file
+  std::vector<std::string> choices;
   /// text keys that also take words too many to list
   struct Form {
     std::string shown;      ///< "every:K"

@@ -144,6 +144,8 @@ class StepRunner {
   }
   const OuterOptimizer& outer_optimizer() const noexcept { return outer_; }
   const parallel::StageLayout& layout() const noexcept { return layout_; }
+  /// Micro-batches launched as CUDA graphs so far, and how many of these were recorded.
+  parallel::GraphCounts graph_counts() const noexcept { return pipeline_.graph_counts(); }
   /// For an evaluation between steps. Collective over the pp axis.
   ForwardPass forward_pass();
 

@@ -52,6 +52,7 @@ struct RunResult {
   double loss = 0;                   ///< of the last step; 0 when none was made
   std::int64_t tried_updates = 0;    ///< optim.post_validation
   std::int64_t redone_updates = 0;   ///< of these
+  parallel::GraphCounts graphs;      ///< train.cuda_graphs
 };
 
 /// One rank of a training run, from a run file to its last checkpoint. Collective in all it does:
