@@ -3,6 +3,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/train/text_sampler.hpp>
 
 #include <algorithm>
@@ -62,6 +63,11 @@ std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options
   return order[static_cast<std::size_t>(index)];
 }
 
+std::int64_t pass_tokens(std::int64_t tokens, std::int64_t context, bool on_device) {
+  const std::int64_t step = on_device ? 64 : 1;
+  return std::min(context, (tokens + step - 1) / step * step);
+}
+
 std::vector<std::int32_t> continue_text(model::Stage& stage, std::int64_t context,
                                         std::span<const std::int32_t> prompt,
                                         const SamplingOptions& options,
@@ -81,11 +87,12 @@ std::vector<std::int32_t> continue_text(model::Stage& stage, std::int64_t contex
     const std::int32_t* window = text.data() + (static_cast<std::int64_t>(text.size()) - length);
     device::copy(token_T.view().data(), window,
                  static_cast<std::size_t>(length) * sizeof(std::int32_t), stream);
+    const std::int64_t passed = pass_tokens(length, context, device::has_own_memory);
     const model::Batch batch{.sequences = 1,
-                             .tokens = length,
-                             .token_N = token_T.view().rows(0, length),
+                             .tokens = passed,
+                             .token_N = token_T.view().rows(0, passed),
                              .target_N = {},
-                             .position_N = position_T.view().rows(0, length),
+                             .position_N = position_T.view().rows(0, passed),
                              .sample_N = {}};
     const TensorView logits_1V = stage.predict(batch, length - 1, stream);
     host_logits.resize(logits_1V.bytes());

@@ -9,6 +9,7 @@
 
 using fourfold::ConstTensorView;
 using fourfold::train::draw_token;
+using fourfold::train::pass_tokens;
 using fourfold::train::SamplingOptions;
 
 namespace {
@@ -53,4 +54,14 @@ TEST_CASE("the same seed and draw give the same token", "[sampler]") {
     differs = differs || draw_token(logits_V, one, draw) != draw_token(logits_V, other, draw);
   }
   CHECK(differs);
+}
+
+TEST_CASE("a device sees few lengths, a host no token too many", "[sampler]") {
+  CHECK(pass_tokens(1, 1024, false) == 1);
+  CHECK(pass_tokens(65, 1024, false) == 65);
+  CHECK(pass_tokens(1, 1024, true) == 64);
+  CHECK(pass_tokens(64, 1024, true) == 64);
+  CHECK(pass_tokens(65, 1024, true) == 128);
+  CHECK(pass_tokens(1000, 1000, true) == 1000);
+  CHECK(pass_tokens(961, 1000, true) == 1000);
 }

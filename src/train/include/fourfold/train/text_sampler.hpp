@@ -28,6 +28,10 @@ struct SamplingOptions {
 std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options,
                         std::int64_t draw);
 
+/// Tokens that a pass over `tokens` of them takes, those behind them without effect: on a device,
+/// where products and attention make a plan for each length, in steps of 64.
+std::int64_t pass_tokens(std::int64_t tokens, std::int64_t context, bool on_device);
+
 /// Continues `prompt` token by token; every new token is handed to `emit` at once. The model sees
 /// the last `context` tokens. The same seed and prompt give the same text.
 /// @param stage  with all units, holding at least one sequence of `context` tokens
