@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "driver_entry.hpp"
 #include "enqueue.hpp"
 
 #include <map>
@@ -18,6 +19,7 @@ const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream) {
   const std::scoped_lock lock(mutex);
   std::unique_ptr<Space>& space = spaces[stream.native()];
   if (!space) {
+    stand_in_for_driver();
     space = std::make_unique<Space>(static_cast<cudaStream_t>(stream.native()));
   }
   return *space;
