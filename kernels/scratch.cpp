@@ -36,6 +36,10 @@ void* scratch(std::size_t bytes, device::StreamRef stream) {
   return found->buffer.data();
 }
 
+void count_scratch_move() noexcept {
+  ++moves;
+}
+
 std::uint64_t scratch_moves() noexcept {
   return moves;
 }

@@ -312,6 +312,7 @@ void ProductPlan::conclude() {
   const WayTimes times = fastest_way(us);
   chosen_ = times.best;
   is_settled_ = true;
+  count_scratch_move();
   rounds_.reset();
   note_choice({.product = name_,
                .way = ways_[chosen_].name,

@@ -59,6 +59,7 @@ NcclCalls::~NcclCalls() {
 }
 
 void NcclCalls::settle(ncclComm_t comm, ncclResult_t result, const std::string& what) {
+  const auto in_use = use();
   const Clock::time_point began = Clock::now();
   while (result == ncclInProgress) {
     check_nccl(ncclCommGetAsyncError(comm, &result), "ncclCommGetAsyncError", comm);
@@ -181,6 +182,10 @@ void NcclCalls::look_at_calls() {
 }
 
 void NcclCalls::look_for_errors() {
+  const std::unique_lock in_use(using_nccl_, std::try_to_lock);
+  if (!in_use) {  // who is in a call sees errors there
+    return;
+  }
   const std::scoped_lock lock(mutex_);
   for (const Adopted& one : adopted_) {
     if (const auto error = error_of(one.comm)) {

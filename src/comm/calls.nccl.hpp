@@ -53,6 +53,13 @@ class NcclCalls {
 
   FlightRecorder& recorder() noexcept { return *recorder_; }
 
+  /// Held while the rank's own thread is in calls of NCCL, settle() included: NCCL ends what it
+  /// does in the background in whatever call comes next, and two threads in such calls at once may
+  /// both give its memory back.
+  [[nodiscard]] std::unique_lock<std::recursive_mutex> use() {
+    return std::unique_lock(using_nccl_);
+  }
+
   /// Waits for what a non-blocking communicator does in the background. @param what  for errors
   /// @throws SystemError (node_fault) when it fails, (hang) when it takes longer than the deadline
   void settle(ncclComm_t comm, ncclResult_t result, const std::string& what);
@@ -91,6 +98,7 @@ class NcclCalls {
 
   FlightRecorder* recorder_;
   std::chrono::duration<double> deadline_;
+  std::recursive_mutex using_nccl_;
   std::mutex mutex_;  ///< of what follows
   std::vector<Adopted> adopted_;
   std::deque<std::shared_ptr<DeviceCall>> in_flight_;

@@ -131,11 +131,16 @@ class Enqueued : public Work::Operation {
 
 class Registered : public RegisteredMemory {
  public:
-  Registered(ncclComm_t comm, void* handle) : comm_(comm), handle_(handle) {}
+  Registered(std::shared_ptr<NcclCalls> calls, ncclComm_t comm, void* handle)
+      : calls_(std::move(calls)), comm_(comm), handle_(handle) {}
   // A failure would be that of the communicator, which is known.
-  ~Registered() override { static_cast<void>(ncclCommDeregister(comm_, handle_)); }
+  ~Registered() override {
+    const auto in_use = calls_->use();
+    static_cast<void>(ncclCommDeregister(comm_, handle_));
+  }
 
  private:
+  std::shared_ptr<NcclCalls> calls_;
   ncclComm_t comm_;
   void* handle_;
 };
@@ -155,6 +160,7 @@ NcclHandle::~NcclHandle() {
     return;
   }
   calls_->forget(comm_);
+  const auto in_use = calls_->use();
   bool is_final = false;
   if (std::uncaught_exceptions() == 0 && !calls_->has_failed()) {
     try {
@@ -193,6 +199,7 @@ Work NcclCommunicator::launch(const std::string& what, const Call& call, ncclCom
   }
   const std::shared_ptr<DeviceCall> marks = calls_->begin(group_, call, lane);
   if (call.bytes > 0) {
+    const auto in_use = calls_->use();
     Group group;
     enqueue(comm, native(lane));
     calls_->settle(comm, group.end(), fmt::format("{} on communicator '{}'", what, name()));
@@ -324,6 +331,7 @@ NcclHandle NcclCommunicator::split_off(int color, int key, const std::string& it
     config.maxCTAs = most_ctas;
   }
   ncclComm_t child = nullptr;
+  const auto in_use = calls_->use();
   const std::string what = fmt::format("ncclCommSplit of '{}' into '{}'", name(), its_name);
   calls_->settle(comm_.get(), ncclCommSplit(comm_.get(), color, key, &child, &config), what);
   if (child == nullptr) {
@@ -367,9 +375,10 @@ std::unique_ptr<RegisteredMemory> NcclCommunicator::register_memory(void* data, 
     return nullptr;
   }
   void* handle = nullptr;
+  const auto in_use = calls_->use();
   calls_->settle(comm_.get(), ncclCommRegister(comm_.get(), data, bytes, &handle),
                  fmt::format("ncclCommRegister of {} bytes with '{}'", bytes, name()));
-  return std::make_unique<Registered>(comm_.get(), handle);
+  return std::make_unique<Registered>(calls_, comm_.get(), handle);
 }
 
 NcclCommunicator::Line& NcclCommunicator::line_of(const MessageRoute& route) {

@@ -77,6 +77,7 @@ NcclHandle join(Communicator& host, const std::shared_ptr<NcclCalls>& calls) {
   config.blocking = 0;
   config.commName = host.name().c_str();
   ncclComm_t comm = nullptr;
+  const auto in_use = calls->use();
   const char* const what = "ncclCommInitRankConfig of 'world'";
   const ncclResult_t result =
       ids.size() == 1

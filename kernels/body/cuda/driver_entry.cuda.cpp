@@ -11,12 +11,14 @@
 
 namespace {
 
+/// @param version  of CUDA that brought the form of the function which Kokkos calls: later ones of
+///   the same name take more arguments
 template <class Function>
-Function* entry(const char* name) {
+Function* entry(const char* name, unsigned version) {
   void* found = nullptr;
   cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
   const cudaError_t result =
-      cudaGetDriverEntryPointByVersion(name, &found, CUDART_VERSION, cudaEnableDefault, &status);
+      cudaGetDriverEntryPointByVersion(name, &found, version, cudaEnableDefault, &status);
   const bool is_found = result == cudaSuccess && status == cudaDriverEntryPointSuccess;
   return is_found ? reinterpret_cast<Function*>(found) : nullptr;
 }
@@ -32,17 +34,17 @@ void stand_in_for_driver() {}
 extern "C" {
 
 CUresult CUDAAPI cuCtxGetDevice(CUdevice* device) {
-  static auto* const function = entry<decltype(cuCtxGetDevice)>("cuCtxGetDevice");
+  static auto* const function = entry<decltype(cuCtxGetDevice)>("cuCtxGetDevice", 2000);
   return function == nullptr ? CUDA_ERROR_NOT_INITIALIZED : function(device);
 }
 
 CUresult CUDAAPI cuCtxPushCurrent(CUcontext context) {
-  static auto* const function = entry<decltype(cuCtxPushCurrent)>("cuCtxPushCurrent");
+  static auto* const function = entry<decltype(cuCtxPushCurrent)>("cuCtxPushCurrent", 4000);
   return function == nullptr ? CUDA_ERROR_NOT_INITIALIZED : function(context);
 }
 
 CUresult CUDAAPI cuStreamGetCtx(CUstream stream, CUcontext* context) {
-  static auto* const function = entry<CUresult(CUstream, CUcontext*)>("cuStreamGetCtx");
+  static auto* const function = entry<CUresult(CUstream, CUcontext*)>("cuStreamGetCtx", 9020);
   return function == nullptr ? CUDA_ERROR_NOT_INITIALIZED : function(stream, context);
 }
 

@@ -8,6 +8,8 @@
 
 #include <Kokkos_Core.hpp>
 
+#include <mutex>
+
 namespace fourfold::kernels {
 
 /// Whether what runs over device memory is written for a device, not for a host.
@@ -17,10 +19,16 @@ inline constexpr bool is_for_device = true;
 /// device, which no step may, so each stream has one for good (execution_space.kokkos.cpp).
 const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream);
 
+/// For one thread at a time: Kokkos notes without a lock what a kernel needs when it comes first.
+std::mutex& launching();
+
 /// Starts `work`, which launches kernels, behind all that is on `stream`.
 template <class Work>
 void enqueue(device::StreamRef stream, const Work& work) {
-  work();
+  {
+    const std::scoped_lock lock(launching());
+    work();
+  }
   if (stream == device::StreamRef{}) {
     stream.synchronize();
   }

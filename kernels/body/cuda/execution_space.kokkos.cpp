@@ -9,6 +9,11 @@
 
 namespace fourfold::kernels {
 
+std::mutex& launching() {
+  static std::mutex mutex;
+  return mutex;
+}
+
 const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream) {
   using Space = Kokkos::DefaultExecutionSpace;
   // Never destroyed: Kokkos would give memory back through streams that are gone by then. A stream
