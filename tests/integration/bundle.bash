@@ -55,7 +55,7 @@ dir = "run"
 END
 cat >inside.sh <<'END'
 set -e
-cd /work
+cd /home
 PATH=/opt/fourfold/bin:/bin
 fourfold version
 fourfold help | grep -q train
@@ -73,19 +73,19 @@ if ! unshare --mount true 2>/dev/null; then
   expectations_met && exit 77
   exit 1
 fi
-mkdir -p system/{bin,dev,proc,sys,tmp,work,opt,etc}
+mkdir -p system/{bin,dev,proc,sys,tmp,home,opt,etc}
 cp "$(command -v busybox)" system/bin/busybox
 for applet in sh cat env grep ln readlink; do ln -s busybox "system/bin/$applet"; done
-echo 'root:x:0:0::/:/bin/sh' >system/etc/passwd
+echo 'root:x:0:0::/home:/bin/sh' >system/etc/passwd
 echo "127.0.0.1 localhost $(hostname)" >system/etc/hosts
 mv elsewhere/moved system/opt/fourfold
-cp text.txt run.toml inside.sh system/work
+cp text.txt run.toml inside.sh system/home
 expect_exit 0 unshare --mount bash -c 'mount --rbind /dev system/dev && mount -t proc proc system/proc &&
   mount -t sysfs sysfs system/sys &&
-  exec chroot system /bin/env -i TMPDIR=/tmp HOME=/work /bin/sh /work/inside.sh'
+  exec chroot system /bin/env -i TMPDIR=/tmp HOME=/home /bin/sh /home/inside.sh'
 expect_stdout 'All tests passed'
 expect_stderr 'step 3/3'
 expect_stderr "there is no program 'my-fourfold'"
-expect_exit 0 grep -c '"event":"step"' system/work/two/metrics.jsonl
+expect_exit 0 grep -c '"event":"step"' system/home/two/metrics.jsonl
 expect_stdout 3
 expectations_met
