@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lanes.hpp"
 #include "launch.hpp"
+#include "norm_bodies.hpp"
 #include "scratch.hpp"
 #include "storage.hpp"
-
-#include <fourfold/kernels/norm.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -26,25 +25,43 @@ KOKKOS_FORCEINLINE_FUNCTION auto prefetch_next(std::int64_t t, std::int64_t rows
   return [=](std::int64_t d) { (prefetch_chunk(row + step + d), ...); };
 }
 
+/// Prefetches of row t + 1 what normalising it will read first.
+template <bool adds, class T>
+KOKKOS_FORCEINLINE_FUNCTION auto prefetch_next(const NormOperands<T>& with, std::int64_t t) {
+  const T* const x = with.x_TD + t * with.features;
+  if constexpr (adds) {
+    return prefetch_next(t, with.rows, with.features, x, with.residual_TD + t * with.features);
+  } else {
+    return prefetch_next(t, with.rows, with.features, x);
+  }
+}
+
+/// Row t of what is normalised: x, or x + residual, rounded to storage.
+template <bool adds, class T>
+KOKKOS_FORCEINLINE_FUNCTION const T* row_to_normalise(const NormOperands<T>& with, std::int64_t t) {
+  const T* const x = with.x_TD + t * with.features;
+  if constexpr (!adds) {
+    return x;
+  } else {
+    T* const sum = with.sum_TD + t * with.features;
+    map(
+        NothingAhead{}, with.features, [](float x_d, float residual_d) { return x_d + residual_d; },
+        sum, x, with.residual_TD + t * with.features);
+    return sum;
+  }
+}
+
 /// Mean and variance come from one pass over the differences to a shift, the mean of the row's
 /// first `lanes` elements. It is off by at most sqrt(features / lanes) standard deviations, so the
 /// variance loses at most the factor 1 + features / lanes of its accuracy, usually none.
-template <class T>
+template <class T, bool adds>
 struct LayerNorm {
-  const T* x_TD;
-  const T* weight_D;
-  const T* bias_D;
-  T* y_TD;
-  float* mean_T;
-  float* rstd_T;
-  std::int64_t rows;
-  std::int64_t features;
-  float epsilon;
+  NormOperands<T> with;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const T* row = x_TD + t * features;
+    const std::int64_t features = with.features;
+    const T* row = row_to_normalise<adds>(with, t);
     const auto count = static_cast<float>(features);
-    const auto ahead = prefetch_next(t, rows, features, row);
     const float shift = first_mean(row);
     Lanes sum;
     Lanes squares;
@@ -62,46 +79,40 @@ struct LayerNorm {
     const float mean = shift + shifted_mean;
     const float rounded = fold_sum(squares) / count - shifted_mean * shifted_mean;
     const float variance = rounded < 0.0F ? 0.0F : rounded;  // NaN stays NaN
-    const float rstd = 1.0F / std::sqrt(variance + epsilon);
-    map(
-        ahead, features,
-        [mean, rstd](float x, float weight, float bias) {
-          return (x - mean) * rstd * weight + bias;
-        },
-        y_TD + t * features, row, weight_D, bias_D);
-    mean_T[t] = mean;
-    rstd_T[t] = rstd;
+    const float rstd = 1.0F / std::sqrt(variance + with.epsilon);
+    const auto normalise = [mean, rstd](float x, float weight, float bias) {
+      return (x - mean) * rstd * weight + bias;
+    };
+    map(prefetch_next<adds>(with, t), features, normalise, with.y_TD + t * features, row,
+        with.weight_D, with.bias_D);
+    with.mean_T[t] = mean;
+    with.rstd_T[t] = rstd;
   }
 
   /// Mean of the row's first elements.
   KOKKOS_FORCEINLINE_FUNCTION float first_mean(const T* row) const {
-    const std::int64_t count = features < lanes ? features : lanes;
+    const std::int64_t count = with.features < lanes ? with.features : lanes;
     return sum_row(
                NothingAhead{}, count, [](float x) { return x; }, row) /
            static_cast<float>(count);
   }
 };
 
-template <class T>
+template <class T, bool adds>
 struct RmsNorm {
-  const T* x_TD;
-  const T* weight_D;
-  T* y_TD;
-  float* rstd_T;
-  std::int64_t rows;
-  std::int64_t features;
-  float epsilon;
+  NormOperands<T> with;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const T* row = x_TD + t * features;
-    const auto ahead = prefetch_next(t, rows, features, row);
+    const std::int64_t features = with.features;
+    const T* row = row_to_normalise<adds>(with, t);
+    const auto ahead = prefetch_next<adds>(with, t);
     const float squares = sum_row(
         ahead, features, [](float x) { return x * x; }, row);
-    const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + epsilon);
+    const float rstd = 1.0F / std::sqrt(squares / static_cast<float>(features) + with.epsilon);
     map(
         ahead, features, [rstd](float x, float weight) { return x * rstd * weight; },
-        y_TD + t * features, row, weight_D);
-    rstd_T[t] = rstd;
+        with.y_TD + t * features, row, with.weight_D);
+    with.rstd_T[t] = rstd;
   }
 };
 
@@ -115,9 +126,9 @@ struct NormBackward {
   const float* mean_T;
   const float* rstd_T;
   T* dx_TD;
-  float* partial_BD;  ///< per block `padded` sums for dweight, then as many for dbias
   std::int64_t rows;
   std::int64_t features;
+  float* partial_BD;    ///< per block `padded` sums for dweight, then as many for dbias
   std::int64_t padded;  ///< features rounded up to whole chunks
 
   static constexpr int sums = centred ? 2 : 1;
@@ -248,86 +259,62 @@ struct AddBlocks {
 };
 
 template <class T, bool centred>
-void norm_backward(const char* label, ConstTensorView dy_TD, ConstTensorView x_TD,
-                   ConstTensorView weight_D, const float* mean_T, const float* rstd_T,
-                   TensorView dx_TD, float* dweight_D, float* dbias_D, device::StreamRef stream) {
-  const std::int64_t rows = x_TD.dim(0);
-  const std::int64_t features = x_TD.dim(1);
-  const std::int64_t blocks = (rows + rows_per_block - 1) / rows_per_block;
-  const std::int64_t chunks = (features + lanes - 1) / lanes;
+void norm_backward(const char* label, const NormBackwardOperands<T>& with, float* dweight_D,
+                   float* dbias_D, device::StreamRef stream) {
+  const std::int64_t blocks = (with.rows + rows_per_block - 1) / rows_per_block;
+  const std::int64_t chunks = (with.features + lanes - 1) / lanes;
   const std::int64_t padded = chunks * lanes;
   const std::int64_t stride = NormBackward<T, centred>::sums * padded;
   auto* partial = static_cast<float*>(
       scratch(static_cast<std::size_t>(blocks * stride) * sizeof(float), stream));
   for_each(label, blocks, stream,
-           NormBackward<T, centred>{dy_TD.as<T>(), x_TD.as<T>(), weight_D.as<T>(), mean_T, rstd_T,
-                                    dx_TD.as<T>(), partial, rows, features, padded});
+           NormBackward<T, centred>{with.dy_TD, with.x_TD, with.weight_D, with.mean_T, with.rstd_T,
+                                    with.dx_TD, with.rows, with.features, partial, padded});
   for_each("norm_dweight", chunks, stream,
-           AddBlocks<T>{partial, dweight_D, blocks, stride, features});
+           AddBlocks<T>{partial, dweight_D, blocks, stride, with.features});
   if constexpr (centred) {
     for_each("norm_dbias", chunks, stream,
-             AddBlocks<T>{partial + padded, dbias_D, blocks, stride, features});
+             AddBlocks<T>{partial + padded, dbias_D, blocks, stride, with.features});
   }
 }
 
-/// What all four have in common.
-void expect_rows(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView rstd_T) {
-  FOURFOLD_EXPECT(x_TD.shape().rank() == 2);
-  FOURFOLD_EXPECT(weight_D.elements() == x_TD.dim(1) && weight_D.dtype() == x_TD.dtype());
-  FOURFOLD_EXPECT(rstd_T.elements() == x_TD.dim(0));
+template <class T, bool adds>
+void norm(const char* label, const NormOperands<T>& with, device::StreamRef stream) {
+  if (with.bias_D != nullptr) {
+    for_each(label, with.rows, stream, LayerNorm<T, adds>{with});
+  } else {
+    for_each(label, with.rows, stream, RmsNorm<T, adds>{with});
+  }
 }
 
 }  // namespace
 
-void layer_norm(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView bias_D,
-                TensorView y_TD, TensorView mean_T, TensorView rstd_T, float epsilon,
-                device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(y_TD.shape() == x_TD.shape() && bias_D.elements() == x_TD.dim(1));
-  FOURFOLD_EXPECT(mean_T.elements() == x_TD.dim(0));
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    for_each(
-        "layer_norm", x_TD.dim(0), stream,
-        LayerNorm<T>{x_TD.as<T>(), weight_D.as<T>(), bias_D.as<T>(), y_TD.as<T>(),
-                     mean_T.as<float>(), rstd_T.as<float>(), x_TD.dim(0), x_TD.dim(1), epsilon});
-  });
+template <class T>
+void norm_rows(const char* label, const NormOperands<T>& operands, device::StreamRef stream) {
+  if (operands.residual_TD != nullptr) {
+    norm<T, true>(label, operands, stream);
+  } else {
+    norm<T, false>(label, operands, stream);
+  }
 }
+template void norm_rows(const char*, const NormOperands<float>&, device::StreamRef);
+template void norm_rows(const char*, const NormOperands<BFloat16>&, device::StreamRef);
+template void norm_rows(const char*, const NormOperands<Float16>&, device::StreamRef);
 
-void layer_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
-                         ConstTensorView mean_T, ConstTensorView rstd_T, TensorView dx_TD,
-                         TensorView dweight_D, TensorView dbias_D, device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(dy_TD.shape() == x_TD.shape() && dx_TD.shape() == x_TD.shape());
-  FOURFOLD_EXPECT(mean_T.elements() == x_TD.dim(0));
-  FOURFOLD_EXPECT(dweight_D.elements() == x_TD.dim(1) && dbias_D.elements() == x_TD.dim(1));
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    norm_backward<T, true>("layer_norm_bwd", dy_TD, x_TD, weight_D, mean_T.as<float>(),
-                           rstd_T.as<float>(), dx_TD, dweight_D.as<float>(), dbias_D.as<float>(),
-                           stream);
-  });
+template <class T>
+void norm_rows_backward(const char* label, const NormBackwardOperands<T>& operands,
+                        float* dweight_D, float* dbias_D, device::StreamRef stream) {
+  if (operands.mean_T != nullptr) {
+    norm_backward<T, true>(label, operands, dweight_D, dbias_D, stream);
+  } else {
+    norm_backward<T, false>(label, operands, dweight_D, dbias_D, stream);
+  }
 }
-
-void rms_norm(ConstTensorView x_TD, ConstTensorView weight_D, TensorView y_TD, TensorView rstd_T,
-              float epsilon, device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(y_TD.shape() == x_TD.shape());
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    for_each("rms_norm", x_TD.dim(0), stream,
-             RmsNorm<T>{x_TD.as<T>(), weight_D.as<T>(), y_TD.as<T>(), rstd_T.as<float>(),
-                        x_TD.dim(0), x_TD.dim(1), epsilon});
-  });
-}
-
-void rms_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
-                       ConstTensorView rstd_T, TensorView dx_TD, TensorView dweight_D,
-                       device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(dy_TD.shape() == x_TD.shape() && dx_TD.shape() == x_TD.shape());
-  FOURFOLD_EXPECT(dweight_D.elements() == x_TD.dim(1));
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    norm_backward<T, false>("rms_norm_bwd", dy_TD, x_TD, weight_D, nullptr, rstd_T.as<float>(),
-                            dx_TD, dweight_D.as<float>(), nullptr, stream);
-  });
-}
+template void norm_rows_backward(const char*, const NormBackwardOperands<float>&, float*, float*,
+                                 device::StreamRef);
+template void norm_rows_backward(const char*, const NormBackwardOperands<BFloat16>&, float*, float*,
+                                 device::StreamRef);
+template void norm_rows_backward(const char*, const NormBackwardOperands<Float16>&, float*, float*,
+                                 device::StreamRef);
 
 }  // namespace fourfold::kernels

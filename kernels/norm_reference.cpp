@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "element.hpp"
 
+#include <fourfold/kernels/reference/activation.hpp>
 #include <fourfold/kernels/reference/norm.hpp>
 
 #include <cmath>
@@ -59,6 +60,13 @@ void layer_norm(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView 
   }
 }
 
+void add_layer_norm(ConstTensorView x_TD, ConstTensorView residual_TD, ConstTensorView weight_D,
+                    ConstTensorView bias_D, TensorView sum_TD, TensorView y_TD, TensorView mean_T,
+                    TensorView rstd_T, float epsilon, device::StreamRef stream) {
+  reference::add(x_TD, residual_TD, sum_TD, stream);
+  reference::layer_norm(sum_TD, weight_D, bias_D, y_TD, mean_T, rstd_T, epsilon, stream);
+}
+
 void layer_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
                          ConstTensorView mean_T, ConstTensorView rstd_T, TensorView dx_TD,
                          TensorView dweight_D, TensorView dbias_D, device::StreamRef /*stream*/) {
@@ -97,6 +105,13 @@ void rms_norm(ConstTensorView x_TD, ConstTensorView weight_D, TensorView y_TD, T
     }
     rstd_T.as<float>()[t] = static_cast<float>(rstd);
   }
+}
+
+void add_rms_norm(ConstTensorView x_TD, ConstTensorView residual_TD, ConstTensorView weight_D,
+                  TensorView sum_TD, TensorView y_TD, TensorView rstd_T, float epsilon,
+                  device::StreamRef stream) {
+  reference::add(x_TD, residual_TD, sum_TD, stream);
+  reference::rms_norm(sum_TD, weight_D, y_TD, rstd_T, epsilon, stream);
 }
 
 void rms_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,

@@ -55,6 +55,12 @@ CaseGroup layer_norm_cases(const RowShape& shape) {
              const NormOperands& o = (*all)[static_cast<std::size_t>(set)];
              kernels::layer_norm(o.x, o.weight, o.weight, o.y, o.mean, o.rstd, epsilon, stream);
            }},
+          {"add_layer_norm", str(shape), Roof::copy, bytes_of(shape, 8, 8), sets,
+           [all](int set, StreamRef stream) {
+             const NormOperands& o = (*all)[static_cast<std::size_t>(set)];
+             kernels::add_layer_norm(o.dx, o.x, o.weight, o.weight, o.dx, o.y, o.mean, o.rstd,
+                                     epsilon, stream);
+           }},
           {"layer_norm_backward", str(shape), Roof::copy, bytes_of(shape, 8, 8), sets,
            [all](int set, StreamRef stream) {
              const NormOperands& o = (*all)[static_cast<std::size_t>(set)];
@@ -71,6 +77,11 @@ CaseGroup rms_norm_cases(const Sizes& sizes) {
            [all](int set, StreamRef stream) {
              const NormOperands& o = (*all)[static_cast<std::size_t>(set)];
              kernels::rms_norm(o.x, o.weight, o.y, o.rstd, epsilon, stream);
+           }},
+          {"add_rms_norm", str(shape), Roof::copy, bytes_of(shape, 8, 4), sets,
+           [all](int set, StreamRef stream) {
+             const NormOperands& o = (*all)[static_cast<std::size_t>(set)];
+             kernels::add_rms_norm(o.dx, o.x, o.weight, o.dx, o.y, o.rstd, epsilon, stream);
            }},
           {"rms_norm_backward", str(shape), Roof::copy, bytes_of(shape, 8, 4), sets,
            [all](int set, StreamRef stream) {

@@ -3,9 +3,8 @@
 /// @file
 /// The norms' forward pass on a device: a row is read once into the registers of a warp, or of a
 /// team, summed there and written once. Rows that registers do not hold are read again from caches.
+#include "norm_bodies.hpp"
 #include "norm_rows.hpp"
-
-#include <fourfold/kernels/norm.hpp>
 
 #include <cmath>
 
@@ -13,16 +12,7 @@ namespace fourfold::kernels {
 namespace {
 
 template <class T>
-struct Operands {
-  const T* x_TD;
-  const T* weight_D;
-  const T* bias_D;  // nullptr without one
-  T* y_TD;
-  float* mean_T;  // nullptr where rows are not centred
-  float* rstd_T;
-  std::int64_t rows;
-  int features;
-  float epsilon;
+struct Operands : NormOperands<T> {
   bool whole;
 };
 
@@ -61,9 +51,31 @@ KOKKOS_FORCEINLINE_FUNCTION void finish_pack(const Operands<T>& with, T* y, int 
   store_part(y, first, with.features, with.whole, result);
 }
 
+/// The pack at `first` of row t of what is normalised, as storage holds it: x, or x + residual,
+/// which is written too.
+template <bool adds, class T>
+KOKKOS_FORCEINLINE_FUNCTION PackWords pack_to_normalise(const Operands<T>& with, std::int64_t t,
+                                                        int first) {
+  const std::int64_t begin = t * with.features;
+  const PackWords x = load_part(with.x_TD + begin, first, with.features, with.whole);
+  if constexpr (!adds) {
+    return x;
+  } else {
+    const PackWords residual =
+        load_part(with.residual_TD + begin, first, with.features, with.whole);
+    PackOf<T> sum;
+    FOURFOLD_UNROLL
+    for (int i = 0; i < pack_elements<T>; ++i) {
+      sum[i] = element_of<T>(x, i) + element_of<T>(residual, i);
+    }
+    store_part(with.sum_TD + begin, first, with.features, with.whole, sum);
+    return stored_pack<T>(sum);
+  }
+}
+
 /// The mean is taken off in two steps: what the first one leaves, by rounding, the second one
 /// finds.
-template <class T, bool centred, class Row>
+template <class T, bool centred, bool adds, class Row>
 struct Norm {
   Operands<T> with;
 
@@ -79,8 +91,11 @@ struct Norm {
     }
     typename Row::Threads threads(team);
     PackWords stored[packs];
-    load_packs<Row::threads>(with.x_TD + t * with.features, with.features, threads.rank(),
-                             with.whole, stored);
+    FOURFOLD_UNROLL
+    for (int k = 0; k < packs; ++k) {
+      stored[k] =
+          pack_to_normalise<adds>(with, t, first_of_pack<T, Row::threads>(threads.rank(), k));
+    }
     float x[packs][n];
     FOURFOLD_UNROLL
     for (int k = 0; k < packs; ++k) {
@@ -148,7 +163,7 @@ struct Norm {
 };
 
 /// The same for rows of any length, which a team reads three times, or twice.
-template <class T, bool centred>
+template <class T, bool centred, bool adds>
 struct LongNorm {
   Operands<T> with;
 
@@ -158,7 +173,12 @@ struct LongNorm {
   KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
     const std::int64_t t = team.league_rank();
     Threads threads(team);
-    const T* const row = with.x_TD + t * with.features;
+    if constexpr (adds) {  // what a thread writes here it reads itself below
+      for (int first = threads.rank() * n; first < with.features; first += Threads::threads * n) {
+        pack_to_normalise<adds>(with, t, first);
+      }
+    }
+    const T* const row = (adds ? with.sum_TD : with.x_TD) + t * with.features;
     const auto count = static_cast<float>(with.features);
     float shift = 0;
     if constexpr (centred) {
@@ -210,61 +230,51 @@ struct LongNorm {
   }
 };
 
-template <class T, bool centred>
+template <class T, bool centred, bool adds>
 void norm(const char* label, const Operands<T>& with, device::StreamRef stream) {
   const std::int64_t packs = (with.features + pack_elements<T> - 1) / pack_elements<T>;
   const std::int64_t teams_by_warp =
       (with.rows + warps_here(norm_warps) - 1) / warps_here(norm_warps);
   if (packs <= 128) {
     using Row = NormRow<128, true>;
-    for_teams<norm_warps, 3>(label, teams_by_warp, 0, stream, Norm<T, centred, Row>{with});
+    for_teams<norm_warps, 3>(label, teams_by_warp, 0, stream, Norm<T, centred, adds, Row>{with});
   } else if (packs <= 256) {
     using Row = NormRow<256, true>;
-    for_teams<norm_warps, 2>(label, teams_by_warp, 0, stream, Norm<T, centred, Row>{with});
+    for_teams<norm_warps, 2>(label, teams_by_warp, 0, stream, Norm<T, centred, adds, Row>{with});
   } else if (packs <= 1024) {
     using Row = NormRow<1024, false>;
     for_teams<norm_warps, 3>(label, with.rows, Row::Threads::team_bytes, stream,
-                             Norm<T, centred, Row>{with});
+                             Norm<T, centred, adds, Row>{with});
   } else {
-    for_teams<norm_warps, 4>(label, with.rows, LongNorm<T, centred>::Threads::team_bytes, stream,
-                             LongNorm<T, centred>{with});
+    using Body = LongNorm<T, centred, adds>;
+    for_teams<norm_warps, 4>(label, with.rows, Body::Threads::team_bytes, stream, Body{with});
+  }
+}
+
+template <class T, bool adds>
+void norm(const char* label, const Operands<T>& with, device::StreamRef stream) {
+  if (with.bias_D != nullptr) {
+    norm<T, true, adds>(label, with, stream);
+  } else {
+    norm<T, false, adds>(label, with, stream);
   }
 }
 
 }  // namespace
 
-void layer_norm(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView bias_D,
-                TensorView y_TD, TensorView mean_T, TensorView rstd_T, float epsilon,
-                device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(y_TD.shape() == x_TD.shape() && bias_D.elements() == x_TD.dim(1));
-  FOURFOLD_EXPECT(mean_T.elements() == x_TD.dim(0));
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    const T* const x = x_TD.as<T>();
-    const T* const weight = weight_D.as<T>();
-    const T* const bias = bias_D.as<T>();
-    T* const y = y_TD.as<T>();
-    norm<T, true>(
-        "layer_norm",
-        {x, weight, bias, y, mean_T.as<float>(), rstd_T.as<float>(), x_TD.dim(0),
-         static_cast<int>(x_TD.dim(1)), epsilon, in_packs(x_TD.dim(1), x, weight, bias, y)},
-        stream);
-  });
+template <class T>
+void norm_rows(const char* label, const NormOperands<T>& of, device::StreamRef stream) {
+  // An absent operand is at a pack.
+  const Operands<T> with{of, in_packs(of.features, of.x_TD, of.residual_TD, of.weight_D, of.bias_D,
+                                      of.sum_TD, of.y_TD)};
+  if (of.residual_TD != nullptr) {
+    norm<T, true>(label, with, stream);
+  } else {
+    norm<T, false>(label, with, stream);
+  }
 }
-
-void rms_norm(ConstTensorView x_TD, ConstTensorView weight_D, TensorView y_TD, TensorView rstd_T,
-              float epsilon, device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(y_TD.shape() == x_TD.shape());
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    const T* const x = x_TD.as<T>();
-    const T* const weight = weight_D.as<T>();
-    T* const y = y_TD.as<T>();
-    norm<T, false>("rms_norm",
-                   {x, weight, nullptr, y, nullptr, rstd_T.as<float>(), x_TD.dim(0),
-                    static_cast<int>(x_TD.dim(1)), epsilon, in_packs(x_TD.dim(1), x, weight, y)},
-                   stream);
-  });
-}
+template void norm_rows(const char*, const NormOperands<float>&, device::StreamRef);
+template void norm_rows(const char*, const NormOperands<BFloat16>&, device::StreamRef);
+template void norm_rows(const char*, const NormOperands<Float16>&, device::StreamRef);
 
 }  // namespace fourfold::kernels

@@ -6,10 +6,9 @@
 /// registers. The blocks' sums are added up in a second pass. How rows are cut depends on their
 /// number only.
 #include "launch.hpp"
-#include "norm_rows.hpp"
+#include "long_norm_gradient.hpp"
+#include "norm_gradient.hpp"
 #include "scratch.hpp"
-
-#include <fourfold/kernels/norm.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -26,77 +25,9 @@ std::int64_t rows_of_block(std::int64_t rows) {
   return fewest_block_rows * std::max<std::int64_t>(1, (rows + most - 1) / most);
 }
 
-template <class T>
-struct Operands {
-  const T* dy_TD;
-  const T* x_TD;
-  const T* weight_D;
-  const float* mean_T;  // nullptr where rows are not centred
-  const float* rstd_T;
-  T* dx_TD;
-  float* partial_BD;  // per block `padded` sums for dweight, then, where centred, as many for dbias
-  std::int64_t rows;
-  std::int64_t block_rows;
-  int features;
-  int padded;  // features rounded up to whole packs, of any T
-  bool whole;
-};
-
-/// What an element needs to know of its row.
-struct RowMeans {
-  float mean;
-  float rstd;
-  float g;       // mean of dy * weight
-  float g_xhat;  // mean of dy * weight * xhat
-};
-
-/// Adds the sums of one pack: dy * weight, and that times x - mean.
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void add_pack(const PackWords& dy, const PackWords& x,
-                                          const PackWords& weight, float mean, float (&sums)[2]) {
-  float g_sum = 0;
-  float g_centred_sum = 0;
-  FOURFOLD_UNROLL
-  for (int i = 0; i < pack_elements<T>; ++i) {
-    const float g = element_of<T>(dy, i) * element_of<T>(weight, i);
-    g_sum += g;
-    g_centred_sum += g * (element_of<T>(x, i) - mean);
-  }
-  sums[0] += g_sum;
-  sums[1] += g_centred_sum;
-}
-
-template <bool centred, class Threads>
-KOKKOS_FORCEINLINE_FUNCTION RowMeans row_means(Threads& threads, float (&sums)[2], float mean,
-                                               float rstd, int features) {
-  threads.sum(sums);
-  const auto count = static_cast<float>(features);
-  return {mean, rstd, centred ? sums[0] / count : 0.0F, sums[1] * rstd / count};
-}
-
-/// dx = before + rstd * (g - mean of g - xhat * mean of g * xhat) in the pack at `first`. Calls
-/// each(i, dy, xhat) for its elements.
-template <class T, class Each>
-KOKKOS_FORCEINLINE_FUNCTION void add_gradient(const Operands<T>& with, T* dx_row, int first,
-                                              const PackWords& before, const PackWords& dy_pack,
-                                              const PackWords& x_pack, const RowMeans& row,
-                                              const Each& each) {
-  const PackWords weight = load_part(with.weight_D, first, with.features, with.whole);
-  PackOf<T> dx;
-  FOURFOLD_UNROLL
-  for (int i = 0; i < pack_elements<T>; ++i) {
-    const float dy = element_of<T>(dy_pack, i);
-    const float xhat = (element_of<T>(x_pack, i) - row.mean) * row.rstd;
-    each(i, dy, xhat);
-    dx[i] = element_of<T>(before, i) +
-            row.rstd * (dy * element_of<T>(weight, i) - row.g - xhat * row.g_xhat);
-  }
-  store_part(dx_row, first, with.features, with.whole, dx);
-}
-
 template <class T, bool centred, class Row>
 struct NormBackward {
-  Operands<T> with;
+  BlockedRows<T> with;
 
   using Threads = typename Row::Threads;
   static constexpr int packs = Row::packs_each;
@@ -243,66 +174,6 @@ struct NormBackward {
   }
 };
 
-/// The same for rows that registers do not hold: a team per row, which reads it twice, and leaves
-/// the weight gradients to another kernel.
-template <class T, bool centred>
-struct LongNormBackward {
-  Operands<T> with;
-
-  using Threads = RowThreads<norm_warps, false>;
-  static constexpr int step = Threads::threads * pack_elements<T>;
-
-  KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
-    const std::int64_t t = team.league_rank();
-    Threads threads(team);
-    const T* const dy = with.dy_TD + t * with.features;
-    const T* const x = with.x_TD + t * with.features;
-    const float mean = centred ? with.mean_T[t] : 0.0F;
-    const int begin = threads.rank() * pack_elements<T>;
-    float sums[2] = {0, 0};
-    for (int first = begin; first < with.features; first += step) {
-      add_pack<T>(load(dy, first), load(x, first), load(with.weight_D, first), mean, sums);
-    }
-    const RowMeans row = row_means<centred>(threads, sums, mean, with.rstd_T[t], with.features);
-    for (int first = begin; first < with.features; first += step) {
-      add_gradient(with, with.dx_TD + t * with.features, first,
-                   load(with.dx_TD + t * with.features, first), load(dy, first), load(x, first),
-                   row, [](int /*i*/, float /*dy*/, float /*xhat*/) {});
-    }
-  }
-
-  KOKKOS_FORCEINLINE_FUNCTION PackWords load(const T* row, int first) const {
-    return load_part(row, first, with.features, with.whole);
-  }
-};
-
-/// Of one block and one column: neighbouring threads read neighbouring columns.
-template <class T, bool centred>
-struct LongWeightGradient {
-  Operands<T> with;
-
-  KOKKOS_FUNCTION void operator()(std::int64_t item) const {
-    const std::int64_t block = item / with.features;
-    const std::int64_t d = item % with.features;
-    const std::int64_t begin = block * with.block_rows;
-    const std::int64_t left = with.rows - begin;
-    const std::int64_t end = begin + (left < with.block_rows ? left : with.block_rows);
-    float dweight = 0;
-    float dbias = 0;
-    for (std::int64_t t = begin; t < end; ++t) {
-      const float dy = to_float(with.dy_TD[t * with.features + d]);
-      const float mean = centred ? with.mean_T[t] : 0.0F;
-      dweight += dy * ((to_float(with.x_TD[t * with.features + d]) - mean) * with.rstd_T[t]);
-      dbias += dy;
-    }
-    float* const to = with.partial_BD + block * (centred ? 2 : 1) * with.padded + d;
-    to[0] = dweight;
-    if constexpr (centred) {
-      to[with.padded] = dbias;
-    }
-  }
-};
-
 /// Adds the blocks' sums to dweight and dbias. A lane has a column; the warps share the blocks.
 struct AddBlocks {
   const float* partial_BD;
@@ -342,23 +213,26 @@ struct AddBlocks {
 };
 
 template <class T, bool centred, int row_packs, bool by_warp, int resident>
-void take_blocks(const char* label, std::int64_t blocks, const Operands<T>& with,
+void take_blocks(const char* label, std::int64_t blocks, const BlockedRows<T>& with,
                  device::StreamRef stream) {
   using Body = NormBackward<T, centred, NormRow<row_packs, by_warp>>;
   for_teams<norm_warps, resident>(label, blocks, Body::team_bytes, stream, Body{with});
 }
 
 template <class T, bool centred>
-void norm_backward(const char* label, Operands<T> with, float* dweight_D, float* dbias_D,
-                   device::StreamRef stream) {
-  const int packs = (with.features + pack_elements<T> - 1) / pack_elements<T>;
+void norm_backward(const char* label, const NormBackwardOperands<T>& of, float* dweight_D,
+                   float* dbias_D, device::StreamRef stream) {
   constexpr int most_pack_elements = 8;
-  with.padded = (with.features + most_pack_elements - 1) / most_pack_elements * most_pack_elements;
-  with.block_rows = rows_of_block(with.rows);
-  const std::int64_t blocks = (with.rows + with.block_rows - 1) / with.block_rows;
-  const int columns = (centred ? 2 : 1) * with.padded;
-  with.partial_BD = static_cast<float*>(
+  const int packs = (of.features + pack_elements<T> - 1) / pack_elements<T>;
+  const int padded =
+      (of.features + most_pack_elements - 1) / most_pack_elements * most_pack_elements;
+  const std::int64_t block_rows = rows_of_block(of.rows);
+  const std::int64_t blocks = (of.rows + block_rows - 1) / block_rows;
+  const int columns = (centred ? 2 : 1) * padded;
+  auto* const partial_BD = static_cast<float*>(
       scratch(static_cast<std::size_t>(blocks * columns) * sizeof(float), stream));
+  const bool whole = in_packs(of.features, of.dy_TD, of.x_TD, of.weight_D, of.dx_TD);
+  const BlockedRows<T> with{of, padded, partial_BD, block_rows, whole};
   if (packs <= 96) {
     take_blocks<T, centred, 96, true, 2>(label, blocks, with, stream);
   } else if (packs <= 128) {
@@ -373,60 +247,32 @@ void norm_backward(const char* label, Operands<T> with, float* dweight_D, float*
     take_blocks<T, centred, 1024, false, 1>(label, blocks, with, stream);
   } else {
     using Body = LongNormBackward<T, centred>;
-    for_each("norm_dweight", blocks * with.features, stream, LongWeightGradient<T, centred>{with});
-    for_teams<norm_warps, 3>(label, with.rows, Body::Threads::team_bytes, stream, Body{with});
+    for_each("norm_dweight", blocks * of.features, stream, LongWeightGradient<T, centred>{with});
+    for_teams<norm_warps, 3>(label, of.rows, Body::Threads::team_bytes, stream, Body{with});
   }
   if (blocks > 0) {
     for_teams<AddBlocks::device_warps, 1>(
         "norm_add_blocks", (columns + warp_lanes - 1) / warp_lanes, AddBlocks::team_bytes, stream,
-        AddBlocks{with.partial_BD, dweight_D, dbias_D, blocks, columns, with.padded,
-                  with.features});
+        AddBlocks{partial_BD, dweight_D, dbias_D, blocks, columns, padded, of.features});
   }
-}
-
-template <class T>
-Operands<T> operands(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
-                     const float* mean_T, ConstTensorView rstd_T, TensorView dx_TD) {
-  Operands<T> with = {};
-  with.dy_TD = dy_TD.as<T>();
-  with.x_TD = x_TD.as<T>();
-  with.weight_D = weight_D.as<T>();
-  with.mean_T = mean_T;
-  with.rstd_T = rstd_T.as<float>();
-  with.dx_TD = dx_TD.as<T>();
-  with.rows = x_TD.dim(0);
-  with.features = static_cast<int>(x_TD.dim(1));
-  with.whole = in_packs(x_TD.dim(1), with.dy_TD, with.x_TD, with.weight_D, with.dx_TD);
-  return with;
 }
 
 }  // namespace
 
-void layer_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
-                         ConstTensorView mean_T, ConstTensorView rstd_T, TensorView dx_TD,
-                         TensorView dweight_D, TensorView dbias_D, device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(dy_TD.shape() == x_TD.shape() && dx_TD.shape() == x_TD.shape());
-  FOURFOLD_EXPECT(mean_T.elements() == x_TD.dim(0));
-  FOURFOLD_EXPECT(dweight_D.elements() == x_TD.dim(1) && dbias_D.elements() == x_TD.dim(1));
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    norm_backward<T, true>("layer_norm_bwd",
-                           operands<T>(dy_TD, x_TD, weight_D, mean_T.as<float>(), rstd_T, dx_TD),
-                           dweight_D.as<float>(), dbias_D.as<float>(), stream);
-  });
+template <class T>
+void norm_rows_backward(const char* label, const NormBackwardOperands<T>& operands,
+                        float* dweight_D, float* dbias_D, device::StreamRef stream) {
+  if (operands.mean_T != nullptr) {
+    norm_backward<T, true>(label, operands, dweight_D, dbias_D, stream);
+  } else {
+    norm_backward<T, false>(label, operands, dweight_D, dbias_D, stream);
+  }
 }
-
-void rms_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
-                       ConstTensorView rstd_T, TensorView dx_TD, TensorView dweight_D,
-                       device::StreamRef stream) {
-  expect_rows(x_TD, weight_D, rstd_T);
-  FOURFOLD_EXPECT(dy_TD.shape() == x_TD.shape() && dx_TD.shape() == x_TD.shape());
-  FOURFOLD_EXPECT(dweight_D.elements() == x_TD.dim(1));
-  with_storage(x_TD.dtype(), [&]<class T>(T) {
-    norm_backward<T, false>("rms_norm_bwd",
-                            operands<T>(dy_TD, x_TD, weight_D, nullptr, rstd_T, dx_TD),
-                            dweight_D.as<float>(), nullptr, stream);
-  });
-}
+template void norm_rows_backward(const char*, const NormBackwardOperands<float>&, float*, float*,
+                                 device::StreamRef);
+template void norm_rows_backward(const char*, const NormBackwardOperands<BFloat16>&, float*, float*,
+                                 device::StreamRef);
+template void norm_rows_backward(const char*, const NormBackwardOperands<Float16>&, float*, float*,
+                                 device::StreamRef);
 
 }  // namespace fourfold::kernels

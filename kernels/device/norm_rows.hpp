@@ -4,15 +4,7 @@
 /// What the norms' passes on a device share: which threads take a row.
 #pragma once
 
-#include "storage.hpp"
 #include "team_rows.hpp"
-
-#include <fourfold/base/contract.hpp>
-#include <fourfold/base/tensor_view.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <type_traits>
 
 namespace fourfold::kernels {
 
@@ -26,13 +18,5 @@ struct NormRow {
   static constexpr int threads = Threads::threads;
   static constexpr int packs_each = packs / threads;
 };
-
-/// What all norms ask of their operands.
-inline void expect_rows(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView rstd_T) {
-  FOURFOLD_EXPECT(x_TD.shape().rank() == 2);
-  FOURFOLD_EXPECT(x_TD.dim(1) <= std::numeric_limits<int>::max() / 2);
-  FOURFOLD_EXPECT(weight_D.elements() == x_TD.dim(1) && weight_D.dtype() == x_TD.dtype());
-  FOURFOLD_EXPECT(rstd_T.elements() == x_TD.dim(0));
-}
 
 }  // namespace fourfold::kernels

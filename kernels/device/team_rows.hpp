@@ -186,6 +186,19 @@ KOKKOS_FORCEINLINE_FUNCTION void set_element(PackWords& pack, int i, T element) 
   }
 }
 
+/// What memory holds of a pack once it is written.
+template <class T>
+KOKKOS_FORCEINLINE_FUNCTION PackWords stored_pack(const PackOf<T>& x) {
+  PackWords pack;
+  FOURFOLD_UNROLL
+  for (int i = 0; i < pack_elements<T>; ++i) {
+    T element;
+    store(element, x[i]);
+    set_element(pack, i, element);
+  }
+  return pack;
+}
+
 /// The pack at `first` of a row: zeros where it has no elements. @param whole  as in_packs says
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION PackWords load_part(const T* row, int first, int columns, bool whole) {

@@ -108,13 +108,25 @@ void Block::rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView 
                   position_T, inverse, stream);
 }
 
-void Block::add_branch(const Linear& product, ConstTensorView x, ConstTensorView residual_RD,
-                       std::uint64_t dropout_site, const Pass& pass, const Scratch& scratch,
-                       TensorView y_RD, device::StreamRef stream) const {
+void Block::branch(const Linear& product, ConstTensorView x, const Pass& pass,
+                   const Scratch& scratch, TensorView y_RD, device::StreamRef stream) const {
   const TensorView partial = partial_of(y_RD, pass, scratch);
   product.forward(x, partial, seams_.adds_once(), stream);
   seams_.reduce_rows(partial, y_RD, stream);
-  pass.drop_and_add(dropout_site, y_RD, residual_RD, y_RD, stream);
+}
+
+/// The other sum of a block goes to the next one's norm, whose weights may not be here yet.
+void Block::add_attention(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                          device::StreamRef stream) const {
+  branch(out_, kept.attended_NA, pass, scratch, kept.middle_RD, stream);
+  if (pass.drops()) {
+    pass.drop_and_add(attention_dropout_site(layer_), kept.middle_RD, kept.input_RD, kept.middle_RD,
+                      stream);
+    mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
+  } else {
+    mlp_norm_.forward_of_sum(kept.middle_RD, kept.input_RD, kept.middle_RD, kept.mlp_norm_RD,
+                             kept.mlp_statistics, stream);
+  }
 }
 
 void Block::attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const {
@@ -152,14 +164,12 @@ void Block::forward(const Pass& pass, const BlockActivations& kept, const Scratc
   qkv_.forward(seams_.gather_rows(kept.attn_norm_RD, pass.rows, stream), kept.qkv_NQ, true, stream);
   rotate(split(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass), pass, rotary_PH, false, stream);
   attend(pass, kept, stream);
-  add_branch(out_, kept.attended_NA, kept.input_RD, attention_dropout_site(layer_), pass, scratch,
-             kept.middle_RD, stream);
+  add_attention(pass, kept, scratch, stream);
 
-  mlp_norm_.forward(kept.middle_RD, kept.mlp_norm_RD, kept.mlp_statistics, stream);
   up_and_activate(seams_.gather_rows(kept.mlp_norm_RD, pass.rows, stream), kept, stream);
   if (output_RD) {
-    add_branch(down_, kept.activated_NF, kept.middle_RD, mlp_dropout_site(layer_), pass, scratch,
-               output_RD, stream);
+    branch(down_, kept.activated_NF, pass, scratch, output_RD, stream);
+    pass.drop_and_add(mlp_dropout_site(layer_), output_RD, kept.middle_RD, output_RD, stream);
   }
 }
 

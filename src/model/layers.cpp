@@ -136,6 +136,18 @@ void Norm::forward(ConstTensorView x_RD, TensorView y_RD, const NormStatistics& 
   }
 }
 
+void Norm::forward_of_sum(ConstTensorView x_RD, ConstTensorView residual_RD, TensorView sum_RD,
+                          TensorView y_RD, const NormStatistics& statistics,
+                          device::StreamRef stream) const {
+  if (bias_ != nullptr) {
+    kernels::add_layer_norm(x_RD, residual_RD, weight_->weight, bias_->weight, sum_RD, y_RD,
+                            statistics.mean_R, statistics.rstd_R, epsilon_, stream);
+  } else {
+    kernels::add_rms_norm(x_RD, residual_RD, weight_->weight, sum_RD, y_RD, statistics.rstd_R,
+                          epsilon_, stream);
+  }
+}
+
 void Norm::backward(ConstTensorView dy_RD, ConstTensorView x_RD, const NormStatistics& statistics,
                     TensorView dx_RD, device::StreamRef stream) const {
   if (bias_ != nullptr) {

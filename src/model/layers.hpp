@@ -76,6 +76,10 @@ class Norm {
 
   void forward(ConstTensorView x_RD, TensorView y_RD, const NormStatistics& statistics,
                device::StreamRef stream) const;
+  /// sum = x + residual; y = forward of that. sum may be x or residual.
+  void forward_of_sum(ConstTensorView x_RD, ConstTensorView residual_RD, TensorView sum_RD,
+                      TensorView y_RD, const NormStatistics& statistics,
+                      device::StreamRef stream) const;
   /// dx += gradient; weight gradients are added to.
   void backward(ConstTensorView dy_RD, ConstTensorView x_RD, const NormStatistics& statistics,
                 TensorView dx_RD, device::StreamRef stream) const;

@@ -93,10 +93,12 @@ class Block {
   /// The mlp's first product, and activate().
   void up_and_activate(ConstTensorView x_ND, const BlockActivations& kept,
                        device::StreamRef stream) const;
-  /// y = residual + dropout(sum over ranks of x w^T): the end of both branches.
-  void add_branch(const Linear& product, ConstTensorView x, ConstTensorView residual_RD,
-                  std::uint64_t dropout_site, const Pass& pass, const Scratch& scratch,
-                  TensorView y_RD, device::StreamRef stream) const;
+  /// y = sum over ranks of x w^T: what both branches add to the residual stream.
+  void branch(const Linear& product, ConstTensorView x, const Pass& pass, const Scratch& scratch,
+              TensorView y_RD, device::StreamRef stream) const;
+  /// The residual stream behind attention, and its norm.
+  void add_attention(const Pass& pass, const BlockActivations& kept, const Scratch& scratch,
+                     device::StreamRef stream) const;
   /// The gradient of a branch's end: dresidual itself, or in `kept` when that is a tensor.
   TensorView branch_gradient(TensorView dresidual_RD, TensorView kept, std::uint64_t dropout_site,
                              const Pass& pass, device::StreamRef stream) const;

@@ -21,7 +21,7 @@ assert eval(sys.argv[2]), it' "$@"
 expect_exit 0 "$kernels" --tiny --groups 2 --group-s 0.0001 --json kernels.json
 expect_stdout 'large product'
 holds kernels.json '{one["kernel"] for one in it["kernels"]} == {
-  "layer_norm", "layer_norm_backward", "rms_norm", "rms_norm_backward", "gelu", "gelu_backward", "add", "swiglu",
+  "layer_norm", "add_layer_norm", "layer_norm_backward", "rms_norm", "add_rms_norm", "rms_norm_backward", "gelu", "gelu_backward", "add", "swiglu",
   "swiglu_backward", "column_sums", "rotary", "embedding", "embedding_backward", "cross_entropy_forward_backward", "adam",
   "sum_of_squares", "cast", "attention", "attention_backward"} | {
   f"{layer} {way}" for layer in ("qkv", "attention out", "mlp up", "mlp down", "head")

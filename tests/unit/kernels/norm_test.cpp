@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tensors.hpp"
 
+#include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/norm.hpp>
 #include <fourfold/kernels/reference/norm.hpp>
 
@@ -141,6 +142,51 @@ TEST_CASE("norms give the same bits wherever their rows begin", "[norm]") {
   CHECK(same_bits(whole.y, y));
   CHECK(same_bits(whole.dx, dx));
   CHECK(same_bits(whole.dweight, shifted.dweight));
+}
+
+// Rows on both sides of where devices cut them otherwise; the last ones no whole packs.
+TEST_CASE("a norm of a sum gives the bits of the sum and of its norm", "[norm]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::int64_t features = GENERATE(1, 31, 768, 1600, 4104, 8200, 8201);
+  CAPTURE(name(dtype), features);
+  Case one(dtype, 5, features);
+  const device::Tensor& residual = one.dy;
+  Case two(dtype, 5, features);
+  add(one.x, residual, two.x, {});
+  layer_norm(two.x, two.weight, two.bias, two.y, two.mean, two.rstd, epsilon, {});
+  add_layer_norm(one.x, residual, one.weight, one.bias, one.dx, one.y, one.mean, one.rstd, epsilon,
+                 {});
+  CHECK(same_bits(one.dx, two.x));
+  CHECK(same_bits(one.y, two.y));
+  CHECK(same_bits(one.mean, two.mean));
+  CHECK(same_bits(one.rstd, two.rstd));
+  rms_norm(two.x, two.weight, two.y, two.rstd, epsilon, {});
+  Shifted in_place(one.x);  // rows that begin anywhere; the sum where x was
+  add_rms_norm(in_place, residual, one.weight, in_place, one.y, one.rstd, epsilon, {});
+  CHECK(same_bits(in_place, two.x));
+  CHECK(same_bits(one.y, two.y));
+  CHECK(same_bits(one.rstd, two.rstd));
+  const device::Tensor x = copy_of(one.x);
+  add_rms_norm(x, one.dy, one.weight, one.dy, one.y, one.rstd, epsilon, {});  // where residual was
+  CHECK(same_bits(one.dy, two.x));
+  CHECK(same_bits(one.y, two.y));
+}
+
+TEST_CASE("norms of sums equal their references", "[norm]") {
+  const DType dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
+  const std::int64_t features = GENERATE(31, 768, 8201);
+  CAPTURE(name(dtype), features);
+  Case fast(dtype, 3, features);
+  Case plain(dtype, 3, features);
+  add_layer_norm(fast.x, fast.dy, fast.weight, fast.bias, fast.dx, fast.y, fast.mean, fast.rstd,
+                 epsilon, {});
+  reference::add_layer_norm(plain.x, plain.dy, plain.weight, plain.bias, plain.dx, plain.y,
+                            plain.mean, plain.rstd, epsilon, {});
+  check_close(fast, plain);
+  add_rms_norm(fast.x, fast.dy, fast.weight, fast.dx, fast.y, fast.rstd, epsilon, {});
+  reference::add_rms_norm(plain.x, plain.dy, plain.weight, plain.dx, plain.y, plain.rstd, epsilon,
+                          {});
+  check_close(fast, plain);
 }
 
 TEST_CASE("layer_norm of a constant row is the bias", "[norm]") {
@@ -316,5 +362,6 @@ TEST_CASE("norms of no rows do nothing", "[norm]") {
   const device::Tensor before = copy_of(empty.dweight);
   empty.layer_norm_fast();
   empty.rms_norm_fast();
+  add_rms_norm(empty.x, empty.dy, empty.weight, empty.x, empty.y, empty.rstd, epsilon, {});
   CHECK(same_bits(empty.dweight, before));
 }

@@ -17,6 +17,12 @@ void layer_norm(ConstTensorView x_TD, ConstTensorView weight_D, ConstTensorView 
                 TensorView y_TD, TensorView mean_T, TensorView rstd_T, float epsilon,
                 device::StreamRef stream);
 
+/// sum = x + residual, rounded to storage; y, mean and rstd = layer_norm of that: the bits of the
+/// two one after the other, with a pass over memory less. sum may be x or residual.
+void add_layer_norm(ConstTensorView x_TD, ConstTensorView residual_TD, ConstTensorView weight_D,
+                    ConstTensorView bias_D, TensorView sum_TD, TensorView y_TD, TensorView mean_T,
+                    TensorView rstd_T, float epsilon, device::StreamRef stream);
+
 /// dx += gradient (the residual's gradient is already there); dweight += , dbias += in f32.
 void layer_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,
                          ConstTensorView mean_T, ConstTensorView rstd_T, TensorView dx_TD,
@@ -26,6 +32,11 @@ void layer_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTenso
 /// @param rstd_T  f32, kept for the backward pass
 void rms_norm(ConstTensorView x_TD, ConstTensorView weight_D, TensorView y_TD, TensorView rstd_T,
               float epsilon, device::StreamRef stream);
+
+/// As add_layer_norm.
+void add_rms_norm(ConstTensorView x_TD, ConstTensorView residual_TD, ConstTensorView weight_D,
+                  TensorView sum_TD, TensorView y_TD, TensorView rstd_T, float epsilon,
+                  device::StreamRef stream);
 
 /// dx += gradient; dweight += in f32.
 void rms_norm_backward(ConstTensorView dy_TD, ConstTensorView x_TD, ConstTensorView weight_D,

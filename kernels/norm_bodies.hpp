@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What the norms of norm.hpp ask of a body: norm.kokkos.cpp on hosts, device/norm*.kokkos.cpp on
+/// devices. T: f32, bf16 or f16.
+#pragma once
+
+#include <fourfold/device/stream.hpp>
+
+#include <cstdint>
+
+namespace fourfold::kernels {
+
+template <class T>
+struct NormOperands {
+  const T* x_TD = nullptr;
+  const T* residual_TD = nullptr;  ///< added to x in front of the norm, or nullptr
+  const T* weight_D = nullptr;
+  const T* bias_D = nullptr;  ///< nullptr: an rms_norm
+  T* sum_TD = nullptr;        ///< x + residual, where that is normalised; may be either of them
+  T* y_TD = nullptr;
+  float* mean_T = nullptr;  ///< nullptr: an rms_norm
+  float* rstd_T = nullptr;
+  std::int64_t rows = 0;
+  int features = 0;
+  float epsilon = 0;
+};
+
+template <class T>
+void norm_rows(const char* label, const NormOperands<T>& operands, device::StreamRef stream);
+
+template <class T>
+struct NormBackwardOperands {
+  const T* dy_TD = nullptr;
+  const T* x_TD = nullptr;
+  const T* weight_D = nullptr;
+  const float* mean_T = nullptr;  ///< nullptr: an rms_norm
+  const float* rstd_T = nullptr;
+  T* dx_TD = nullptr;
+  std::int64_t rows = 0;
+  int features = 0;
+};
+
+/// @param dbias_D  nullptr for an rms_norm
+template <class T>
+void norm_rows_backward(const char* label, const NormBackwardOperands<T>& operands,
+                        float* dweight_D, float* dbias_D, device::StreamRef stream);
+
+}  // namespace fourfold::kernels
