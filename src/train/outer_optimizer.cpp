@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/train/outer_optimizer.hpp>
@@ -12,8 +13,7 @@ namespace {
 
 using Run = parallel::ParameterShare::Run;
 
-/// Of what lies in a file: whole pages, three arrays of which take a quarter of the buffer beside
-/// it.
+/// Whole pages, three arrays of which take a quarter of the buffer beside them.
 std::int64_t elements_at_once(double buffer_mb) {
   constexpr std::int64_t page = parallel::offloaded_alignment_elements;
   const auto fitting = static_cast<std::int64_t>(buffer_mb * 1e6 / (4 * 3 * sizeof(float)));
@@ -24,7 +24,7 @@ std::int64_t elements_at_once(double buffer_mb) {
 
 OuterOptimizer::OuterOptimizer(const runfile::RunConfig& config, bool in_use,
                                const parallel::ParameterShare& share, comm::Communicator& dp,
-                               StateTier& tier)
+                               StateTier& tier, device::Arena& device)
     : in_use_(in_use),
       every_(config.mesh.average_every),
       config_(config.optim),
@@ -32,6 +32,9 @@ OuterOptimizer::OuterOptimizer(const runfile::RunConfig& config, bool in_use,
       dp_(&dp),
       tier_(&tier),
       most_(elements_at_once(config.offload.buffer_mb)) {
+  if (in_use_ && device::has_own_memory && tier.is_offloaded()) {
+    exchange_ = device.take(device::MemoryUse::communication, DType::f32, Shape{most_});
+  }
   if (in_use_ && config_.outer == runfile::OuterOptimizerKind::nesterov) {
     const auto take = [&] {
       return tier.state().take(device::MemoryUse::optimizer, DType::f32,
@@ -44,7 +47,8 @@ OuterOptimizer::OuterOptimizer(const runfile::RunConfig& config, bool in_use,
 
 void OuterOptimizer::for_each_part(std::int64_t elements,
                                    const std::function<void(Range)>& body) const {
-  const std::int64_t most = tier_->file() == nullptr ? elements : most_;
+  const bool at_once = tier_->file() == nullptr && !exchange_;
+  const std::int64_t most = at_once ? elements : most_;
   for (std::int64_t begin = 0; begin < elements; begin += most) {
     body({begin, std::min(most, elements - begin)});
   }
@@ -75,11 +79,22 @@ void OuterOptimizer::begin(device::StreamRef stream) const {
   }
 }
 
+void OuterOptimizer::average_over_replicas(TensorView part, device::StreamRef stream) const {
+  const TensorView sent = exchange_ ? exchange_.rows(0, part.elements()) : part;
+  if (exchange_) {
+    device::copy(sent.data(), part.data(), part.bytes(), stream);
+  }
+  dp_->all_reduce(sent, comm::ReduceOp::avg, stream).wait(stream);
+  if (exchange_) {
+    device::copy(part.data(), sent.data(), part.bytes(), stream);
+  }
+}
+
 void OuterOptimizer::meet(device::StreamRef stream) const {
   for (const Run& run : share_->runs()) {
     for_each_part(run.flat.count, [&](Range part) {
       const TensorView master = run.master.rows(part.begin, part.count);
-      dp_->all_reduce(master, comm::ReduceOp::avg, stream).wait(stream);
+      average_over_replicas(master, stream);
       if (!outer_) {
         let_go({master}, stream);
         return;
@@ -109,7 +124,7 @@ void OuterOptimizer::average(const Optimizer& inner, device::StreamRef stream) c
   for (const Moment& moment : inner.moments()) {
     for_each_part(moment.flat.elements(), [&](Range range) {
       const TensorView part = moment.flat.rows(range.begin, range.count);
-      dp_->all_reduce(part, comm::ReduceOp::avg, stream).wait(stream);
+      average_over_replicas(part, stream);
       let_go({part}, stream);
     });
   }

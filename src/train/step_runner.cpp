@@ -85,7 +85,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout l
       optimizer_(config.optim, share_, tier_, config.offload.buffer_mb, order_,
                  static_cast<std::uint64_t>(config.train.seed)),
       outer_(config, trains_locally(config, mesh.shape()), share_, mesh.axis(comm::Axis::dp),
-             tier_),
+             tier_, arena),
       update_({share_, seams_, optimizer_, order_, stages()},
               GradientNorm(config, parameters_, share_, mesh, zero_, arena),
               config.optim.clip_norm > 0 || loss_scale_.in_use()),

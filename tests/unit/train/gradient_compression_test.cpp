@@ -72,7 +72,7 @@ const std::vector<Case> cases{
 std::string identity_of(const std::filesystem::path& checkpoints) {
   std::string identity;
   comm::run_device_ranks(1, [&](comm::Communicator& world) {
-    identity = io::find_checkpoint(checkpoints, world).identity();
+    identity = io::find_checkpoint(checkpoints, world.host()).identity();
   });
   return identity;
 }
@@ -80,7 +80,7 @@ std::string identity_of(const std::filesystem::path& checkpoints) {
 bool has_errors(const std::filesystem::path& checkpoints) {
   bool found = false;
   comm::run_device_ranks(1, [&](comm::Communicator& world) {
-    const io::Checkpoint checkpoint = io::find_checkpoint(checkpoints, world);
+    const io::Checkpoint checkpoint = io::find_checkpoint(checkpoints, world.host());
     found = std::ranges::any_of(checkpoint.tensors(), [](const io::StoredTensor& tensor) {
       return tensor.id.state == io::TensorState::error_feedback;
     });
@@ -191,7 +191,7 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
   if (passage.from.empty()) {
     runner.initialise(7, stream);
   } else {
-    io::CheckpointStore(passage.from).restore(state.wanted(), mesh.world());
+    io::CheckpointStore(passage.from).restore(state.wanted(), mesh.world().host());
     runner.update_weights_from_masters(stream);
   }
   for (int step = 0; step < passage.steps; ++step) {
@@ -199,13 +199,14 @@ void pass(const runfile::RunConfig& config, comm::Mesh& mesh, const Passage& pas
     runner.outcome(stream);
   }
   runner.prepare_save(stream);
+  stream.ref().synchronize();
   io::CheckpointStore(passage.to)
       .save({.step = 3,
              .mesh = mesh.shape(),
              .scalars = {},
              .tensors = state.layouts(),
              .pieces = state.pieces()},
-            mesh.world());
+            mesh.world().host());
 }
 
 void pass(const TinyRun& tiny, const Case& each, const std::string& kind, const Passage& passage) {

@@ -6,6 +6,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/device/buffer.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/batch_loader.hpp>
@@ -73,7 +74,7 @@ struct Rank {
         runner(config, mesh, arena),
         loader(dataset, plan_of(config, shape, data_mesh), dp_rank,
                train::held_tokens(mesh, config.model.context), arena) {
-    runner.initialise(7, {});
+    runner.initialise(7, stream);
   }
   /// Of a global batch for `data_mesh`, when this run's own is a replica's part of it.
   static data::BatchPlan plan_of(const runfile::RunConfig& config, const MeshShape& shape,
@@ -85,18 +86,21 @@ struct Rank {
   std::vector<float> masters() const {
     std::vector<float> values;
     for (const parallel::ParameterShare::Run& run : runner.share().runs()) {
-      values.insert(values.end(), run.master.as<float>(),
-                    run.master.as<float>() + run.master.elements());
+      const std::size_t begin = values.size();
+      values.resize(begin + static_cast<std::size_t>(run.master.elements()));
+      device::copy(values.data() + begin, run.master.data(), run.master.bytes(), stream);
     }
+    stream.ref().synchronize();
     return values;
   }
   void set_masters(const std::vector<float>& values) {
     auto from = values.begin();
     for (const parallel::ParameterShare::Run& run : runner.share().runs()) {
-      std::copy_n(from, run.master.elements(), run.master.as<float>());
+      device::copy(run.master.data(), &*from, run.master.bytes(), stream);
       from += run.master.elements();
     }
-    runner.update_weights_from_masters({});
+    stream.ref().synchronize();  // `values` are the caller's
+    runner.update_weights_from_masters(stream);
   }
   bool overflowed() const {
     for (const parallel::ParameterShare::Run& run : runner.share().runs()) {
@@ -109,6 +113,7 @@ struct Rank {
     return false;
   }
 
+  device::Stream stream;
   fourfold::harness::SharedArena arena;
   data::TokenDataset dataset;
   comm::Mesh mesh;
@@ -125,9 +130,9 @@ Course course_of_local_run(const runfile::RunConfig& config, int replicas, int s
     const MeshShape shape{.dp = replicas};
     Rank rank(config, world, shape, shape, world.rank());
     for (int step = 0; step < steps; ++step) {
-      const auto batches = rank.loader.load(step, step * config.train.global_batch, {});
-      rank.runner.run(step, batches, 1e-2, {});
-      rank.runner.outcome({});
+      const auto batches = rank.loader.load(step, step * config.train.global_batch, rank.stream);
+      rank.runner.run(step, batches, 1e-2, rank.stream);
+      rank.runner.outcome(rank.stream);
       if (world.rank() == 0) {
         course.push_back(rank.masters());
       }
@@ -157,10 +162,10 @@ Course course_by_hand(runfile::RunConfig config, int replicas, int steps) {
     const auto momentum = static_cast<float>(optim.outer_momentum);
     for (int step = 0; step < steps; ++step) {
       for (const auto& rank : alone) {
-        train::StepBatches batches = rank->loader.load(step, step * global_batch, {});
+        train::StepBatches batches = rank->loader.load(step, step * global_batch, rank->stream);
         batches.targets = batches.replica_targets;
-        rank->runner.run(step, batches, 1e-2, {});
-        rank->runner.outcome({});
+        rank->runner.run(step, batches, 1e-2, rank->stream);
+        rank->runner.outcome(rank->stream);
       }
       if ((step + 1) % every == 0) {
         std::vector<float> sum(outer.size());
@@ -188,7 +193,7 @@ Course course_by_hand(runfile::RunConfig config, int replicas, int steps) {
 std::string identity_of(const TinyRun& tiny, const std::string& name) {
   std::string identity;
   comm::run_device_ranks(1, [&](comm::Communicator& world) {
-    identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world).identity();
+    identity = fourfold::io::find_checkpoint(tiny.checkpoints(name), world.host()).identity();
   });
   return identity;
 }
@@ -345,9 +350,9 @@ TEST_CASE("an overflow of one replica skips the step of all", "[outer_optimizer]
     const MeshShape shape{.dp = 4};
     Rank rank(config, world, shape, shape, world.rank());
     for (int step = 0; step < steps; ++step) {
-      const auto batches = rank.loader.load(step, step * config.train.global_batch, {});
-      rank.runner.run(step, batches, 1e-2, {});
-      outcomes[me].push_back(rank.runner.outcome({}));
+      const auto batches = rank.loader.load(step, step * config.train.global_batch, rank.stream);
+      rank.runner.run(step, batches, 1e-2, rank.stream);
+      outcomes[me].push_back(rank.runner.outcome(rank.stream));
       overflows[me].push_back(rank.overflowed());
     }
   });

@@ -5,6 +5,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -27,15 +28,18 @@ namespace fourfold::train {
 ///   nesterov:  d = a - w;  v = outer_momentum * v + d;  a -= outer_lr * (d + outer_momentum * v)
 /// and all go on with a. The optimizer's moments stay each replica's own.
 ///
-/// All of it happens where masters and moments lie (offload.optimizer), and is sent from there.
-/// State in a file is taken through memory a few pieces at a time, which blocks the host.
+/// All of it happens where masters and moments lie (offload.optimizer). They are sent from there
+/// where ranks have host memory only, else through a piece of the device's: no transport of devices
+/// reaches into a file, and none should cross to the host's memory for each step of a ring. State
+/// in a file is taken through memory a few pieces at a time, which blocks the host.
 class OuterOptimizer {
  public:
-  /// Takes what it keeps from `tier`, where the share's masters are. @param share, dp, tier
-  /// borrowed
+  /// Takes what it keeps from `tier`, where the share's masters are, and from `device` what they
+  /// are sent through. @param share, dp, tier  borrowed
   /// @param in_use  whether replicas train by themselves: else it keeps nothing and does nothing
   OuterOptimizer(const runfile::RunConfig& config, bool in_use,
-                 const parallel::ParameterShare& share, comm::Communicator& dp, StateTier& tier);
+                 const parallel::ParameterShare& share, comm::Communicator& dp, StateTier& tier,
+                 device::Arena& device);
 
   bool in_use() const noexcept { return in_use_; }
   /// Whether replicas meet after this many completed steps.
@@ -64,6 +68,8 @@ class OuterOptimizer {
   void for_each_part(std::int64_t elements, const std::function<void(Range)>& body) const;
   /// Behind what is done with views: takes them out of memory, if they are windows on a file.
   void let_go(std::initializer_list<TensorView> views, device::StreamRef stream) const;
+  /// part = its mean over the replicas.
+  void average_over_replicas(TensorView part, device::StreamRef stream) const;
   void step(TensorView outer, TensorView velocity, TensorView master,
             device::StreamRef stream) const;
 
@@ -73,8 +79,9 @@ class OuterOptimizer {
   const parallel::ParameterShare* share_;
   comm::Communicator* dp_;
   StateTier* tier_;
-  std::int64_t most_;  ///< elements of what lies in a file that are in memory at once
-  TensorView outer_;   ///< a: one number per element of the share; with nesterov
+  std::int64_t most_;    ///< elements of what lies elsewhere that are in memory at once
+  TensorView exchange_;  ///< device memory for as many, where the state lies elsewhere
+  TensorView outer_;     ///< a: one number per element of the share; with nesterov
   std::vector<Moment> moments_;
 };
 
