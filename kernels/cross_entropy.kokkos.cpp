@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "cross_entropy_bodies.hpp"
 #include "lanes.hpp"
 #include "launch.hpp"
 #include "scratch.hpp"
@@ -74,30 +75,23 @@ KOKKOS_FORCEINLINE_FUNCTION void exps_minus(Lanes& e, const Lanes& logit, float 
 /// One work item takes every `workers`th row.
 template <class T, bool with_gradient>
 struct CrossEntropy {
-  const T* logits_TV;
-  T* gradient_TV;  ///< logits_TV again, or nullptr
-  const std::int32_t* target_T;
-  float* loss_T;
-  std::int64_t rows;
-  std::int64_t columns;
-  std::int64_t vocabulary;
-  float gradient_scale;
+  LossOperands<T> with;
   float* exponentials;  ///< bf16 with gradient: `columns` floats for each worker
   std::int64_t workers;
 
   KOKKOS_FUNCTION void operator()(std::int64_t worker) const {
-    for (std::int64_t t = worker; t < rows; t += workers) {
+    for (std::int64_t t = worker; t < with.rows; t += workers) {
       take_row(t, worker);
     }
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void take_row(std::int64_t t, std::int64_t worker) const {
-    const T* row = logits_TV + t * columns;
-    const std::int32_t target = target_T[t];
+    const T* row = with.logits_TV + t * with.columns;
+    const std::int32_t target = with.target_T[t];
     if (target == ignored_target) {
-      loss_T[t] = 0;
+      with.loss_T[t] = 0;
       if constexpr (with_gradient) {
-        clear(gradient_TV + t * columns, 0);
+        clear(with.gradient_TV + t * with.columns, 0);
       }
       return;
     }
@@ -105,21 +99,22 @@ struct CrossEntropy {
     float* e = nullptr;
     if constexpr (with_gradient) {
       if constexpr (std::is_same_v<T, float>) {
-        e = gradient_TV + t * columns;
+        e = with.gradient_TV + t * with.columns;
       } else {
-        e = exponentials + worker * columns;
+        e = exponentials + worker * with.columns;
       }
     }
     float reference[most_segments];
     float largest = 0;
     const float sum = exponentiate(row, e, reference, largest);
-    loss_T[t] = std::log(sum) + (largest - target_logit);
+    with.loss_T[t] = std::log(sum) + (largest - target_logit);
     if constexpr (with_gradient) {
-      T* gradient = gradient_TV + t * columns;
-      const float factor = gradient_scale / sum;
+      T* gradient = with.gradient_TV + t * with.columns;
+      const float factor = with.gradient_scale / sum;
       normalise(gradient, e, reference, largest, factor);
-      clear(gradient, vocabulary);
-      store(gradient[target], vector_exp_minus(largest - target_logit) * factor - gradient_scale);
+      clear(gradient, with.vocabulary);
+      store(gradient[target],
+            vector_exp_minus(largest - target_logit) * factor - with.gradient_scale);
     }
   }
 
@@ -129,10 +124,11 @@ struct CrossEntropy {
                                                  float& largest) const {
     Lanes sum;
     fill(sum, 0.0F);
-    const std::int64_t length = segment_length(vocabulary);
-    largest = maximum(row, vocabulary < length ? vocabulary : length);
-    for (std::int64_t first = 0; first < vocabulary; first += length) {
-      const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
+    const std::int64_t length = segment_length(with.vocabulary);
+    largest = maximum(row, with.vocabulary < length ? with.vocabulary : length);
+    for (std::int64_t first = 0; first < with.vocabulary; first += length) {
+      const std::int64_t count =
+          with.vocabulary - first < length ? with.vocabulary - first : length;
       *reference++ = largest;
       const float next_largest = add_segment(row, first, count, largest, e, sum);
       if (next_largest > largest) {
@@ -153,7 +149,7 @@ struct CrossEntropy {
     Lanes largest;
     fill(largest, lowest);
     const T* next = row + first + count;
-    const std::int64_t left = vocabulary - first - count;
+    const std::int64_t left = with.vocabulary - first - count;
     const std::int64_t next_count = left < count ? left : count;
     float* to = with_gradient ? e + first : nullptr;
     read_chunks(
@@ -197,9 +193,10 @@ struct CrossEntropy {
 
   KOKKOS_FORCEINLINE_FUNCTION void normalise(T* gradient, const float* e, const float* reference,
                                              float largest, float factor) const {
-    const std::int64_t length = segment_length(vocabulary);
-    for (std::int64_t first = 0; first < vocabulary; first += length) {
-      const std::int64_t count = vocabulary - first < length ? vocabulary - first : length;
+    const std::int64_t length = segment_length(with.vocabulary);
+    for (std::int64_t first = 0; first < with.vocabulary; first += length) {
+      const std::int64_t count =
+          with.vocabulary - first < length ? with.vocabulary - first : length;
       const float segment_factor = factor * vector_exp_minus(largest - *reference++);
       for_chunks(
           count, 0,
@@ -214,65 +211,32 @@ struct CrossEntropy {
   }
 
   KOKKOS_FORCEINLINE_FUNCTION void clear(T* row, std::int64_t first) const {
-    for (std::int64_t v = first; v < columns; ++v) {
+    for (std::int64_t v = first; v < with.columns; ++v) {
       row[v] = T{};
     }
   }
 };
 
+}  // namespace
+
 template <class T, bool with_gradient>
-void take_rows(ConstTensorView logits_TV, T* gradient_TV, ConstTensorView target_T,
-               TensorView loss_T, std::int64_t vocabulary, float gradient_scale,
-               device::StreamRef stream) {
-  const std::int64_t rows = logits_TV.dim(0);
-  const std::int64_t columns = logits_TV.dim(1);
+void cross_entropy_rows(const LossOperands<T>& with, device::StreamRef stream) {
   constexpr std::int64_t most_workers = 1024;
   const std::int64_t workers = std::min(
-      {rows, most_workers, static_cast<std::int64_t>(execution_space(stream).concurrency())});
+      {with.rows, most_workers, static_cast<std::int64_t>(execution_space(stream).concurrency())});
   float* exponentials = nullptr;
   if constexpr (with_gradient && !std::is_same_v<T, float>) {
     exponentials = static_cast<float*>(
-        scratch(static_cast<std::size_t>(workers * columns) * sizeof(float), stream));
+        scratch(static_cast<std::size_t>(workers * with.columns) * sizeof(float), stream));
   }
   for_each("cross_entropy", workers, stream,
-           CrossEntropy<T, with_gradient>{.logits_TV = logits_TV.as<T>(),
-                                          .gradient_TV = gradient_TV,
-                                          .target_T = target_T.as<std::int32_t>(),
-                                          .loss_T = loss_T.as<float>(),
-                                          .rows = rows,
-                                          .columns = columns,
-                                          .vocabulary = vocabulary,
-                                          .gradient_scale = gradient_scale,
-                                          .exponentials = exponentials,
-                                          .workers = workers});
+           CrossEntropy<T, with_gradient>{with, exponentials, workers});
 }
-
-void expect_operands(ConstTensorView logits_TV, ConstTensorView target_T, ConstTensorView loss_T,
-                     std::int64_t vocabulary) {
-  FOURFOLD_EXPECT(logits_TV.shape().rank() == 2);
-  FOURFOLD_EXPECT(vocabulary > 0 && vocabulary <= logits_TV.dim(1));
-  FOURFOLD_EXPECT(target_T.elements() == logits_TV.dim(0));
-  FOURFOLD_EXPECT(loss_T.elements() == logits_TV.dim(0));
-}
-
-}  // namespace
-
-void cross_entropy_forward_backward(TensorView logits_TV, ConstTensorView target_T,
-                                    TensorView loss_T, std::int64_t vocabulary,
-                                    float gradient_scale, device::StreamRef stream) {
-  expect_operands(logits_TV, target_T, loss_T, vocabulary);
-  with_storage(logits_TV.dtype(), [&]<class T>(T) {
-    take_rows<T, true>(logits_TV, logits_TV.as<T>(), target_T, loss_T, vocabulary, gradient_scale,
-                       stream);
-  });
-}
-
-void cross_entropy(ConstTensorView logits_TV, ConstTensorView target_T, TensorView loss_T,
-                   std::int64_t vocabulary, device::StreamRef stream) {
-  expect_operands(logits_TV, target_T, loss_T, vocabulary);
-  with_storage(logits_TV.dtype(), [&]<class T>(T) {
-    take_rows<T, false>(logits_TV, nullptr, target_T, loss_T, vocabulary, 0.0F, stream);
-  });
-}
+template void cross_entropy_rows<float, false>(const LossOperands<float>&, device::StreamRef);
+template void cross_entropy_rows<float, true>(const LossOperands<float>&, device::StreamRef);
+template void cross_entropy_rows<BFloat16, false>(const LossOperands<BFloat16>&, device::StreamRef);
+template void cross_entropy_rows<BFloat16, true>(const LossOperands<BFloat16>&, device::StreamRef);
+template void cross_entropy_rows<Float16, false>(const LossOperands<Float16>&, device::StreamRef);
+template void cross_entropy_rows<Float16, true>(const LossOperands<Float16>&, device::StreamRef);
 
 }  // namespace fourfold::kernels
