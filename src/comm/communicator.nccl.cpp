@@ -147,31 +147,45 @@ class Registered : public RegisteredMemory {
 
 }  // namespace
 
-NcclHandle::NcclHandle(ncclComm_t comm, const std::string& name, std::shared_ptr<NcclCalls> calls)
-    : comm_(comm), calls_(std::move(calls)) {
-  calls_->adopt(comm_, name);
+NcclHandle::NcclHandle(std::string name, std::shared_ptr<NcclCalls> calls)
+    : state_(std::make_unique<State>(State{.name = std::move(name), .calls = std::move(calls)})) {}
+
+void NcclHandle::adopt() {
+  FOURFOLD_EXPECT(get() != nullptr && !state_->is_adopted);
+  state_->calls->adopt(state_->comm, state_->name);
+  state_->is_adopted = true;
 }
 
-NcclHandle::NcclHandle(NcclHandle&& other) noexcept
-    : comm_(std::exchange(other.comm_, nullptr)), calls_(std::move(other.calls_)) {}
+NcclHandle& NcclHandle::begin_child(std::string name) {
+  FOURFOLD_EXPECT(state_->child == nullptr);
+  state_->child = std::make_unique<NcclHandle>(std::move(name), state_->calls);
+  return *state_->child;
+}
+
+NcclHandle NcclHandle::take_child() {
+  FOURFOLD_EXPECT(state_->child != nullptr);
+  return std::move(*std::exchange(state_->child, nullptr));
+}
 
 NcclHandle::~NcclHandle() {
-  if (comm_ == nullptr) {
+  if (get() == nullptr) {
     return;
   }
-  calls_->forget(comm_);
-  const auto in_use = calls_->use();
+  NcclCalls& calls = *state_->calls;
+  calls.forget(state_->comm);
+  const auto in_use = calls.use();
+  const bool is_idle = state_->is_adopted && state_->child == nullptr;
   bool is_final = false;
-  if (std::uncaught_exceptions() == 0 && !calls_->has_failed()) {
+  if (is_idle && std::uncaught_exceptions() == 0 && !calls.has_failed()) {
     try {
-      calls_->settle(comm_, ncclCommFinalize(comm_), "ncclCommFinalize");
+      calls.settle(state_->comm, ncclCommFinalize(state_->comm), "ncclCommFinalize");
       is_final = true;
     } catch (const std::exception& error) {
       log::local(log::Level::warning, error.what());
     }
   }
-  // Where ranks go separate ways nobody may wait for another.
-  static_cast<void>(is_final ? ncclCommDestroy(comm_) : ncclCommAbort(comm_));
+  // Where ranks go separate ways nobody may wait for another. An abort ends what makes a child.
+  static_cast<void>(is_final ? ncclCommDestroy(state_->comm) : ncclCommAbort(state_->comm));
 }
 
 NcclCommunicator::NcclCommunicator(Communicator& host, NcclHandle comm,
@@ -325,21 +339,21 @@ NcclHandle NcclCommunicator::split_off(int color, int key, const std::string& it
                                        int most_ctas) {
   calls_->require_none_failed();
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  NcclHandle& begun = comm_.begin_child(its_name);
   config.blocking = 0;
-  config.commName = its_name.c_str();
+  config.commName = begun.name();
   if (most_ctas > 0) {
     config.maxCTAs = most_ctas;
   }
-  ncclComm_t child = nullptr;
   const auto in_use = calls_->use();
   const std::string what = fmt::format("ncclCommSplit of '{}' into '{}'", name(), its_name);
-  calls_->settle(comm_.get(), ncclCommSplit(comm_.get(), color, key, &child, &config), what);
-  if (child == nullptr) {
-    return {};
+  calls_->settle(comm_.get(), ncclCommSplit(comm_.get(), color, key, begun.place(), &config), what);
+  NcclHandle child = comm_.take_child();
+  if (child.get() != nullptr) {
+    child.adopt();
+    calls_->settle(child.get(), ncclInProgress, what);
   }
-  NcclHandle handle(child, its_name, calls_);
-  calls_->settle(child, ncclInProgress, what);
-  return handle;
+  return child;
 }
 
 void NcclCommunicator::expect_messages(std::span<const MessageRoute> routes) {

@@ -73,20 +73,20 @@ std::vector<ncclUniqueId> exchange_ids(Communicator& host) {
 
 NcclHandle join(Communicator& host, const std::shared_ptr<NcclCalls>& calls) {
   std::vector<ncclUniqueId> ids = exchange_ids(host);
+  NcclHandle handle(host.name(), calls);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
-  config.commName = host.name().c_str();
-  ncclComm_t comm = nullptr;
+  config.commName = handle.name();
   const auto in_use = calls->use();
   const char* const what = "ncclCommInitRankConfig of 'world'";
   const ncclResult_t result =
       ids.size() == 1
-          ? ncclCommInitRankConfig(&comm, host.size(), ids.front(), host.rank(), &config)
-          : ncclCommInitRankScalable(&comm, host.size(), host.rank(), static_cast<int>(ids.size()),
-                                     ids.data(), &config);
-  check_nccl(result, what, comm);
-  NcclHandle handle(comm, host.name(), calls);
-  calls->settle(comm, result, what);
+          ? ncclCommInitRankConfig(handle.place(), host.size(), ids.front(), host.rank(), &config)
+          : ncclCommInitRankScalable(handle.place(), host.size(), host.rank(),
+                                     static_cast<int>(ids.size()), ids.data(), &config);
+  check_nccl(result, what, handle.get());
+  handle.adopt();
+  calls->settle(handle.get(), result, what);
   return handle;
 }
 

@@ -21,7 +21,8 @@
 /// by themselves after a while, as those of a GPU do.
 ///
 /// NCCL is emulated likewise, among processes of one machine: their sends wait until they are
-/// received, their sums go round a ring. A peer that has died breaks its communicators.
+/// received, their sums go round a ring. A peer that has died breaks its communicators. What NCCL
+/// reads and writes in the background (names, the places of children) must outlast it.
 ///
 /// The environment says what the GPU is like:
 ///   FOURFOLD_EMULATED_GPUS        how many there are (1); 0: none; no-driver, old-driver: why none
@@ -32,6 +33,7 @@
 ///                                 ERROR (of CUDA, or of NCCL: its number)
 ///   FOURFOLD_EMULATED_NCCL_VERSION  as ncclGetVersion() gives it: 22809
 ///   FOURFOLD_EMULATED_NCCL_BREAKS_S  all communicators break after so many seconds
+///   FOURFOLD_EMULATED_NCCL_SPLITS_S  a split takes so many seconds
 ///   FOURFOLD_EMULATED_NCCL_BLIND  NCCL does not notice that a peer has died
 #pragma once
 

@@ -8,6 +8,7 @@
 #include "queues.hpp"
 
 #include <nccl.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <chrono>
@@ -18,11 +19,58 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 using namespace fourfold::emulated;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void complain(const char* what) {
+  std::fprintf(stderr, "emulated NCCL: %s\n", what);
+  std::abort();
+}
+
+/// The pointer that NCCL keeps of a text, and what it said.
+struct LentText {
+  const char* text = nullptr;
+  std::string copy;
+};
+
+LentText lent(const char* text) {
+  return {text, text == nullptr ? "" : text};
+}
+
+void require_as_lent(const LentText& name) {
+  if (name.text != nullptr && name.copy != name.text) {
+    complain("the name of a communicator has ended before it");
+  }
+}
+
+/// What the function that calls us leaves behind when it throws.
+bool is_on_own_stack(const void* address) {
+  pthread_attr_t attributes;
+  void* lowest = nullptr;
+  std::size_t bytes = 0;
+  const bool is_known = pthread_getattr_np(pthread_self(), &attributes) == 0 &&
+                        pthread_attr_getstack(&attributes, &lowest, &bytes) == 0;
+  pthread_attr_destroy(&attributes);
+  const auto* const first = static_cast<const std::byte*>(lowest);
+  return is_known && address >= first && address < first + bytes;
+}
+
+/// What the background needs must not end with a call that gives up waiting for it.
+void require_to_last(const void* address, const char* what) {
+  if (address != nullptr && is_on_own_stack(address)) {
+    complain(what);
+  }
+}
+
+}  // namespace
 
 /// As a user holds it. A child that is being split off belongs to its parent until it is ready.
 struct ncclComm {
@@ -30,11 +78,14 @@ struct ncclComm {
     int color = 0;
     std::uint64_t serial = 0;
     ncclComm_t* place = nullptr;  ///< where the user wants it
+    LentText name;
+    Clock::time_point began = Clock::now();
     ncclComm_t child = nullptr;
   };
   std::shared_ptr<NcclRank> rank;
+  LentText name;
   bool is_ready = false;
-  std::optional<Split> split;
+  std::optional<Split> split = {};
   std::multiset<void*> registered = {};
 };
 
@@ -46,14 +97,22 @@ namespace {
     return static_cast<ncclResult_t>(static_cast<int>(planned)); \
   }
 
-ncclComm_t join(const std::string& name, int ranks, int rank) {
+/// What the real one uses as long as the communicator lives.
+void require_sound(const ncclComm& comm) {
+  require_as_lent(comm.name);
+  if (comm.split) {
+    require_as_lent(comm.split->name);
+  }
+}
+
+ncclComm_t join(const std::string& name, int ranks, int rank, LentText lent_name) {
   hurry();
   auto own = std::make_shared<NcclRank>();
   own->name = name;
   own->rank = rank;
   own->ranks = ranks;
   own->board = std::make_unique<Board>("/fourfold-nccl-" + name, ranks, rank);
-  return new ncclComm{std::move(own), false, {}, {}};
+  return new ncclComm{std::move(own), std::move(lent_name)};
 }
 
 /// Ranks of the parent that are in the child, in its order; nothing until all have told theirs.
@@ -81,9 +140,18 @@ bool is_ready(ncclComm& comm) {
   return comm.is_ready;
 }
 
+bool has_to_wait(const ncclComm::Split& split) {
+  static const char* const text = std::getenv("FOURFOLD_EMULATED_NCCL_SPLITS_S");
+  return text != nullptr &&
+         Clock::now() - split.began < std::chrono::duration<double>(std::strtod(text, nullptr));
+}
+
 /// Whether the split is over.
 bool go_on_splitting(ncclComm& parent) {
   ncclComm::Split& split = *parent.split;
+  if (has_to_wait(split)) {
+    return false;
+  }
   if (split.child == nullptr) {
     const auto members = members_of(*parent.rank, split);
     if (!members) {
@@ -96,8 +164,8 @@ bool go_on_splitting(ncclComm& parent) {
     const auto own = std::find(members->begin(), members->end(), parent.rank->rank);
     const std::string name =
         parent.rank->name + "-" + std::to_string(split.serial) + "." + std::to_string(split.color);
-    split.child =
-        join(name, static_cast<int>(members->size()), static_cast<int>(own - members->begin()));
+    split.child = join(name, static_cast<int>(members->size()),
+                       static_cast<int>(own - members->begin()), split.name);
   }
   if (!is_ready(*split.child)) {
     return false;
@@ -105,6 +173,16 @@ bool go_on_splitting(ncclComm& parent) {
   *split.place = split.child;
   parent.split.reset();
   return true;
+}
+
+/// As the real one, which waits for its thread: there is a child in the end, if a broken one.
+void break_off_splitting(ncclComm& parent) {
+  const ncclComm::Split& split = *parent.split;
+  if (split.color != NCCL_SPLIT_NOCOLOR) {
+    *split.place = split.child != nullptr ? split.child
+                                          : new ncclComm{std::make_shared<NcclRank>(), split.name};
+  }
+  parent.split.reset();
 }
 
 /// Any thread may ask how it goes.
@@ -115,7 +193,6 @@ std::mutex& asking() {
 
 /// As a network does, for a reason that nobody knows.
 bool is_broken_by_now() {
-  using Clock = std::chrono::steady_clock;
   static const Clock::time_point began = Clock::now();
   static const char* const text = std::getenv("FOURFOLD_EMULATED_NCCL_BREAKS_S");
   return text != nullptr &&
@@ -124,6 +201,7 @@ bool is_broken_by_now() {
 
 ncclResult_t state_of(ncclComm& comm) {
   const std::scoped_lock lock(asking());
+  require_sound(comm);
   if (is_broken_by_now()) {
     comm.rank->error = ncclRemoteError;
   }
@@ -224,7 +302,8 @@ const char* ncclGetLastError(ncclComm_t /*comm*/) {
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
   FAIL_AS_PLANNED("ncclCommInitRankConfig")
-  *comm = join(static_cast<const char*>(id.internal), ranks, rank);
+  require_to_last(config->commName, "the name of a communicator is on the stack");
+  *comm = join(static_cast<const char*>(id.internal), ranks, rank, lent(config->commName));
   return finish(**comm, config);
 }
 
@@ -239,6 +318,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   if (state_of(*comm) != ncclSuccess) {
     return ncclInvalidUsage;
   }
+  require_to_last(child, "the place of a child is on the stack");
+  require_to_last(config->commName, "the name of a child is on the stack");
   *child = nullptr;
   const std::uint64_t serial = ++comm->rank->splits;
   SplitWord& word = comm->rank->board->words(comm->rank->rank).splits[serial % 2];
@@ -247,7 +328,7 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
   word.serial = serial;
   {
     const std::scoped_lock lock(asking());
-    comm->split = ncclComm::Split{color, serial, child, nullptr};
+    comm->split = ncclComm::Split{color, serial, child, lent(config->commName)};
   }
   return finish(*comm, config);
 }
@@ -259,18 +340,22 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
 
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (!comm->registered.empty()) {
-    std::fputs("emulated NCCL: a communicator ends with memory registered\n", stderr);
-    std::abort();
+    complain("a communicator ends with memory registered");
   }
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  require_sound(*comm);
   delete comm;
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  require_sound(*comm);
+  if (comm->split) {
+    break_off_splitting(*comm);
+  }
   comm->rank->is_aborted = true;
   delete comm;
   return ncclSuccess;

@@ -56,6 +56,10 @@ FOURFOLD_EMULATED_NCCL_BLIND=1 hangs 86 kill 2 14 'has ended without a word'
 expect_exit 85 timeout 60 "$mpiexec" -n 4 ./unnoticed kill 2 unwatched
 expect_stderr "NCCL: communicator 'world' failed (remote process exited or there was a network error)"
 
+# A communicator that is not there in time is given up, with what NCCL still makes of it.
+FOURFOLD_EMULATED_NCCL_SPLITS_S=30 expect_exit 86 timeout 60 "$mpiexec" -n 4 "$program" none -1 unwatched 1
+expect_stderr "NCCL: ncclCommSplit of 'world' into 'pair' has not come to an end in 1 s"
+
 # A connection breaks, and everybody lives. The watching thread notices, or a call that comes just then.
 FOURFOLD_EMULATED_NCCL_BREAKS_S=1 expect_exit 85 timeout 60 "$mpiexec" -n 4 "$program"
 expect_stderr 'rank 3 on '

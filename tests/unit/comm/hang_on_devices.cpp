@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // A program of several ranks with a device each, of which one misbehaves as its arguments say, for
-// hang_on_devices.bash: KIND RANK [unwatched].
+// hang_on_devices.bash: KIND RANK [unwatched [DEADLINE_S]].
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/device_options.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
@@ -75,7 +75,7 @@ ExitCode body(int argc, char** argv) {
                  std::ofstream("hang.json") << report;
                }});
   }
-  comm::Communicator& world = mpi.device_world({.deadline_s = 20});
+  comm::Communicator& world = mpi.device_world({.deadline_s = argc > 4 ? std::stod(argv[4]) : 20});
   Steps steps(world);
   for (int step = 0; step < all_steps; ++step) {
     world.flight_recorder()->set_activity("step " + std::to_string(step));
