@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/batch_loader.hpp>
@@ -34,10 +33,13 @@ MicroBatchBuffer::MicroBatchBuffer(std::int64_t sequences, std::int64_t context,
 void MicroBatchBuffer::make_host_images(std::int64_t context) {
   whole_token_.resize(tokens_ == context ? 0 : static_cast<std::size_t>(context));
   whole_target_.resize(whole_token_.size());
-  host_token_.resize(static_cast<std::size_t>(token_.elements()));
-  host_target_.resize(host_token_.size());
-  host_sample_.resize(host_token_.size());
-  std::vector<std::int32_t> positions(host_token_.size());
+  const auto image_of = [](TensorView x) {
+    return device::Tensor(x.dtype(), x.shape(), device::MemoryKind::pinned);
+  };
+  host_token_ = image_of(token_);
+  host_target_ = image_of(target_);
+  host_sample_ = image_of(sample_);
+  std::vector<std::int32_t> positions(static_cast<std::size_t>(position_.elements()));
   for (std::size_t row = 0; row < positions.size(); ++row) {
     const std::int64_t i = static_cast<std::int64_t>(row) % tokens_;
     const bool in_first = i < held_[0].count;
@@ -70,27 +72,27 @@ std::int64_t MicroBatchBuffer::fill(const data::TokenDataset& dataset, data::Sam
   copies_.ref().synchronize();  // of the last call: it may be a step that is still under way
   std::int64_t valid = 0;
   for (std::int64_t i = 0; i < samples.count; ++i) {
-    const auto first = static_cast<std::size_t>(i * tokens_);
+    const std::int64_t first = i * tokens_;
     const auto count = static_cast<std::size_t>(tokens_);
-    valid += read_sample(dataset, samples.begin + i, std::span(host_token_).subspan(first, count),
-                         std::span(host_target_).subspan(first, count));
-    std::fill_n(host_sample_.begin() + static_cast<std::ptrdiff_t>(first), count,
-                samples.begin + i);
+    valid += read_sample(dataset, samples.begin + i,
+                         std::span(host_token_.as<std::int32_t>() + first, count),
+                         std::span(host_target_.as<std::int32_t>() + first, count));
+    std::fill_n(host_sample_.as<std::int64_t>() + first, count, samples.begin + i);
   }
   const Shape rows{samples.count * tokens_};
   read_.record(stream);
   read_.wait(copies_);
-  const auto send = [&](TensorView whole, const void* host) {
+  const auto send = [&](TensorView whole, const device::Tensor& host) {
     const TensorView used = whole.rows(0, rows[0]);
-    device::copy(used.data(), host, used.bytes(), copies_);
+    device::copy(used.data(), host.view().data(), used.bytes(), copies_);
     return used;
   };
   batch_ = {.sequences = samples.count,
             .tokens = tokens_,
-            .token_N = send(token_, host_token_.data()),
-            .target_N = send(target_, host_target_.data()),
+            .token_N = send(token_, host_token_),
+            .target_N = send(target_, host_target_),
             .position_N = position_.rows(0, rows[0]),
-            .sample_N = send(sample_, host_sample_.data()),
+            .sample_N = send(sample_, host_sample_),
             .step = step};
   arrived_.record(copies_);
   arrived_.wait(stream);

@@ -276,6 +276,9 @@ cudaError_t cudaMemcpyAsync(void* target, const void* source, std::size_t bytes,
     FAIL_IN_CAPTURE()
   }
   if (is_pageable(source)) {
+    if (std::getenv("FOURFOLD_EMULATED_GPU_STAGES") != nullptr) {
+      run(queue);
+    }
     const auto* const first = static_cast<const std::byte*>(source);
     enqueue(queue, {.run = [target, read = std::vector<std::byte>(first, first + bytes)] {
               std::memcpy(target, read.data(), read.size());

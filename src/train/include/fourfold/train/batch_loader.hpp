@@ -11,6 +11,7 @@
 #include <fourfold/data/batch_plan.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/device/buffer.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/stage.hpp>
 
@@ -42,7 +43,8 @@ class MicroBatchBuffer {
 
   /// Reads `samples` (at most B) and copies what is held of them to the device, ordered on
   /// `stream`. The target of a chunk's last token is the first token of the next chunk, held or
-  /// not.
+  /// not. Blocks until the copies of the last call are done, which wait for what was on `stream`
+  /// then: of what is on it now it waits for nothing.
   /// @return how many of the targets held here are not ignored
   /// @throws UserError (data_corrupt) as TokenDataset::fill
   std::int64_t fill(const data::TokenDataset& dataset, data::SampleRange samples, std::int64_t step,
@@ -58,9 +60,9 @@ class MicroBatchBuffer {
   std::int64_t tokens_;                    ///< T
   std::vector<std::int32_t> whole_token_;  ///< of one sample; empty when all of it is held
   std::vector<std::int32_t> whole_target_;
-  std::vector<std::int32_t> host_token_;
-  std::vector<std::int32_t> host_target_;
-  std::vector<std::int64_t> host_sample_;
+  device::Tensor host_token_;  ///< pinned, as are those that follow: a copy waits, not the host
+  device::Tensor host_target_;
+  device::Tensor host_sample_;
   TensorView token_;
   TensorView target_;
   TensorView position_;
