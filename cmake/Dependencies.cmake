@@ -81,6 +81,9 @@ if(EXISTS /usr/include/trilinos/Kokkos_Core.hpp AND Kokkos_VERSION VERSION_LESS 
   endforeach()
   set_target_properties(Kokkos::kokkos PROPERTIES INTERFACE_INCLUDE_DIRECTORIES /usr/include/trilinos)
 endif()
+if(FOURFOLD_DEVICE STREQUAL "cuda")
+  include(KokkosForGpus)
+endif()
 
 # Products on CPUs. Debian's dnnl-config.cmake demands OpenCL, so the library is found by hand.
 if(NOT FOURFOLD_DEVICE STREQUAL "cuda")
