@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "device/for_each_pack.hpp"
+#include "small_functor.hpp"
 
 #include <fourfold/kernels/gradient_codec.hpp>
 
@@ -301,10 +302,9 @@ void encode_int8_blocks(const EncodeInt8Blocks& body, device::StreamRef stream) 
   const auto teams = static_cast<int>((body.count + threads - 1) / threads);
   if (teams > 0) {
     enqueue(stream, [=] {
-      Kokkos::parallel_for(
-          "encode_int8",
-          TeamPolicy(execution_space(stream), teams, threads, EncodeInt8Blocks::vector_lanes),
-          body);
+      launch("encode_int8",
+             TeamPolicy(execution_space(stream), teams, threads, EncodeInt8Blocks::vector_lanes),
+             body);
     });
   }
 }

@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// How the Kokkos bodies start: functors over raw pointers, one call per row or per block of
-/// elements, enqueued on a stream. Functors must be small and trivially copyable, and what a call
+/// elements, enqueued on a stream. Functors must be small (small_functor.hpp), and what a call
 /// computes must depend on its index only: then results do not depend on the number of threads.
 #pragma once
 
 #include "enqueue.hpp"
+#include "small_functor.hpp"
 
 #include <fourfold/device/stream.hpp>
 
@@ -23,8 +24,7 @@ template <class Functor>
 void for_each(const char* label, std::int64_t count, device::StreamRef stream,
               const Functor& functor) {
   using Policy = Kokkos::RangePolicy<Kokkos::IndexType<std::int64_t>>;
-  enqueue(stream,
-          [=] { Kokkos::parallel_for(label, Policy(execution_space(stream), 0, count), functor); });
+  enqueue(stream, [=] { launch(label, Policy(execution_space(stream), 0, count), functor); });
 }
 
 /// Elements that one call of a for_each_block functor handles: a few pages on a host, where the

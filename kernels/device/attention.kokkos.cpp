@@ -138,9 +138,8 @@ void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads 
     with_room(shape.head_dim, [&]<int room>(std::integral_constant<int, room>) {
       enqueue(stream, [=] {
         using Body = Attend<T, room>;
-        Kokkos::parallel_for("fourfold::attention",
-                             league(execution_space(stream), teams, Body::floats),
-                             Body{shape, q, k, v, out, lse_BNT, blocks, merges});
+        launch("fourfold::attention", league(execution_space(stream), teams, Body::floats),
+               Body{shape, q, k, v, out, lse_BNT, blocks, merges});
       });
     });
   });

@@ -212,14 +212,13 @@ void differentiate(const Given& given, Heads dq, Write write_dq, Heads dk, Heads
     using OfQueries = DifferentiateQueries<T, room>;
     using OfKeys = DifferentiateKeys<T, room>;
     if (query_teams > 0) {
-      Kokkos::parallel_for("fourfold::attention_dq",
-                           league(execution_space(stream), query_teams, OfQueries::floats),
-                           OfQueries{given, dq, write_dq, query_blocks});
+      launch("fourfold::attention_dq",
+             league(execution_space(stream), query_teams, OfQueries::floats),
+             OfQueries{given, dq, write_dq, query_blocks});
     }
     if (key_teams > 0) {
-      Kokkos::parallel_for("fourfold::attention_dkv",
-                           league(execution_space(stream), key_teams, OfKeys::floats),
-                           OfKeys{given, dk, dv, write_dkv, key_blocks});
+      launch("fourfold::attention_dkv", league(execution_space(stream), key_teams, OfKeys::floats),
+             OfKeys{given, dk, dv, write_dkv, key_blocks});
     }
   });
 }

@@ -7,6 +7,7 @@
 /// that of tokens, so results depend on no number of threads.
 #pragma once
 
+#include "small_functor.hpp"
 #include "storage.hpp"
 
 #include <fourfold/base/contract.hpp>

@@ -13,6 +13,7 @@
 #include "enqueue.hpp"
 #include "fast_math.hpp"
 #include "packs.hpp"
+#include "small_functor.hpp"
 
 #include <fourfold/base/contract.hpp>
 
@@ -56,7 +57,7 @@ void for_teams(const char* label, std::int64_t teams, std::size_t team_bytes,
   enqueue(stream, [=] {
     Policy policy(execution_space(stream), static_cast<int>(teams), warps_here(warps), warp_lanes);
     policy.set_scratch_size(0, Kokkos::PerTeam(static_cast<int>(team_bytes)));
-    Kokkos::parallel_for(label, policy, functor);
+    launch(label, policy, functor);
   });
 }
 

@@ -2,12 +2,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "driver_entry.hpp"
 #include "enqueue.hpp"
+#include "small_functor.hpp"
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
 
 namespace fourfold::kernels {
+namespace {
+
+struct Word {
+  std::int64_t word;
+  template <class Place>
+  KOKKOS_FUNCTION void operator()(const Place& /*place*/) const {}
+};
+/// Of what this Kokkos makes of a functor, which small_functor.hpp has to know.
+template <class Policy>
+constexpr std::size_t beside_functor = sizeof(Kokkos::Impl::ParallelFor<Word, Policy>) -
+                                       sizeof(Word);
+static_assert(beside_functor<Kokkos::RangePolicy<Kokkos::IndexType<std::int64_t>>> <= range_bytes);
+static_assert(beside_functor<Kokkos::TeamPolicy<Kokkos::IndexType<std::int64_t>>> <= teams_bytes);
+
+}  // namespace
 
 std::mutex& launching() {
   static std::mutex mutex;
