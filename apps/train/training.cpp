@@ -10,6 +10,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/runfile/run_key.hpp>
@@ -95,6 +96,9 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   device::keep_heap_small();
   const train::StopSignals signals;  // first: a signal during the start is one too
   const auto early = config_before_mpi(arguments);
+  if (early && early->config.mesh.pp > 1) {
+    device::load_kernels_first();
+  }
   auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;
   comm::MpiRuntime mpi(&argc, &argv);
   const runfile::EffectiveConfig effective =
@@ -108,7 +112,8 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
   watch(mpi, effective.config.watch, *directory);
   comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
-                                                .deadline_s = effective.config.watch.deadline_s});
+                                                .deadline_s = effective.config.watch.deadline_s,
+                                                .needs_kernels_first = shape.pp > 1});
   world.use(train::collectives_of(effective.config));
   comm::Mesh mesh(shape, world);
   if (mpi.world().rank() == 0) {

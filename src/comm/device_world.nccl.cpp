@@ -90,7 +90,8 @@ NcclHandle join(Communicator& host, const std::shared_ptr<NcclCalls>& calls) {
   return handle;
 }
 
-void tell(const Communicator& host, const device::DeviceFacts& facts) {
+void tell(const Communicator& host, const device::DeviceFacts& facts,
+          const DeviceOptions& options) {
   int version = 0;
   check_nccl(ncclGetVersion(&version), "ncclGetVersion");
   log::info(
@@ -99,6 +100,11 @@ void tell(const Communicator& host, const device::DeviceFacts& facts) {
                   host.size(), host.size() == 1 ? "" : "s", facts.name, facts.multiprocessors,
                   static_cast<double>(facts.total_bytes) / (1 << 30), facts.driver,
                   nccl_version_text(version)));
+  if (options.needs_kernels_first && !facts.loads_kernels_first) {
+    log::warning(
+        "CUDA loads kernels when they first run (CUDA_MODULE_LOADING says so) if the first step of "
+        "the pipeline hangs, start with CUDA_MODULE_LOADING=EAGER in the environment");
+  }
 }
 
 }  // namespace
@@ -127,7 +133,7 @@ DeviceWorld::DeviceWorld(Communicator& host, const std::string& machine,
   impl_->communicator = std::make_unique<NcclCommunicator>(host, join(host, impl_->calls),
                                                            std::move(everybody), impl_->calls);
   if (host.rank() == 0) {
-    tell(host, facts);
+    tell(host, facts, options);
   }
 }
 

@@ -6,11 +6,13 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
 
+#include <cuda.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdlib>
 
 namespace fourfold::device {
 namespace {
@@ -46,6 +48,22 @@ int count_devices() {
                               why));
 }
 
+/// Whether CUDA loads kernels before any runs.
+bool loads_kernels_first() {
+  constexpr unsigned brought_by = 11070;  // CUDA 11.7
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
+  check_cuda(cudaGetDriverEntryPointByVersion("cuModuleGetLoadingMode", &found, brought_by,
+                                              cudaEnableDefault, &status),
+             "cudaGetDriverEntryPointByVersion");
+  if (found == nullptr || status != cudaDriverEntryPointSuccess) {
+    return true;  // a driver that knows no other way
+  }
+  CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
+  const CUresult result = reinterpret_cast<decltype(&cuModuleGetLoadingMode)>(found)(&mode);
+  return result == CUDA_SUCCESS && mode == CU_MODULE_EAGER_LOADING;
+}
+
 DeviceFacts facts_of(int index) {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDeviceProperties(&properties, index), "cudaGetDeviceProperties");
@@ -60,7 +78,8 @@ DeviceFacts facts_of(int index) {
           .total_bytes = properties.totalGlobalMem,
           .multiprocessors = properties.multiProcessorCount,
           .compute_capability = 10 * properties.major + properties.minor,
-          .driver = cuda_version_text(driver)};
+          .driver = cuda_version_text(driver),
+          .loads_kernels_first = loads_kernels_first()};
 }
 
 }  // namespace
@@ -81,6 +100,10 @@ void bind_thread() {
     check_cuda(cudaSetDevice(index), "cudaSetDevice");
     bound_index = index;
   }
+}
+
+void load_kernels_first() {
+  ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
 
 DeviceFacts take_device(const DevicePlace& place) {

@@ -8,6 +8,7 @@
 #include "emulated_gpu.hpp"
 #include "queues.hpp"
 
+#include <cuda.h>
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
@@ -92,12 +93,26 @@ cudaError_t free_reached(void* data) {
   return cudaSuccess;
 }
 
+/// As the environment has it at CUDA's first call.
+CUmoduleLoadingMode module_loading() {
+  static const CUmoduleLoadingMode mode = setting("CUDA_MODULE_LOADING", "LAZY") == "EAGER"
+                                              ? CU_MODULE_EAGER_LOADING
+                                              : CU_MODULE_LAZY_LOADING;
+  return mode;
+}
+
+CUresult get_loading_mode(CUmoduleLoadingMode* mode) {
+  *mode = module_loading();
+  return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 // -- devices --------------------------------------------------------------------------------------
 
 cudaError_t cudaGetDeviceCount(int* count) {
   FAIL_AS_PLANNED("cudaGetDeviceCount")
+  module_loading();
   const std::string_view devices = setting("FOURFOLD_EMULATED_GPUS", "1");
   *count = std::atoi(devices.data());
   if (devices == "no-driver" || devices == "old-driver") {
@@ -149,6 +164,15 @@ cudaError_t cudaDriverGetVersion(int* version) {
 
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function,
+                                             unsigned int /*version*/, unsigned long long /*flags*/,
+                                             cudaDriverEntryPointQueryResult* status) {
+  const bool is_known = std::string_view(symbol) == "cuModuleGetLoadingMode";
+  *function = is_known ? reinterpret_cast<void*>(&get_loading_mode) : nullptr;
+  *status = is_known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 

@@ -14,7 +14,11 @@ export FOURFOLD_EMULATED_GPUS=4
 
 expect_exit 0 "$mpiexec" -n 4 "$program"
 expect_stdout 'came to the end'
+expect_stderr_lines 0
 expect test ! -e hang.json
+CUDA_MODULE_LOADING=LAZY expect_exit 0 "$mpiexec" -n 2 "$program"
+expect_stderr 'CUDA loads kernels when they first run'
+expect_stderr_lines 1
 
 # A killed rank whose launcher does not see it, as Slurm does not end the others either; Hydra would.
 cat >unnoticed <<END

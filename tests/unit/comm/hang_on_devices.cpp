@@ -8,6 +8,7 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/watch.hpp>
 #include <fourfold/device/buffer.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <unistd.h>
@@ -68,6 +69,7 @@ class Steps {
 ExitCode body(int argc, char** argv) {
   const std::string kind = argc > 2 ? argv[1] : "";
   const int culprit = argc > 2 ? std::stoi(argv[2]) : -1;
+  device::load_kernels_first();
   comm::MpiRuntime mpi(&argc, &argv);
   if (argc < 4) {
     mpi.watch({.limits = {.deadline_s = 3, .silence_s = 4},
@@ -75,7 +77,8 @@ ExitCode body(int argc, char** argv) {
                  std::ofstream("hang.json") << report;
                }});
   }
-  comm::Communicator& world = mpi.device_world({.deadline_s = argc > 4 ? std::stod(argv[4]) : 20});
+  comm::Communicator& world = mpi.device_world(
+      {.deadline_s = argc > 4 ? std::stod(argv[4]) : 20, .needs_kernels_first = true});
   Steps steps(world);
   for (int step = 0; step < all_steps; ++step) {
     world.flight_recorder()->set_activity("step " + std::to_string(step));

@@ -9,11 +9,12 @@
 set -euo pipefail
 program=$1
 failed=0
+first=
 
 # expect CODE WORDS RANK RANKS [SETTING...]: the program ends with CODE and says WORDS.
 expect() {
   local code=$1 words=$2 rank=$3 ranks=$4 got=0 said && shift 4
-  said=$(env "$@" "$program" "$rank" "$ranks") || got=$?
+  said=$(env "$@" "$program" "$rank" "$ranks" ${first:+"$first"}) || got=$?
   if [[ $got -ne $code || $said != *"$words"* ]]; then
     printf 'with %s: expected %s and "%s", got %s and:\n%s\n' "$*" "$code" "$words" "$got" "$said"
     failed=1
@@ -22,6 +23,12 @@ expect() {
 
 expect 0 'GPU 0, 0000:00:00.0' 0 1 A=b
 expect 0 'GPU 3, 0000:03:00.0' 3 4 FOURFOLD_EMULATED_GPUS=4
+expect 0 'kernels late' 0 1 A=b
+expect 0 'kernels first' 0 1 CUDA_MODULE_LOADING=EAGER
+first=first
+expect 0 'kernels first' 0 1 A=b
+expect 0 'kernels late' 0 1 CUDA_MODULE_LOADING=LAZY # as the user likes
+first=
 # The batch system shows each rank one GPU, its own.
 expect 0 'GPU 0, ' 3 4 FOURFOLD_EMULATED_GPUS=1
 expect 78 '4 ranks on this machine, but 2 GPUs (each rank takes one)' 1 4 FOURFOLD_EMULATED_GPUS=2

@@ -13,11 +13,14 @@
 using namespace fourfold;
 using namespace fourfold::device;
 
-/// Takes the device as rank argv[1] of argv[2] and copies something; prints the error, and ends
-/// with its code.
+/// Takes the device as rank argv[1] of argv[2], with all kernels if there is an argv[3], and copies
+/// something; prints the error, and ends with its code.
 int main(int argc, char** argv) {
-  if (argc != 3) {
+  if (argc != 3 && argc != 4) {
     return 64;
+  }
+  if (argc == 4) {
+    load_kernels_first();
   }
   try {
     const DeviceFacts facts =
@@ -27,7 +30,8 @@ int main(int argc, char** argv) {
     const Buffer to(1000);
     copy(to.data(), from.data(), 1000, stream);
     stream.ref().synchronize();
-    std::printf("GPU %d, %s\n", facts.index, facts.bus_id.c_str());
+    std::printf("GPU %d, %s, kernels %s\n", facts.index, facts.bus_id.c_str(),
+                facts.loads_kernels_first ? "first" : "late");
     return 0;
   } catch (const Error& error) {
     std::printf("%s\n", error.what());

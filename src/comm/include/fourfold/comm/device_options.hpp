@@ -10,6 +10,9 @@ struct DeviceOptions {
   /// no more than a test of the program.
   bool may_share = false;
   double deadline_s = 600;  ///< for all ranks to come together
+  /// Ranks will enqueue messages in different orders (device::load_kernels_first): to warn where
+  /// kernels are loaded late.
+  bool needs_kernels_first = false;
 };
 
 }  // namespace fourfold::comm

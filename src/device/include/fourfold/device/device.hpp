@@ -20,8 +20,9 @@ struct DeviceFacts {
   std::string bus_id;  ///< of PCI: two processes of a machine with the same one share the device
   std::size_t total_bytes = 0;
   int multiprocessors = 0;
-  int compute_capability = 0;  ///< 90 for 9.0
-  std::string driver;          ///< newest CUDA that the driver serves: "13.0"
+  int compute_capability = 0;        ///< 90 for 9.0
+  std::string driver;                ///< newest CUDA that the driver serves: "13.0"
+  bool loads_kernels_first = false;  ///< before any runs, not each when it first does
 };
 
 /// Where a process stands among those that may take devices of the same machine.
@@ -30,6 +31,13 @@ struct DevicePlace {
   int ranks_on_host = 1;
   bool may_share = false;  ///< several ranks on one device
 };
+
+/// Has all kernels loaded before any runs, unless the user has set CUDA_MODULE_LOADING. CUDA's
+/// default is late, each when it first runs; for that it may wait until all that runs on the device
+/// is done, and hold other calls back. What waits there for another rank's message may wait for
+/// what this rank could not enqueue yet. Sets the environment: before there are threads, MPI, or a
+/// first call of CUDA. On a host build nothing.
+void load_kernels_first();
 
 /// Takes a device for this process and all its threads, before anything else needs one: the one
 /// with the number of the rank on this machine, or the only one that the batch system shows.
