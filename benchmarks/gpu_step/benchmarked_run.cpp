@@ -12,6 +12,7 @@
 #include <array>
 #include <iterator>
 #include <numeric>
+#include <string_view>
 
 namespace fourfold::benchmarks {
 namespace {
@@ -106,21 +107,6 @@ void fit_micro_batch(runfile::RunConfig& config, std::size_t bytes) {
       --sequences;
     } while (config.train.global_batch % sequences != 0);
   }
-}
-
-std::optional<double> peak_flop_per_s(std::string_view device) {
-  struct Peak {
-    std::string_view part;
-    double flop_per_s;
-  };
-  // The first that is part of the name. GB200 and GH200 are named as the GPU on them.
-  constexpr std::array peaks{Peak{"H100 PCIe", 756e12}, Peak{"H100 NVL", 835e12},
-                             Peak{"H100", 989.4e12},    Peak{"H200", 989.4e12},
-                             Peak{"GH200", 989.4e12},   Peak{"A100", 312e12},
-                             Peak{"B200", 2250e12}};
-  const auto found = std::ranges::find_if(
-      peaks, [&](const Peak& peak) { return device.find(peak.part) != std::string_view::npos; });
-  return found == peaks.end() ? std::nullopt : std::optional(found->flop_per_s);
 }
 
 }  // namespace fourfold::benchmarks

@@ -6,9 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace fourfold::benchmarks {
@@ -36,8 +34,5 @@ runfile::RunConfig run_config(const RunChoice& choice);
 /// train.global_batch as it is.
 /// @throws UserError (config) when not even one sequence fits
 void fit_micro_batch(runfile::RunConfig& config, std::size_t bytes);
-
-/// FLOP/s of dense bf16 products, from data sheets, by the name of a device; nothing: not known.
-std::optional<double> peak_flop_per_s(std::string_view device);
 
 }  // namespace fourfold::benchmarks

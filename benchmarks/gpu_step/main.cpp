@@ -9,6 +9,7 @@
 
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/device/device.hpp>
+#include <fourfold/device/peak.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
@@ -86,7 +87,7 @@ benchmarks::StepReport empty_report(const Options& options, const runfile::RunCo
           .flop_per_token = model::flops_per_token(config.model, config.model.context),
           .peak_flop_per_s = config.train.precision == DType::f32
                                  ? std::nullopt
-                                 : benchmarks::peak_flop_per_s(device)};
+                                 : device::bf16_peak_flop_per_s(device)};
 }
 
 benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
