@@ -72,7 +72,8 @@ CaseGroup cross_entropy_cases(const Sizes& sizes);
 CaseGroup optimizer_cases(const Sizes& sizes);
 CaseGroup attention_cases(const AttentionSize& size);
 /// Of each linear layer the product forward, the gradient of its input, and the gradient of its
-/// weight, added up in f32; `layer` counts from 0 to linear_layers - 1.
+/// weight, added up in f32; beside the first two GELU and its derivative, where the model has that;
+/// `layer` counts from 0 to linear_layers - 1.
 CaseGroup product_cases(const ModelShape& model, int layer);
 inline constexpr int linear_layers = 5;
 

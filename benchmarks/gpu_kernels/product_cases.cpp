@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstdint>
 
 namespace fourfold::benchmarks {
 namespace {
@@ -15,24 +16,29 @@ namespace {
 using device::StreamRef;
 using device::Tensor;
 
+/// What a layer's product may do beside: the GELU of its result, or the derivative of that before
+/// it.
+enum class Gelu : std::uint8_t { none, behind, before };
+
 struct Layer {
   const char* name;
   std::int64_t inputs;
   std::int64_t outputs;
   bool has_bias;
+  Gelu gelu = Gelu::none;
 };
 
 std::array<Layer, linear_layers> layers_of(const ModelShape& model) {
-  const bool biases = model.has_biases;
+  const bool biases = model.has_biases;  // as GPT-2 has, and GELU
   return {Layer{"qkv", model.hidden, model.qkv, biases},
           Layer{"attention out", model.hidden, model.hidden, biases},
-          Layer{"mlp up", model.hidden, model.ffn_up, biases},
-          Layer{"mlp down", model.ffn, model.hidden, biases},
+          Layer{"mlp up", model.hidden, model.ffn_up, biases, biases ? Gelu::behind : Gelu::none},
+          Layer{"mlp down", model.ffn, model.hidden, biases, biases ? Gelu::before : Gelu::none},
           Layer{"head", model.hidden, model.vocab, false}};
 }
 
 struct Operands {
-  Tensor x, w, bias, y, dx, dw, dbias;
+  Tensor x, w, bias, y, dx, dw, dbias, pre;
 };
 
 }  // namespace
@@ -53,13 +59,15 @@ CaseGroup product_cases(const ModelShape& model, int layer) {
   const std::int64_t rows = model.rows;
   const double bytes = 2.0 * static_cast<double>(rows * (one.inputs + one.outputs));
   const auto all = make_sets(bytes, [&] {
-    return Operands{random_tensor(DType::bf16, {rows, one.inputs}),
-                    random_tensor(DType::bf16, {one.outputs, one.inputs}),
-                    random_tensor(DType::bf16, {one.outputs}),
-                    random_tensor(DType::bf16, {rows, one.outputs}),
-                    random_tensor(DType::bf16, {rows, one.inputs}),
-                    random_tensor(DType::f32, {one.outputs, one.inputs}),
-                    random_tensor(DType::f32, {one.outputs})};
+    return Operands{
+        random_tensor(DType::bf16, {rows, one.inputs}),
+        random_tensor(DType::bf16, {one.outputs, one.inputs}),
+        random_tensor(DType::bf16, {one.outputs}),
+        random_tensor(DType::bf16, {rows, one.outputs}),
+        random_tensor(DType::bf16, {rows, one.inputs}),
+        random_tensor(DType::f32, {one.outputs, one.inputs}),
+        random_tensor(DType::f32, {one.outputs}),
+        one.gelu == Gelu::behind ? random_tensor(DType::bf16, {rows, one.outputs}) : Tensor()};
   });
   CaseGroup cases;
   const auto add = [&](const char* pass, std::function<void(const Operands&, StreamRef)> run) {
@@ -82,6 +90,16 @@ CaseGroup product_cases(const ModelShape& model, int layer) {
     kernels::linear_backward_weight(o.x, o.y, o.dw, has_bias ? o.dbias.view() : TensorView(),
                                     stream);
   });
+  if (one.gelu == Gelu::behind) {
+    add("forward gelu", [](const Operands& o, StreamRef stream) {
+      kernels::linear_gelu(o.x, o.w, o.bias, o.pre, o.y, stream);
+    });
+  }
+  if (one.gelu == Gelu::before) {
+    add("backward input gelu", [](const Operands& o, StreamRef stream) {
+      kernels::linear_backward_input_gelu(o.y, o.w, o.x, o.dx, stream);
+    });
+  }
   return cases;
 }
 
