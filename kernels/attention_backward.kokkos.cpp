@@ -239,9 +239,9 @@ void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dou
 }
 
 void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
-                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                             device::StreamRef stream) {
+                             ConstHeads /*out*/, ConstHeads dout, const float* lse_BNT,
+                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
+                             Write write_dkv, device::StreamRef stream) {
   FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
   FOURFOLD_EXPECT(write_dq == Write::replace || dq.dtype == DType::f32);
   FOURFOLD_EXPECT(write_dkv == Write::replace ||
@@ -257,7 +257,7 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
                         ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
                         Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
   attention_delta(shape, out, dout, delta_BNT, stream);
-  attention_backward_part(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace, dk, dv,
+  attention_backward_part(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, Write::replace, dk, dv,
                           Write::replace, stream);
 }
 

@@ -154,9 +154,9 @@ void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dou
 }
 
 void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
-                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                             device::StreamRef /*stream*/) {
+                             ConstHeads /*out*/, ConstHeads dout, const float* lse_BNT,
+                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
+                             Write write_dkv, device::StreamRef /*stream*/) {
   const std::int64_t group = shape.heads / shape.kv_heads;
   const double scale = shape.scale;
   std::vector<double> dq_H(static_cast<std::size_t>(shape.head_dim));
@@ -194,8 +194,8 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
                         ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
                         Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
   reference::attention_delta(shape, out, dout, delta_BNT, stream);
-  reference::attention_backward_part(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace,
-                                     dk, dv, Write::replace, stream);
+  reference::attention_backward_part(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq,
+                                     Write::replace, dk, dv, Write::replace, stream);
 }
 
 }  // namespace fourfold::kernels::reference

@@ -19,10 +19,7 @@ struct StreamScratch {
 
 thread_local std::uint64_t moves = 0;
 
-}  // namespace
-
-void* scratch(std::size_t bytes, device::StreamRef stream) {
-  thread_local std::vector<StreamScratch> owned;
+void* at_least(std::size_t bytes, device::StreamRef stream, std::vector<StreamScratch>& owned) {
   auto found = std::find_if(owned.begin(), owned.end(),
                             [&](const StreamScratch& one) { return one.stream == stream; });
   if (found == owned.end()) {
@@ -34,6 +31,18 @@ void* scratch(std::size_t bytes, device::StreamRef stream) {
     ++moves;
   }
   return found->buffer.data();
+}
+
+}  // namespace
+
+void* scratch(std::size_t bytes, device::StreamRef stream) {
+  thread_local std::vector<StreamScratch> owned;
+  return at_least(bytes, stream, owned);
+}
+
+void* staging(std::size_t bytes, device::StreamRef stream) {
+  thread_local std::vector<StreamScratch> owned;
+  return at_least(bytes, stream, owned);
 }
 
 void count_scratch_move() noexcept {

@@ -14,6 +14,10 @@ namespace fourfold::kernels {
 /// never shrinks: nothing is allocated once the largest size has been seen.
 void* scratch(std::size_t bytes, device::StreamRef stream);
 
+/// The same, other memory than scratch()'s: for results of a library that itself asks for
+/// scratch().
+void* staging(std::size_t bytes, device::StreamRef stream);
+
 /// Counts a move (scratch_moves()) of something else that recorded work has as it was: a product
 /// that is made another way from here on.
 void count_scratch_move() noexcept;

@@ -185,20 +185,19 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  bool would_run(const AttentionCall& call) { return usable_plan_of(call) != nullptr; }
+
   bool run(const AttentionCall& call, device::StreamRef stream) {
-    if (handle_ == nullptr || !vendor_serves(call, compute_capability_)) {
-      return false;
-    }
-    const Plan& plan = plan_of(call);
-    if (!plan.graph) {
+    const Plan* const plan = usable_plan_of(call);
+    if (plan == nullptr) {
       return false;
     }
     use(stream);
     std::array<void*, 9> operands = {pointer(call.q),   pointer(call.k),       pointer(call.v),
                                      pointer(call.out), pointer(call.lse_BNT), pointer(call.dout),
                                      pointer(call.dq),  pointer(call.dk),      pointer(call.dv)};
-    const cudnn_frontend::error_t status = plan.graph->execute(
-        handle_, operands.data(), call.is_backward ? 9 : 5, scratch(plan.workspace_bytes, stream));
+    const cudnn_frontend::error_t status = plan->graph->execute(
+        handle_, operands.data(), call.is_backward ? 9 : 5, scratch(plan->workspace_bytes, stream));
     if (status.is_bad()) {
       throw SystemError(ExitCode::node_fault,
                         fmt::format("cuDNN: attention failed ({}) leave this node out; its kernel "
@@ -212,6 +211,15 @@ class Session {
   /// The frontend takes what it only reads as void* too.
   static void* pointer(const void* data) { return const_cast<void*>(data); }
   static void* pointer(const ConstHeads& x) { return pointer(x.data); }
+
+  /// Null when the library does not serve.
+  const Plan* usable_plan_of(const AttentionCall& call) {
+    if (handle_ == nullptr || !vendor_serves(call, compute_capability_)) {
+      return nullptr;
+    }
+    const Plan& plan = plan_of(call);
+    return plan.graph ? &plan : nullptr;
+  }
 
   const Plan& plan_of(const AttentionCall& call) {
     const auto [place, is_new] = plans_.try_emplace(key_of(call));
@@ -265,11 +273,19 @@ class Session {
   std::map<Key, Plan> plans_;
 };
 
+Session& session() {
+  thread_local Session the_threads;
+  return the_threads;
+}
+
 }  // namespace
 
+bool vendor_would_serve(const AttentionCall& call) {
+  return session().would_run(call);
+}
+
 bool vendor_attention(const AttentionCall& call, device::StreamRef stream) {
-  thread_local Session session;
-  if (!session.run(call, stream)) {
+  if (!session().run(call, stream)) {
     return false;
   }
   if (stream == device::StreamRef{}) {

@@ -3,10 +3,11 @@
 /// @file
 /// The forward pass on a device where the vendor's library does not serve: a thread has one query
 /// (attention_team.hpp), and keeps the running maximum and sum of its softmax.
+#include "attention_parts.hpp"
 #include "attention_team.hpp"
 #include "enqueue.hpp"
+#include "portable_attention.hpp"
 #include "vector_math.hpp"
-#include "vendor_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/attention.hpp>
@@ -124,8 +125,10 @@ struct Attend {
   }
 };
 
-void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
-            float* lse_BNT, bool merges, device::StreamRef stream) {
+}  // namespace
+
+void portable_attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                        Heads out, float* lse_BNT, bool merges, device::StreamRef stream) {
   FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
   FOURFOLD_EXPECT(q.dtype == k.dtype && q.dtype == v.dtype);
   FOURFOLD_EXPECT(out.dtype == q.dtype || out.dtype == DType::f32);
@@ -145,19 +148,19 @@ void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads 
   });
 }
 
-}  // namespace
-
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
                float* lse_BNT, device::StreamRef stream) {
-  if (!vendor_attention({shape, false, q, k, v, read_only(out), lse_BNT}, stream)) {
-    attend(shape, q, k, v, out, lse_BNT, false, stream);
+  if (!vendor_attends(shape, q, k, v, out, lse_BNT, false, stream)) {
+    portable_attention(shape, q, k, v, out, lse_BNT, false, stream);
   }
 }
 
 void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                      Heads out, float* lse_BNT, device::StreamRef stream) {
   FOURFOLD_EXPECT(out.dtype == DType::f32);
-  attend(shape, q, k, v, out, lse_BNT, true, stream);
+  if (!vendor_attends(shape, q, k, v, out, lse_BNT, true, stream)) {
+    portable_attention(shape, q, k, v, out, lse_BNT, true, stream);
+  }
 }
 
 }  // namespace fourfold::kernels

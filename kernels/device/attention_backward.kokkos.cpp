@@ -4,11 +4,12 @@
 /// The backward pass on a device where the vendor's library does not serve (attention_team.hpp):
 /// gradients of queries by a thread for each query, those of keys and values by a thread for each
 /// key, over all query heads of its group.
+#include "attention_parts.hpp"
 #include "attention_team.hpp"
 #include "enqueue.hpp"
 #include "launch.hpp"
+#include "portable_attention.hpp"
 #include "vector_math.hpp"
-#include "vendor_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/attention.hpp>
@@ -236,10 +237,10 @@ void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dou
   });
 }
 
-void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
-                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                             device::StreamRef stream) {
+void portable_attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
+                                 ConstHeads v, ConstHeads dout, const float* lse_BNT,
+                                 const float* delta_BNT, Heads dq, Write write_dq, Heads dk,
+                                 Heads dv, Write write_dkv, device::StreamRef stream) {
   FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
   FOURFOLD_EXPECT(q.dtype == k.dtype && q.dtype == v.dtype && q.dtype == dout.dtype);
   FOURFOLD_EXPECT(write_dq == Write::replace || dq.dtype == DType::f32);
@@ -253,17 +254,26 @@ void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHea
   });
 }
 
+void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
+                             ConstHeads out, ConstHeads dout, const float* lse_BNT,
+                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
+                             Write write_dkv, device::StreamRef stream) {
+  if (out.data == nullptr || !vendor_differentiates(shape, q, k, v, out, dout, lse_BNT, dq,
+                                                    write_dq, dk, dv, write_dkv, stream)) {
+    portable_attention_backward(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, write_dq, dk, dv,
+                                write_dkv, stream);
+  }
+}
+
 void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                         ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
                         Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
-  if (vendor_attention(
-          {shape, true, q, k, v, out, lse_BNT, dout, read_only(dq), read_only(dk), read_only(dv)},
-          stream)) {
-    return;
+  if (!vendor_differentiates(shape, q, k, v, out, dout, lse_BNT, dq, Write::replace, dk, dv,
+                             Write::replace, stream)) {
+    attention_delta(shape, out, dout, delta_BNT, stream);
+    portable_attention_backward(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace, dk,
+                                dv, Write::replace, stream);
   }
-  attention_delta(shape, out, dout, delta_BNT, stream);
-  attention_backward_part(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace, dk, dv,
-                          Write::replace, stream);
 }
 
 }  // namespace fourfold::kernels

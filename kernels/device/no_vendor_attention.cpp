@@ -1,10 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A build without cuDNN's headers, or for a device that is none.
+/// A build for hosts, or without cuDNN's headers.
 #include "vendor_attention.hpp"
 
 namespace fourfold::kernels {
+
+bool vendor_would_serve(const AttentionCall& /*call*/) {
+  return false;
+}
 
 bool vendor_attention(const AttentionCall& /*call*/, device::StreamRef /*stream*/) {
   return false;

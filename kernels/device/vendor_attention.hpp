@@ -3,8 +3,9 @@
 /// @file
 /// Attention by the vendor's library, cuDNN: which calls it serves, which is a matter of the call
 /// and the device alone, and the calls themselves (attention.cudnn.cpp; where the build has no
-/// headers of cuDNN no_vendor_attention.cpp). What it does not serve the portable body does, and
-/// either goes on from what the other has left: both keep the same lse.
+/// headers of cuDNN no_vendor_attention.cpp; on an emulated device body/emulated). What it does not
+/// serve the portable body does, and either goes on from what the other has left: both keep the
+/// same lse.
 #pragma once
 
 #include <fourfold/kernels/attention.hpp>
@@ -20,7 +21,9 @@ inline ConstHeads read_only(const Heads& x) {
   return {x.data, x.dtype, x.batch_stride, x.token_stride};
 }
 
-/// All that one attention() or attention_backward() reads and writes.
+/// All that one attention() or attention_backward() reads and writes. Of one part of the keys the
+/// backward pass is the same, with out and lse over all keys: cuDNN makes delta from out and dout,
+/// and the softmax from lse.
 struct AttentionCall {
   AttentionShape shape;
   bool is_backward = false;
@@ -62,6 +65,10 @@ std::string cudnn_defect(std::size_t version);
 /// captured. Each host thread has plans of its own.
 /// @throws SystemError (node_fault) when the library fails
 bool vendor_attention(const AttentionCall& call, device::StreamRef stream);
+
+/// Whether vendor_attention() will enqueue the call; asks no results to be anywhere yet (their data
+/// may be null). Makes its plan.
+bool vendor_would_serve(const AttentionCall& call);
 
 /// "cuDNN 9.19.0", or "portable attention"
 std::string vendor_attention_name();

@@ -161,10 +161,10 @@ void AllgatherAttention::attention_backward(const AttentionShape& shape, ConstHe
     const std::int64_t rows = chunk_rows(shape, chunk);
     kernels::attention_delta(seen, from_token(out, first), from_token(dout, first),
                              delta_BNT + rows, stream);
-    kernels::attention_backward_part(seen, from_token(q, first), read_only(all.k), read_only(all.v),
-                                     from_token(dout, first), lse_BNT + rows, delta_BNT + rows,
-                                     from_token(dq, first), Write::replace, gradients.k,
-                                     gradients.v, Write::accumulate, stream);
+    kernels::attention_backward_part(
+        seen, from_token(q, first), read_only(all.k), read_only(all.v), from_token(out, first),
+        from_token(dout, first), lse_BNT + rows, delta_BNT + rows, from_token(dq, first),
+        Write::replace, gradients.k, gradients.v, Write::accumulate, stream);
   }
   const KeyValues mine = sum(shape, gradients, stream);
   const kernels::HeadRows rows{shape.batch, shape.key_tokens, kv_features_};

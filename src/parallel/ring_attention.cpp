@@ -64,6 +64,7 @@ class RingAttention : public ContextParallel {
   struct Queries {
     AttentionShape shape;
     ConstHeads q;
+    ConstHeads out;
     ConstHeads dout;
     const float* lse;
     const float* delta;
@@ -209,8 +210,8 @@ void RingAttention::differentiate(Queries& queries, int key_rank, ConstHeads k, 
     bool& has_dq = queries.has_dq[static_cast<std::size_t>(product.query_chunk)];
     kernels::attention_backward_part(
         shape_of(product, shape), from_token(queries.q, query), from_token(k, key),
-        from_token(v, key), from_token(queries.dout, query), queries.lse + rows,
-        queries.delta + rows, from_token(queries.dq, query),
+        from_token(v, key), from_token(queries.out, query), from_token(queries.dout, query),
+        queries.lse + rows, queries.delta + rows, from_token(queries.dq, query),
         has_dq ? Write::accumulate : Write::replace, from_token(target.k, key),
         from_token(target.v, key), Write::accumulate, stream);
     has_dq = true;
@@ -228,7 +229,7 @@ void RingAttention::attention_backward(const AttentionShape& shape, ConstHeads q
                                        const float* lse_BNT, float* delta_BNT, Heads dq, Heads dk,
                                        Heads dv, device::StreamRef stream) {
   const std::int64_t chunk = shape.query_tokens / 2;
-  Queries queries{shape, q, dout, lse_BNT, delta_BNT, f32_image(dq, shape)};
+  Queries queries{shape, q, out, dout, lse_BNT, delta_BNT, f32_image(dq, shape)};
   KeyValues made = gradients(gradients_[0], shape);
   KeyValues departing = gradients(gradients_[1], shape);
   const KeyValues arriving = gradients(gradients_[2], shape);

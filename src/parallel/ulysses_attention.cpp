@@ -4,6 +4,7 @@
 #include "head_blocks.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/copy_heads.hpp>
 
@@ -85,10 +86,11 @@ class UlyssesAttention : public ContextParallel {
   int sharers_;            ///< ranks that get the same key/value head
   DType compute_;
   DType kv_gradient_;     ///< f32 where gradients of sharers are summed
+  bool deals_out_;        ///< to make delta from it, as libraries of devices do: with its heads
   TensorView leaving_;    ///< u8: messages, then operands as they were dealt
   TensorView arriving_;   ///< u8: messages, then results to be collected
   TensorView delta_out_;  ///< f32
-  TensorView delta_in_;   ///< f32
+  TensorView delta_in_;   ///< f32; absent when it is made where it is needed
   std::vector<std::int64_t> counts_;
 };
 
@@ -103,6 +105,7 @@ UlyssesAttention::UlyssesAttention(comm::Communicator& cp, const ContextParallel
       sharers_(static_cast<int>(cp.size() * kv_heads_ / options.kv_heads)),
       compute_(options.compute),
       kv_gradient_(sharers_ > 1 ? DType::f32 : options.compute),
+      deals_out_(device::has_own_memory && options.compute != DType::f32),
       counts_(static_cast<std::size_t>(cp.size())) {
   FOURFOLD_EXPECT(options.heads % cp.size() == 0);
   FOURFOLD_EXPECT(cp.size() * kv_heads_ == sharers_ * options.kv_heads);
@@ -110,13 +113,15 @@ UlyssesAttention::UlyssesAttention(comm::Communicator& cp, const ContextParallel
   const auto bytes = [&](std::int64_t heads, DType dtype) {
     return tokens * heads * head_dim_ * static_cast<std::int64_t>(size_in_bytes(dtype));
   };
-  const std::int64_t operands = bytes(2 * heads_ + 2 * kv_heads_, compute_);
+  const std::int64_t operands = bytes((deals_out_ ? 3 : 2) * heads_ + 2 * kv_heads_, compute_);
   const std::int64_t results = bytes(heads_, compute_) + bytes(2 * kv_heads_, kv_gradient_);
   const Shape size{std::max(operands, results)};
   leaving_ = arena.take(MemoryUse::communication, DType::u8, size);
   arriving_ = arena.take(MemoryUse::communication, DType::u8, size);
   delta_out_ = arena.take(MemoryUse::communication, DType::f32, {tokens * heads_});
-  delta_in_ = arena.take(MemoryUse::communication, DType::f32, {tokens * heads_});
+  if (!deals_out_) {
+    delta_in_ = arena.take(MemoryUse::communication, DType::f32, {tokens * heads_});
+  }
 }
 
 std::int64_t UlyssesAttention::features(Kind kind) const {
@@ -272,17 +277,28 @@ void UlyssesAttention::attention_backward(const AttentionShape& shape, ConstHead
                                           ConstHeads v, ConstHeads out, ConstHeads dout,
                                           const float* lse_BNT, float* delta_BNT, Heads dq,
                                           Heads dk, Heads dv, device::StreamRef stream) {
-  kernels::attention_delta(shape, out, dout, delta_BNT, stream);
-  const float* const delta = deal_delta(delta_BNT, shape, stream);
   const std::int64_t queries = elements(Kind::query, shape);
   const std::int64_t keys = elements(Kind::key_value, shape);
-  const TensorView memory = as_elements(leaving_, compute_, 2 * queries + 2 * keys);
+  const std::int64_t before_out = 2 * queries + 2 * keys;
+  const TensorView memory =
+      as_elements(leaving_, compute_, before_out + (deals_out_ ? queries : 0));
+  const Heads dealt_out = deals_out_ ? place(memory, before_out, Kind::query, shape) : Heads{};
   const std::array operands{
       Operand{Kind::query, q, place(memory, 0, Kind::query, shape)},
       Operand{Kind::query, dout, place(memory, queries, Kind::query, shape)},
       Operand{Kind::key_value, k, place(memory, 2 * queries, Kind::key_value, shape)},
-      Operand{Kind::key_value, v, place(memory, 2 * queries + keys, Kind::key_value, shape)}};
-  deal(operands, shape, stream);
+      Operand{Kind::key_value, v, place(memory, 2 * queries + keys, Kind::key_value, shape)},
+      Operand{Kind::query, out, dealt_out}};
+  const float* delta = delta_out_.as<float>();
+  if (deals_out_) {
+    deal(operands, shape, stream);
+    kernels::attention_delta(dealt(shape), read_only(dealt_out), read_only(operands[1].dealt),
+                             delta_out_.as<float>(), stream);
+  } else {
+    kernels::attention_delta(shape, out, dout, delta_BNT, stream);
+    delta = deal_delta(delta_BNT, shape, stream);
+    deal(std::span(operands).first(operands.size() - 1), shape, stream);
+  }
   // Those of keys and values first: f32 wants its alignment.
   const TensorView of_keys = as_elements(arriving_, kv_gradient_, 2 * keys);
   const TensorView rest(static_cast<std::byte*>(arriving_.data()) + of_keys.bytes(), DType::u8,
@@ -292,11 +308,11 @@ void UlyssesAttention::attention_backward(const AttentionShape& shape, ConstHead
   const std::array key_results{
       Result{Kind::key_value, dk, place(of_keys, 0, Kind::key_value, shape)},
       Result{Kind::key_value, dv, place(of_keys, keys, Kind::key_value, shape)}};
-  kernels::attention_backward_part(dealt(shape), read_only(operands[0].dealt),
-                                   read_only(operands[2].dealt), read_only(operands[3].dealt),
-                                   read_only(operands[1].dealt), lse_BNT, delta,
-                                   query_result[0].dealt, Write::replace, key_results[0].dealt,
-                                   key_results[1].dealt, Write::replace, stream);
+  kernels::attention_backward_part(
+      dealt(shape), read_only(operands[0].dealt), read_only(operands[2].dealt),
+      read_only(operands[3].dealt), read_only(dealt_out), read_only(operands[1].dealt), lse_BNT,
+      delta, query_result[0].dealt, Write::replace, key_results[0].dealt, key_results[1].dealt,
+      Write::replace, stream);
   collect(std::span<const Result>(query_result), of_queries, shape, stream);
   collect(std::span<const Result>(key_results), of_keys, shape, stream);
 }

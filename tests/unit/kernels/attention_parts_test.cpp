@@ -171,10 +171,10 @@ TEST_CASE("the gradients of the parts add up to those of the whole", "[attention
         const bool first = i == 0 && write_dkv == Write::replace;
         body.backward_part(
             part_of(c, at[i], at[i + 1]), c.const_heads(c.q), from_token(c.const_heads(c.k), at[i]),
-            from_token(c.const_heads(c.v), at[i]), c.const_heads(c.dout), lse.as<float>(),
-            delta.as<float>(), c.heads(sum_q), first ? Write::replace : Write::accumulate,
-            from_token(c.heads(sum_k), at[i]), from_token(c.heads(sum_v), at[i]), write_dkv,
-            stream);
+            from_token(c.const_heads(c.v), at[i]), c.const_heads(out), c.const_heads(c.dout),
+            lse.as<float>(), delta.as<float>(), c.heads(sum_q),
+            first ? Write::replace : Write::accumulate, from_token(c.heads(sum_k), at[i]),
+            from_token(c.heads(sum_v), at[i]), write_dkv, stream);
       }
     }
     const auto check_doubled = [&](const Tensor& sum, const Tensor& expected) {

@@ -59,8 +59,11 @@ TEST_CASE("cuDNN has engines for the attention that it is to serve", "[engines]"
                std::tuple{"NVIDIA H100 80GB HBM3", 90, 132, 232448},
                std::tuple{"NVIDIA B200", 100, 148, 232448});
   const DType dtype = GENERATE(DType::bf16, DType::f16);
+  // As one rank has them, and as the parts of a ring and gathered keys are.
   const auto [queries, keys, heads, kv_heads, head_dim, causal] =
-      GENERATE(std::tuple{1024, 1024, 12, 12, 64, true}, std::tuple{2048, 2048, 32, 8, 128, true},
+      GENERATE(std::tuple{512, 512, 12, 12, 64, false}, std::tuple{512, 1024, 32, 8, 128, false},
+               std::tuple{512, 1024, 32, 8, 128, true}, std::tuple{125, 875, 25, 25, 64, true},
+               std::tuple{1024, 1024, 12, 12, 64, true}, std::tuple{2048, 2048, 32, 8, 128, true},
                std::tuple{77, 77, 25, 25, 64, true}, std::tuple{1000, 1000, 20, 5, 80, false},
                std::tuple{100, 300, 4, 2, 64, true}, std::tuple{2, 2, 1, 1, 8, true},
                std::tuple{256, 256, 3, 1, 192, true});

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over a cut sequence against kernels::reference over the whole one.
 #include "counting_communicator.hpp"
+#include "device/vendor_attention.hpp"
 #include "random_tensor.hpp"
 #include "shared_arena.hpp"
 
 #include <fourfold/device/arena.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/kernels/reference/attention.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
@@ -32,7 +34,6 @@ using kernels::ConstHeads;
 using kernels::Heads;
 
 constexpr device::StreamRef stream;
-constexpr std::int64_t margin = 3;  // elements of something else at both ends of a row
 
 /// Heads as multiples of the number of ranks, so that ulysses can deal them.
 struct Sizes {
@@ -41,6 +42,7 @@ struct Sizes {
   std::int64_t heads;
   std::int64_t kv_heads;
   std::int64_t head_dim;
+  std::int64_t margin = 3;  ///< elements of something else at both ends of a row
   std::string str() const {
     return fmt::format("B{} chunk {} N{} K{} H{}", batch, chunk, heads, kv_heads, head_dim);
   }
@@ -50,7 +52,9 @@ std::vector<Sizes> all_sizes(int cp) {
   std::vector<Sizes> sizes{{2, 5, cp, cp, 5},
                            {1, 7, 2 * cp, 1, 1},  // all ranks share one key/value head
                            {2, 3, 4 * cp, 2 * cp, 13},
-                           {1, 100 / cp, cp, 1, 3}};  // blocks of keys that end inside a chunk
+                           {1, 100 / cp, cp, 1, 3},    // blocks of keys that end inside a chunk
+                           {2, 9, 2 * cp, cp, 16, 8},  // rows on borders of 16 bytes
+                           {1, 6, 2 * cp, 1, 16, 8}};
   if (cp % 2 == 0) {
     sizes.push_back({2, 4, 2 * cp, cp / 2, 8});  // each key/value head is shared by two ranks
   }
@@ -63,19 +67,19 @@ struct Fused {
   Fused(const Sizes& s, std::int64_t tokens, DType dtype, std::uint64_t seed)
       : Fused(s, test::random_tensor(dtype, {s.batch, tokens, width_of(s)}, seed)) {}
   static std::int64_t width_of(const Sizes& s) {
-    return (s.heads + 2 * s.kv_heads) * s.head_dim + 2 * margin;
+    return (s.heads + 2 * s.kv_heads) * s.head_dim + 2 * s.margin;
   }
   Heads from(std::int64_t feature) const {
     const TensorView view = rows.view();
     auto* data = static_cast<std::byte*>(view.data()) +
-                 (margin + feature) * static_cast<std::int64_t>(size_in_bytes(view.dtype()));
+                 (sizes.margin + feature) * static_cast<std::int64_t>(size_in_bytes(view.dtype()));
     return {data, view.dtype(), view.dim(1) * view.dim(2), view.dim(2)};
   }
   Heads q() const { return from(0); }
   Heads k() const { return from(sizes.heads * sizes.head_dim); }
   Heads v() const { return from((sizes.heads + sizes.kv_heads) * sizes.head_dim); }
-  Range q_features() const { return {margin, sizes.heads * sizes.head_dim}; }
-  Range all_features() const { return {margin, rows.shape()[2] - 2 * margin}; }
+  Range q_features() const { return {sizes.margin, sizes.heads * sizes.head_dim}; }
+  Range all_features() const { return {sizes.margin, rows.shape()[2] - 2 * sizes.margin}; }
 
   Sizes sizes;
   Tensor rows;
@@ -206,6 +210,26 @@ struct Part {
   Tensor delta;
 };
 
+/// How far results may be off beyond one rounding to storage. Where a device's library may compute
+/// parts (vendor_attention.hpp) each of them is rounded, too.
+double bar(double of_f32, const Sizes& s, DType dtype) {
+  const bool is_by_library = device::has_own_memory && dtype != DType::f32 && s.head_dim % 8 == 0;
+  return is_by_library ? 3 * test::last_place(dtype) : of_f32;
+}
+
+/// Whether all of a rank's gradients are sums of parts that such a library has made.
+bool adds_up_parts_of_library(const Part& part, ContextMode mode, int cp) {
+  AttentionShape chunk = part.shape;
+  chunk.query_tokens /= 2;
+  chunk.key_tokens = chunk.query_tokens;
+  const bool adds_up = mode != ContextMode::ulysses || part.sizes.kv_heads < cp;
+  return adds_up &&
+         kernels::vendor_would_serve({chunk, true, reads(part.qkv.q()), reads(part.qkv.k()),
+                                      reads(part.qkv.v()), reads(part.given_out.q()), nullptr,
+                                      reads(part.dout.q()), reads(part.gradient.q()),
+                                      reads(part.gradient.k()), reads(part.gradient.v())});
+}
+
 ContextParallelOptions options_for(const Sizes& s, ContextMode mode, DType dtype) {
   return {.mode = mode,
           .sequences = s.batch,
@@ -237,8 +261,13 @@ TEST_CASE("attention over a cut sequence is that over the whole one", "[context_
           part.run(*context);
           const double output = part.output_error(whole, cp);
           const double gradient = part.gradient_error(whole, cp);
-          findings.check(output <= 2e-6, where + fmt::format("output off by {:.1e}", output));
-          findings.check(gradient <= 5e-6, where + fmt::format("gradient off by {:.1e}", gradient));
+          findings.check(output <= bar(2e-6, sizes, dtype),
+                         where + fmt::format("output off by {:.1e}", output));
+          findings.check(gradient <= bar(5e-6, sizes, dtype),
+                         where + fmt::format("gradient off by {:.1e}", gradient));
+          if (adds_up_parts_of_library(part, mode, cp.size())) {
+            findings.check(gradient > 5e-6, where + "no part was rounded: not by the library");
+          }
         }
       }
     }
@@ -266,8 +295,10 @@ TEST_CASE("buffers serve smaller micro-batches, and the same call gives the same
       between.run(*context);
       second.run(*context);
       const std::string where{name(mode)};
-      findings.check(between.output_error(one, cp) <= 2e-6, where + ": small output");
-      findings.check(between.gradient_error(one, cp) <= 5e-6, where + ": small gradient");
+      findings.check(between.output_error(one, cp) <= bar(2e-6, small, DType::bf16),
+                     where + ": small output");
+      findings.check(between.gradient_error(one, cp) <= bar(5e-6, small, DType::bf16),
+                     where + ": small gradient");
       findings.check(test::same_bits(first.out.rows, second.out.rows), where + ": output bits");
       findings.check(test::same_bits(first.gradient.rows, second.gradient.rows),
                      where + ": gradient bits");
@@ -292,8 +323,12 @@ TEST_CASE("each mode sends and takes what its documentation says", "[context_par
         const std::int64_t queries = rows * s.heads * s.head_dim;
         const std::int64_t dealt_kv = rows * std::max<std::int64_t>(s.kv_heads, c) * s.head_dim;
         const std::int64_t shared_e = s.kv_heads < c ? 4 : e;
-        const std::int64_t ulysses_bytes =
-            std::max((2 * queries + 2 * dealt_kv) * e, queries * e + 2 * dealt_kv * shared_e);
+        // Outputs are dealt in the place of delta where a device's library may compute.
+        const bool deals_out = device::has_own_memory && e == 2;
+        const std::int64_t sent_queries = (deals_out ? 4 : 3) * queries;
+        const std::int64_t deltas = (deals_out ? 0 : 1) * rows * s.heads;
+        const std::int64_t ulysses_bytes = std::max((sent_queries - queries + 2 * dealt_kv) * e,
+                                                    queries * e + 2 * dealt_kv * shared_e);
         struct Expected {
           ContextMode mode;
           std::int64_t forward;
@@ -304,10 +339,9 @@ TEST_CASE("each mode sends and takes what its documentation says", "[context_par
             {ContextMode::ring, (c - 1) * 2 * kv * e, (c - 1) * 2 * kv * (e + 4),
              4 * kv * e + 6 * kv * 4 + (e == 2 ? queries * 4 : 0)},
             {ContextMode::ulysses, (c - 1) * (2 * queries + 2 * dealt_kv) * e / c,
-             (c - 1) *
-                 ((3 * queries + 2 * dealt_kv) * e + 2 * dealt_kv * shared_e + rows * s.heads * 4) /
+             (c - 1) * ((sent_queries + 2 * dealt_kv) * e + 2 * dealt_kv * shared_e + deltas * 4) /
                  c,
-             2 * ulysses_bytes + 2 * rows * s.heads * 4},
+             2 * ulysses_bytes + (rows * s.heads + deltas) * 4},
             {ContextMode::allgather, (c - 1) * 2 * kv * e, (c - 1) * 2 * kv * (e + 4),
              (2 + 4 * c) * kv * 4}};
         const Whole whole(s, c * 2 * s.chunk, dtype);

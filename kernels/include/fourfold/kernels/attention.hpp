@@ -73,7 +73,8 @@ std::int64_t attention_workspace_bytes(const AttentionShape& shape, int compute_
 /// that over those and these together, with m = max(l1, l2):
 ///     out = (e^(l1 - m) out1 + e^(l2 - m) out2) / (e^(l1 - m) + e^(l2 - m)),
 ///     lse = m + log(e^(l1 - m) + e^(l2 - m)).
-/// Queries that see none of these keys keep their bits.
+/// Queries that see none of these keys keep their bits. Where cuDNN attends to these keys it rounds
+/// out2 to 16 bits.
 /// @pre out is f32, whatever q, k and v are: so nothing is rounded to storage between two parts
 void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                      Heads out, float* lse_BNT, device::StreamRef stream);
@@ -84,11 +85,16 @@ void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dou
                      device::StreamRef stream);
 
 /// The gradients of attention() through the keys of one part. lse and delta are over all keys, so
-/// the parts add up: dq over the parts of the keys, dk and dv over the parts of the queries.
+/// the parts add up: dq over the parts of the keys, dk and dv over the parts of the queries. cuDNN
+/// makes delta anew, from out and dout, and rounds the gradients of a part to 16 bits before they
+/// are added.
+/// @param out  what delta was made of; without data where it is not at hand, and then cuDNN does
+/// not
+///   compute
 /// @param write_dq, write_dkv  accumulate: the gradients are f32, whatever q, k and v are
 void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
-                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                             device::StreamRef stream);
+                             ConstHeads out, ConstHeads dout, const float* lse_BNT,
+                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
+                             Write write_dkv, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

@@ -19,8 +19,8 @@ void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, Co
 void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
                      device::StreamRef stream);
 void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                             ConstHeads dout, const float* lse_BNT, const float* delta_BNT,
-                             Heads dq, Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                             device::StreamRef stream);
+                             ConstHeads out, ConstHeads dout, const float* lse_BNT,
+                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
+                             Write write_dkv, device::StreamRef stream);
 
 }  // namespace fourfold::kernels::reference

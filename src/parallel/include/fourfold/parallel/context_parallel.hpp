@@ -13,12 +13,15 @@
 ///   of some of them; with fewer key/value heads than ranks, neighbours share one. With K' the
 ///   larger of K and C: forward (C - 1) / C 2 B T (N + K') H e; backward (C - 1) / C B T (3 N + 4
 ///   K') H e and one f32 per query and head. Takes 4 B T (N + K') H e, and 2 B T N in f32. (Shared
-///   heads have their gradients in f32.)
+///   heads have their gradients in f32.) In 16 bits on a device outputs are dealt in the place of
+///   those numbers, for the library that makes them itself: backward 4 N for 3 N, takes
+///   B T (6 N + 4 K') H e, and B T N in f32.
 /// - allgather: all keys and values on every rank. Forward (C - 1) 2 B T K H e; backward that, and
 ///   (C - 1) 2 B T K H in f32. Takes (2 + 4 C) B T K H in f32.
 ///
 /// Outputs and gradients accumulate in f32 whatever the storage, so they do not get worse with the
-/// number of ranks. The same mesh gives the same bits every time.
+/// number of ranks. (Where a device's library computes, what it adds is rounded to 16 bits.) The
+/// same mesh gives the same bits every time.
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
