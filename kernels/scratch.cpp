@@ -18,6 +18,7 @@ struct StreamScratch {
 };
 
 thread_local std::uint64_t moves = 0;
+thread_local std::size_t taken = 0;
 
 void* at_least(std::size_t bytes, device::StreamRef stream, std::vector<StreamScratch>& owned) {
   auto found = std::find_if(owned.begin(), owned.end(),
@@ -26,8 +27,10 @@ void* at_least(std::size_t bytes, device::StreamRef stream, std::vector<StreamSc
     found = owned.insert(owned.end(), {stream, device::StreamBuffer()});
   }
   if (found->buffer.bytes() < bytes) {
+    taken -= found->buffer.bytes();
     found->buffer.give_back(stream);
     found->buffer = device::StreamBuffer(bytes, stream);
+    taken += bytes;
     ++moves;
   }
   return found->buffer.data();
@@ -51,6 +54,10 @@ void count_scratch_move() noexcept {
 
 std::uint64_t scratch_moves() noexcept {
   return moves;
+}
+
+std::size_t scratch_bytes() noexcept {
+  return taken;
 }
 
 void* host_scratch(std::size_t bytes) {

@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>
 
@@ -62,6 +63,11 @@ void describe_run(CLI::App& command, Arguments& arguments) {
       .add_option("--rank", arguments.rank,
                   "Show one rank: its neighbours, layers, tokens and part of every tensor")
       ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--gpu", arguments.gpu,
+                  "Compute capability of the GPUs, which decides what cuDNN takes: 80 (A100), 90 "
+                  "(H100, H200; the default), 100 (B200)")
+      ->check(CLI::Range(80, 129));
 }
 
 void describe_output(CLI::App& command, Arguments& arguments) {
@@ -101,8 +107,8 @@ void describe(CLI::App& command, Arguments& arguments) {
       "  training, and what each rank will take is counted by the code that will take it. The\n"
       "  table has a line per stage of the pipeline, of its first rank (another may hold a few\n"
       "  percent more where rows do not divide; --rank R tells): memory but for libraries, the\n"
-      "  kernels' scratch and MPI's buffers, about 20 MiB. --costs, --link-time and the files\n"
-      "  below work for it too.\n"
+      "  kernels' scratch and MPI's buffers, about 20 MiB. On GPUs 'other' has the scratch memory\n"
+      "  of cuBLASLt and cuDNN too. --costs, --link-time and the files below work for it too.\n"
       "\nOUTPUT OF A SCHEDULE\n"
       "  step     time from the first action to the last, and the work of a rank in it\n"
       "  bubble   time of the step in which a rank computes nothing\n"
@@ -135,12 +141,17 @@ void validate_run(const Arguments& arguments) {
         "--stages, --micro-batches and --chunks belong to --schedule (a run file knows them) set "
         "mesh.pp, train.global_batch and mesh.chunks instead");
   }
+  if (arguments.gpu && !device::has_own_memory) {
+    refuse(
+        "--gpu is for programs built for GPUs (this one is built for CPUs, and plans for them) "
+        "leave it out, or take the other");
+  }
 }
 
 void validate_schedule(const Arguments& arguments) {
   const parallel::ScheduleRequest& request = arguments.schedule;
-  if (arguments.ranks != 0 || arguments.rank || !arguments.overrides.empty()) {
-    refuse("--ranks, --rank and --set belong to a run file (there is none) name one");
+  if (arguments.ranks != 0 || arguments.rank || arguments.gpu || !arguments.overrides.empty()) {
+    refuse("--ranks, --rank, --gpu and --set belong to a run file (there is none) name one");
   }
   if (!arguments.from_file() && (request.stages == 0 || request.micro_batches == 0)) {
     refuse(

@@ -19,6 +19,7 @@ struct Arguments {
   std::vector<std::string> overrides;
   std::int64_t ranks = 0;  ///< 0: as many as the run file's degrees make
   std::optional<std::int64_t> rank;
+  std::optional<int> gpu;  ///< compute capability: 90 for 9.0
   parallel::ScheduleRequest schedule{.name = "", .stages = 0, .micro_batches = 0};
   std::vector<double> costs = {1, 1, 1};
   double link_s = 0;

@@ -90,8 +90,8 @@ ByteUnit unit_for(std::size_t largest) {
   return static_cast<double>(largest) >= gib_unit.bytes ? gib_unit : mib_unit;
 }
 
-std::size_t total(const train::MemoryBytes& memory_bytes) {
-  return std::accumulate(memory_bytes.begin(), memory_bytes.end(), std::size_t{0});
+std::size_t total(const train::RankPlan& plan) {
+  return std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.library_bytes);
 }
 
 constexpr const char* stage_row = "{:>5}  {:>11}  {:>9}  {:>9}  {:>9}  {:>11}  {:>9}  {:>9}  {}\n";
@@ -101,7 +101,8 @@ std::vector<train::RankPlan> plan_stages(const PlannedRun& run) {
   std::vector<train::RankPlan> plans;
   for (int pp = 0; pp < run.mesh.pp; ++pp) {
     const std::int64_t first = comm::rank_of(run.mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
-    plans.push_back(train::plan_rank(run.config, run.layout, run.mesh, first));
+    plans.push_back(
+        train::plan_rank(run.config, run.layout, run.mesh, first, run.compute_capability));
   }
   return plans;
 }
@@ -113,13 +114,14 @@ std::string stage_line(const PlannedRun& run, const train::RankPlan& plan, const
     return unit.str(plan.memory_bytes[static_cast<std::size_t>(use)]);
   };
   const std::size_t beside = plan.memory_bytes[static_cast<std::size_t>(MemoryUse::communication)] +
-                             plan.memory_bytes[static_cast<std::size_t>(MemoryUse::workspace)];
+                             plan.memory_bytes[static_cast<std::size_t>(MemoryUse::workspace)] +
+                             plan.library_bytes;
   const double live =
       static_cast<double>(run.layout.schedule.peak_live(pp)) / run.layout.schedule.chunks;
   return fmt::format(stage_row, pp, fmt::format("{:g}", live), size(MemoryUse::weights),
                      size(MemoryUse::gradients), size(MemoryUse::optimizer),
-                     size(MemoryUse::activations), unit.str(beside),
-                     unit.str(total(plan.memory_bytes)), units_text(plan.chunks, run.config.model));
+                     size(MemoryUse::activations), unit.str(beside), unit.str(total(plan)),
+                     units_text(plan.chunks, run.config.model));
 }
 
 /// What the rank with most of it has elsewhere; nothing if all is in device memory.
@@ -213,7 +215,8 @@ PlannedRun plan_run(const Arguments& arguments) {
   }
   const comm::MeshShape mesh = mesh_of(effective, arguments.ranks);
   runfile::validate_batch(effective.config, mesh.dp, effective.origins);
-  return {effective.config, mesh, lay_out(effective, mesh)};
+  return {effective.config, mesh, lay_out(effective, mesh),
+          arguments.gpu.value_or(train::usual_compute_capability)};
 }
 
 std::string run_report(const PlannedRun& run) {
@@ -232,7 +235,7 @@ std::string run_report(const PlannedRun& run) {
   const std::vector<train::RankPlan> stages = plan_stages(run);
   std::size_t most = 0;
   for (const train::RankPlan& plan : stages) {
-    most = std::max(most, total(plan.memory_bytes));
+    most = std::max(most, total(plan));
   }
   const ByteUnit unit = unit_for(most);
   text += fmt::format(stage_row, "stage", "micro-b.", "weights", "gradients", "optimizer",
@@ -250,7 +253,8 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
                                 "them",
                                 rank, run.mesh.ranks() - 1));
   }
-  const train::RankPlan plan = train::plan_rank(run.config, run.layout, run.mesh, rank);
+  const train::RankPlan plan =
+      train::plan_rank(run.config, run.layout, run.mesh, rank, run.compute_capability);
   std::string text = fmt::format("rank {}\n", rank);
   for (const comm::Axis axis : {comm::Axis::tp, comm::Axis::cp, comm::Axis::dp, comm::Axis::pp}) {
     const std::vector<std::int64_t>& line = plan.lines[static_cast<std::size_t>(axis)];
@@ -259,14 +263,16 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   }
   text += fmt::format("  tokens   {}\n", tokens_text(plan, run.config.model.context));
   text += fmt::format("  holds    {}\n", units_text(plan.chunks, run.config.model));
-  const ByteUnit unit = unit_for(total(plan.memory_bytes));
+  const ByteUnit unit = unit_for(total(plan));
   text += "  memory  ";
   for (std::size_t use = 0; use < device::memory_use_count; ++use) {
     text += fmt::format(" {} {}", device::name(static_cast<device::MemoryUse>(use)),
                         unit.str(plan.memory_bytes[use]));
   }
-  text +=
-      fmt::format(", together {} {}\n  tensors\n", unit.str(total(plan.memory_bytes)), unit.name);
+  if (plan.library_bytes > 0) {
+    text += fmt::format(" libraries {}", unit.str(plan.library_bytes));
+  }
+  text += fmt::format(", together {} {}\n  tensors\n", unit.str(total(plan)), unit.name);
   for (const train::PlannedTensor& tensor : plan.tensors) {
     text += fmt::format("    {:<40} {}\n", tensor.name, box_text(tensor));
   }

@@ -18,6 +18,7 @@ struct PlannedRun {
   runfile::RunConfig config;
   comm::MeshShape mesh;
   parallel::StageLayout layout;
+  int compute_capability = 0;  ///< of its GPUs, if it has any
 };
 
 /// Reads the run file and lays it out, with everything that training would refuse refused.

@@ -60,8 +60,8 @@ std::string quoted_list(const std::vector<std::string>& words) {
 std::size_t planned_bytes(const runfile::RunConfig& config) {
   const comm::MeshShape alone;
   const auto layout = train::lay_out(config, alone, train::schedule_file_text(config));
-  const train::MemoryBytes bytes = train::plan_rank(config, layout, alone, 0).memory_bytes;
-  return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0});
+  const train::RankPlan plan = train::plan_rank(config, layout, alone, 0);
+  return std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.library_bytes);
 }
 
 }  // namespace

@@ -113,32 +113,25 @@ struct Result {
     }
   }
   bool is_staged() const { return wanted.dtype != made.dtype; }
-  std::size_t staged_bytes() const {
-    return is_staged() ? static_cast<std::size_t>(rows.batch * made.batch_stride) *
-                             size_in_bytes(made.dtype)
-                       : 0;
+  std::size_t bytes() const {
+    return is_staged() ? static_cast<std::size_t>(staged_bytes(rows.batch * made.batch_stride)) : 0;
   }
   bool has_packs(int n) const {
     return wanted.batch_stride % n == 0 && wanted.token_stride % n == 0;
   }
 };
 
-constexpr std::size_t border_bytes = 256;
-std::size_t rounded_up(std::size_t bytes) {
-  return (bytes + border_bytes - 1) / border_bytes * border_bytes;
-}
-
 /// Gives what is staged its memory. @return so many bytes behind it
 std::byte* place(std::span<Result> results, std::size_t bytes_behind, device::StreamRef stream) {
   std::size_t bytes = bytes_behind;
   for (const Result& result : results) {
-    bytes += rounded_up(result.staged_bytes());
+    bytes += result.bytes();
   }
   auto* next = static_cast<std::byte*>(staging(bytes, stream));
   for (Result& result : results) {
     if (result.is_staged()) {
       result.made.data = next;
-      next += rounded_up(result.staged_bytes());
+      next += result.bytes();
     }
   }
   return next;

@@ -8,6 +8,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/stream_buffer.hpp>
+#include <fourfold/kernels/library_memory.hpp>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ namespace fourfold::kernels {
 namespace {
 
 /// What Hopper's products want to have at most.
-constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+constexpr auto workspace_bytes = static_cast<std::size_t>(product_workspace_bytes);
 constexpr int most_algorithms = 16;
 
 /// Scratch of a product: asked for anew before each use, as what runs between may have let it grow.

@@ -56,6 +56,9 @@ AttentionMask mask_of(const AttentionShape& shape);
 /// same, then with a warning.
 bool vendor_serves(const AttentionCall& call, int compute_capability);
 
+/// What so many results of 16 bits take in scratch memory that others follow.
+std::int64_t staged_bytes(std::int64_t elements);
+
 /// What is wrong with a version of cuDNN (91900 for 9.19.0; 0: there is none), and what to do about
 /// it; empty when it serves.
 std::string cudnn_defect(std::size_t version);

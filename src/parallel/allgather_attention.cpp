@@ -79,13 +79,7 @@ KeyValues AllgatherAttention::part(TensorView message, DType dtype, int rank,
 }
 
 AttentionShape AllgatherAttention::seen_by(int chunk, const AttentionShape& shape) const {
-  const Range tokens = context_chunks(cp_->size() * shape.key_tokens, cp_->size(),
-                                      cp_->rank())[static_cast<std::size_t>(chunk)];
-  AttentionShape seen = shape;
-  seen.query_tokens = tokens.count;
-  seen.key_tokens = tokens.end();
-  seen.query_offset = tokens.begin;
-  return seen;
+  return gathered_shape(shape, cp_->size(), cp_->rank(), chunk);
 }
 
 KeyValues AllgatherAttention::gather(const AttentionShape& shape, ConstHeads k, ConstHeads v,

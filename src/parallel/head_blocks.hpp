@@ -10,6 +10,7 @@
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -71,6 +72,27 @@ inline kernels::AttentionShape shape_of(const ChunkProduct& product,
   part.causal = product.causal;
   part.query_offset = part.key_tokens - part.query_tokens;  // of the last keys; only when causal
   return part;
+}
+
+/// A chunk of the queries of position `rank`, and the keys in front of it and in it, of all ranks.
+inline kernels::AttentionShape gathered_shape(const kernels::AttentionShape& shape, int cp,
+                                              int rank, int chunk) {
+  const Range tokens =
+      context_chunks(cp * shape.key_tokens, cp, rank)[static_cast<std::size_t>(chunk)];
+  kernels::AttentionShape seen = shape;
+  seen.query_tokens = tokens.count;
+  seen.key_tokens = tokens.end();
+  seen.query_offset = tokens.begin;
+  return seen;
+}
+
+/// All tokens, with the heads dealt to one rank.
+inline kernels::AttentionShape dealt_shape(const kernels::AttentionShape& shape, int cp) {
+  kernels::AttentionShape all = shape;
+  all.query_tokens = all.key_tokens = cp * shape.query_tokens;
+  all.heads = shape.heads / cp;
+  all.kv_heads = std::max<std::int64_t>(1, shape.kv_heads / cp);
+  return all;
 }
 
 /// Calls move(chunk, first) for both chunks of `tokens` that `rank` holds: `chunk` among all

@@ -133,11 +133,7 @@ std::int64_t UlyssesAttention::first_feature(Kind kind, int rank) const {
 }
 
 AttentionShape UlyssesAttention::dealt(const AttentionShape& shape) const {
-  AttentionShape all = shape;
-  all.query_tokens = all.key_tokens = cp_->size() * shape.query_tokens;
-  all.heads = heads_;
-  all.kv_heads = kv_heads_;
-  return all;
+  return dealt_shape(shape, cp_->size());
 }
 
 std::int64_t UlyssesAttention::elements(Kind kind, const AttentionShape& shape) const {

@@ -21,8 +21,11 @@ double in_mb(std::int64_t bytes) {
 }
 
 void announce_memory(const RunFacts& facts) {
-  log::info(fmt::format("memory per rank: {} MiB ({})", mib_text(facts.memory.total_bytes()),
-                        memory_by_use_text(facts.memory)));
+  const std::size_t libraries = own_library_bytes(facts.config, facts.mesh);
+  log::info(fmt::format("memory per rank: {} MiB ({}{})",
+                        mib_text(facts.memory.total_bytes() + libraries),
+                        memory_by_use_text(facts.memory),
+                        libraries == 0 ? "" : fmt::format(", libraries {}", mib_text(libraries))));
   const StateTier& tier = facts.runner.tier();
   if (!tier.is_offloaded() && !facts.config.offload.activations_on_host) {
     return;

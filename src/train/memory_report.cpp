@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/device.hpp>
+#include <fourfold/train/rank_plan.hpp>
 
 #include <fmt/format.h>
 
@@ -40,8 +41,15 @@ std::string memory_by_use_text(const device::Arena& arena) {
   return text;
 }
 
+std::size_t own_library_bytes(const runfile::RunConfig& config, const comm::Mesh& mesh) {
+  return device::has_own_memory ? library_bytes(config, mesh.shape(), mesh.coordinate().cp,
+                                                device::device_facts().compute_capability)
+                                : 0;
+}
+
 telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
-                                      std::size_t staging_bytes, const device::MemoryWatch& host,
+                                      std::size_t staging_bytes, std::size_t library_bytes,
+                                      const device::MemoryWatch& host,
                                       const device::DeviceMemoryWatch& device, comm::Mesh& mesh) {
   comm::Communicator& world = mesh.world();
   const bool is_of_device = device::has_own_memory;
@@ -56,7 +64,9 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
     const auto use = static_cast<device::MemoryUse>(i);
     record.planned_bytes.emplace_back(device::name(use), of_that_rank(arena.bytes(use)));
   }
-  if (!is_of_device) {
+  if (is_of_device) {
+    record.planned_bytes.emplace_back("libraries", of_that_rank(library_bytes));
+  } else {
     record.planned_bytes.emplace_back("offloaded", of_that_rank(tier.host_bytes()));
     record.planned_bytes.emplace_back("checkpoint copy", of_that_rank(staging_bytes));
   }

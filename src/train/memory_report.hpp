@@ -8,6 +8,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device_memory_watch.hpp>
 #include <fourfold/device/process_memory.hpp>
+#include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/state_tier.hpp>
 
@@ -22,12 +23,17 @@ std::string mib_text(std::size_t bytes);
 /// "weights 1.0, gradients 2.0, ...", in MiB.
 std::string memory_by_use_text(const device::Arena& arena);
 
+/// library_bytes() of this rank on its device.
+std::size_t own_library_bytes(const runfile::RunConfig& config, const comm::Mesh& mesh);
+
 /// Of the rank that took most of all: of its device's memory, where devices have their own, else of
 /// the host's, where offloaded state and copies lie too. Collective; each rank is a process of its
 /// own.
 /// @param staging_bytes  of the copies that are written in the background
+/// @param library_bytes  own_library_bytes()
 telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTier& tier,
-                                      std::size_t staging_bytes, const device::MemoryWatch& host,
+                                      std::size_t staging_bytes, std::size_t library_bytes,
+                                      const device::MemoryWatch& host,
                                       const device::DeviceMemoryWatch& device, comm::Mesh& mesh);
 
 /// "memory of rank 3: 755.3 MiB planned, at most 757.1 MiB taken (+0.2 %)"; of a device

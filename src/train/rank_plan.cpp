@@ -1,8 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/comm/dry_run.hpp>
+#include <fourfold/device/device.hpp>
+#include <fourfold/kernels/library_memory.hpp>
 #include <fourfold/parallel/context_cut.hpp>
+#include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
@@ -49,8 +53,19 @@ void take_batches(const runfile::RunConfig& config, const comm::Mesh& mesh, devi
 
 }  // namespace
 
+std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShape& mesh, int cp,
+                          int compute_capability) {
+  if (!device::has_own_memory) {
+    return 0;
+  }
+  const auto uses = parallel::attention_uses(context_options(config, mesh), mesh.cp, cp,
+                                             config.train.deterministic_attention);
+  return static_cast<std::size_t>(
+      kernels::library_memory_bytes(uses, config.train.precision, compute_capability));
+}
+
 RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout& layout,
-                   const comm::MeshShape& mesh, std::int64_t rank) {
+                   const comm::MeshShape& mesh, std::int64_t rank, int compute_capability) {
   const auto world = comm::make_dry_run(static_cast<int>(rank), static_cast<int>(mesh.ranks()));
   comm::Mesh my_mesh(mesh, *world);
   device::Arena arena(device::Arena::Backing::counted);
@@ -68,6 +83,7 @@ RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout
   for (std::size_t use = 0; use < device::memory_use_count; ++use) {
     plan.memory_bytes[use] = arena.bytes(static_cast<device::MemoryUse>(use));
   }
+  plan.library_bytes = library_bytes(config, mesh, place.cp, compute_capability);
   plan.host_bytes = runner.tier().host_bytes();
   plan.file_bytes = runner.tier().file_bytes();
   plan.states = saved_states(runner.optimizer(), {.errors = runner.error_pieces(),

@@ -272,8 +272,9 @@ void Trainer::look_behind_save() {
 
 void Trainer::report_memory() {
   device_watch_.look();
-  telemetry::MemoryRecord record = memory_record(arena_, runner_.tier(), saves_->staging_bytes(),
-                                                 memory_watch_, device_watch_, *mesh_);
+  telemetry::MemoryRecord record =
+      memory_record(arena_, runner_.tier(), saves_->staging_bytes(),
+                    own_library_bytes(config_, *mesh_), memory_watch_, device_watch_, *mesh_);
   if (record.taken_bytes == 0) {
     return;
   }

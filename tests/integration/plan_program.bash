@@ -135,6 +135,10 @@ expect_exit 64 "$fourfold" plan
 expect_stderr "either a run file or --schedule"
 expect_exit 64 "$fourfold" plan --schedule 1f1b --stages 4 --micro-batches 8 --ranks 4
 expect_stderr "belong to a run file"
+expect_exit 64 "$fourfold" plan --schedule 1f1b --stages 4 --micro-batches 8 --gpu 90
+expect_stderr "belong to a run file"
+expect_exit 64 "$fourfold" plan run.toml --ranks 16384 --gpu 75
+expect_stderr "--gpu"
 expect_exit 78 "$fourfold" plan run.toml --ranks 1000
 expect_stderr "run.toml:"
 expect_stderr "start 512 ranks (dp = 2) or 1024 ranks (dp = 4)" # not 768: 3 replicas do not share 2048 sequences

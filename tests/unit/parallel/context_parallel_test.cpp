@@ -9,7 +9,9 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/harness/on_ranks.hpp>
+#include <fourfold/kernels/library_memory.hpp>
 #include <fourfold/kernels/reference/attention.hpp>
+#include <fourfold/kernels/runtime.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -367,6 +369,43 @@ TEST_CASE("each mode sends and takes what its documentation says", "[context_par
           findings.check(taken == expected.taken,
                          where + fmt::format("takes {} bytes, not {}", taken, expected.taken));
         }
+      }
+    }
+  });
+}
+
+TEST_CASE("a device's library takes the memory that was planned", "[context_parallel]") {
+  on_ranks([](Communicator& cp, Findings& findings) {
+    // More than any other case here: scratch memory grows and never shrinks.
+    const Sizes sizes{4, 10, 2 * cp.size(), cp.size(), 16, 8};
+    const Whole whole(sizes, 2 * cp.size() * sizes.chunk, DType::bf16);
+    if (cp.size() == 1 ||
+        !adds_up_parts_of_library(Part(whole, cp), ContextMode::ring, cp.size())) {
+      return;
+    }
+    const int capability = device::device_facts().compute_capability;
+    std::int64_t workspace = 0;
+    std::int64_t staging = 0;
+    std::int64_t planned = 0;
+    for (const ContextMode mode : modes) {
+      const ContextParallelOptions options = options_for(sizes, mode, DType::bf16);
+      const auto uses = attention_uses(options, cp.size(), cp.rank(), true);
+      for (const kernels::AttentionUse& use : uses) {
+        workspace = std::max(workspace, kernels::attention_workspace_bytes(use.shape, capability));
+        staging = std::max({staging, kernels::attention_staging_bytes(use, false),
+                            kernels::attention_staging_bytes(use, true)});
+      }
+      planned = std::max(planned, kernels::library_memory_bytes(uses, DType::bf16, capability));
+      fourfold::harness::SharedArena arena;
+      const auto context = context_parallel(cp, options, arena);
+      Part part(whole, cp);
+      part.run(*context);
+      const auto taken = static_cast<std::int64_t>(kernels::scratch_bytes());
+      const std::string where = fmt::format("{}: {} bytes of scratch", name(mode), taken);
+      findings.check(taken <= planned, where + fmt::format(", {} planned", planned));
+      if (kernels::vendor_attention_name() == "portable attention") {  // of an emulated device
+        findings.check(taken == workspace + staging,
+                       where + fmt::format(", not {} + {}", workspace, staging));
       }
     }
   });

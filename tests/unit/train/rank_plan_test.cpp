@@ -3,6 +3,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/trainer.hpp>
@@ -83,6 +84,27 @@ TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]
       CHECK(plan.host_bytes == taken[static_cast<std::size_t>(rank)].host);
     }
   }
+}
+
+TEST_CASE("a planned rank counts the memory of libraries on a device", "[rank_plan]") {
+  const TinyRun tiny("gpt2");
+  runfile::RunConfig config = tiny.config(1, "planned", {"train.precision=bf16"}).config;
+  config.model = model::preset("gpt2-124m");
+  config.train.micro_batch = 4;
+  const auto planned = [&](const comm::MeshShape& mesh, int capability) {
+    return plan_rank(config, lay_out(config, mesh, ""), mesh, 0, capability).library_bytes;
+  };
+  const auto on_device = [](std::size_t bytes) { return device::has_own_memory ? bytes : 0; };
+  constexpr std::size_t of_products = std::size_t{32} << 20;
+  // 2 B N T^2 + 4 B N T of 4 x 12 heads of 1024 tokens, and 256.
+  CHECK(planned({}, 90) == on_device(100860160));
+  CHECK(planned({}, 100) == on_device(of_products));
+  // Parts of up to 256 queries and 512 keys: their gradients of 16 bits in scratch memory.
+  CHECK(planned({.cp = 2}, 90) == on_device(of_products + 4 * 768 * 2 * (256 + 2 * 512)));
+  config.train.deterministic_attention = false;
+  CHECK(planned({}, 90) == on_device(of_products));
+  config.train.precision = DType::f32;
+  CHECK(planned({.cp = 2}, 90) == on_device(of_products));
 }
 
 /// Of a rank of gpt2-124m over dp = 8, without any of it.

@@ -64,7 +64,9 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
 
 /// What cuDNN's attention_backward() takes beside its arguments (as cuDNN 9.19 does), on a device
 /// of that compute capability (90 for 9.0): a number of 16 bits for each query and key of each head
-/// where it is deterministic, before compute capability 10; else one row of f32 for each query.
+/// where it is deterministic, before compute capability 10; else one row of f32 for each query. It
+/// is the frontend that asks for these (node/scaled_dot_product_flash_attention.h), whatever the
+/// mask.
 std::int64_t attention_workspace_bytes(const AttentionShape& shape, int compute_capability);
 
 // -- over one part of the keys after the other ----------------------------------------------------

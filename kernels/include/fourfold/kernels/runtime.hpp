@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -23,6 +24,9 @@ class Runtime {
 /// How often memory that kernels of the calling thread take for themselves has grown, and with that
 /// may have moved: work that was recorded before (device/graph.hpp) names memory that is gone.
 std::uint64_t scratch_moves() noexcept;
+
+/// How much of such memory the calling thread has, on all streams.
+std::size_t scratch_bytes() noexcept;
 
 /// "Kokkos 3.4.1 (Serial), oneDNN 2.6.3 (AVX2), 1 thread": for logs and reports.
 std::string description();

@@ -28,10 +28,12 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/attention.hpp>
+#include <fourfold/kernels/library_memory.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 namespace fourfold::parallel {
 
@@ -73,5 +75,10 @@ class ContextParallel {
 std::unique_ptr<ContextParallel> context_parallel(comm::Communicator& cp,
                                                   const ContextParallelOptions& options,
                                                   device::Arena& arena);
+
+/// What position `rank` of `cp` asks of the kernels' attention in the chosen mode, or, where cp is
+/// 1, the model's own: for kernels::library_memory_bytes(). @pre likewise
+std::vector<kernels::AttentionUse> attention_uses(const ContextParallelOptions& options, int cp,
+                                                  int rank, bool deterministic);
 
 }  // namespace fourfold::parallel

@@ -40,14 +40,25 @@ struct RankPlan {
   std::array<Range, 2> tokens;         ///< of each sequence: parallel::context_chunks
   std::vector<PlannedTensor> tensors;  ///< in the order of the model
   MemoryBytes memory_bytes{};          ///< but for the kernels' scratch
+  std::size_t library_bytes = 0;       ///< library_bytes()
   std::size_t host_bytes = 0;          ///< offloaded state and activations in host memory, buffers
   std::size_t file_bytes = 0;          ///< offloaded state on disk
   std::vector<io::TensorState> states = {};  ///< that every parameter has in a checkpoint
 };
 
+/// Of H100 and H200: what is planned for where nobody says.
+inline constexpr int usual_compute_capability = 90;
+
+/// What cuBLASLt and cuDNN take on a device of that compute capability (90 for 9.0), beside what is
+/// in the arena, of a rank at that position of the cp axis: kernels::library_memory_bytes() of its
+/// attention. 0 in builds for hosts.
+std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShape& mesh, int cp,
+                          int compute_capability);
+
 /// @param layout  lay_out() of this run on this mesh
 /// @pre 0 <= rank < mesh.ranks(); validate_batch(config, mesh.dp) passes
 RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout& layout,
-                   const comm::MeshShape& mesh, std::int64_t rank);
+                   const comm::MeshShape& mesh, std::int64_t rank,
+                   int compute_capability = usual_compute_capability);
 
 }  // namespace fourfold::train
