@@ -29,13 +29,19 @@ expect_stderr 'there is no GPU'
 expect_exit 78 "$check" --build . --out out
 expect_stderr 'is no build for GPUs'
 
-# A curve beside one that is 2 % away, and beside its own.
+# A curve beside its own, beside one whose last step alone is 2 % away, and beside one that is.
 mkdir curve
 cp out/runs/tokens.* curve/
 sed 's/lr = 1e-2/lr = 1e-3/' out/runs/run.toml >curve/run.toml
 expect_exit 0 "$fourfold" train curve/run.toml --set log.dir=curve --set 'data.train=["curve/tokens"]'
 expect_exit 0 "$check" --build "$1" --out out --only curve --reference curve
 expect_stdout 'passed'
+cp -r curve outlier
+python3 -c 'import json
+lines = [json.loads(line) for line in open("outlier/metrics.jsonl")]
+[line for line in lines if line["event"] == "step"][-1]["loss"] *= 1.02
+open("outlier/metrics.jsonl", "w").write("".join(json.dumps(line) + "\n" for line in lines))'
+expect_exit 0 "$check" --build "$1" --out out --only curve --reference outlier
 python3 -c 'import json
 records = [json.loads(line) for line in open("curve/metrics.jsonl")]
 for record in records:
@@ -43,14 +49,14 @@ for record in records:
         record["loss"] *= 1.02
 open("curve/metrics.jsonl", "w").write("".join(json.dumps(record) + "\n" for record in records))'
 expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
-expect_stdout 'step 50:'
+expect_stdout 'steps 31 to 50:'
 # One whose tokens are made of the text beside it.
 rm curve/tokens.*
 expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
 expect_stdout 'text.txt: cannot be opened'
 cp out/runs/text.txt curve/
 expect_exit 1 "$check" --build "$1" --out out2 --only curve --reference curve
-expect_stdout 'step 50:'
+expect_stdout 'steps 31 to 50:'
 
 # The benchmarks, with tiny shapes; their tables are in the report.
 expect_exit 0 "$check" --build "$1" --out out --only benchmarks --models tiny --peer-python ''
