@@ -59,6 +59,7 @@ cd /home
 PATH=/opt/fourfold/bin:/bin
 fourfold version
 fourfold help | grep -q train
+LD_BIND_NOW=1 fourfold ckpt --help | grep -q reshard # no library lacks a function
 fourfold data prepare --tokenizer byte --progress none --output tokens text.txt
 fourfold train run.toml --progress plain
 FOURFOLD_EMULATED_GPUS=2 mpiexec -n 2 fourfold train run.toml --set log.dir=two --progress plain
