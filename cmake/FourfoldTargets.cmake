@@ -23,14 +23,15 @@ function(fourfold_optimise_sanitized target)
   endif()
 endfunction()
 
-# fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [DEVICES] [LABELS ..] [TIMEOUT seconds])
+# fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [DEVICES] [LABELS ..] [TIMEOUT seconds] [GPU_SECONDS seconds])
 # A Catch2 program. Without RANKS it is one ctest entry with Catch2's own main. With RANKS it is built with the main of
-# tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher. The target
-# With DEVICES the ranks are those of MpiRuntime::device_world(). The target
-# tests_<label> builds the programs of a label; the label `threads` says that ranks are threads, so ThreadSanitizer
-# has something to see.
+# tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher; with DEVICES the
+# ranks are those of MpiRuntime::device_world(). The target tests_<label> builds the programs of a label. The label
+# `threads` says that ranks are threads, so ThreadSanitizer has something to see; `device` that a GPU, an emulated one
+# too, is what it is about; `gpu_long` that it is worth its time on a real one. The last two are what
+# fourfold_list_device_tests() lists, with the seconds that a GPU gets for all of it (300).
 function(fourfold_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT" "SOURCES;LIBRARIES;RANKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT;GPU_SECONDS" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower
     set(arg_TIMEOUT 1000)
   endif()
@@ -46,6 +47,12 @@ function(fourfold_add_test name)
     endif()
     add_dependencies(tests_${label} ${name})
   endforeach()
+  if("device" IN_LIST arg_LABELS OR "gpu_long" IN_LIST arg_LABELS)
+    if(NOT arg_GPU_SECONDS)
+      set(arg_GPU_SECONDS 300)
+    endif()
+    set_property(GLOBAL APPEND PROPERTY FOURFOLD_DEVICE_TESTS "${name} ${arg_GPU_SECONDS}")
+  endif()
   if(NOT arg_RANKS)
     target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
     add_test(NAME ${name} COMMAND ${name})
@@ -65,4 +72,13 @@ function(fourfold_add_test name)
       TIMEOUT ${arg_TIMEOUT} PROCESSORS ${ranks} LABELS "mpi;RANK_${ranks};${arg_LABELS}"
       ENVIRONMENT FOURFOLD_EMULATED_GPUS=${ranks})
   endforeach()
+endfunction()
+
+# fourfold_list_device_tests(): tests/device_tests.txt of a build for devices, which scripts/gpu-check runs and
+# scripts/bundle packs: a line "<name> <seconds>" for each test labelled `device` or `gpu_long`. Once all are added.
+function(fourfold_list_device_tests)
+  get_property(lines GLOBAL PROPERTY FOURFOLD_DEVICE_TESTS)
+  list(SORT lines)
+  list(JOIN lines "\n" text)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/tests/device_tests.txt CONTENT "${text}\n" @ONLY)
 endfunction()

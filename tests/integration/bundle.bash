@@ -32,6 +32,16 @@ for file in elsewhere/moved/programs/*; do
   [[ -z $found ]] || complain "${file##*/} takes from outside: $found"
 done
 
+# The tests of the list, as far as they are built, and programs that users start.
+expect cmp "$1/tests/device_tests.txt" elsewhere/moved/tests/device_tests.txt
+while read -r name _; do
+  [[ ! -x $1/tests/$name || -x elsewhere/moved/tests/$name ]] || complain "$name is not in the bundle"
+done <"$1/tests/device_tests.txt"
+for name in fourfold-train gpu_step mpiexec; do
+  [[ -x elsewhere/moved/bin/$name ]] || complain "$name is not in the bundle"
+done
+[[ ! -e elsewhere/moved/programs/take_and_copy ]] || complain "a program of a test is in the bundle"
+
 cat >text.txt <<'END'
 It is a truth universally acknowledged, that a single machine in possession of a good processor, must be in want of a
 device. However little known the clock or cores of such a machine may be on its first entering a neighbourhood, this truth
@@ -64,6 +74,7 @@ fourfold data prepare --tokenizer byte --progress none --output tokens text.txt
 fourfold train run.toml --progress plain
 FOURFOLD_EMULATED_GPUS=2 mpiexec -n 2 fourfold train run.toml --set log.dir=two --progress plain
 /opt/fourfold/tests/device_test
+/opt/fourfold/tests/model_golden_test
 ln -s /opt/fourfold/bin/fourfold /bin/my-fourfold
 if my-fourfold version; then exit 1; fi
 END
@@ -84,7 +95,7 @@ cp text.txt run.toml inside.sh system/home
 expect_exit 0 unshare --mount bash -c 'mount --rbind /dev system/dev && mount -t proc proc system/proc &&
   mount -t sysfs sysfs system/sys &&
   exec chroot system /bin/env -i TMPDIR=/tmp HOME=/home /bin/sh /home/inside.sh'
-expect_stdout 'All tests passed'
+[[ $(grep -c 'All tests passed' "$output") -eq 2 ]] || complain "tests in the bundle failed"
 expect_stderr 'step 3/3'
 expect_stderr "there is no program 'my-fourfold'"
 expect_exit 0 grep -c '"event":"step"' system/home/two/metrics.jsonl

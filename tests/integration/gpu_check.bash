@@ -19,6 +19,20 @@ expect python3 -c 'import json
 results = json.load(open("out/gpu-check.json"))["results"]
 assert sum(result["verdict"] == "passed" for result in results) == 10, results'
 
+# All that is labelled for devices is asked for, and what is not built is said.
+for name in device_test comm_nccl_test cuda_graphs_test model_golden_test profiler_ranges_test long_runs_test fast_run_test; do
+  expect grep -qx "$name [0-9]*" "$1/tests/device_tests.txt"
+done
+mkdir -p some/tests
+ln -s "$1/tests/device_test" some/tests/
+printf '%s\n' 'cuda_graphs_test 300' 'device_test 60' >some/tests/device_tests.txt
+expect_exit 0 "$check" --build some --out out3 --only tests
+expect_stdout 'cuda_graphs_test  not built'
+expect_stdout '1 passed, 0 FAILED, 1 skipped'
+rm some/tests/device_tests.txt
+expect_exit 78 "$check" --build some --out out3
+expect_stderr 'is no build for GPUs'
+
 # What fails is said, and the rest is done all the same.
 expect_exit 1 env FOURFOLD_EMULATED_GPU_FAIL=ncclCommInitRankConfig:1:1 "$check" --build "$1" --out out --only 'train f32' \
   --only device_test --only prepare
