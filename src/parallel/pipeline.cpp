@@ -205,13 +205,21 @@ bool Pipeline::begins_graph(std::size_t index) const {
 
 void Pipeline::take_as_graph(std::size_t index, const Step& step) {
   const Action& first = actions()[index];
+  const Action& second = actions()[index + 1];
+  const auto name = [&](const Action& action) { return str(action, schedule_->chunks); };
+  // Of a graph that is launched there is no other range.
+  const device::Range both([&] { return name(first) + " " + name(second); });
   graphs_->run(
       first.slot, step.batch(first), step.gradient_scale,
       [&](const model::Batch& batch) {
         Step recorded = step;
         recorded.recorded = &batch;
-        forward(first, recorded);
-        backward(actions()[index + 1], model::Gradients::partial, recorded);
+        {
+          const device::Range range([&] { return name(first); });
+          forward(first, recorded);
+        }
+        const device::Range range([&] { return name(second); });
+        backward(second, model::Gradients::partial, recorded);
       },
       step.stream);
 }

@@ -4,7 +4,9 @@
 #include "tiny_run.hpp"
 
 #include <catch2/catch_test_macros.hpp>
+#include <fmt/format.h>
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
@@ -55,6 +57,34 @@ TEST_CASE("a profiler sees steps, their parts, passes and units", "[range]") {
   CHECK(seen.at("checkpoint") == 1);
   CHECK(seen.at("checkpoint > stage checkpoint") == 1);
   CHECK(seen.at("checkpoint > fetch the state from the device") == 1);
+}
+
+TEST_CASE("a micro-batch that is launched as a graph has a range for both passes", "[range]") {
+  const test::TinyRun tiny("gpt2");
+  take_recorded_ranges();
+  constexpr int steps = 5;
+  const parallel::GraphCounts graphs =
+      tiny.train(1, steps, "graphs", {"train.micro_batch=2", "train.cuda_graphs=true"})
+          .result.graphs;
+  const std::map<std::string, int> seen = paths(take_recorded_ranges());
+  std::int64_t only_launched = 0;
+  for (int step = 1; step <= steps; ++step) {
+    CAPTURE(step);
+    const std::string passes = fmt::format("step {} > forward and backward > ", step);
+    for (const int batch : {0, 1, 2}) {
+      CAPTURE(batch);
+      const std::string both = fmt::format("{0}F{1} B{1}", passes, batch);
+      CHECK(seen.contains(both));
+      const bool is_enqueued = seen.contains(fmt::format("{} > F{} > block 0", both, batch));
+      CHECK(seen.contains(fmt::format("{} > B{} > block 0", both, batch)) == is_enqueued);
+      only_launched += is_enqueued ? 0 : 1;
+    }
+    CHECK(seen.contains(passes + "F3 > block 0"));  // the last one sends gradients away
+    CHECK(seen.contains(passes + "B3 > block 0"));
+  }
+  CHECK(graphs.captures > 0);
+  CHECK(only_launched > 0);
+  CHECK(only_launched == graphs.launches - graphs.captures);
 }
 
 TEST_CASE("each rank's ranges are its own", "[range]") {
