@@ -22,7 +22,8 @@ void* staging(std::size_t bytes, device::StreamRef stream);
 /// that is made another way from here on.
 void count_scratch_move() noexcept;
 
-/// The same in memory of the host, for the bodies that compute there; of the calling thread.
+/// What scratch() is, in memory of the host, for the bodies that compute there; of the calling
+/// thread.
 void* host_scratch(std::size_t bytes);
 
 }  // namespace fourfold::kernels

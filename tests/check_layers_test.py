@@ -39,6 +39,13 @@ class CheckLayers(unittest.TestCase):
         self.breach("src/model/block.cpp", "#include <Kokkos_Core.hpp>\n", "<Kokkos_Core.hpp>")
         self.clean("src/device/buffer.cuda.cpp", "#include <cuda_runtime_api.h>\n")
         self.breach("src/train/trainer.cpp", "#include <cuda_runtime_api.h>\n", "<cuda_runtime_api.h>")
+        self.clean("src/device/range.cuda.cpp", "#include <nvtx3/nvToolsExt.h>\n")
+        self.breach("src/train/trainer.cpp", "#include <nvtx3/nvToolsExt.h>\n", "<nvtx3/nvToolsExt.h>")
+        for header in ("cudnn.h", "cudnn_graph.h", "cudnn_frontend.h", "cudnn_frontend/graph_interface.h", "nvrtc.h"):
+            self.clean("kernels/device/attention.cudnn.cpp", f"#include <{header}>\n")
+            self.breach("kernels/device/attention_support.cpp", f"#include <{header}>\n", f"<{header}>")
+            self.breach("src/device/device.cuda.cpp", f"#include <{header}>\n", f"<{header}>")
+        self.clean("kernels/device/attention_support.cpp", '#include "device/cudnn_library.hpp"\n#include "cudnn_library.hpp"\n')
         self.clean("kernels/body/emulated/enqueue.hpp", "#include <emulated_gpu.hpp>\n")
         self.breach("src/device/buffer.cuda.cpp", "#include <emulated_gpu.hpp>\n", "<emulated_gpu.hpp>")
         self.breach("src/train/report.cpp", "#include <nlohmann/json.hpp>\n", "<nlohmann/json.hpp>")

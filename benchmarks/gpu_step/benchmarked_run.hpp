@@ -30,8 +30,8 @@ const std::vector<std::string>& benchmarked_models();
 /// @throws UserError as runfile::parse_run_config
 runfile::RunConfig run_config(const RunChoice& choice);
 
-/// Halves train.micro_batch until a rank by itself takes no more than `bytes`, and leaves
-/// train.global_batch as it is.
+/// Takes for train.micro_batch the largest divisor of train.global_batch, not above what it was,
+/// with which a rank by itself takes no more than `bytes`.
 /// @throws UserError (config) when not even one sequence fits
 void fit_micro_batch(runfile::RunConfig& config, std::size_t bytes);
 

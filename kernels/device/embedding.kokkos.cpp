@@ -225,7 +225,7 @@ void add_to_rows(ConstTensorView index_T, ConstTensorView dy_TD, std::int64_t fi
   for_each("fill_buckets", tokens, stream, FillBuckets{buckets});
   for_each("sort_buckets", tokens, stream, SortBuckets{buckets});
   with_storage(dy_TD.dtype(), [&]<class T>(T) {
-    constexpr int n = 4;  // in twice as many threads as with packs of 16 bits
+    constexpr int n = 4;  // in twice as many threads as with packs of 16 bytes
     const SumBuckets<T> body{buckets, dy_TD.as<T>(), dweight_VD.as<float>(), features};
     for_each_pack_of_rows<n>("embedding_bwd", rows, features,
                              at_packs<n>(body.dy_TD) && at_packs<n>(body.dweight_VD), stream, body);

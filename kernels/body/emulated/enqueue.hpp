@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// How work of the kernels comes onto a stream: the bodies of the host, as late as an emulated
-/// device does it (tests/emulation).
+/// How work of the kernels comes onto a stream: the bodies of devices, run by the host as late as
+/// an emulated device does it (tests/emulation).
 #pragma once
 
 #include <fourfold/device/stream.hpp>
