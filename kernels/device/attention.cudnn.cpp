@@ -14,6 +14,7 @@
 
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
+#include <native_stream.hpp>
 
 #include <array>
 #include <bit>
@@ -259,8 +260,7 @@ class Session {
 
   void use(device::StreamRef stream) {
     if (stream != stream_ || !has_stream_) {
-      const cudnnStatus_t status =
-          cudnnSetStream(handle_, static_cast<cudaStream_t>(stream.native()));
+      const cudnnStatus_t status = cudnnSetStream(handle_, native(stream));
       if (status != CUDNN_STATUS_SUCCESS) {
         throw SystemError(ExitCode::internal,
                           fmt::format("cuDNN: cudnnSetStream failed ({}) this is a bug: report it",
@@ -293,9 +293,7 @@ bool vendor_attention(const AttentionCall& call, device::StreamRef stream) {
   if (!session().run(call, stream)) {
     return false;
   }
-  if (stream == device::StreamRef{}) {
-    stream.synchronize();
-  }
+  finish_if_default(stream);
   return true;
 }
 

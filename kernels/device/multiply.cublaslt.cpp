@@ -61,12 +61,6 @@ std::shared_ptr<ProductPlan> plan_of(DType dtype, const Product& product,
   return plan;
 }
 
-void finish_if_default(device::StreamRef stream) {
-  if (stream == device::StreamRef{}) {
-    stream.synchronize();
-  }
-}
-
 }  // namespace
 
 void multiply(DType dtype, const Product& product, device::StreamRef stream) {

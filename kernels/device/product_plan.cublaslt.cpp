@@ -11,6 +11,7 @@
 #include <fourfold/kernels/library_memory.hpp>
 
 #include <fmt/format.h>
+#include <native_stream.hpp>
 
 #include <algorithm>
 #include <array>
@@ -229,10 +230,9 @@ bool ProductPlan::enqueue(const Algorithm& algorithm, const Product& p,
   const Room room = room_for(p, stream);
   cublasLtMatmulDescOpaque_t description{};
   describe(p, room.sums_M, description);
-  const cublasStatus_t status =
-      cublasLtMatmul(cublaslt(), &description, &one, p.b, b_.get(), p.a, a_.get(), &so_far, p.c,
-                     c_.get(), p.c, c_.get(), &*algorithm, room.workspace, workspace_bytes,
-                     static_cast<cudaStream_t>(stream.native()));
+  const cublasStatus_t status = cublasLtMatmul(
+      cublaslt(), &description, &one, p.b, b_.get(), p.a, a_.get(), &so_far, p.c, c_.get(), p.c,
+      c_.get(), &*algorithm, room.workspace, workspace_bytes, native(stream));
   if (status == CUBLAS_STATUS_NOT_SUPPORTED || status == CUBLAS_STATUS_INVALID_VALUE) {
     return false;
   }

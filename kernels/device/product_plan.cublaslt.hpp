@@ -4,7 +4,7 @@
 
 #include "library.cublaslt.hpp"
 #include "product.hpp"
-#include "way_rounds.cuda.hpp"
+#include "way_rounds.hpp"
 
 #include <cstddef>
 #include <mutex>

@@ -13,6 +13,7 @@
 #include <fourfold/device/range.hpp>
 
 #include <fmt/format.h>
+#include <native_stream.hpp>
 
 #include <algorithm>
 #include <exception>
@@ -61,10 +62,6 @@ ncclRedOp_t op_of(ReduceOp op) {
       break;
   }
   return ncclSum;
-}
-
-cudaStream_t native(device::StreamRef stream) {
-  return static_cast<cudaStream_t>(stream.native());
 }
 
 std::size_t as_count(std::int64_t count) {

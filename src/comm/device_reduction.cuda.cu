@@ -3,15 +3,14 @@
 #include "device_reduction.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/error.hpp>
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
+#include <native_stream.hpp>
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 
 namespace fourfold::comm {
@@ -131,11 +130,9 @@ void reduce_on_device(DType dtype, ReduceOp op, std::span<const void* const> inp
   Inputs by_value{};
   by_value.count = static_cast<int>(inputs.size());
   std::copy(inputs.begin(), inputs.end(), by_value.data);
-  launch_type(dtype, op, by_value, output, elements, static_cast<cudaStream_t>(stream.native()));
-  if (const cudaError_t result = cudaGetLastError(); result != cudaSuccess) {
-    throw SystemError(ExitCode::internal, std::string("a reduction could not be launched (") +
-                                              cudaGetErrorString(result) + ") this is a bug");
-  }
+  launch_type(dtype, op, by_value, output, elements, native(stream));
+  device::check_cuda(cudaGetLastError(), "cudaLaunchKernel",
+                     static_cast<std::size_t>(elements) * size_in_bytes(dtype));
 }
 
 }  // namespace fourfold::comm

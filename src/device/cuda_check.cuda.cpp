@@ -77,6 +77,15 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
                   cudaGetErrorName(result), cudaGetErrorString(result),
                   node ? "leave this node out; its kernel log (dmesg, Xid) says more"
                        : "this is a bug: run again with CUDA_LAUNCH_BLOCKING=1 and report it"));
+bool is_ready(cudaError_t result, const char* call) {
+  if (result == cudaErrorNotReady) {
+    static_cast<void>(cudaGetLastError());
+    return false;
+  }
+  check_cuda(result, call);
+  return true;
+}
+
 }
 
 std::string cuda_version_text(int version) {

@@ -140,11 +140,7 @@ bool Event::has_happened() const {
     return true;
   }
   bind_thread();
-  const cudaError_t state = cudaEventQuery(impl_->event);
-  if (state != cudaErrorNotReady) {
-    check_cuda(state, "cudaEventQuery");
-  }
-  return state == cudaSuccess;
+  return is_ready(cudaEventQuery(impl_->event), "cudaEventQuery");
 }
 
 }  // namespace fourfold::device

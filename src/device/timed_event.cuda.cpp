@@ -10,6 +10,15 @@
 #include <utility>
 
 namespace fourfold::device {
+namespace {
+
+float elapsed_ms(cudaEvent_t earlier, cudaEvent_t later) {
+  float result_ms = 0;
+  check_cuda(cudaEventElapsedTime(&result_ms, earlier, later), "cudaEventElapsedTime");
+  return result_ms;
+}
+
+}  // namespace
 
 struct TimedEvent::Impl {
   cudaEvent_t event = nullptr;  ///< made by the first record()
@@ -49,12 +58,17 @@ void TimedEvent::record(StreamRef stream) {
 
 bool TimedEvent::has_happened() const {
   FOURFOLD_EXPECT(impl_->event != nullptr);
-  const cudaError_t result = cudaEventQuery(impl_->event);
-  if (result == cudaErrorNotReady) {
-    return false;
-  }
-  check_cuda(result, "cudaEventQuery");
-  return true;
+  return is_ready(cudaEventQuery(impl_->event), "cudaEventQuery");
+}
+
+void TimedEvent::synchronize() const {
+  FOURFOLD_EXPECT(impl_->event != nullptr);
+  check_cuda(cudaEventSynchronize(impl_->event), "cudaEventSynchronize");
+}
+
+double TimedEvent::us_since(const TimedEvent& earlier) const {
+  FOURFOLD_EXPECT(impl_->event != nullptr && earlier.impl_->event != nullptr);
+  return static_cast<double>(elapsed_ms(earlier.impl_->event, impl_->event)) * 1e3;
 }
 
 StreamClock::StreamClock(StreamRef stream) : impl_(std::make_unique<Impl>()) {
@@ -79,11 +93,9 @@ StreamClock::StreamClock(StreamClock&&) noexcept = default;
 StreamClock& StreamClock::operator=(StreamClock&&) noexcept = default;
 
 double StreamClock::time_s(const TimedEvent& event) const {
-  check_cuda(cudaEventSynchronize(event.impl_->event), "cudaEventSynchronize");
-  float elapsed_ms = 0;
-  check_cuda(cudaEventElapsedTime(&elapsed_ms, impl_->reference.event, event.impl_->event),
-             "cudaEventElapsedTime");
-  return impl_->reference_s + static_cast<double>(elapsed_ms) * 1e-3;
+  event.synchronize();
+  const float since_ms = elapsed_ms(impl_->reference.event, event.impl_->event);
+  return impl_->reference_s + static_cast<double>(since_ms) * 1e-3;
 }
 
 }  // namespace fourfold::device

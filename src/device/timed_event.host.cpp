@@ -22,6 +22,12 @@ bool TimedEvent::has_happened() const {
   return true;
 }
 
+void TimedEvent::synchronize() const {}
+
+double TimedEvent::us_since(const TimedEvent& earlier) const {
+  return 1e6 * (impl_->time_s - earlier.impl_->time_s);
+}
+
 StreamClock::StreamClock(StreamRef /*stream*/) {}
 StreamClock::~StreamClock() = default;
 StreamClock::StreamClock(StreamClock&&) noexcept = default;

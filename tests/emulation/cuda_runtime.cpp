@@ -367,7 +367,7 @@ cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (const cudaError_t refused = refuse_on_capturing(queue_of(stream)); refused) {
     return note(refused);
   }
-  return run_one(queue_of(stream)) ? cudaSuccess : cudaErrorNotReady;
+  return run_one(queue_of(stream)) ? cudaSuccess : note(cudaErrorNotReady);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int /*flags*/) {
@@ -453,7 +453,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
     return cudaSuccess;
   }
   run_one(event->mark.queue);
-  return cudaErrorNotReady;
+  return note(cudaErrorNotReady);
 }
 
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {

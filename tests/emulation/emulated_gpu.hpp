@@ -43,7 +43,9 @@
 
 namespace fourfold::emulated {
 
-/// Enqueues a kernel: `run` may touch device memory. @param stream  a cudaStream_t
+/// Enqueues a kernel: `run` may touch device memory. A failure is there for cudaGetLastError(), as
+/// that of a launch is, and may be planned as one of cudaLaunchKernel.
+/// @param stream  a cudaStream_t
 void launch(void* stream, std::function<void()> run);
 
 /// Whether an address is in the memory of an emulated device.

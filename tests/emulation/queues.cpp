@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queues.hpp"
 
+#include "call_result.hpp"
 #include "capture.hpp"
 #include "device_memory.hpp"
 #include "emulated_gpu.hpp"
@@ -264,9 +265,10 @@ void hurry() {
 }
 
 void launch(void* stream, std::function<void()> kernel) {
-  cudaError_t why_not = cudaSuccess;
-  if (queue_for_work(stream, why_not) == nullptr) {
-    return;  // who waits for it is told
+  cudaError_t why_not = planned_failure("cudaLaunchKernel");
+  if (why_not != cudaSuccess || queue_for_work(stream, why_not) == nullptr) {
+    static_cast<void>(note(why_not));
+    return;
   }
   enqueue(queue_of(stream), {.kind = Item::Kind::device_work, .run = std::move(kernel)});
 }

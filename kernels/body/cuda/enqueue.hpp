@@ -29,9 +29,7 @@ void enqueue(device::StreamRef stream, const Work& work) {
     const std::scoped_lock lock(launching());
     work();
   }
-  if (stream == device::StreamRef{}) {
-    stream.synchronize();
-  }
+  finish_if_default(stream);
 }
 
 }  // namespace fourfold::kernels

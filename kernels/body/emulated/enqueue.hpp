@@ -8,6 +8,7 @@
 #include <fourfold/device/stream.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <cuda_check.hpp>
 #include <emulated_gpu.hpp>
 
 namespace fourfold::kernels {
@@ -25,9 +26,8 @@ inline Kokkos::DefaultExecutionSpace execution_space(device::StreamRef /*stream*
 template <class Work>
 void enqueue(device::StreamRef stream, const Work& work) {
   emulated::launch(stream.native(), work);
-  if (stream == device::StreamRef{}) {
-    stream.synchronize();
-  }
+  device::check_cuda(cudaGetLastError(), "cudaLaunchKernel");
+  finish_if_default(stream);
 }
 
 }  // namespace fourfold::kernels

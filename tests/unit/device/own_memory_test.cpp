@@ -8,11 +8,13 @@
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/device/stream_buffer.hpp>
+#include <fourfold/device/timed_event.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cuda_runtime_api.h>
 
 #include <atomic>
 #include <cstdint>

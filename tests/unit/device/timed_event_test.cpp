@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -45,7 +46,16 @@ TEST_CASE("events lie between the host's times around them, in the order of the 
   CHECK(clock.time_s(first) <= clock.time_s(second));
   CHECK(clock.time_s(second) <= between_s + apart_s);
 
+  CHECK(second.us_since(first) >= 0);
   wait_a_while();
+  TimedEvent third;
+  third.record(stream);
+  third.synchronize();
+  CHECK(third.has_happened());
+  CHECK(std::abs(1e-6 * third.us_since(first) - (clock.time_s(third) - clock.time_s(first))) <
+        1e-5);
+  CHECK(third.us_since(second) > 4e3);
+
   first.record(stream);  // again
   stream.ref().synchronize();
   CHECK(between_s + apart_s < clock.time_s(first));

@@ -3,33 +3,19 @@
 /// @file
 /// A device that is told to record nothing.
 #include "captured_log.hpp"
+#include "failing_device.hpp"
 #include "tiny_run.hpp"
 
 #include <catch2/catch_test_macros.hpp>
 
-#include <cstdlib>
-
 using fourfold::test::RunTrace;
 using fourfold::test::TinyRun;
-
-namespace {
-
-constexpr const char* plan = "FOURFOLD_EMULATED_GPU_FAIL";
-
-struct Failing {
-  explicit Failing(const char* what) { ::setenv(plan, what, 1); }
-  ~Failing() { ::unsetenv(plan); }
-  Failing(const Failing&) = delete;
-  Failing& operator=(const Failing&) = delete;
-};
-
-}  // namespace
 
 TEST_CASE("a run whose micro-batches cannot be recorded says so and goes on", "[cuda_graphs]") {
   const TinyRun tiny("gpt2");
   const RunTrace without = tiny.train(1, 5, "without", {"train.cuda_graphs=false"});
   const fourfold::harness::CapturedLog log;
-  const Failing failing("cudaGraphInstantiate:1:801");  // not supported
+  const fourfold::harness::FailingDevice failing("cudaGraphInstantiate:1:801");  // not supported
   const RunTrace refused = tiny.train(1, 5, "refused", {"train.cuda_graphs=true"});
   CHECK(refused.losses == without.losses);
   CHECK(refused.weights == without.weights);

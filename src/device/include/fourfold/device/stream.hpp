@@ -31,6 +31,13 @@ class StreamRef {
 };
 
 /// Enqueues work for the host, in host memory: it begins when all that was enqueued on `stream`
+/// The last thing that a call does which enqueues work.
+inline void finish_if_default(StreamRef stream) {
+  if (stream == StreamRef{}) {
+    stream.synchronize();
+  }
+}
+
 /// before is done, and what is enqueued behind it waits for it. For what the host does inside a
 /// step (state that is not in device memory). It must enqueue nothing itself.
 /// @throws what `work` throws: on a host build at once, on a device when the stream is waited for

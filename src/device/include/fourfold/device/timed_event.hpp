@@ -11,8 +11,8 @@ namespace fourfold::device {
 /// Seconds on the host's monotonic clock: the same clock for all processes of one machine.
 double clock_s();
 
-/// A point in a stream whose time can be read afterwards (StreamClock). Move-only; may be recorded
-/// again.
+/// A point in a stream whose time can be read afterwards, beside that of another one or on the
+/// host's clock (StreamClock). Move-only; may be recorded again.
 class TimedEvent {
  public:
   TimedEvent();
@@ -24,6 +24,10 @@ class TimedEvent {
   void record(StreamRef stream);
   /// Whether the marked work is done. Does not block the host. @pre it was recorded
   bool has_happened() const;
+  /// Blocks the host until the marked work is done. @pre it was recorded
+  void synchronize() const;
+  /// Microseconds on the device since `earlier`. Does not block the host. @pre both have happened
+  double us_since(const TimedEvent& earlier) const;
 
  private:
   friend class StreamClock;

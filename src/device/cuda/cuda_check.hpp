@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What calls of the CUDA runtime go through: each failure says which device, which call and how
-/// many bytes.
+/// What calls of the CUDA runtime go through, in this room and those that have its door
+/// (fourfold::device_cuda): each failure says which device, which call and how many bytes, and ends
+/// a program with the code of what it was.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -21,6 +22,10 @@ void bind_thread();
 /// @throws SystemError when `result` is no success: config when memory is short; node_fault when
 ///   the device or its driver failed; internal for what only we can have done wrong
 void check_cuda(cudaError_t result, const char* call, std::size_t bytes = 0);
+
+/// Of a query: false for "not ready", which is no failure, and which no later call is to tell as
+/// one. @throws SystemError as check_cuda()
+bool is_ready(cudaError_t result, const char* call);
 
 /// "9.0" of 9000, which is how CUDA numbers its versions.
 std::string cuda_version_text(int version);

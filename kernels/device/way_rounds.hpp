@@ -3,12 +3,9 @@
 #pragma once
 
 #include <fourfold/device/stream.hpp>
-
-#include <cuda_runtime_api.h>
+#include <fourfold/device/timed_event.hpp>
 
 #include <cstddef>
-#include <memory>
-#include <type_traits>
 #include <vector>
 
 namespace fourfold::kernels {
@@ -30,16 +27,8 @@ class WayRounds {
   std::vector<std::vector<double>> us(std::size_t ways) const;
 
  private:
-  struct Destroy {
-    void operator()(cudaEvent_t event) const { static_cast<void>(cudaEventDestroy(event)); }
-  };
-  using Event = std::unique_ptr<std::remove_pointer_t<cudaEvent_t>, Destroy>;
-
   device::StreamRef stream_;
-  std::vector<Event> events_;
+  std::vector<device::TimedEvent> events_;
 };
-
-/// Whether `stream` is being captured into a graph, where nothing may be made or asked.
-bool is_captured(device::StreamRef stream);
 
 }  // namespace fourfold::kernels

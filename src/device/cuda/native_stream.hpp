@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Streams as CUDA knows them.
 #pragma once
 
 #include "cuda_check.hpp"
@@ -14,21 +16,17 @@ inline cudaStream_t native(StreamRef stream) noexcept {
   return static_cast<cudaStream_t>(stream.native());
 }
 
-/// The default stream's work is done when the call that enqueues it returns.
-inline void finish_if_default(StreamRef stream) {
-  if (stream == StreamRef{}) {
-    stream.synchronize();
-  }
+/// Whether `stream` is being captured into a graph, where nothing may be made or asked.
+inline bool is_captured(StreamRef stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(native(stream), &status), "cudaStreamIsCapturing");
+  return status != cudaStreamCaptureStatusNone;
 }
 
 /// For what CUDA records and no graph of ours may have, as it could be launched but once.
 /// @throws SystemError (internal) when `stream` is being captured
 inline void refuse_in_graph(StreamRef stream, const char* call) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check_cuda(cudaStreamIsCapturing(native(stream), &status), "cudaStreamIsCapturing");
-  check_cuda(
-      status == cudaStreamCaptureStatusNone ? cudaSuccess : cudaErrorStreamCaptureUnsupported,
-      call);
+  check_cuda(is_captured(stream) ? cudaErrorStreamCaptureUnsupported : cudaSuccess, call);
 }
 
 }  // namespace fourfold::device
