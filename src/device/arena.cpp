@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "gib.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>
@@ -11,10 +13,6 @@
 namespace fourfold::device {
 
 namespace {
-
-double gib(std::size_t bytes) {
-  return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
-}
 
 MemoryKind kind_of(Arena::Backing backing) {
   return backing == Arena::Backing::pinned   ? MemoryKind::pinned

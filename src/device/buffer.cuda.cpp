@@ -6,8 +6,6 @@
 
 #include <fourfold/device/buffer.hpp>
 
-#include <utility>
-
 namespace fourfold::device {
 namespace {
 
@@ -58,18 +56,6 @@ Buffer::~Buffer() {
       }
       break;
   }
-}
-
-Buffer::Buffer(Buffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)),
-      kind_(other.kind_) {}
-
-Buffer& Buffer::operator=(Buffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(kind_, other.kind_);
-  return *this;
 }
 
 void copy(void* target, const void* source, std::size_t bytes, StreamRef stream) {

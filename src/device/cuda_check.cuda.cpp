@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_check.hpp"
 
+#include "gib.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
 
@@ -9,10 +11,6 @@
 
 namespace fourfold::device {
 namespace {
-
-double gib(std::size_t bytes) {
-  return static_cast<double>(bytes) / (1024.0 * 1024.0 * 1024.0);
-}
 
 /// "GPU 0 (NVIDIA H100 80GB HBM3)", as far as it can still be asked.
 std::string described_device() {
@@ -77,6 +75,8 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
                   cudaGetErrorName(result), cudaGetErrorString(result),
                   node ? "leave this node out; its kernel log (dmesg, Xid) says more"
                        : "this is a bug: run again with CUDA_LAUNCH_BLOCKING=1 and report it"));
+}
+
 bool is_ready(cudaError_t result, const char* call) {
   if (result == cudaErrorNotReady) {
     static_cast<void>(cudaGetLastError());
@@ -84,8 +84,6 @@ bool is_ready(cudaError_t result, const char* call) {
   }
   check_cuda(result, call);
   return true;
-}
-
 }
 
 std::string cuda_version_text(int version) {

@@ -5,8 +5,6 @@
 
 #include <fourfold/device/stream_buffer.hpp>
 
-#include <utility>
-
 namespace fourfold::device {
 
 StreamBuffer::StreamBuffer(std::size_t bytes, StreamRef stream) : bytes_(bytes) {
@@ -22,15 +20,6 @@ StreamBuffer::~StreamBuffer() {
   if (data_ != nullptr) {
     static_cast<void>(cudaFree(data_));
   }
-}
-
-StreamBuffer::StreamBuffer(StreamBuffer&& other) noexcept
-    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-
-StreamBuffer& StreamBuffer::operator=(StreamBuffer&& other) noexcept {
-  std::swap(data_, other.data_);
-  std::swap(bytes_, other.bytes_);
-  return *this;
 }
 
 void StreamBuffer::give_back(StreamRef stream) {
