@@ -12,8 +12,9 @@
 namespace fourfold::device {
 namespace {
 
-/// What work on the host has thrown, until somebody waits for a stream: the work itself runs in a
-/// thread of the driver, through which no exception may pass.
+/// What work on the host has thrown that one thread has enqueued, until that thread waits for a
+/// stream: the work itself runs in a thread of the driver, through which no exception may pass. Not
+/// by stream, as who waits for another stream, which waits for that one, is to be told too.
 class HostFailure {
  public:
   void note(std::exception_ptr failure) {
@@ -36,17 +37,23 @@ class HostFailure {
   std::exception_ptr first_;
 };
 
-HostFailure& host_failure() {
-  static HostFailure failure;
+/// The calling thread's; its work may outlive it.
+const std::shared_ptr<HostFailure>& host_failure() {
+  thread_local const auto failure = std::make_shared<HostFailure>();
   return failure;
 }
 
+struct HostWork {
+  std::function<void()> run;
+  std::shared_ptr<HostFailure> failure;
+};
+
 void run_and_forget(void* data) {
-  const std::unique_ptr<std::function<void()>> work(static_cast<std::function<void()>*>(data));
+  const std::unique_ptr<HostWork> work(static_cast<HostWork*>(data));
   try {
-    (*work)();
+    work->run();
   } catch (...) {
-    host_failure().note(std::current_exception());
+    work->failure->note(std::current_exception());
   }
 }
 
@@ -55,13 +62,13 @@ void run_and_forget(void* data) {
 void StreamRef::synchronize() const {
   bind_thread();
   check_cuda(cudaStreamSynchronize(device::native(*this)), "cudaStreamSynchronize");
-  host_failure().rethrow();
+  host_failure()->rethrow();
 }
 
 void run_on_host(const std::function<void()>& work, StreamRef stream) {
   bind_thread();
   refuse_in_graph(stream, "cudaLaunchHostFunc");
-  auto owned = std::make_unique<std::function<void()>>(work);
+  auto owned = std::make_unique<HostWork>(HostWork{work, host_failure()});
   check_cuda(cudaLaunchHostFunc(native(stream), run_and_forget, owned.get()), "cudaLaunchHostFunc");
   static_cast<void>(owned.release());
   finish_if_default(stream);

@@ -19,6 +19,7 @@
 #include <atomic>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -61,6 +62,39 @@ TEST_CASE("what work on the host throws comes out where somebody waits", "[cuda]
   run_on_host([] { throw std::runtime_error("no room"); }, stream);
   CHECK_THROWS_WITH(stream.ref().synchronize(), "no room");
   CHECK_NOTHROW(stream.ref().synchronize());
+}
+
+TEST_CASE("what work on the host throws is told to the thread that enqueued it", "[cuda]") {
+  const Stream stream;
+  const Stream behind;
+  run_on_host([] { throw std::runtime_error("no room"); }, stream);
+  Event done;
+  done.record(stream);
+  std::string told_to_other;
+  std::thread other([&] {  // perhaps another rank; the work is over when this has waited
+    try {
+      stream.ref().synchronize();
+    } catch (const std::runtime_error& error) {
+      told_to_other = error.what();
+    }
+  });
+  other.join();
+  CHECK(told_to_other.empty());
+  done.wait(behind);
+  CHECK_THROWS_WITH(behind.ref().synchronize(), "no room");
+}
+
+TEST_CASE("that an event has not happened is no failure for the next call to tell", "[cuda]") {
+  const Stream stream;
+  run_on_host([] {}, stream);
+  Event event;
+  event.record(stream);
+  TimedEvent timed;
+  timed.record(stream);
+  while (!event.has_happened() || !timed.has_happened()) {
+    CHECK(cudaGetLastError() == cudaSuccess);
+  }
+  CHECK(cudaGetLastError() == cudaSuccess);
 }
 
 TEST_CASE("a thread beside the first uses the same device", "[cuda]") {

@@ -22,7 +22,8 @@ class StreamRef {
   /// cudaStream_t on a CUDA build, nullptr on a host build.
   void* native() const noexcept { return native_; }
   /// Blocks the host until all work enqueued so far is done. Never called inside a training step.
-  /// @throws what work that run_on_host() enqueued has thrown; SystemError when the device failed
+  /// @throws what work has thrown that the calling thread enqueued with run_on_host(), on this
+  ///   stream or on another; SystemError when the device failed
   void synchronize() const;
   friend bool operator==(StreamRef, StreamRef) = default;
 
@@ -30,7 +31,6 @@ class StreamRef {
   void* native_ = nullptr;
 };
 
-/// Enqueues work for the host, in host memory: it begins when all that was enqueued on `stream`
 /// The last thing that a call does which enqueues work.
 inline void finish_if_default(StreamRef stream) {
   if (stream == StreamRef{}) {
@@ -38,9 +38,12 @@ inline void finish_if_default(StreamRef stream) {
   }
 }
 
+/// Enqueues work for the host, in host memory: it begins when all that was enqueued on `stream`
 /// before is done, and what is enqueued behind it waits for it. For what the host does inside a
 /// step (state that is not in device memory). It must enqueue nothing itself.
-/// @throws what `work` throws: on a host build at once, on a device when the stream is waited for
+/// @throws what `work` throws: on a host build at once, on a device when the thread that has called
+///   this waits for a stream after it. What other threads wait for tells them nothing of it: ranks
+///   may be threads, and the failure is this one's.
 void run_on_host(const std::function<void()>& work, StreamRef stream);
 
 /// Which of the streams that have work a device prefers: communication goes before computation, as
