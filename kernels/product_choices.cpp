@@ -56,13 +56,35 @@ std::uint32_t alignment_of(const void* data) {
   return bytes;
 }
 
-std::string product_name(DType dtype, const Product& p) {
+ProductKind kind_of(DType dtype, const Product& p) {
+  return {.dtype = dtype,
+          .c_dtype = p.c_dtype,
+          .m = p.m,
+          .n = p.n,
+          .k = p.k,
+          .a_transposed = p.a_transposed,
+          .b_transposed = p.b_transposed,
+          .a_row = p.a_row,
+          .c_row = p.c_row,
+          .write = p.write,
+          .epilogue = p.epilogue,
+          .has_bias = p.bias_N != nullptr,
+          .a_alignment = alignment_of(p.a),
+          .b_alignment = alignment_of(p.b),
+          .c_alignment = alignment_of(p.c),
+          .bias_alignment = alignment_of(p.bias_N),
+          .aux_alignment = alignment_of(p.aux_MN)};
+}
+
+std::string ProductKind::str() const {
+  // All of it by name: a field that is added does not compile before it is said here too.
+  const auto& [of_dtype, of_c, rows, columns, depth, a_is_T, b_is_T, row_a, row_c, writes, behind,
+               bias, of_a, of_b, of_c_memory, of_bias, of_aux] = *this;
   return fmt::format("{}>{} {}x{}x{} {}{} rows {} {} {} {}{} aligned {} {} {} {} {}",
-                     fourfold::name(dtype), fourfold::name(p.c_dtype), p.m, p.n, p.k,
-                     p.a_transposed ? 'T' : 'N', p.b_transposed ? 'T' : 'N', p.a_row, p.c_row,
-                     p.write == Write::accumulate ? "accumulate" : "replace", name(p.epilogue),
-                     p.bias_N != nullptr ? "+bias" : "", alignment_of(p.a), alignment_of(p.b),
-                     alignment_of(p.c), alignment_of(p.bias_N), alignment_of(p.aux_MN));
+                     fourfold::name(of_dtype), fourfold::name(of_c), rows, columns, depth,
+                     a_is_T ? 'T' : 'N', b_is_T ? 'T' : 'N', row_a, row_c,
+                     writes == Write::accumulate ? "accumulate" : "replace", name(behind),
+                     bias ? "+bias" : "", of_a, of_b, of_c_memory, of_bias, of_aux);
 }
 
 WayTimes fastest_way(const std::vector<std::vector<double>>& us) {

@@ -8,6 +8,7 @@
 
 #include <fourfold/kernels/product_choices.hpp>
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -19,8 +20,31 @@ namespace fourfold::kernels {
 /// Bytes that an address is a multiple of, 256 at most, as far as products mind it. 256 for none.
 std::uint32_t alignment_of(const void* data);
 
-/// A product in words: all that its ways depend on.
-std::string product_name(DType dtype, const Product& product);
+/// All that a product's ways depend on: products of one kind share a plan, and an entry in files.
+struct ProductKind {
+  DType dtype;
+  DType c_dtype;
+  std::int64_t m;
+  std::int64_t n;
+  std::int64_t k;
+  bool a_transposed;
+  bool b_transposed;
+  std::int64_t a_row;
+  std::int64_t c_row;
+  Write write;
+  Epilogue epilogue;
+  bool has_bias;
+  std::uint32_t a_alignment;
+  std::uint32_t b_alignment;
+  std::uint32_t c_alignment;
+  std::uint32_t bias_alignment;
+  std::uint32_t aux_alignment;
+
+  /// In words, which differ where kinds do: what files call it.
+  std::string str() const;
+  friend auto operator<=>(const ProductKind&, const ProductKind&) = default;
+};
+ProductKind kind_of(DType dtype, const Product& product);
 
 /// The way of a product's epilogue by kernels of its own.
 inline constexpr const char* apart_way = "apart";

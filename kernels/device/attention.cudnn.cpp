@@ -131,8 +131,10 @@ std::string reason(cudnn_frontend::error_t status) {
   return text.substr(0, text.find('\n'));
 }
 
-/// All that a plan depends on.
-using Key = std::array<std::int64_t, 27>;
+/// All that a plan depends on: the call's shape and pass, then two strides of each operand.
+constexpr std::size_t shape_numbers = 11;
+constexpr std::size_t most_operands = 8;  // of AttentionCall::operands()
+using Key = std::array<std::int64_t, shape_numbers + 2 * most_operands>;
 Key key_of(const AttentionCall& call) {
   const AttentionShape& shape = call.shape;
   Key key{call.is_backward ? 1 : 0,
@@ -146,7 +148,7 @@ Key key_of(const AttentionCall& call) {
           std::bit_cast<std::int32_t>(shape.scale),
           static_cast<std::int64_t>(mask_of(shape)),
           shape.deterministic ? 1 : 0};
-  std::size_t next = 11;
+  std::size_t next = shape_numbers;
   for (const ConstHeads& x : call.operands()) {
     key.at(next++) = x.batch_stride;
     key.at(next++) = x.token_stride;

@@ -13,38 +13,13 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <tuple>
 
 namespace fourfold::kernels {
 namespace {
 
-/// All that a product's way depends on.
-using Key = std::tuple<DType, DType, std::int64_t, std::int64_t, std::int64_t, bool, bool,
-                       std::int64_t, std::int64_t, Write, Epilogue, bool, std::uint32_t,
-                       std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
-Key key_of(DType dtype, const Product& p) {
-  return {dtype,
-          p.c_dtype,
-          p.m,
-          p.n,
-          p.k,
-          p.a_transposed,
-          p.b_transposed,
-          p.a_row,
-          p.c_row,
-          p.write,
-          p.epilogue,
-          p.bias_N != nullptr,
-          alignment_of(p.a),
-          alignment_of(p.b),
-          alignment_of(p.c),
-          alignment_of(p.bias_N),
-          alignment_of(p.aux_MN)};
-}
-
 struct Plans {
   std::mutex mutex;
-  std::map<Key, std::shared_ptr<ProductPlan>> of;
+  std::map<ProductKind, std::shared_ptr<ProductPlan>> of;
 };
 Plans& plans() {
   static Plans the_plans;
@@ -54,7 +29,7 @@ Plans& plans() {
 std::shared_ptr<ProductPlan> plan_of(DType dtype, const Product& product,
                                      device::StreamRef stream) {
   const std::scoped_lock lock(plans().mutex);
-  std::shared_ptr<ProductPlan>& plan = plans().of[key_of(dtype, product)];
+  std::shared_ptr<ProductPlan>& plan = plans().of[kind_of(dtype, product)];
   if (!plan) {
     plan = std::make_shared<ProductPlan>(dtype, product, stream);
   }
@@ -101,7 +76,7 @@ void settle_ways() {
   std::vector<std::shared_ptr<ProductPlan>> all;
   {
     const std::scoped_lock lock(plans().mutex);
-    for (const auto& [key, plan] : plans().of) {
+    for (const auto& [kind, plan] : plans().of) {
       all.push_back(plan);
     }
   }

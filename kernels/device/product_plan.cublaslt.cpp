@@ -135,7 +135,7 @@ class SpareSums {
 
 ProductPlan::ProductPlan(DType dtype, const Product& p, device::StreamRef stream)
     : dtype_(dtype),
-      name_(product_name(dtype, p)),
+      name_(kind_of(dtype, p).str()),
       b_(p.b_transposed ? matrix_layout(dtype, p.k, p.n, p.k)
                         : matrix_layout(dtype, p.n, p.k, p.n)),
       a_(p.a_transposed ? matrix_layout(dtype, p.m, p.k, p.a_row)

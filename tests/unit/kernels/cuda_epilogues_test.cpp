@@ -228,7 +228,7 @@ TEST_CASE("every way of a product with an epilogue gives what its formula does",
   Trial trial(dtype, epilogue, size, bias, 1);
   const Choices end;
   kernels::choose_products({}, true);
-  const std::string product = kernels::product_name(dtype, trial.product);
+  const std::string product = kernels::kind_of(dtype, trial.product).str();
   const std::vector<std::string> ways = kernels::ways_of(dtype, trial.product);
   CAPTURE(product, ways.size());
   CHECK(std::ranges::count(ways, kernels::apart_way) == 1);
@@ -286,7 +286,7 @@ TEST_CASE("measured products are right, noted, and made again as they were chose
   }
   const std::vector<kernels::ProductChoice> choices = kernels::chosen_products();
   for (const Product& product : {trial.product, kernels::without_epilogue(trial.product)}) {
-    const std::string name = kernels::product_name(DType::bf16, product);
+    const std::string name = kernels::kind_of(DType::bf16, product).str();
     CAPTURE(name);
     CHECK(std::ranges::count(choices, name, &kernels::ProductChoice::product) ==
           (kernels::ways_of(DType::bf16, product).size() > 1 ? 1 : 0));
@@ -310,7 +310,7 @@ TEST_CASE("measured products are right, noted, and made again as they were chose
 TEST_CASE("a choice that the library does not offer is no choice", "[products]") {
   const Choices end;
   Trial trial(DType::bf16, Epilogue::gelu, {64, 48, 32}, true, 1);
-  kernels::choose_products({{kernels::product_name(DType::bf16, trial.product), "999 tile 7"}},
+  kernels::choose_products({{kernels::kind_of(DType::bf16, trial.product).str(), "999 tile 7"}},
                            false);
   run(trial, {});
   CHECK(trial.error() <= allowed(trial));

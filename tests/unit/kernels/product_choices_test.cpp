@@ -34,7 +34,7 @@ Product weight_gradient() {
 }  // namespace
 
 TEST_CASE("a product's name says all that its ways depend on", "[products]") {
-  CHECK(product_name(DType::bf16, weight_gradient()) ==
+  CHECK(kind_of(DType::bf16, weight_gradient()).str() ==
         "bf16>f32 768x3072x65536 TN rows 768 3072 accumulate plain aligned 256 256 256 256 256");
   const std::vector<std::function<void(Product&)>> changes{
       [](Product& p) { p.m = 1; },
@@ -56,12 +56,12 @@ TEST_CASE("a product's name says all that its ways depend on", "[products]") {
       [](Product& p) { p.bias_N = memory.data() + 2; },
       [](Product& p) { p.aux_MN = memory.data() + 16; },
   };
-  std::set<std::string> names{product_name(DType::bf16, weight_gradient()),
-                              product_name(DType::f16, weight_gradient())};
+  std::set<std::string> names{kind_of(DType::bf16, weight_gradient()).str(),
+                              kind_of(DType::f16, weight_gradient()).str()};
   for (const auto& change : changes) {
     Product product = weight_gradient();
     change(product);
-    names.insert(product_name(DType::bf16, product));
+    names.insert(kind_of(DType::bf16, product).str());
   }
   CHECK(names.size() == changes.size() + 2);
 }
@@ -80,8 +80,8 @@ TEST_CASE("a product without its epilogue is what the epilogue comes behind", "[
   Product product = weight_gradient();
   product.epilogue = Epilogue::row_sums;
   product.sums_M = &sums;
-  CHECK(product_name(DType::bf16, without_epilogue(product)) ==
-        product_name(DType::bf16, weight_gradient()));
+  CHECK(kind_of(DType::bf16, without_epilogue(product)).str() ==
+        kind_of(DType::bf16, weight_gradient()).str());
   CHECK(without_epilogue(product).sums_M == nullptr);
   product.epilogue = Epilogue::gelu;
   product.aux_MN = memory.data() + 16;
