@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "product_ways.hpp"
+#include "scratch.hpp"
 
 #include <fourfold/base/contract.hpp>
 
@@ -127,6 +128,7 @@ void choose_products(const std::vector<ProductChoice>& known, bool measure) {
     }
   }
   forget_ways();
+  outdate_recorded_work();
 }
 
 std::vector<ProductChoice> chosen_products() {

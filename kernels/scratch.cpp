@@ -7,6 +7,7 @@
 #include <fourfold/kernels/runtime.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 namespace fourfold::kernels {
@@ -17,7 +18,8 @@ struct StreamScratch {
   device::StreamBuffer buffer;
 };
 
-thread_local std::uint64_t moves = 0;
+thread_local std::uint64_t moves = 0;       ///< of the thread's memory
+std::atomic<std::uint64_t> other_ways = 0;  ///< of products, which threads share
 thread_local std::size_t taken = 0;
 
 void* at_least(std::size_t bytes, device::StreamRef stream, std::vector<StreamScratch>& owned) {
@@ -48,12 +50,13 @@ void* staging(std::size_t bytes, device::StreamRef stream) {
   return at_least(bytes, stream, owned);
 }
 
-void count_scratch_move() noexcept {
-  ++moves;
+void outdate_recorded_work() noexcept {
+  ++other_ways;
 }
 
-std::uint64_t scratch_moves() noexcept {
-  return moves;
+/// Neither part ever falls: the sum is the same as long as both are.
+std::uint64_t recorded_work_version() noexcept {
+  return moves + other_ways;
 }
 
 std::size_t scratch_bytes() noexcept {

@@ -18,9 +18,9 @@ void* scratch(std::size_t bytes, device::StreamRef stream);
 /// scratch().
 void* staging(std::size_t bytes, device::StreamRef stream);
 
-/// Counts a move (scratch_moves()) of something else that recorded work has as it was: a product
-/// that is made another way from here on.
-void count_scratch_move() noexcept;
+/// Of something else that recorded work of all threads has as it was (recorded_work_version()): a
+/// product is made another way from here on.
+void outdate_recorded_work() noexcept;
 
 /// What scratch() is, in memory of the host, for the bodies that compute there; of the calling
 /// thread.

@@ -257,6 +257,7 @@ void ProductPlan::run(const Product& product, const EpilogueKernels* kernels,
     chosen_ = 0;
     is_settled_ = true;
     rounds_.reset();
+    outdate_recorded_work();
   }
   kernels->apart(dtype_, product, stream);
 }
@@ -313,7 +314,7 @@ void ProductPlan::conclude() {
   const WayTimes times = fastest_way(us);
   chosen_ = times.best;
   is_settled_ = true;
-  count_scratch_move();
+  outdate_recorded_work();
   rounds_.reset();
   note_choice({.product = name_,
                .way = ways_[chosen_].name,

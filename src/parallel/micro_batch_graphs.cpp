@@ -34,8 +34,8 @@ MicroBatchGraphs::MicroBatchGraphs(std::int64_t rows, device::Arena& arena) {
 void MicroBatchGraphs::begin_step() {
   ++step_;
   seen_before_ = std::exchange(seen_, {});
-  std::erase_if(known_, [moves = kernels::scratch_moves()](const Known& known) {
-    return known.key.scratch_moves != moves;
+  std::erase_if(known_, [now = kernels::recorded_work_version()](const Known& known) {
+    return known.key.version != now;
   });
 }
 
@@ -99,7 +99,8 @@ MicroBatchGraphs::Known* MicroBatchGraphs::record(const Key& key, const model::B
 void MicroBatchGraphs::run(int slot, const model::Batch& batch, float gradient_scale,
                            const Passes& passes, device::StreamRef stream) {
   FOURFOLD_EXPECT(batch.sequences * batch.tokens <= token_N_.elements());
-  const Key key{slot, batch.sequences, batch.tokens, gradient_scale, kernels::scratch_moves()};
+  const Key key{slot, batch.sequences, batch.tokens, gradient_scale,
+                kernels::recorded_work_version()};
   const model::Batch as_read = staged(batch);
   Known* known = find(key);
   if (known == nullptr && can_record_ && std::ranges::count(seen_before_, key) > 0 && has_room()) {

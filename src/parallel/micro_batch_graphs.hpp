@@ -48,7 +48,7 @@ class MicroBatchGraphs {
     std::int64_t sequences = 0;
     std::int64_t tokens = 0;
     float gradient_scale = 0;
-    std::uint64_t scratch_moves = 0;
+    std::uint64_t version = 0;  ///< kernels::recorded_work_version()
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Known {

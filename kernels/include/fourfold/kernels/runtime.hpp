@@ -21,11 +21,13 @@ class Runtime {
   Runtime& operator=(const Runtime&) = delete;
 };
 
-/// How often memory that kernels of the calling thread take for themselves has grown, and with that
-/// may have moved: work that was recorded before (device/graph.hpp) names memory that is gone.
-std::uint64_t scratch_moves() noexcept;
+/// What work of the calling thread that is recorded now (device/graph.hpp) depends on beside its
+/// arguments. Once this is another number such work is out of date: memory that kernels of this
+/// thread take for themselves has grown, and may have moved, or a product is made another way, by
+/// all threads. Never returns to what it was.
+std::uint64_t recorded_work_version() noexcept;
 
-/// How much of such memory the calling thread has, on all streams.
+/// How much memory kernels of the calling thread have taken for themselves, on all streams.
 std::size_t scratch_bytes() noexcept;
 
 /// "Kokkos 3.4.1 (Serial), oneDNN 2.6.3 (AVX2), 1 thread": for logs and reports.
