@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "library_choices.hpp"
+#include "product_choices_text.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/kernels/product_choices.hpp>
@@ -23,10 +23,10 @@ ProductChoicesFile::ProductChoicesFile(const runfile::RunConfig& config, comm::C
   path_ = config.train.product_choices;
   LibraryChoices mine{.library = library_, .choices = {}};
   if (world.rank() == 0) {
-    mine = read_library_choices(path_).value_or(mine);
+    mine = read_product_choices(path_).value_or(mine);
   }
   LibraryChoices known =
-      library_choices_in(comm::broadcast_text(world, to_json(mine), 0)).value_or(mine);
+      choices_from_json(comm::broadcast_text(world, to_json(mine), 0)).value_or(mine);
   if (known.library != library_) {
     log::info(fmt::format("{} is of {}, and this is {}: products are measured anew", path_.string(),
                           known.library, library_));
@@ -42,12 +42,12 @@ void ProductChoicesFile::write() {
   std::vector<LibraryChoices> all;
   for (const std::string& text : comm::all_gather_text(
            world_, to_json({.library = library_, .choices = kernels::chosen_products()}))) {
-    all.push_back(library_choices_in(text).value_or(LibraryChoices{}));
+    all.push_back(choices_from_json(text).value_or(LibraryChoices{}));
   }
   if (world_.rank() == 0) {
-    all.push_back(read_library_choices(path_).value_or(LibraryChoices{}));  // others may have added
+    all.push_back(read_product_choices(path_).value_or(LibraryChoices{}));  // others may have added
     const LibraryChoices choices = merged(all);
-    write_library_choices(path_, choices);
+    write_product_choices(path_, choices);
     log::info(fmt::format("{}: the ways of {} products", path_.string(), choices.choices.size()));
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "library_choices.hpp"
+#include "product_choices_text.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -32,14 +32,14 @@ LibraryChoices merged(std::span<const LibraryChoices> all) {
   return result;
 }
 
-std::optional<LibraryChoices> read_library_choices(const std::filesystem::path& path) {
+std::optional<LibraryChoices> read_product_choices(const std::filesystem::path& path) {
   constexpr std::uint64_t most_bytes = 64 << 20;
   std::error_code ignored;
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) {
     return std::nullopt;
   }
   const std::optional<std::string> text = io::text_if_readable(path, most_bytes);
-  auto choices = text ? library_choices_in(*text) : std::nullopt;
+  auto choices = text ? choices_from_json(*text) : std::nullopt;
   if (!choices) {
     throw UserError(
         ExitCode::config,
@@ -51,7 +51,7 @@ std::optional<LibraryChoices> read_library_choices(const std::filesystem::path& 
   return choices;
 }
 
-void write_library_choices(const std::filesystem::path& path, const LibraryChoices& choices) {
+void write_product_choices(const std::filesystem::path& path, const LibraryChoices& choices) {
   const std::string text = to_json(choices);
   if (io::text_if_readable(path, text.size()) == text) {
     return;

@@ -21,17 +21,17 @@ struct LibraryChoices {
   friend bool operator==(const LibraryChoices&, const LibraryChoices&) = default;
 };
 
-/// JSON that library_choices_in() reads.
+/// JSON that choices_from_json() reads.
 std::string to_json(const LibraryChoices& choices);
 /// Nothing when `text`, of whatever origin, is no such JSON.
-std::optional<LibraryChoices> library_choices_in(std::string_view text);
+std::optional<LibraryChoices> choices_from_json(std::string_view text);
 
 /// Of the first one's library: the choices of all, by name; the first one's where several have one.
 LibraryChoices merged(std::span<const LibraryChoices> all);
 
 /// Nothing when there is no file. @throws UserError (config) when there is one of another kind
-std::optional<LibraryChoices> read_library_choices(const std::filesystem::path& path);
+std::optional<LibraryChoices> read_product_choices(const std::filesystem::path& path);
 /// Leaves a file that says the same as it is. @throws UserError when it cannot be written
-void write_library_choices(const std::filesystem::path& path, const LibraryChoices& choices);
+void write_product_choices(const std::filesystem::path& path, const LibraryChoices& choices);
 
 }  // namespace fourfold::train

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "library_choices.hpp"
+#include "product_choices_text.hpp"
 
 #include <fourfold/base/json_depth.hpp>
 
@@ -63,7 +63,7 @@ std::string to_json(const LibraryChoices& choices) {
   return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::optional<LibraryChoices> library_choices_in(std::string_view text) {
+std::optional<LibraryChoices> choices_from_json(std::string_view text) {
   if (is_json_too_deep(text)) {
     return std::nullopt;
   }

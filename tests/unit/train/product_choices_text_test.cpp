@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "library_choices.hpp"
+#include "product_choices_text.hpp"
 
 #include "scratch_folder.hpp"
 
@@ -34,20 +34,20 @@ LibraryChoices two() {
 }  // namespace
 
 TEST_CASE("choices of products come back from their JSON", "[product_choices]") {
-  CHECK(train::library_choices_in(train::to_json(two())) == two());
-  CHECK(train::library_choices_in(train::to_json({})) == LibraryChoices{});
+  CHECK(train::choices_from_json(train::to_json(two())) == two());
+  CHECK(train::choices_from_json(train::to_json({})) == LibraryChoices{});
   LibraryChoices refused = two();  // the first way was: it has no time
   refused.choices[0].default_us = std::numeric_limits<double>::infinity();
-  const auto read = train::library_choices_in(train::to_json(refused));
+  const auto read = train::choices_from_json(train::to_json(refused));
   REQUIRE(read);
   CHECK(read->choices[0].default_us == 0);
   const std::string text = train::to_json({.library = "\xff", .choices = {}});
-  CHECK(train::library_choices_in(text));  // what is no UTF-8 is written all the same
+  CHECK(train::choices_from_json(text));  // what is no UTF-8 is written all the same
 }
 
 TEST_CASE("what are no choices of products is told", "[product_choices]") {
   const std::string good = train::to_json(two());
-  REQUIRE(train::library_choices_in(good));
+  REQUIRE(train::choices_from_json(good));
   const auto with = [&](const std::string& what, const std::string& instead) {
     std::string text = good;
     text.replace(text.find(what), what.size(), instead);
@@ -61,7 +61,7 @@ TEST_CASE("what are no choices of products is told", "[product_choices]") {
         with("\"66 tile 20\"", "66"), with("\"66 tile 20\"", "\"" + std::string(2000, 'x') + "\""),
         with("\"product\"", "\"produce\""), with("\"choices\": [", "\"choices\": [7,")}) {
     CAPTURE(text.substr(0, 300));
-    CHECK_FALSE(train::library_choices_in(text));
+    CHECK_FALSE(train::choices_from_json(text));
   }
 }
 
@@ -78,19 +78,19 @@ TEST_CASE("choices of one library are put together, the first ones first", "[pro
 TEST_CASE("files of choices are written whole and read with care", "[product_choices]") {
   const harness::ScratchFolder folder;
   const std::filesystem::path path = folder.path() / "choices.json";
-  CHECK_FALSE(train::read_library_choices(path));
-  train::write_library_choices(path, two());
-  CHECK(train::read_library_choices(path) == two());
+  CHECK_FALSE(train::read_product_choices(path));
+  train::write_product_choices(path, two());
+  CHECK(train::read_product_choices(path) == two());
   const auto written = std::filesystem::last_write_time(path);
-  train::write_library_choices(path, two());
+  train::write_product_choices(path, two());
   CHECK(std::filesystem::last_write_time(path) == written);
   std::ofstream(path) << "[train]\nsteps = 7\n";
-  CHECK_THROWS_WITH(train::read_library_choices(path),
+  CHECK_THROWS_WITH(train::read_product_choices(path),
                     ContainsSubstring("train.product_choices = \"" + path.string()) &&
                         ContainsSubstring("none that fourfold has written"));
-  CHECK_THROWS_WITH(train::read_library_choices(folder.path()),
+  CHECK_THROWS_WITH(train::read_product_choices(folder.path()),
                     ContainsSubstring("no regular file that can be read"));
-  CHECK_THROWS_AS(train::write_library_choices(folder.path() / "no" / "such", two()), UserError);
+  CHECK_THROWS_AS(train::write_product_choices(folder.path() / "no" / "such", two()), UserError);
 }
 
 TEST_CASE("where each product is made in one way, the file is neither read nor written",
