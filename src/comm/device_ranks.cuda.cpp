@@ -2,7 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "device_ranks.hpp"
 
+#include "device_reduction.hpp"
 #include "device_threads.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
 
 #include <numeric>
 #include <utility>
@@ -15,6 +20,12 @@ DeviceRanks::~DeviceRanks() = default;
 
 std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& world,
                                                 std::unique_ptr<Communicator> host) const {
+  if (host->size() > most_device_ranks) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{} ranks are to share one device as threads (it takes {} at most) "
+                                "use a smaller mesh",
+                                host->size(), most_device_ranks));
+  }
   std::shared_ptr<DeviceMeeting> meeting;
   {
     const std::scoped_lock lock(mutex_);

@@ -16,14 +16,12 @@
 namespace fourfold::comm {
 namespace {
 
-/// Ranks that are threads of one process: more than anybody tries on one device.
-constexpr std::size_t most_inputs = 64;
-
 /// By value: a kernel's parameters.
 struct Inputs {
-  const void* data[most_inputs];
+  const void* data[most_device_ranks];
   int count;
 };
+static_assert(sizeof(Inputs) < 4000, "parameters of a kernel have 4 KiB");
 
 template <class T>
 constexpr bool is_half = std::is_same_v<T, __nv_bfloat16> || std::is_same_v<T, __half>;
@@ -123,7 +121,7 @@ void launch_type(DType dtype, ReduceOp op, const Inputs& inputs, void* output,
 
 void reduce_on_device(DType dtype, ReduceOp op, std::span<const void* const> inputs, void* output,
                       std::int64_t elements, device::StreamRef stream) {
-  FOURFOLD_EXPECT(!inputs.empty() && inputs.size() <= most_inputs);
+  FOURFOLD_EXPECT(!inputs.empty() && std::ssize(inputs) <= most_device_ranks);
   if (elements == 0) {
     return;
   }

@@ -29,8 +29,8 @@ constexpr int ranks_per_id = 256;
 /// refused by NCCL in words that do not say which they are.
 void require_device_each(Communicator& host, const std::string& machine,
                          const device::DeviceFacts& facts) {
-  const auto devices =
-      all_gather_text(host, fmt::format("{}\n{}\n{}", machine_identity(), machine, facts.bus_id));
+  const auto devices = all_gather_text(
+      host, fmt::format("{}\nPCI {} of {}", machine_identity(), facts.bus_id, machine));
   std::map<std::string, int> owners;
   for (int rank = 0; rank < host.size(); ++rank) {
     const std::string& device = devices[static_cast<std::size_t>(rank)];
@@ -38,9 +38,9 @@ void require_device_each(Communicator& host, const std::string& machine,
     if (!is_new) {
       throw UserError(
           ExitCode::config,
-          fmt::format("ranks {} and {} have the same GPU (PCI {} of {}) start one rank per GPU, or "
-                      "set mesh.share_devices = true to try a run out on fewer",
-                      owner->second, rank, facts.bus_id, machine));
+          fmt::format("ranks {} and {} have the same GPU ({}) start one rank per GPU, or set "
+                      "mesh.share_devices = true to try a run out on fewer",
+                      owner->second, rank, device.substr(device.find('\n') + 1)));
     }
   }
 }

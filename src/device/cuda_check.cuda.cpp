@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <string_view>
+
 namespace fourfold::device {
 namespace {
 
@@ -43,6 +45,15 @@ bool is_fault_of_node(cudaError_t error) {
   }
 }
 
+/// Of the host, which every device may copy from and to.
+std::string out_of_pinned_memory(const char* call, std::size_t bytes) {
+  return fmt::format(
+      "{}: {} of {} bytes ({:.2f} GiB) of pinned host memory failed (the machine, the job's memory "
+      "limit or `ulimit -l` has no more) ask for more memory, set checkpoint.async = false, or "
+      "leave less to the host with offload.optimizer or offload.activations",
+      described_device(), call, bytes, gib(bytes));
+}
+
 std::string out_of_memory(const char* call, std::size_t bytes) {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
@@ -65,7 +76,9 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
   }
   static_cast<void>(cudaGetLastError());  // it is told here, and not again by the next call
   if (result == cudaErrorMemoryAllocation) {
-    throw SystemError(ExitCode::config, out_of_memory(call, bytes));
+    const bool of_host = std::string_view(call).starts_with("cudaHost");
+    throw SystemError(ExitCode::config,
+                      of_host ? out_of_pinned_memory(call, bytes) : out_of_memory(call, bytes));
   }
   const std::string size = bytes > 0 ? fmt::format(" of {} bytes", bytes) : "";
   const bool node = is_fault_of_node(result);

@@ -84,7 +84,8 @@ MicroBatchGraphs::Known* MicroBatchGraphs::record(const Key& key, const model::B
     ++counts_.captures;
     return &known_.emplace_back(Known{key, std::move(graph), step_});
   } catch (const SystemError& error) {
-    if (error.code() != ExitCode::internal) {
+    // Others than what was asked for in vain, or memory that there is none of: of the device.
+    if (error.code() != ExitCode::internal && error.code() != ExitCode::config) {
       throw;
     }
     can_record_ = false;

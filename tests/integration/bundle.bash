@@ -42,6 +42,12 @@ for name in fourfold-train gpu_step mpiexec; do
 done
 [[ ! -e elsewhere/moved/programs/take_and_copy ]] || complain "a program of a test is in the bundle"
 
+# A machine without one of CUDA's libraries.
+patchelf --add-needed libnccl-of-another-place.so.2 elsewhere/moved/programs/fourfold-watch
+expect_exit 78 elsewhere/moved/bin/fourfold watch --help
+expect_stderr '^  libnccl-of-another-place.so.2$'
+expect_stderr 'FOURFOLD_CUDA_LIBRARIES'
+
 cat >text.txt <<'END'
 It is a truth universally acknowledged, that a single machine in possession of a good processor, must be in want of a
 device. However little known the clock or cores of such a machine may be on its first entering a neighbourhood, this truth

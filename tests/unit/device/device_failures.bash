@@ -37,6 +37,7 @@ expect 78 'no GPU can be used here (the driver shows none' 0 1 FOURFOLD_EMULATED
 expect 78 'the driver serves CUDA 12.2 and older, this program is of CUDA 1' 0 1 FOURFOLD_EMULATED_GPUS=old-driver
 expect 78 'GPU 0 is too old (Emulated GPU has compute capability 7.0; this program needs 8.0' 0 1 FOURFOLD_EMULATED_GPU_SM=70
 expect 78 'GPU 0 (Emulated GPU): cudaMalloc of 1000 bytes (0.00 GiB) failed (0.00 of 0.00 GiB are free)' 0 1 FOURFOLD_EMULATED_GPU_MIB=0
+expect 78 'cudaHostAlloc of 1000 bytes (0.00 GiB) of pinned host memory failed' 0 1 FOURFOLD_EMULATED_GPU_FAIL=cudaHostAlloc:1:2
 # 214: an uncorrectable error of its memory; 700: we wrote where nothing is.
 expect 85 'cudaStreamSynchronize failed (cudaErrorECCUncorrectable' 0 1 FOURFOLD_EMULATED_GPU_FAIL=cudaStreamSynchronize:3:214
 expect 70 'GPU 0 (Emulated GPU): cudaMemcpyAsync of 1000 bytes failed (cudaErrorIllegalAddress' 0 1 FOURFOLD_EMULATED_GPU_FAIL=cudaMemcpyAsync:1:700

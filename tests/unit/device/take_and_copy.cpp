@@ -28,7 +28,9 @@ int main(int argc, char** argv) {
     const Stream stream;
     const Buffer from(1000);
     const Buffer to(1000);
+    const Buffer back(1000, MemoryKind::pinned);
     copy(to.data(), from.data(), 1000, stream);
+    copy(back.data(), to.data(), 1000, stream);
     stream.ref().synchronize();
     std::printf("GPU %d, %s, kernels %s\n", facts.index, facts.bus_id.c_str(),
                 facts.loads_kernels_first ? "first" : "late");
