@@ -9,14 +9,12 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/log.hpp>
 #include <fourfold/device/range.hpp>
 
 #include <fmt/format.h>
 #include <native_stream.hpp>
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 namespace fourfold::comm {
@@ -126,64 +124,7 @@ class Enqueued : public Work::Operation {
   device::StreamRef posted_on_;
 };
 
-class Registered : public RegisteredMemory {
- public:
-  Registered(std::shared_ptr<NcclCalls> calls, ncclComm_t comm, void* handle)
-      : calls_(std::move(calls)), comm_(comm), handle_(handle) {}
-  // A failure would be that of the communicator, which is known.
-  ~Registered() override {
-    const auto in_use = calls_->use();
-    static_cast<void>(ncclCommDeregister(comm_, handle_));
-  }
-
- private:
-  std::shared_ptr<NcclCalls> calls_;
-  ncclComm_t comm_;
-  void* handle_;
-};
-
 }  // namespace
-
-NcclHandle::NcclHandle(std::string name, std::shared_ptr<NcclCalls> calls)
-    : state_(std::make_unique<State>(State{.name = std::move(name), .calls = std::move(calls)})) {}
-
-void NcclHandle::adopt() {
-  FOURFOLD_EXPECT(get() != nullptr && !state_->is_adopted);
-  state_->calls->adopt(state_->comm, state_->name);
-  state_->is_adopted = true;
-}
-
-NcclHandle& NcclHandle::begin_child(std::string name) {
-  FOURFOLD_EXPECT(state_->child == nullptr);
-  state_->child = std::make_unique<NcclHandle>(std::move(name), state_->calls);
-  return *state_->child;
-}
-
-NcclHandle NcclHandle::take_child() {
-  FOURFOLD_EXPECT(state_->child != nullptr);
-  return std::move(*std::exchange(state_->child, nullptr));
-}
-
-NcclHandle::~NcclHandle() {
-  if (get() == nullptr) {
-    return;
-  }
-  NcclCalls& calls = *state_->calls;
-  calls.forget(state_->comm);
-  const auto in_use = calls.use();
-  const bool is_idle = state_->is_adopted && state_->child == nullptr;
-  bool is_final = false;
-  if (is_idle && std::uncaught_exceptions() == 0 && !calls.has_failed()) {
-    try {
-      calls.settle(state_->comm, ncclCommFinalize(state_->comm), "ncclCommFinalize");
-      is_final = true;
-    } catch (const std::exception& error) {
-      log::local(log::Level::warning, error.what());
-    }
-  }
-  // Where ranks go separate ways nobody may wait for another. An abort ends what makes a child.
-  static_cast<void>(is_final ? ncclCommDestroy(state_->comm) : ncclCommAbort(state_->comm));
-}
 
 NcclCommunicator::NcclCommunicator(Communicator& host, NcclHandle comm,
                                    std::vector<int> world_ranks, std::shared_ptr<NcclCalls> calls)
@@ -385,11 +326,9 @@ std::unique_ptr<RegisteredMemory> NcclCommunicator::register_memory(void* data, 
   if (size() == 1 || bytes == 0) {
     return nullptr;
   }
-  void* handle = nullptr;
-  const auto in_use = calls_->use();
-  calls_->settle(comm_.get(), ncclCommRegister(comm_.get(), data, bytes, &handle),
-                 fmt::format("ncclCommRegister of {} bytes with '{}'", bytes, name()));
-  return std::make_unique<Registered>(calls_, comm_.get(), handle);
+  auto registered = std::make_unique<NcclRegistration>(calls_);
+  registered->add(comm_, data, bytes);
+  return registered;
 }
 
 NcclCommunicator::Line& NcclCommunicator::line_of(const MessageRoute& route) {
