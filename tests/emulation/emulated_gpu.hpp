@@ -22,7 +22,8 @@
 ///
 /// NCCL is emulated likewise, among processes of one machine: their sends wait until they are
 /// received, their sums go round a ring. A peer that has died breaks its communicators. What NCCL
-/// reads and writes in the background (names, the places of children) must outlast it.
+/// reads and writes in the background (names, the places of children) must outlast it. An operation
+/// whose buffers are registered on some ranks only ends the process (nccl_traffic.hpp counts them).
 ///
 /// The environment says what the GPU is like:
 ///   FOURFOLD_EMULATED_GPUS        how many there are (1); 0: none; no-driver, old-driver: why none

@@ -4,6 +4,7 @@
 /// The functions of NCCL that fourfold calls, for processes that have emulated devices.
 #include "device_memory.hpp"
 #include "nccl_operation.hpp"
+#include "nccl_traffic.hpp"
 #include "planned_failure.hpp"
 #include "queues.hpp"
 
@@ -15,10 +16,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -86,7 +87,7 @@ struct ncclComm {
   LentText name;
   bool is_ready = false;
   std::optional<Split> split = {};
-  std::multiset<void*> registered = {};
+  std::multimap<void*, std::size_t> registered = {};  ///< bytes by where they begin
 };
 
 namespace {
@@ -240,29 +241,93 @@ void enqueue_part(const Group::Part& part) {
            .advance = [operation = part.operation] { return operation->advance(); }});
 }
 
+/// What an operation reads or writes of its user.
+struct UserBuffer {
+  const void* data = nullptr;
+  std::size_t bytes = 0;
+};
+
+bool is_registered(const ncclComm& comm, const UserBuffer& buffer) {
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer.data);
+  return std::ranges::any_of(comm.registered, [&](const auto& registered) {
+    const auto first = reinterpret_cast<std::uintptr_t>(registered.first);
+    return first <= begin && begin + buffer.bytes <= first + registered.second;
+  });
+}
+
+/// Guards what follows: ranks may be threads.
+std::mutex& counting() {
+  static auto* const mutex = new std::mutex;
+  return *mutex;
+}
+
+std::map<std::string, NcclTraffic>& traffic() {
+  static auto* const by_name = new std::map<std::string, NcclTraffic>;
+  return *by_name;
+}
+
+/// @return whether all of them lie in registered memory
+bool count(const ncclComm& comm, const std::vector<UserBuffer>& buffers) {
+  const std::scoped_lock lock(counting());
+  NcclTraffic& its = traffic()[comm.name.copy];
+  bool all = true;
+  for (const UserBuffer& buffer : buffers) {
+    if (buffer.bytes == 0 || is_registered(comm, buffer)) {
+      its.registered_bytes += buffer.bytes;
+      continue;
+    }
+    its.largest_unregistered_bytes = std::max(its.largest_unregistered_bytes, buffer.bytes);
+    all = false;
+  }
+  return all;
+}
+
 template <class Call>
-ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const Call& call) {
+ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const std::vector<UserBuffer>& buffers,
+                 const Call& call) {
   if (comm == nullptr || queue_of(stream) == nullptr) {
     return ncclInvalidArgument;
   }
   if (state_of(*comm) != ncclSuccess) {
     return ncclInvalidUsage;
   }
+  const bool are_registered = count(*comm, buffers);
+  const auto add_to = [&](NcclOperation& operation) {
+    operation.have_registered(are_registered);
+    call(operation);
+  };
   if (group.depth == 0) {
     const Group::Part part{comm, stream, std::make_shared<NcclOperation>(comm->rank)};
-    call(*part.operation);
+    add_to(*part.operation);
     enqueue_part(part);
     return ncclSuccess;
   }
   const auto found = std::find_if(group.parts.begin(), group.parts.end(),
                                   [&](const Group::Part& part) { return part.comm == comm; });
   if (found != group.parts.end()) {
-    call(*found->operation);
+    add_to(*found->operation);
     return found->stream == stream ? ncclSuccess : ncclInvalidUsage;
   }
   group.parts.push_back({comm, stream, std::make_shared<NcclOperation>(comm->rank)});
-  call(*group.parts.back().operation);
+  add_to(*group.parts.back().operation);
   return ncclSuccess;
+}
+
+std::size_t ranks_of(const ncclComm* comm) {
+  return comm == nullptr ? 0 : static_cast<std::size_t>(comm->rank->ranks);
+}
+
+/// What all have, and what only the root has.
+std::vector<UserBuffer> of_root(std::vector<UserBuffer> all, const UserBuffer& more, int root,
+                                const ncclComm* comm) {
+  if (comm != nullptr && comm->rank->rank == root) {
+    all.push_back(more);
+  }
+  return all;
+}
+
+UserBuffer values(const void* data, std::size_t count, ncclDataType_t type) {
+  return {data, count * size_of(type)};
 }
 
 bool is_device_only(const void* data, std::size_t bytes) {
@@ -270,6 +335,20 @@ bool is_device_only(const void* data, std::size_t bytes) {
 }
 
 }  // namespace
+
+namespace fourfold::emulated {
+
+std::map<std::string, NcclTraffic> nccl_traffic() {
+  const std::scoped_lock lock(counting());
+  return traffic();
+}
+
+void forget_nccl_traffic() {
+  const std::scoped_lock lock(counting());
+  traffic().clear();
+}
+
+}  // namespace fourfold::emulated
 
 ncclResult_t ncclGetVersion(int* version) {
   const char* const text = std::getenv("FOURFOLD_EMULATED_NCCL_VERSION");
@@ -366,7 +445,7 @@ ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, std::size_t bytes, vo
   if (!is_device_only(data, bytes)) {
     return ncclInvalidArgument;
   }
-  comm->registered.insert(data);
+  comm->registered.emplace(data, bytes);
   *handle = data;
   return ncclSuccess;
 }
@@ -401,14 +480,14 @@ ncclResult_t ncclGroupEnd() {
 ncclResult_t ncclAllReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   FAIL_AS_PLANNED("ncclAllReduce")
-  return add(comm, stream,
+  return add(comm, stream, {values(send, count, type), values(recv, count, type)},
              [&](NcclOperation& its) { its.all_reduce(send, recv, count, type, op); });
 }
 
 ncclResult_t ncclReduceScatter(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
   FAIL_AS_PLANNED("ncclReduceScatter")
-  return add(comm, stream,
+  return add(comm, stream, {values(send, count * ranks_of(comm), type), values(recv, count, type)},
              [&](NcclOperation& its) { its.reduce_scatter(send, recv, count, type, op); });
 }
 
@@ -416,13 +495,14 @@ ncclResult_t ncclReduce(const void* send, void* recv, std::size_t count, ncclDat
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
   FAIL_AS_PLANNED("ncclReduce")
   return add(comm, stream,
+             of_root({values(send, count, type)}, values(recv, count, type), root, comm),
              [&](NcclOperation& its) { its.reduce(send, recv, count, type, op, root); });
 }
 
 ncclResult_t ncclAllGather(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
   FAIL_AS_PLANNED("ncclAllGather")
-  return add(comm, stream,
+  return add(comm, stream, {values(send, count, type), values(recv, count * ranks_of(comm), type)},
              [&](NcclOperation& its) { its.all_gather(send, recv, count * size_of(type)); });
 }
 
@@ -430,19 +510,20 @@ ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, nccl
                            int root, ncclComm_t comm, cudaStream_t stream) {
   FAIL_AS_PLANNED("ncclBroadcast")
   return add(comm, stream,
+             of_root({values(recv, count, type)}, values(send, count, type), root, comm),
              [&](NcclOperation& its) { its.broadcast(send, recv, count * size_of(type), root); });
 }
 
 ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
   FAIL_AS_PLANNED("ncclSend")
-  return add(comm, stream,
+  return add(comm, stream, {values(data, count, type)},
              [&](NcclOperation& its) { its.send(data, count * size_of(type), peer); });
 }
 
 ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
   FAIL_AS_PLANNED("ncclRecv")
-  return add(comm, stream,
+  return add(comm, stream, {values(data, count, type)},
              [&](NcclOperation& its) { its.recv(data, count * size_of(type), peer); });
 }

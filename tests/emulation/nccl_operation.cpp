@@ -100,6 +100,16 @@ const std::byte* at(const void* base, std::size_t bytes) {
   return static_cast<const std::byte*>(base) + bytes;
 }
 
+constexpr std::uint64_t registered_bit = std::uint64_t{1} << 63;  // of a length
+
+unsigned long long without_bit(std::uint64_t length) {
+  return length & ~registered_bit;
+}
+
+const char* what(std::uint64_t length) {
+  return (length & registered_bit) != 0 ? " registered" : "";
+}
+
 }  // namespace
 
 std::size_t size_of(ncclDataType_t type) {
@@ -127,7 +137,7 @@ void NcclOperation::add(int peer, bool sends, const void* data, std::size_t byte
   // [0]: as this rank has it; [1]: as the sender has it.
   lengths_.push_back(std::make_unique<std::uint64_t[]>(2));
   std::uint64_t* const length = lengths_.back().get();
-  length[0] = bytes;
+  length[0] = bytes | (are_registered_ && bytes > 0 ? registered_bit : 0);
   auto* const told = reinterpret_cast<std::byte*>(sends ? length : length + 1);
   transfers_.push_back({.peer = peer, .sends = sends, .data = told, .bytes = sizeof(length[0])});
   auto* const values = const_cast<std::byte*>(static_cast<const std::byte*>(data));
@@ -135,11 +145,12 @@ void NcclOperation::add(int peer, bool sends, const void* data, std::size_t byte
   if (!sends) {
     at_end_.emplace_back([length, peer, me = rank_.get()] {
       if (length[0] != length[1]) {
-        std::fprintf(stderr,
-                     "emulated NCCL: rank %d of '%s' expects %llu bytes from rank %d, which sends "
-                     "%llu\n",
-                     me->rank, me->name.c_str(), static_cast<unsigned long long>(length[0]), peer,
-                     static_cast<unsigned long long>(length[1]));
+        std::fprintf(
+            stderr,
+            "emulated NCCL: rank %d of '%s' expects %llu%s bytes from rank %d, which sends "
+            "%llu%s\n",
+            me->rank, me->name.c_str(), without_bit(length[0]), what(length[0]), peer,
+            without_bit(length[1]), what(length[1]));
         std::abort();
       }
     });

@@ -38,6 +38,10 @@ class NcclOperation {
  public:
   explicit NcclOperation(std::shared_ptr<NcclRank> rank);
 
+  /// Whether the buffers of the next call are. Who mixes them with others' that are not gets
+  /// anything from the real one, and ends the process here.
+  void have_registered(bool are_registered) { are_registered_ = are_registered; }
+
   void all_reduce(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                   ncclRedOp_t op);
   void reduce_scatter(const void* send, void* recv, std::size_t count, ncclDataType_t type,
@@ -61,7 +65,8 @@ class NcclOperation {
     std::size_t bytes = 0;
     std::size_t moved = 0;
   };
-  /// The length goes ahead: what is not as long on both sides ends the process.
+  /// The length goes ahead, and whether the buffer is registered: where the two sides are not
+  /// alike the process ends.
   void add(int peer, bool sends, const void* data, std::size_t bytes);
   /// Reduces own and others' values into `recv` in the end. @return where the others' go, by rank
   std::vector<std::byte*> reduce_at_end(const std::byte* own, void* recv, std::size_t count,
@@ -72,6 +77,7 @@ class NcclOperation {
 
   std::shared_ptr<NcclRank> rank_;
   std::uint64_t turn_;
+  bool are_registered_ = false;
   std::vector<Transfer> transfers_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> scratch_;
   std::vector<std::unique_ptr<std::uint64_t[]>> lengths_;

@@ -1,0 +1,23 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// How much the emulated NCCL has moved, and whether it was told of the memory beforehand.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+
+namespace fourfold::emulated {
+
+/// Of what operations read and write of their user, each buffer for itself.
+struct NcclTraffic {
+  std::size_t registered_bytes = 0;            ///< in memory registered with that communicator
+  std::size_t largest_unregistered_bytes = 0;  ///< of one buffer that is not; 0: there was none
+};
+
+/// What this process has called so far, by the names of its communicators.
+std::map<std::string, NcclTraffic> nccl_traffic();
+void forget_nccl_traffic();
+
+}  // namespace fourfold::emulated
