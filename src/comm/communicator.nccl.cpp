@@ -328,6 +328,9 @@ std::unique_ptr<RegisteredMemory> NcclCommunicator::register_memory(void* data, 
   }
   auto registered = std::make_unique<NcclRegistration>(calls_);
   registered->add(comm_, data, bytes);
+  for (const auto& [route, line] : lines_) {
+    registered->add(line.comm, data, bytes);
+  }
   return registered;
 }
 

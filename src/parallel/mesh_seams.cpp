@@ -5,7 +5,8 @@
 namespace fourfold::parallel {
 MeshSeams::MeshSeams(comm::Mesh& mesh, const TensorParallelOptions& tensor,
                      const ContextParallelOptions& context, device::Arena& arena)
-    : tensor_(mesh.axis(comm::Axis::tp), tensor, arena),
+    : mesh_(&mesh),
+      tensor_(mesh.axis(comm::Axis::tp), tensor, arena),
       context_(context_parallel(mesh.axis(comm::Axis::cp), context, arena)) {}
 
 Range MeshSeams::residual_rows(std::int64_t rows) const {
@@ -59,6 +60,15 @@ void MeshSeams::cross_entropy(model::VocabularyPart part, TensorView logits_TV,
   } else {
     tensor_.cross_entropy(part, logits_TV, target_T, loss_T, gradient_scale, stream);
   }
+}
+
+/// All modes on the cp axis send from buffers of their own and receive in them; between stages go
+/// the activations themselves.
+MovedMemories MeshSeams::moved_memory() const {
+  MovedMemories moved = tensor_.moved_memory();
+  add_moved(moved, mesh_->axis(comm::Axis::cp), {device::MemoryUse::communication});
+  add_moved(moved, mesh_->axis(comm::Axis::pp), {device::MemoryUse::activations});
+  return moved;
 }
 
 }  // namespace fourfold::parallel

@@ -49,6 +49,16 @@ void ReplicaSums::add_matrix(const model::Parameters& parameters, Range flat,
   }
 }
 
+std::vector<comm::Communicator*> ReplicaSums::holders() const {
+  std::vector<comm::Communicator*> distinct;
+  for (const Addend& addend : addends_) {
+    if (std::ranges::find(distinct, addend.holders) == distinct.end()) {
+      distinct.push_back(addend.holders);
+    }
+  }
+  return distinct;
+}
+
 template <class Belongs>
 void ReplicaSums::sum(device::StreamRef stream, const Belongs& belongs) {
   for (const Addend& addend : addends_) {

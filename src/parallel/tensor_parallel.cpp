@@ -32,6 +32,12 @@ Range TensorParallel::residual_rows(std::int64_t rows) const {
   return cuts_rows() ? even_part(rows, tp_->size(), tp_->rank()) : Range{0, rows};
 }
 
+MovedMemories TensorParallel::moved_memory() const {
+  MovedMemories moved;
+  add_moved(moved, *tp_, {MemoryUse::communication, MemoryUse::activations, MemoryUse::workspace});
+  return moved;
+}
+
 void TensorParallel::count_rows(std::int64_t rows, std::int64_t features) {
   for (int rank = 0; rank < tp_->size(); ++rank) {
     counts_[static_cast<std::size_t>(rank)] = even_part(rows, tp_->size(), rank).count * features;

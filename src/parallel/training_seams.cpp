@@ -115,6 +115,8 @@ TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
       replicas_(std::make_unique<RecordedCommunicator>(replicas_of(mesh.data_plane(), zero))),
       replica_sums_(state.config, mesh.axis(comm::Axis::tp), state.parameters,
                     tensor.sequence_parallel),
+      gathers_weights_(state.layout.ranks() > 1),
+      takes_turns_(zero.gather_in_turn || zero.reduce_each_micro_batch),
       each_micro_batch_(zero.reduce_each_micro_batch),
       errors_(errors_of(state, mesh.data_plane(), compression, arena)),
       reduction_(make_reduction(state, zero, compression, arena)),
@@ -130,6 +132,31 @@ TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
       tied_gradients_[i] = run == nullptr ? TensorView() : run->gradient;
     }
   }
+}
+
+MovedMemories TrainingSeams::moved_memory() const {
+  using device::MemoryUse;
+  MovedMemories moved = MeshSeams::moved_memory();
+  const auto add_sums = [&](comm::Communicator& by, bool through_buffers) {
+    add_moved(moved, by, {MemoryUse::gradients});
+    if (through_buffers) {
+      add_moved(moved, by, {MemoryUse::communication});
+    }
+  };
+  const bool compresses = errors_ != nullptr;
+  if (gathers_weights_) {
+    add_moved(moved, *group_, {MemoryUse::weights});
+  }
+  add_sums(*group_, takes_turns_ || compresses);
+  add_sums(*replicas_, compresses);
+  if (compresses) {
+    add_sums(mesh_->data_plane(), true);
+  }
+  for (comm::Communicator* const holders : replica_sums_.holders()) {
+    add_sums(*holders, takes_turns_);
+  }
+  add_sums(*tie_, false);
+  return moved;
 }
 
 void TrainingSeams::record_into(CollectiveRecorder* recorder) noexcept {

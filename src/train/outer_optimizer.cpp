@@ -130,6 +130,16 @@ void OuterOptimizer::average(const Optimizer& inner, device::StreamRef stream) c
   }
 }
 
+/// Masters in f32 are the weights, where they do not lie apart.
+void OuterOptimizer::add_moved_memory(parallel::MovedMemories& moved) const {
+  using device::MemoryUse;
+  if (exchange_) {
+    parallel::add_moved(moved, *dp_, {MemoryUse::communication});
+  } else if (in_use_) {
+    parallel::add_moved(moved, *dp_, {MemoryUse::weights, MemoryUse::optimizer});
+  }
+}
+
 std::int64_t OuterOptimizer::sent_bytes() const {
   std::int64_t elements = 0;
   for (const Run& run : share_->runs()) {

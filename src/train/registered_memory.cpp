@@ -2,30 +2,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registered_memory.hpp"
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <utility>
 
 namespace fourfold::train {
 
-using device::MemoryUse;
-
-RegisteredMemories register_memory(const device::Arena& arena, const comm::Mesh& mesh) {
+RegisteredMemories register_memory(const device::Arena& arena,
+                                   const parallel::MovedMemories& moved) {
   RegisteredMemories registered;
-  const std::array<comm::Communicator*, 4> movers{&mesh.data_plane(), &mesh.axis(comm::Axis::dp),
-                                                  &mesh.axis(comm::Axis::cp),
-                                                  &mesh.axis(comm::Axis::tp)};
-  arena.for_each([&](MemoryUse use, void* data, std::size_t bytes) {
-    if (use != MemoryUse::weights && use != MemoryUse::gradients &&
-        use != MemoryUse::communication) {
-      return;
+  for (auto each = moved.begin(); each != moved.end(); ++each) {
+    if (std::find(moved.begin(), each, *each) != each) {
+      continue;
     }
-    for (comm::Communicator* const mover : movers) {
-      if (auto memory = mover->register_memory(data, bytes)) {
+    arena.for_each([&](device::MemoryUse use, void* data, std::size_t bytes) {
+      if (use != each->use) {
+        return;
+      }
+      if (auto memory = each->by->register_memory(data, bytes)) {
         registered.push_back(std::move(memory));
       }
-    }
-  });
+    });
+  }
   return registered;
 }
 

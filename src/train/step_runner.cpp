@@ -249,6 +249,12 @@ StepOutcome StepRunner::outcome(device::StreamRef stream) {
   return outcome;
 }
 
+parallel::MovedMemories StepRunner::moved_memory() const {
+  parallel::MovedMemories moved = seams_.moved_memory();
+  outer_.add_moved_memory(moved);
+  return moved;
+}
+
 ForwardPass StepRunner::forward_pass() {
   return {[this](const model::Batch& batch, device::StreamRef stream) {
             pipeline_.forward_evaluate(batch, stream);

@@ -81,7 +81,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     }
   }
   arena_.seal();
-  registered_ = register_memory(arena_, mesh);
+  registered_ = register_memory(arena_, runner_.moved_memory());
   // Offloaded state passes through saves and loads piece by piece.
   const auto done_with = [this](const void* begin, std::size_t bytes) {
     runner_.tier().release(begin, bytes);

@@ -135,10 +135,13 @@ class Communicator {
   /// routes on all ranks, in any order; blocks. Routes that are known already may be among them.
   virtual void expect_messages(std::span<const MessageRoute> routes);
 
-  /// Says that collectives will move what lies in these `bytes`, which a transport may then do
-  /// without copies of its own. All ranks register what corresponds, in the same order. Does not
-  /// block. @return nullptr where that is of no use; else it must end before the memory and before
-  /// this communicator
+  /// Says that collectives, and messages on routes that are expected by now, will move what lies in
+  /// these `bytes`, which a transport may then do without copies of its own. No operation may find
+  /// its buffers registered on some of its ranks and not on others: all ranks register what
+  /// corresponds, in the same order. Does not wait for other ranks. One memory may be registered
+  /// with several communicators.
+  /// @return nullptr where that is of no use; else it must end before the memory and before this
+  /// communicator
   [[nodiscard]] virtual std::unique_ptr<RegisteredMemory> register_memory(void* data,
                                                                           std::size_t bytes);
 

@@ -68,6 +68,9 @@ class RecordedCommunicator : public comm::Communicator {
   void expect_messages(std::span<const comm::MessageRoute> routes) override {
     through_->expect_messages(routes);
   }
+  std::unique_ptr<comm::RegisteredMemory> register_memory(void* data, std::size_t bytes) override {
+    return through_->register_memory(data, bytes);
+  }
   comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream,
                         std::source_location where = std::source_location::current()) override;
   comm::Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,

@@ -6,6 +6,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/model/seams.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
+#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 
 #include <memory>
@@ -38,7 +39,11 @@ class MeshSeams : public model::Seams {
                      TensorView loss_T, std::optional<float> gradient_scale,
                      device::StreamRef stream) override;
 
+  /// What the axes move of the arena.
+  MovedMemories moved_memory() const;
+
  private:
+  comm::Mesh* mesh_;
   TensorParallel tensor_;
   std::unique_ptr<ContextParallel> context_;  ///< none with one rank on the cp axis
 };

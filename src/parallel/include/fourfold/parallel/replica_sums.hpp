@@ -27,6 +27,9 @@ class ReplicaSums {
   void sum_matrices_of_unit(int unit, device::StreamRef stream);
   void sum_vectors(int unit, device::StreamRef stream);
 
+  /// The communicators that sum: none, tp, that of the key/value heads.
+  std::vector<comm::Communicator*> holders() const;
+
  private:
   struct Addend {
     model::Part part;  ///< of vectors: their unit

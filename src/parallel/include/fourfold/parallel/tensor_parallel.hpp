@@ -21,6 +21,7 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/seams.hpp>
+#include <fourfold/parallel/moved_memory.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -54,6 +55,8 @@ class TensorParallel {
                      device::StreamRef stream);
 
   bool alone() const { return tp_->size() == 1; }
+  /// Rows are where the model computes them, or gathered in buffers.
+  MovedMemories moved_memory() const;
 
  private:
   bool cuts_rows() const { return sequence_parallel_ && !alone(); }

@@ -11,6 +11,7 @@
 #include <fourfold/parallel/gradient_compression.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
+#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
@@ -84,6 +85,9 @@ class TrainingSeams : public MeshSeams {
   /// GradientReduction::sent_bytes()
   std::int64_t sent_gradient_bytes() const { return reduction_->sent_bytes(); }
 
+  /// What moves of the arena on the axes, and where weights and gradients meet.
+  MovedMemories moved_memory() const;
+
   /// The ranks among which each element of the parameters is in one share.
   comm::Communicator& shard_group() noexcept { return *group_; }
 
@@ -97,6 +101,8 @@ class TrainingSeams : public MeshSeams {
   std::unique_ptr<RecordedCommunicator> group_;
   std::unique_ptr<RecordedCommunicator> replicas_;
   ReplicaSums replica_sums_;
+  bool gathers_weights_;
+  bool takes_turns_;  ///< with weights or gradients, in buffers of communication
   bool each_micro_batch_;
   std::unique_ptr<ErrorFeedback> errors_;  ///< with compression, where there are ranks to send to
   std::unique_ptr<GradientReduction> reduction_;

@@ -7,6 +7,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/stream.hpp>
+#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/optimizer.hpp>
@@ -60,6 +61,8 @@ class OuterOptimizer {
 
   /// "outer_momentum" or nothing; as Optimizer::moments().
   std::span<const Moment> moments() const noexcept { return moments_; }
+  /// What moves at a meeting, and when moments are averaged.
+  void add_moved_memory(parallel::MovedMemories& moved) const;
   /// Bytes that this rank hands to others at a meeting.
   std::int64_t sent_bytes() const;
 

@@ -8,6 +8,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/model/stage.hpp>
+#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/training_seams.hpp>
@@ -146,6 +147,8 @@ class StepRunner {
   const parallel::StageLayout& layout() const noexcept { return layout_; }
   /// Micro-batches launched as CUDA graphs so far, and how many of these were recorded.
   parallel::GraphCounts graph_counts() const noexcept { return pipeline_.graph_counts(); }
+  /// What communicators of the mesh and of this runner move of the arena.
+  parallel::MovedMemories moved_memory() const;
   /// For an evaluation between steps. Collective over the pp axis.
   ForwardPass forward_pass();
 

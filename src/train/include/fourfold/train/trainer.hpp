@@ -138,7 +138,8 @@ class Trainer {
   std::unique_ptr<data::TokenDataset> validation_;
   std::optional<StepTracer> tracer_;  ///< with log.trace; before what notes its collectives there
   StepRunner runner_;
-  std::vector<std::unique_ptr<comm::RegisteredMemory>> registered_;  ///< of the arena
+  /// The arena's, with communicators of the mesh and the runner.
+  std::vector<std::unique_ptr<comm::RegisteredMemory>> registered_;
   BatchLoader loader_;
   std::unique_ptr<Evaluator> evaluator_;
   TrainingState state_;

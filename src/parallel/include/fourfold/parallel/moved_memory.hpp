@@ -1,0 +1,31 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/device/arena.hpp>
+
+#include <initializer_list>
+#include <vector>
+
+namespace fourfold::parallel {
+
+/// Memory of a run's arena that a communicator reads or writes in its steps. Numbers of their own,
+/// such as the loss, are too small to be among it.
+struct MovedMemory {
+  comm::Communicator* by = nullptr;  ///< borrowed
+  device::MemoryUse use = device::MemoryUse::communication;
+  friend bool operator==(const MovedMemory&, const MovedMemory&) = default;
+};
+
+/// In the same order on all ranks of each communicator; what is there twice is meant once.
+using MovedMemories = std::vector<MovedMemory>;
+
+inline void add_moved(MovedMemories& moved, comm::Communicator& by,
+                      std::initializer_list<device::MemoryUse> uses) {
+  for (const device::MemoryUse use : uses) {
+    moved.push_back({&by, use});
+  }
+}
+
+}  // namespace fourfold::parallel
