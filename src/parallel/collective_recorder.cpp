@@ -90,7 +90,7 @@ std::vector<TimelineSpan> CollectiveRecorder::take_spans(int rank,
 }
 
 RecordedCommunicator::RecordedCommunicator(std::unique_ptr<comm::Communicator> through)
-    : through_(std::move(through)) {}
+    : owned_(std::move(through)), through_(owned_.get()) {}
 
 template <class Post>
 comm::Work RecordedCommunicator::recorded(comm::Operation operation, std::int64_t bytes,
@@ -148,7 +148,8 @@ comm::Work RecordedCommunicator::send(ConstTensorView data, int peer, int tag,
 
 comm::Work RecordedCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
                                       std::source_location where) {
-  return through_->recv(data, peer, tag, stream, where);
+  return recorded(comm::Operation::recv, data.bytes(), stream,
+                  [&] { return through_->recv(data, peer, tag, stream, where); });
 }
 
 }  // namespace fourfold::parallel

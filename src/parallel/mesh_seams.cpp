@@ -6,8 +6,15 @@ namespace fourfold::parallel {
 MeshSeams::MeshSeams(comm::Mesh& mesh, const TensorParallelOptions& tensor,
                      const ContextParallelOptions& context, device::Arena& arena)
     : mesh_(&mesh),
-      tensor_(mesh.axis(comm::Axis::tp), tensor, arena),
-      context_(context_parallel(mesh.axis(comm::Axis::cp), context, arena)) {}
+      tp_(mesh.axis(comm::Axis::tp)),
+      cp_(mesh.axis(comm::Axis::cp)),
+      tensor_(tp_, tensor, arena),
+      context_(context_parallel(cp_, context, arena)) {}
+
+void MeshSeams::record_into(CollectiveRecorder* recorder) noexcept {
+  tp_.record_into(recorder);
+  cp_.record_into(recorder);
+}
 
 Range MeshSeams::residual_rows(std::int64_t rows) const {
   return tensor_.residual_rows(rows);

@@ -27,7 +27,8 @@ ReplicaSums::ReplicaSums(const model::ModelConfig& config, comm::Communicator& t
     comm::Communicator* holders = &tp;
     if (shard.holders.count < tp.size()) {  // only key/value heads, all by the same ranks
       if (!sharers_) {
-        sharers_ = tp.subgroup(members(shard.holders), "tp.kv");
+        sharers_ =
+            std::make_unique<RecordedCommunicator>(tp.subgroup(members(shard.holders), "tp.kv"));
       }
       holders = sharers_.get();
     }
@@ -57,6 +58,12 @@ std::vector<comm::Communicator*> ReplicaSums::holders() const {
     }
   }
   return distinct;
+}
+
+void ReplicaSums::record_into(CollectiveRecorder* recorder) noexcept {
+  if (sharers_) {
+    sharers_->record_into(recorder);
+  }
 }
 
 template <class Belongs>

@@ -75,7 +75,7 @@ std::unique_ptr<ErrorFeedback> errors_of(const TrainingSeams::State& state,
 ReductionPlan TrainingSeams::reduction_plan(const State& state, const ZeroOptions& zero) const {
   return {.group = group_.get(),
           .replicas = replicas_.get(),
-          .plane = &mesh_->data_plane(),
+          .plane = plane_.get(),
           .parameters = &state.parameters,
           .share = &state.share,
           .layout = &state.layout,
@@ -89,7 +89,7 @@ std::unique_ptr<GradientReduction> TrainingSeams::make_reduction(
   const ReductionPlan plan = reduction_plan(state, zero);
   if (errors_) {
     FOURFOLD_EXPECT(!each_micro_batch_);
-    FOURFOLD_EXPECT(sum_ranks(mesh_->data_plane(), zero) == mesh_->data_plane().size());
+    FOURFOLD_EXPECT(sum_ranks(*plane_, zero) == plane_->size());
     const int tp = mesh_->shape().tp;
     return reduce_compressed(
         plan, compression,
@@ -111,17 +111,18 @@ TrainingSeams::TrainingSeams(const State& state, comm::Mesh& mesh,
                              const CompressionOptions& compression, device::Arena& arena)
     : MeshSeams(mesh, tensor, context, arena),
       mesh_(&mesh),
+      plane_(std::make_unique<RecordedCommunicator>(mesh.data_plane())),
       group_(std::make_unique<RecordedCommunicator>(group_of(mesh.data_plane(), zero))),
       replicas_(std::make_unique<RecordedCommunicator>(replicas_of(mesh.data_plane(), zero))),
-      replica_sums_(state.config, mesh.axis(comm::Axis::tp), state.parameters,
-                    tensor.sequence_parallel),
+      replica_sums_(state.config, tp(), state.parameters, tensor.sequence_parallel),
       gathers_weights_(state.layout.ranks() > 1),
       takes_turns_(zero.gather_in_turn || zero.reduce_each_micro_batch),
       each_micro_batch_(zero.reduce_each_micro_batch),
       errors_(errors_of(state, mesh.data_plane(), compression, arena)),
       reduction_(make_reduction(state, zero, compression, arena)),
       gathering_(*group_, state.parameters, state.share, state.layout),
-      tie_(tie_of(state.stages, mesh.axis(comm::Axis::pp), state.parameters)) {
+      tie_(std::make_unique<RecordedCommunicator>(
+          tie_of(state.stages, mesh.axis(comm::Axis::pp), state.parameters))) {
   const std::vector<model::Segment>& segments = state.parameters.layout().segments;
   tied_gradients_.resize(segments.size());
   for (std::size_t i = 0; tie_->size() > 1 && i < segments.size(); ++i) {
@@ -150,7 +151,7 @@ MovedMemories TrainingSeams::moved_memory() const {
   add_sums(*group_, takes_turns_ || compresses);
   add_sums(*replicas_, compresses);
   if (compresses) {
-    add_sums(mesh_->data_plane(), true);
+    add_sums(*plane_, true);
   }
   for (comm::Communicator* const holders : replica_sums_.holders()) {
     add_sums(*holders, takes_turns_);
@@ -160,8 +161,12 @@ MovedMemories TrainingSeams::moved_memory() const {
 }
 
 void TrainingSeams::record_into(CollectiveRecorder* recorder) noexcept {
+  MeshSeams::record_into(recorder);
+  replica_sums_.record_into(recorder);
+  plane_->record_into(recorder);
   group_->record_into(recorder);
   replicas_->record_into(recorder);
+  tie_->record_into(recorder);
 }
 
 void TrainingSeams::weights_needed(model::Part part, device::StreamRef stream) {
@@ -221,7 +226,7 @@ void TrainingSeams::fold_errors(device::StreamRef stream) {
   if (!errors_) {
     return;
   }
-  errors_->fold(mesh_->data_plane(), stream);
+  errors_->fold(*plane_, stream);
   for (const std::size_t segment : tied_segments_) {
     // Both stages cut it alike; the first one answers for it.
     const TensorView tied = errors_->share(segment, mesh_->data_plane().rank());

@@ -327,6 +327,9 @@ Trainer::MadeStep Trainer::one_step() {
     runner_.go_ahead(*ahead_, stream_);
   }
   made.outcome = runner_.outcome(stream_);
+  if (!ahead_) {
+    runner_.record_into(nullptr);  // evaluations and saves are of no step
+  }
   tried_updates_ += made.outcome.tried ? 1 : 0;
   redone_updates_ += made.outcome.redone ? 1 : 0;
   made.step_s = watch.seconds();

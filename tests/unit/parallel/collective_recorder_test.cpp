@@ -82,6 +82,31 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
   });
 }
 
+TEST_CASE("a message is noted where it arrives, over a communicator that is borrowed",
+          "[collective_recorder]") {
+  on_ranks([](Communicator& world, Findings& findings) {
+    if (world.size() != 2) {
+      return;
+    }
+    RecordedCommunicator group(world);
+    CollectiveRecorder recorder;
+    const device::StreamClock clock({});
+    group.record_into(&recorder);
+    const int other = 1 - world.rank();
+    group.expect_messages(std::vector<comm::MessageRoute>{{0, 1, 3}, {1, 0, 3}});
+    harness::SharedVector<float> leaves(100, static_cast<float>(world.rank()));
+    harness::SharedVector<float> arrives(100, -1.0F);
+    comm::Work arrival = group.recv({arrives.data(), {100}}, other, 3, {});
+    comm::Work departure = group.send({leaves.data(), {100}}, other, 3, {});
+    arrival.wait({});
+    departure.wait({});
+    findings.check(arrives[99] == static_cast<float>(other), "the message");
+    const std::vector<TimelineSpan> spans = recorder.take_spans(0, clock);
+    const CollectiveFacts message{comm::Operation::recv, world.name(), 2, 400};
+    findings.check(spans.size() == 1 && spans[0].collective == message, "one was noted");
+  });
+}
+
 TEST_CASE("what outlasts the recording of its step is in none", "[collective_recorder]") {
   CollectiveRecorder recorder;
   const device::StreamClock clock({});

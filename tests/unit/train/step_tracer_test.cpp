@@ -6,8 +6,10 @@
 #include <fourfold/train/step_tracer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -78,6 +80,41 @@ std::map<std::string, std::vector<std::pair<double, double>>> collectives_of(
     }
   }
   return collectives;
+}
+
+/// How often what was sent: "all_reduce tp" and bytes.
+using Sent = std::map<std::pair<std::string, std::int64_t>, int>;
+
+std::set<std::string> lines_of(const Sent& sent) {
+  std::set<std::string> lines;
+  for (const auto& [what, times] : sent) {
+    lines.insert(fmt::format("{}, {} bytes: {} times", what.first, what.second, times));
+  }
+  return lines;
+}
+
+/// Over these communicators, of two ranks each, in a process of the trace.
+std::set<std::string> sent_over(const std::set<std::string>& communicators,
+                                const std::filesystem::path& log_dir, int process) {
+  const nlohmann::json events =
+      nlohmann::json::parse(content(log_dir / "trace.json")).at("traceEvents");
+  Sent sent;
+  double fastest_gb_s = 0;
+  for (const nlohmann::json& event : events) {
+    if (event.value("cat", "") != "communication" || event.at("pid") != process ||
+        event.at("ph") != "b" || !event.contains("args")) {
+      continue;
+    }
+    const nlohmann::json& facts = event.at("args");
+    const auto communicator = facts.at("communicator").get<std::string>();
+    if (communicators.contains(communicator)) {
+      CHECK(facts.at("ranks") == 2);
+      fastest_gb_s = std::max(fastest_gb_s, facts.value("busbw_gb_s", 0.0));
+      ++sent[{facts.at("operation").get<std::string>() + " " + communicator, facts.at("bytes")}];
+    }
+  }
+  CHECK(fastest_gb_s > 0);
+  return lines_of(sent);
 }
 
 const std::vector<std::string> two_stages{"mesh.pp=2", "train.micro_batch=2", "log.trace=true"};
@@ -161,6 +198,86 @@ TEST_CASE("a trace shows gathers of weights and sums of gradients beside the pas
       CHECK(begin_us <= end_us);
     }
   }
+}
+
+// Two stages of a block each, both in two by features and by tokens; four micro-batches of two
+// sequences, of which a rank has 8 of 16 tokens: 16 rows of 32 features, f32.
+constexpr int micro_batches = 4;
+constexpr int passes = 2 * micro_batches;  // through a block, on the two ranks of the trace
+constexpr std::int64_t rows_bytes = 16 * 32 * 4;
+constexpr std::int64_t loss_bytes = 2 * 16 * 3 * 4;  // of each part of a row three numbers
+constexpr std::int64_t tied_bytes = 27 * 32 * 4;     // of 53 words
+constexpr std::int64_t head_bytes = 16 * 8 * 4;      // 16 rows of one of a rank's two heads
+
+/// By a step; the same as by the next one, though there is an evaluation between them.
+std::set<std::string> sent_in_step(const std::string& name, const std::vector<std::string>& more) {
+  const TinyRun tiny("gpt2");
+  std::vector<std::string> overrides = two_stages;
+  overrides.insert(overrides.end(), {"mesh.tp=2", "mesh.cp=2", "model.heads=4", "log.trace_steps=2",
+                                     "train.eval_every_steps=1"});
+  overrides.insert(overrides.end(), more.begin(), more.end());
+  const test::RunTrace traced = tiny.train(8, 4, name, overrides);
+  overrides.push_back("log.trace=false");
+  CHECK(traced.losses == tiny.train(8, 4, name + "-plain", overrides).losses);
+  const auto log_dir = tiny.checkpoints(name).parent_path();
+  const std::set<std::string> communicators{"tp", "cp", "pp.tied"};
+  std::set<std::string> sent = sent_over(communicators, log_dir, 1);
+  CHECK(sent == sent_over(communicators, log_dir, 3));
+  return sent;
+}
+
+TEST_CASE("a trace shows what tensor parallelism, ring attention and a tied embedding send",
+          "[step_tracer]") {
+  // A block sums twice forward and twice backward, the embedding and the gradient of the head once.
+  // Keys and values make a hop forward, one backward, and their gradients one.
+  CHECK(sent_in_step("plain", {"mesh.sequence_parallel=false"}) ==
+        lines_of({{{"all_reduce tp", rows_bytes}, 4 * passes + 2 * micro_batches},
+                  {{"all_gather tp", loss_bytes}, micro_batches},
+                  {{"recv cp", 2 * 2 * head_bytes}, 3 * passes},
+                  {{"all_reduce pp.tied", tied_bytes}, 2}}));
+
+  // Sums are scattered. A block gathers rows twice forward and four times backward, the embedding
+  // once, the head twice. Of five norms each rank has gradients of its rows: weight and bias.
+  CHECK(sent_in_step("sequence", {"mesh.sequence_parallel=true"}) ==
+        lines_of({{{"reduce_scatter tp", rows_bytes}, 4 * passes + 2 * micro_batches},
+                  {{"all_gather tp", rows_bytes}, 6 * passes + 3 * micro_batches},
+                  {{"all_gather tp", loss_bytes}, micro_batches},
+                  {{"all_reduce tp", 32 * 4}, 5 * 2},
+                  {{"recv cp", 2 * 2 * head_bytes}, 3 * passes},
+                  {{"all_reduce pp.tied", tied_bytes}, 2}}));
+}
+
+TEST_CASE("a trace shows what attention by all-gather and by heads sends", "[step_tracer]") {
+  const auto with_others = [](Sent sent) {
+    sent[{"all_reduce tp", rows_bytes}] = 4 * passes + 2 * micro_batches;
+    sent[{"all_gather tp", loss_bytes}] = micro_batches;
+    sent[{"all_reduce pp.tied", tied_bytes}] = 2;
+    return lines_of(sent);
+  };
+  // Keys and values of both ranks, forward and backward; their gradients.
+  CHECK(
+      sent_in_step("allgather", {"mesh.context_mode=allgather", "mesh.sequence_parallel=false"}) ==
+      with_others({{{"all_gather cp", 2 * 2 * 2 * head_bytes}, 2 * passes},
+                   {{"reduce_scatter cp", 2 * 2 * 2 * head_bytes}, passes}}));
+
+  // A head with all tokens for two heads with half of them: q, k and v go, out comes back; q, dout,
+  // k and v go, and of every query a number; dq comes back, then dk with dv.
+  CHECK(sent_in_step("ulysses", {"mesh.context_mode=ulysses", "mesh.sequence_parallel=false"}) ==
+        with_others({{{"all_to_all cp", 3 * 2 * head_bytes}, passes},
+                     {{"all_to_all cp", 2 * head_bytes}, 2 * passes},
+                     {{"all_to_all cp", 4 * 2 * head_bytes}, passes},
+                     {{"all_to_all cp", 2 * 16 * 4}, passes},
+                     {{"all_to_all cp", 2 * 2 * head_bytes}, passes}}));
+}
+
+TEST_CASE("a trace shows sums over the ranks that share a key/value head", "[step_tracer]") {
+  const TinyRun tiny("llama");
+  std::vector<std::string> overrides = two_stages;
+  overrides.insert(overrides.end(), {"mesh.tp=4", "model.heads=4", "model.kv_heads=2"});
+  tiny.train(8, 4, "shared", overrides);
+  // Of the weights of keys and values, a head of 8 features of 32, in two blocks.
+  CHECK(sent_over({"tp.kv"}, tiny.checkpoints("shared").parent_path(), 1) ==
+        lines_of({{{"all_reduce tp.kv", 8 * 32 * 4}, 2 * 2}}));
 }
 
 }  // namespace

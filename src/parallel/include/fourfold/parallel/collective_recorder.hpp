@@ -16,8 +16,9 @@
 
 namespace fourfold::parallel {
 
-/// When collectives of one rank were under way: each from when it is posted, on its stream, until
-/// it is complete; on a host transport until somebody looks after it and sees that it is.
+/// When collectives of one rank were under way, and messages that it received: each from when it is
+/// posted, on its stream, until it is complete; on a host transport until somebody looks after it
+/// and sees that it is.
 class CollectiveRecorder {
  public:
   /// Forgets what was recorded.
@@ -49,10 +50,13 @@ class CollectiveRecorder {
 };
 
 /// Passes every call on to a communicator, and notes all_reduce, all_gather, reduce_scatter and
-/// all_to_all while there is a recorder. Groups that are split from it are not recorded.
+/// all_to_all while there is a recorder, and messages where they arrive (recv). Groups that are
+/// split from it are not recorded.
 class RecordedCommunicator : public comm::Communicator {
  public:
   explicit RecordedCommunicator(std::unique_ptr<comm::Communicator> through);
+  /// @param through  borrowed
+  explicit RecordedCommunicator(comm::Communicator& through) : through_(&through) {}
 
   /// @param recorder  borrowed until the next call; nullptr: no more
   void record_into(CollectiveRecorder* recorder) noexcept { recorder_ = recorder; }
@@ -106,7 +110,8 @@ class RecordedCommunicator : public comm::Communicator {
   comm::Work recorded(comm::Operation operation, std::int64_t bytes, device::StreamRef stream,
                       const Post& post);
 
-  std::unique_ptr<comm::Communicator> through_;
+  std::unique_ptr<comm::Communicator> owned_;  ///< unless it is borrowed
+  comm::Communicator* through_;
   CollectiveRecorder* recorder_ = nullptr;
 };
 

@@ -5,6 +5,7 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/model/seams.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
@@ -42,8 +43,17 @@ class MeshSeams : public model::Seams {
   /// What the axes move of the arena.
   MovedMemories moved_memory() const;
 
+  /// Notes what goes over the axes from here on. @param recorder  borrowed; or nullptr
+  void record_into(CollectiveRecorder* recorder) noexcept;
+
+ protected:
+  /// The tp axis, recorded.
+  comm::Communicator& tp() noexcept { return tp_; }
+
  private:
   comm::Mesh* mesh_;
+  RecordedCommunicator tp_;
+  RecordedCommunicator cp_;
   TensorParallel tensor_;
   std::unique_ptr<ContextParallel> context_;  ///< none with one rank on the cp axis
 };

@@ -6,6 +6,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameters.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 
 #include <memory>
 #include <vector>
@@ -30,6 +31,10 @@ class ReplicaSums {
   /// The communicators that sum: none, tp, that of the key/value heads.
   std::vector<comm::Communicator*> holders() const;
 
+  /// Notes sums over a part of `tp` from here on: those over all of it are noted where it notes
+  /// them. @param recorder  borrowed; or nullptr
+  void record_into(CollectiveRecorder* recorder) noexcept;
+
  private:
   struct Addend {
     model::Part part;  ///< of vectors: their unit
@@ -41,7 +46,8 @@ class ReplicaSums {
   void sum(device::StreamRef stream, const Belongs& belongs);
   void add_matrix(const model::Parameters& parameters, Range flat, comm::Communicator& holders);
 
-  std::unique_ptr<comm::Communicator> sharers_;  ///< of a key/value head; null when it is all of tp
+  /// Of a key/value head; null when it is all of tp.
+  std::unique_ptr<RecordedCommunicator> sharers_;
   std::vector<Addend> addends_;
 };
 

@@ -53,8 +53,8 @@ class TrainingSeams : public MeshSeams {
   /// StageLayout::finishing_units; where they are summed once per step it is in that order.
   void gradients_ready(model::Part part, model::Gradients state, device::StreamRef stream) override;
 
-  /// Notes gathers of weights and sums of gradients from here on. @param recorder  borrowed; or
-  /// nullptr
+  /// Notes what goes over the axes, gathers of weights and sums of gradients from here on.
+  /// @param recorder  borrowed; or nullptr
   void record_into(CollectiveRecorder* recorder) noexcept;
 
   /// Before the first micro-batch of a step.
@@ -98,6 +98,7 @@ class TrainingSeams : public MeshSeams {
                                                     device::Arena& arena);
 
   comm::Mesh* mesh_;
+  std::unique_ptr<RecordedCommunicator> plane_;  ///< dp x cp
   std::unique_ptr<RecordedCommunicator> group_;
   std::unique_ptr<RecordedCommunicator> replicas_;
   ReplicaSums replica_sums_;
@@ -107,9 +108,9 @@ class TrainingSeams : public MeshSeams {
   std::unique_ptr<ErrorFeedback> errors_;  ///< with compression, where there are ranks to send to
   std::unique_ptr<GradientReduction> reduction_;
   WeightGathering gathering_;
-  std::unique_ptr<comm::Communicator> tie_;  ///< the two ranks that hold a tied embedding
-  std::vector<std::size_t> tied_segments_;   ///< of an embedding that is a second copy, or has one
-  std::vector<TensorView> tied_gradients_;   ///< by segment: of those, this rank's share
+  std::unique_ptr<RecordedCommunicator> tie_;  ///< the two ranks that hold a tied embedding
+  std::vector<std::size_t> tied_segments_;  ///< of an embedding that is a second copy, or has one
+  std::vector<TensorView> tied_gradients_;  ///< by segment: of those, this rank's share
 };
 
 }  // namespace fourfold::parallel

@@ -23,7 +23,7 @@ inline constexpr std::size_t step_part_count = 4;
 std::string_view name(StepPart part) noexcept;
 
 /// When the parts of one rank's step, the actions of its pipeline and the collectives of its
-/// weights and gradients began and ended.
+/// weights, gradients and activations began and ended.
 class StepRecorder {
  public:
   /// @param actions  of this rank's list in the schedule
