@@ -99,7 +99,7 @@ void fit_micro_batch(runfile::RunConfig& config, std::size_t bytes) {
     std::int64_t& sequences = config.train.micro_batch;
     if (sequences == 1) {
       throw UserError(ExitCode::config,
-                      fmt::format("one sequence needs {} MiB (of {} MiB that a step may take) take "
+                      fmt::format("one sequence needs {} MiB, of {} MiB that a step may take: take "
                                   "a smaller model or --tokens, or --set train.recompute=full",
                                   planned_bytes(config) >> 20, bytes >> 20));
     }

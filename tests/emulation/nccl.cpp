@@ -16,7 +16,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <random>
@@ -87,7 +86,7 @@ struct ncclComm {
   LentText name;
   bool is_ready = false;
   std::optional<Split> split = {};
-  std::multimap<void*, std::size_t> registered = {};  ///< bytes by where they begin
+  RegisteredMemory registered = {};
 };
 
 namespace {
@@ -241,47 +240,6 @@ void enqueue_part(const Group::Part& part) {
            .advance = [operation = part.operation] { return operation->advance(); }});
 }
 
-/// What an operation reads or writes of its user.
-struct UserBuffer {
-  const void* data = nullptr;
-  std::size_t bytes = 0;
-};
-
-bool is_registered(const ncclComm& comm, const UserBuffer& buffer) {
-  const auto begin = reinterpret_cast<std::uintptr_t>(buffer.data);
-  return std::ranges::any_of(comm.registered, [&](const auto& registered) {
-    const auto first = reinterpret_cast<std::uintptr_t>(registered.first);
-    return first <= begin && begin + buffer.bytes <= first + registered.second;
-  });
-}
-
-/// Guards what follows: ranks may be threads.
-std::mutex& counting() {
-  static auto* const mutex = new std::mutex;
-  return *mutex;
-}
-
-std::map<std::string, NcclTraffic>& traffic() {
-  static auto* const by_name = new std::map<std::string, NcclTraffic>;
-  return *by_name;
-}
-
-/// @return whether all of them lie in registered memory
-bool count(const ncclComm& comm, const std::vector<UserBuffer>& buffers) {
-  const std::scoped_lock lock(counting());
-  NcclTraffic& its = traffic()[comm.name.copy];
-  bool all = true;
-  for (const UserBuffer& buffer : buffers) {
-    if (buffer.bytes == 0 || is_registered(comm, buffer)) {
-      its.registered_bytes += buffer.bytes;
-      continue;
-    }
-    its.largest_unregistered_bytes = std::max(its.largest_unregistered_bytes, buffer.bytes);
-    all = false;
-  }
-  return all;
-}
-
 template <class Call>
 ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const std::vector<UserBuffer>& buffers,
                  const Call& call) {
@@ -291,7 +249,7 @@ ncclResult_t add(ncclComm_t comm, cudaStream_t stream, const std::vector<UserBuf
   if (state_of(*comm) != ncclSuccess) {
     return ncclInvalidUsage;
   }
-  const bool are_registered = count(*comm, buffers);
+  const bool are_registered = count_traffic(comm->name.copy, comm->registered, buffers);
   const auto add_to = [&](NcclOperation& operation) {
     operation.have_registered(are_registered);
     call(operation);
@@ -335,20 +293,6 @@ bool is_device_only(const void* data, std::size_t bytes) {
 }
 
 }  // namespace
-
-namespace fourfold::emulated {
-
-std::map<std::string, NcclTraffic> nccl_traffic() {
-  const std::scoped_lock lock(counting());
-  return traffic();
-}
-
-void forget_nccl_traffic() {
-  const std::scoped_lock lock(counting());
-  traffic().clear();
-}
-
-}  // namespace fourfold::emulated
 
 ncclResult_t ncclGetVersion(int* version) {
   const char* const text = std::getenv("FOURFOLD_EMULATED_NCCL_VERSION");

@@ -75,11 +75,11 @@ expect python3 -c 'import json
 trained = [record["loss"] for record in map(json.loads, open("run/metrics.jsonl")) if record["event"] == "step"]
 assert json.load(open("file.json"))["loss"] == trained, trained'
 
-# A micro-batch that does not fit becomes a smaller one; what cannot be is refused.
-expect_exit 0 env FOURFOLD_EMULATED_GPU_MIB=3 "$step" --model tiny --micro-batch 64 --global-batch 64 --warmup 0 --steps 1 \
+# A micro-batch that does not fit beside the 32 MiB of cuBLASLt becomes a smaller one; what cannot be is refused.
+expect_exit 0 env FOURFOLD_EMULATED_GPU_MIB=36 "$step" --model tiny --micro-batch 64 --global-batch 64 --warmup 0 --steps 1 \
   --json small.json
-holds small.json 'it["batch"] == 64 and it["micro_batch"] == 32'
-expect_exit 78 env FOURFOLD_EMULATED_GPU_MIB=4 "$step" --model tiny --tokens 16384 --micro-batch 1
+holds small.json 'it["batch"] == 64 and it["micro_batch"] == 16'
+expect_exit 78 env FOURFOLD_EMULATED_GPU_MIB=36 "$step" --model tiny --tokens 16384 --micro-batch 1
 expect_stderr 'one sequence needs'
 expect_exit 64 "$step" --model gpt3
 expect_exit 78 env FOURFOLD_EMULATED_GPUS=0 "$step" --model tiny

@@ -9,6 +9,7 @@
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/gradient_reduction.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
+#include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/parallel/training_seams.hpp>
 #include <fourfold/parallel/weight_gathering.hpp>
@@ -16,9 +17,11 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <set>
 #include <string>
 
 namespace fourfold::parallel {
@@ -153,6 +156,16 @@ class Bench {
     return static_cast<std::int64_t>(arena_.bytes(use)) / 4;
   }
   void record_into(CollectiveRecorder& recorder) { seams_.record_into(&recorder); }
+  /// By communicators of several ranks.
+  std::multiset<std::string> moved() const {
+    std::multiset<std::string> texts;
+    for (const MovedMemory& moved : seams_.moved_memory()) {
+      if (moved.by->size() > 1) {
+        texts.insert(fmt::format("{} by {}", name(moved.use), moved.by->name()));
+      }
+    }
+    return texts;
+  }
   std::int64_t vectors() const { return parameters_.layout().segments.back().flat.count; }
 
  private:
@@ -324,6 +337,26 @@ TEST_CASE("of what is shared out a rank has its share and the vectors", "[traini
     findings.check(shared.elements(device::MemoryUse::gradients) <= most, "gradients");
     findings.check(world.size() == 1 || shared.elements(device::MemoryUse::weights) <= most,
                    "weights");
+  });
+}
+
+TEST_CASE("seams tell which communicator moves which memory", "[training_seams]") {
+  on_ranks([](Communicator& world, Findings& findings) {
+    if (world.size() != 4) {
+      return;
+    }
+    using Texts = std::multiset<std::string>;
+    const auto check = [&](const ZeroOptions& zero, const Texts& expected) {
+      const Texts found = Bench(small_model(false), world, zero).moved();
+      findings.check(found == expected,
+                     fmt::format("{}: {}", text_of(zero), fmt::join(found, ", ")));
+    };
+    const Texts through_buffers{"communication by zero", "gradients by zero", "weights by zero"};
+    check({}, {"gradients by dp*cp"});
+    check({.shard_ranks = 4}, {"gradients by zero", "weights by zero"});
+    check({.shard_ranks = 2}, {"gradients by replicas", "gradients by zero", "weights by zero"});
+    check({.shard_ranks = 4, .reduce_each_micro_batch = true}, through_buffers);
+    check({.shard_ranks = 4, .gather_in_turn = true}, through_buffers);
   });
 }
 
