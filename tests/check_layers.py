@@ -34,7 +34,7 @@ IO_HEADERS_ALONE = {"file_descriptor": "disk", "no_room": "disk", "text_file": "
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
     r"cuda(_\w+)?\.h$": r"^src/device/(?!include/)|^src/comm/.*\.cuda\.cu$|^kernels/(?!include/)",
-    r"(cuda_check|native_stream)\.hpp$": r"^(src/device|src/comm|kernels)/(?!include/)",
+    r"(cuda_check|driver_function|native_stream)\.hpp$": r"^(src/device|src/comm|kernels)/(?!include/)",
     r"cublasLt\.h$": r"^kernels/(?!include/)", r"nvtx3/": r"^(src/device|tests/harness)/(?!include/)",
     r"cudnn(_\w+)?\.h$|cudnn_frontend|nvrtc\.h$": r"^kernels/device/[^/]*\.cudnn\.cpp$",
     r"emulated_gpu\.hpp$": r"^(src|kernels)/.*emulated(/|\.cpp$)",

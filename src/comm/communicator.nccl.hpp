@@ -56,6 +56,7 @@ class NcclCommunicator : public Communicator {
                   std::source_location where) override;
   void expect_messages(std::span<const MessageRoute> routes) override;
   std::unique_ptr<RegisteredMemory> register_memory(void* data, std::size_t bytes) override;
+  bool registers_memory() const noexcept override { return size() > 1; }
   Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
             std::source_location where) override;
   Work recv(TensorView data, int peer, int tag, device::StreamRef stream,

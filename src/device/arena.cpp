@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace fourfold::device {
 
@@ -18,6 +20,12 @@ MemoryKind kind_of(Arena::Backing backing) {
   return backing == Arena::Backing::pinned   ? MemoryKind::pinned
          : backing == Arena::Backing::shared ? MemoryKind::shared
                                              : MemoryKind::device;
+}
+
+constexpr std::size_t alignment = 256;  // as buffers have
+
+std::size_t aligned(std::size_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 }  // namespace
@@ -31,16 +39,43 @@ std::string_view name(MemoryUse use) noexcept {
 TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
   FOURFOLD_EXPECT(!sealed_);
   const std::size_t bytes = static_cast<std::size_t>(shape.elements()) * size_in_bytes(dtype);
+  void* const data = place(use, bytes);
+  bytes_[static_cast<std::size_t>(use)] += bytes;
+  extents_[static_cast<std::size_t>(use)] += aligned(bytes);
+  return {data, dtype, shape};
+}
+
+void* Arena::place(MemoryUse use, std::size_t bytes) {
   if (!has_memory()) {
-    void* const address = next_counted_address();
-    bytes_[static_cast<std::size_t>(use)] += bytes;
-    return {address, dtype, shape};
+    return next_counted_address();
   }
   if (extend_) {
-    bytes_[static_cast<std::size_t>(use)] += bytes;
-    return {extend_(bytes), dtype, shape};
+    return extend_(bytes);
   }
-  const MemoryKind kind = kind_of(backing_);
+  if (bytes == 0) {
+    return nullptr;
+  }
+  if (!block_bytes_) {
+    return add_block(use, bytes, kind_of(backing_)).memory.data();
+  }
+  Block& block = block_with_room(use, aligned(bytes));
+  void* const data = static_cast<std::byte*>(block.memory.data()) + block.taken;
+  block.taken += aligned(bytes);
+  return data;
+}
+
+Arena::Block& Arena::block_with_room(MemoryUse use, std::size_t bytes) {
+  const auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+    return block.use == use && block.memory.bytes() - block.taken >= bytes;
+  });
+  if (found != blocks_.end()) {
+    return *found;
+  }
+  const std::size_t planned = std::exchange((*block_bytes_)[static_cast<std::size_t>(use)], 0);
+  return add_block(use, std::max(planned, bytes), MemoryKind::registrable);
+}
+
+Arena::Block& Arena::add_block(MemoryUse use, std::size_t bytes, MemoryKind kind) {
   const MemoryOwner owner = owner_of(kind);
   if (bytes > owner.total_bytes || total_bytes() + bytes > owner.total_bytes) {
     throw SystemError(
@@ -50,9 +85,7 @@ TensorView Arena::take(MemoryUse use, DType dtype, Shape shape) {
                     name(use), gib(bytes), gib(total_bytes()), owner.name, gib(owner.total_bytes),
                     owner.name));
   }
-  blocks_.push_back({use, Buffer(bytes, kind)});
-  bytes_[static_cast<std::size_t>(use)] += bytes;
-  return {blocks_.back().memory.data(), dtype, shape};
+  return blocks_.emplace_back(Block{.use = use, .memory = Buffer(bytes, kind)});
 }
 
 void Arena::for_each(const std::function<void(MemoryUse, void*, std::size_t)>& visit) const {
@@ -63,9 +96,8 @@ void Arena::for_each(const std::function<void(MemoryUse, void*, std::size_t)>& v
 
 void* Arena::next_counted_address() const noexcept {
   constexpr std::size_t beyond_user_space = std::size_t{1} << 55;  // an access ends the process
-  constexpr std::size_t alignment = 256;                           // as real buffers have
-  const std::size_t aligned = (total_bytes() + alignment - 1) / alignment * alignment;
-  return reinterpret_cast<void*>(beyond_user_space + aligned);  // NOLINT(performance-no-int-to-ptr)
+  return reinterpret_cast<void*>(beyond_user_space +
+                                 aligned(total_bytes()));  // NOLINT(performance-no-int-to-ptr)
 }
 
 std::size_t Arena::total_bytes() const noexcept {

@@ -3,13 +3,15 @@
 #include "cuda_check.hpp"
 #include "host_bytes.hpp"
 #include "native_stream.hpp"
+#include "registrable_memory.hpp"
 
 #include <fourfold/device/buffer.hpp>
 
 namespace fourfold::device {
 namespace {
 
-void* allocate(std::size_t bytes, MemoryKind kind) {
+/// @param kind  becomes device where there is no registrable memory
+void* allocate(std::size_t bytes, MemoryKind& kind) {
   if (bytes == 0) {
     return nullptr;
   }
@@ -25,6 +27,13 @@ void* allocate(std::size_t bytes, MemoryKind kind) {
     case MemoryKind::shared:
       check_cuda(cudaMallocManaged(&data, bytes, cudaMemAttachGlobal), "cudaMallocManaged", bytes);
       break;
+    case MemoryKind::registrable:
+      data = allocate_registrable(bytes);
+      if (data != nullptr) {
+        break;
+      }
+      kind = MemoryKind::device;
+      [[fallthrough]];
     default:
       check_cuda(cudaMalloc(&data, bytes), "cudaMalloc", bytes);
       break;
@@ -49,6 +58,11 @@ Buffer::~Buffer() {
       break;
     case MemoryKind::pinned:
       static_cast<void>(cudaFreeHost(data_));
+      break;
+    case MemoryKind::registrable:
+      if (data_ != nullptr) {
+        free_registrable(data_, bytes_);
+      }
       break;
     default:
       if (data_ != nullptr) {

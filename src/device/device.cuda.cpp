@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "cuda_check.hpp"
+#include "driver_function.hpp"
 #include "host_bytes.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -51,17 +52,13 @@ int count_devices() {
 /// Whether CUDA loads kernels before any runs.
 bool loads_kernels_first() {
   constexpr unsigned brought_by = 11070;  // CUDA 11.7
-  void* found = nullptr;
-  cudaDriverEntryPointQueryResult status = cudaDriverEntryPointSymbolNotFound;
-  check_cuda(cudaGetDriverEntryPointByVersion("cuModuleGetLoadingMode", &found, brought_by,
-                                              cudaEnableDefault, &status),
-             "cudaGetDriverEntryPointByVersion");
-  if (found == nullptr || status != cudaDriverEntryPointSuccess) {
+  auto* const get_mode =
+      driver_function<decltype(cuModuleGetLoadingMode)>("cuModuleGetLoadingMode", brought_by);
+  if (get_mode == nullptr) {
     return true;  // a driver that knows no other way
   }
   CUmoduleLoadingMode mode = CU_MODULE_LAZY_LOADING;
-  const CUresult result = reinterpret_cast<decltype(&cuModuleGetLoadingMode)>(found)(&mode);
-  return result == CUDA_SUCCESS && mode == CU_MODULE_EAGER_LOADING;
+  return get_mode(&mode) == CUDA_SUCCESS && mode == CU_MODULE_EAGER_LOADING;
 }
 
 DeviceFacts facts_of(int index) {

@@ -82,6 +82,7 @@ RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout
   }
   for (std::size_t use = 0; use < device::memory_use_count; ++use) {
     plan.memory_bytes[use] = arena.bytes(static_cast<device::MemoryUse>(use));
+    plan.extent_bytes[use] = arena.extent_bytes(static_cast<device::MemoryUse>(use));
   }
   plan.library_bytes = library_bytes(config, mesh, place.cp, compute_capability);
   plan.host_bytes = runner.tier().host_bytes();

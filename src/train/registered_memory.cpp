@@ -2,11 +2,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "registered_memory.hpp"
 
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/rank_plan.hpp>
+
 #include <algorithm>
 #include <cstddef>
 #include <utility>
 
 namespace fourfold::train {
+
+device::Arena make_arena(const runfile::RunConfig& config, comm::Mesh& mesh) {
+  if (!mesh.world().registers_memory()) {
+    return device::Arena();
+  }
+  const parallel::StageLayout layout =
+      lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world()));
+  return device::Arena(plan_rank(config, layout, mesh.shape(), mesh.world().rank()).extent_bytes);
+}
 
 RegisteredMemories register_memory(const device::Arena& arena,
                                    const parallel::MovedMemories& moved) {

@@ -45,10 +45,10 @@ std::unique_ptr<data::TokenDataset> open_validation(const runfile::RunConfig& co
 }
 
 /// What does not fit the mesh is told with its place in the run file.
-StepRunner make_runner(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
-                       device::Arena& arena) {
+template <class Make>
+auto told_with_its_place(const runfile::EffectiveConfig& effective, const Make& make) {
   try {
-    return {effective.config, mesh, arena};
+    return make();
   } catch (const UserError& error) {
     throw UserError(error.code(), runfile::located(error.what(), effective.origins), error.where());
   }
@@ -61,9 +61,10 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     : config_(effective.config),
       mesh_(&mesh),
       metrics_(metrics),
+      arena_(told_with_its_place(effective, [&] { return make_arena(config_, mesh); })),
       dataset_(config_.data.train, dataset_options(config_, data::TokenDataset::Order::shuffled)),
       validation_(open_validation(config_)),
-      runner_(make_runner(effective, mesh, arena_)),
+      runner_(told_with_its_place(effective, [&] { return StepRunner(config_, mesh, arena_); })),
       loader_(dataset_, batch_plan(config_, mesh.shape()), mesh.coordinate().dp,
               held_tokens(mesh, config_.model.context), arena_),
       state_(config_.model, runner_.layout(), runner_.share(), runner_.optimizer(), mesh,

@@ -4,6 +4,7 @@
 /// The functions of the CUDA runtime that fourfold calls, for an emulated device.
 #include "call_result.hpp"
 #include "capture.hpp"
+#include "cuda_driver.hpp"
 #include "device_memory.hpp"
 #include "emulated_gpu.hpp"
 #include "queues.hpp"
@@ -170,9 +171,10 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function,
                                              unsigned int /*version*/, unsigned long long /*flags*/,
                                              cudaDriverEntryPointQueryResult* status) {
-  const bool is_known = std::string_view(symbol) == "cuModuleGetLoadingMode";
-  *function = is_known ? reinterpret_cast<void*>(&get_loading_mode) : nullptr;
-  *status = is_known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+  *function = std::string_view(symbol) == "cuModuleGetLoadingMode"
+                  ? reinterpret_cast<void*>(&get_loading_mode)
+                  : driver_memory_function(symbol);
+  *status = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
 

@@ -37,15 +37,16 @@ DeviceMemory& DeviceMemory::get() {
 }
 
 DeviceMemory::DeviceMemory() : total_bytes_(wanted_bytes()) {
-  const std::size_t range_bytes = total_bytes_ + 2 * page_bytes;
+  const std::size_t range_bytes = 2 * total_bytes_ + 2 * page_bytes;
   void* range =
       ::mmap(nullptr, range_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (range == MAP_FAILED) {
     throw std::bad_alloc();
   }
   std::size_t room = range_bytes;
-  base_ = static_cast<std::byte*>(std::align(page_bytes, total_bytes_ + page_bytes, range, room));
-  ::madvise(base_, total_bytes_, MADV_HUGEPAGE);
+  base_ =
+      static_cast<std::byte*>(std::align(page_bytes, 2 * total_bytes_ + page_bytes, range, room));
+  ::madvise(base_, 2 * total_bytes_, MADV_HUGEPAGE);
 }
 
 void DeviceMemory::protect(bool accessible) const {
@@ -97,15 +98,19 @@ void* DeviceMemory::allocate(std::size_t bytes) {
     }
     begin = offset + length;
   }
-  if (begin + wanted > total_bytes_ || begin + wanted < wanted) {
+  if (begin + wanted > total_bytes_ || begin + wanted < wanted || wanted > free_bytes_locked()) {
     return nullptr;
   }
   taken_.emplace(begin, wanted);
-  highest_ = std::max(highest_, (begin + wanted + page_bytes - 1) / page_bytes * page_bytes);
-  protect(true);
-  std::memset(base_ + begin, not_a_number, wanted);
-  protect(depth_ > 0);
+  fill_with_nan(begin, wanted);
   return base_ + begin;
+}
+
+void DeviceMemory::fill_with_nan(std::size_t offset, std::size_t bytes) {
+  highest_ = std::max(highest_, (offset + bytes + page_bytes - 1) / page_bytes * page_bytes);
+  protect(true);
+  std::memset(base_ + offset, not_a_number, bytes);
+  protect(depth_ > 0);
 }
 
 bool DeviceMemory::free(void* data) {
@@ -114,21 +119,117 @@ bool DeviceMemory::free(void* data) {
   if (!(static_cast<std::byte*>(data) >= base_) || found == taken_.end()) {
     return false;
   }
-  protect(true);
-  std::memset(data, not_a_number, found->second);
-  protect(depth_ > 0);
+  fill_with_nan(found->first, found->second);
   taken_.erase(found);
   return true;
 }
 
 bool DeviceMemory::contains(const void* address) const {
   const auto* const byte = static_cast<const std::byte*>(address);
-  return byte >= base_ && byte < base_ + total_bytes_;
+  if (byte >= base_ && byte < base_ + total_bytes_) {
+    return true;
+  }
+  const std::scoped_lock lock(mutex_);
+  return std::ranges::any_of(reserved_, [&](const auto& part) {
+    const std::byte* const first = base_ + part.first;
+    return part.second.mapping == Mapping::open && byte >= first &&
+           byte < first + part.second.bytes;
+  });
+}
+
+bool DeviceMemory::take_pages(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const bool is_room = bytes <= free_bytes_locked();
+  pages_bytes_ += is_room ? bytes : 0;
+  return is_room;
+}
+
+void DeviceMemory::give_pages(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  pages_bytes_ -= bytes;
+}
+
+void* DeviceMemory::reserve(std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  std::size_t begin = (total_bytes_ + page_bytes - 1) / page_bytes * page_bytes;
+  for (const auto& [offset, part] : reserved_) {
+    if (offset - begin >= bytes) {
+      break;
+    }
+    begin = (offset + part.bytes + page_bytes - 1) / page_bytes * page_bytes;
+  }
+  if (begin + bytes > 2 * total_bytes_ + page_bytes) {
+    return nullptr;
+  }
+  reserved_.emplace(begin, Reservation{.bytes = bytes});
+  return base_ + begin;
+}
+
+DeviceMemory::Reservation* DeviceMemory::find_reserved(const void* data, std::size_t bytes) {
+  const auto found =
+      reserved_.find(static_cast<std::size_t>(static_cast<const std::byte*>(data) - base_));
+  return found == reserved_.end() || found->second.bytes != bytes ? nullptr : &found->second;
+}
+
+bool DeviceMemory::unreserve(void* data, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  const Reservation* const part = find_reserved(data, bytes);
+  if (part == nullptr || part->mapping != Mapping::none) {
+    return false;
+  }
+  reserved_.erase(static_cast<std::size_t>(static_cast<std::byte*>(data) - base_));
+  return true;
+}
+
+bool DeviceMemory::map(void* data, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  Reservation* const part = find_reserved(data, bytes);
+  if (part == nullptr || part->mapping != Mapping::none) {
+    return false;
+  }
+  part->mapping = Mapping::closed;
+  fill_with_nan(static_cast<std::size_t>(static_cast<std::byte*>(data) - base_), bytes);
+  return true;
+}
+
+bool DeviceMemory::set_access(void* data, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  Reservation* const part = find_reserved(data, bytes);
+  if (part == nullptr || part->mapping == Mapping::none) {
+    return false;
+  }
+  part->mapping = Mapping::open;
+  return true;
+}
+
+bool DeviceMemory::unmap(void* data, std::size_t bytes) {
+  const std::scoped_lock lock(mutex_);
+  Reservation* const part = find_reserved(data, bytes);
+  if (part == nullptr || part->mapping == Mapping::none) {
+    return false;
+  }
+  part->mapping = Mapping::none;
+  fill_with_nan(static_cast<std::size_t>(static_cast<std::byte*>(data) - base_), bytes);
+  return true;
+}
+
+bool DeviceMemory::is_mapped(const void* data, std::size_t bytes) const {
+  const auto* const begin = static_cast<const std::byte*>(data);
+  const std::scoped_lock lock(mutex_);
+  return std::ranges::any_of(reserved_, [&](const auto& part) {
+    const std::byte* const first = base_ + part.first;
+    return part.second.mapping == Mapping::open && begin >= first &&
+           begin + bytes <= first + part.second.bytes;
+  });
 }
 
 std::size_t DeviceMemory::free_bytes() const {
   const std::scoped_lock lock(mutex_);
-  std::size_t taken = 0;
+  return free_bytes_locked();
+}
+
+std::size_t DeviceMemory::free_bytes_locked() const {
+  std::size_t taken = pages_bytes_;
   for (const auto& [offset, length] : taken_) {
     taken += length;
   }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl_traffic.hpp"
 
+#include "device_memory.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <mutex>
@@ -39,6 +41,8 @@ bool count_traffic(const std::string& communicator, const RegisteredMemory& regi
   for (const UserBuffer& buffer : moved) {
     if (buffer.bytes == 0 || is_registered(registered, buffer)) {
       its.registered_bytes += buffer.bytes;
+      its.reachable_bytes +=
+          DeviceMemory::get().is_mapped(buffer.data, buffer.bytes) ? buffer.bytes : 0;
       continue;
     }
     its.largest_unregistered_bytes = std::max(its.largest_unregistered_bytes, buffer.bytes);

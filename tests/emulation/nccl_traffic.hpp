@@ -13,7 +13,8 @@ namespace fourfold::emulated {
 
 /// Of what operations read and write of their user, each buffer for itself.
 struct NcclTraffic {
-  std::size_t registered_bytes = 0;            ///< in memory registered with that communicator
+  std::size_t registered_bytes = 0;  ///< in memory registered with that communicator
+  std::size_t reachable_bytes = 0;   ///< of these, in pages that other devices can be let into
   std::size_t largest_unregistered_bytes = 0;  ///< of one buffer that is not; 0: there was none
 };
 

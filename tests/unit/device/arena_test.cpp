@@ -57,6 +57,54 @@ TEST_CASE("pinned memory is the host's to read and write", "[arena]") {
   CHECK(first.as<float>()[3] == 2.5F);
 }
 
+TEST_CASE("an arena of blocks has one for each use, and more where more is taken", "[arena]") {
+  Arena counted(Arena::Backing::counted);
+  const auto take_all = [](Arena& arena) {
+    std::vector<fourfold::TensorView> taken;
+    for (const std::int64_t elements : {3, 0, 65, 64}) {
+      taken.push_back(arena.take(MemoryUse::gradients, DType::f32, {elements}));
+      taken.push_back(arena.take(MemoryUse::workspace, DType::bf16, {elements}));
+    }
+    return taken;
+  };
+  take_all(counted);
+  CHECK(counted.extent_bytes(MemoryUse::gradients) == 256 + 512 + 256);
+  CHECK(counted.extent_bytes(MemoryUse::workspace) == 3 * 256);
+  fourfold::device::MemoryBytes blocks{};
+  for (std::size_t use = 0; use < blocks.size(); ++use) {
+    blocks[use] = counted.extent_bytes(static_cast<MemoryUse>(use));
+  }
+
+  Arena arena(blocks);
+  const auto taken = take_all(arena);
+  std::vector<std::tuple<MemoryUse, std::uintptr_t, std::size_t>> seen;
+  const auto look = [&](MemoryUse use, void* data, std::size_t bytes) {
+    seen.emplace_back(use, reinterpret_cast<std::uintptr_t>(data), bytes);
+  };
+  arena.for_each(look);
+  REQUIRE(seen.size() == 2);
+  CHECK(std::get<0>(seen[0]) == MemoryUse::gradients);
+  CHECK(std::get<2>(seen[0]) == 1024);
+  CHECK(std::get<2>(seen[1]) == 768);
+  CHECK(arena.total_bytes() == counted.total_bytes());
+  for (std::size_t i = 0; i < taken.size(); ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>(taken[i].data());
+    const auto& [use, begin, bytes] = seen[i % 2];
+    CHECK(((taken[i].elements() == 0 && address == 0) ||
+           (address % 256 == 0 && address >= begin && address < begin + bytes)));
+  }
+  CHECK(fourfold::harness::on_host<float>(taken[4])[64] == 0.0F);
+  fourfold::harness::to_device<float>({7.5F}, static_cast<float*>(taken[6].data()));
+  CHECK(fourfold::harness::on_host<float>(taken[4])[64] == 0.0F);
+
+  arena.take(MemoryUse::gradients, DType::f32, {1});
+  arena.take(MemoryUse::optimizer, DType::f32, {1000});
+  seen.clear();
+  arena.for_each(look);
+  CHECK(seen.size() == 4);
+  CHECK(fourfold::harness::on_host<float>(taken[6])[0] == 7.5F);
+}
+
 TEST_CASE("more than there is is refused before it is asked for", "[arena]") {
   fourfold::device::Arena arena;
   try {

@@ -18,9 +18,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 using namespace fourfold;
@@ -178,4 +180,43 @@ TEST_CASE("memory of a stream is taken and given back without waiting for the de
   stream.ref().synchronize();
   CHECK(harness::on_host<std::uint8_t>(result.data(), 1000)[999] == 77);
   CHECK(harness::on_host<std::uint8_t>(second.data(), 5000)[4999] == 0);
+}
+
+TEST_CASE("memory that others can be let into is device memory like any", "[cuda]") {
+  const std::size_t free_before = owner_of(MemoryKind::device).free_bytes;
+  constexpr std::size_t bytes = (std::size_t{5} << 20) + 3;  // no whole pages
+  {
+    Buffer first(bytes, MemoryKind::registrable);
+    const Buffer second(1, MemoryKind::registrable);
+    CHECK(first.bytes() == bytes);
+    CHECK(reinterpret_cast<std::uintptr_t>(first.data()) % 256 == 0);
+    CHECK(owner_of(MemoryKind::device).free_bytes <= free_before - bytes);
+    CHECK(harness::on_host<std::uint8_t>(first.data(), bytes) ==
+          std::vector<std::uint8_t>(bytes, 0));
+    harness::to_device<std::uint8_t>({1, 2, 3},
+                                     static_cast<std::uint8_t*>(first.data()) + bytes - 3);
+    const Buffer moved = std::move(first);
+    CHECK(harness::on_host<std::uint8_t>(moved.data(), bytes)[bytes - 1] == 3);
+    CHECK(harness::on_host<std::uint8_t>(second.data(), 1)[0] == 0);
+  }
+  CHECK(owner_of(MemoryKind::device).free_bytes + 4096 >= free_before);
+  CHECK(Buffer(0, MemoryKind::registrable).data() == nullptr);
+}
+
+TEST_CASE("too little memory that others can be let into is told as any", "[cuda]") {
+  const std::size_t bytes = owner_of(MemoryKind::device).total_bytes + 1;
+  CHECK_THROWS_MATCHES(
+      Buffer(bytes, MemoryKind::registrable), SystemError,
+      Catch::Matchers::MessageMatches(
+          Catch::Matchers::ContainsSubstring("cuMemCreate of ") &&
+          Catch::Matchers::ContainsSubstring("GiB are free) use a smaller train.micro_batch")));
+}
+
+TEST_CASE("where there is no memory that others can be let into it is the device's own", "[cuda]") {
+  setenv("FOURFOLD_EMULATED_GPU_FAIL", "cuMemCreate:1:801", 1);  // not supported
+  Buffer buffer(1000, MemoryKind::registrable);
+  unsetenv("FOURFOLD_EMULATED_GPU_FAIL");
+  harness::to_device<std::uint8_t>({9}, buffer.data());
+  const Buffer moved = std::move(buffer);
+  CHECK(harness::on_host<std::uint8_t>(moved.data(), 1000)[0] == 9);
 }

@@ -36,7 +36,7 @@ const std::vector<std::string> four_axes{"mesh.pp=2",
 
 /// Of a rank, in its arena and on its host.
 struct Taken {
-  MemoryBytes memory{};
+  device::MemoryBytes memory{};
   std::size_t host = 0;
 };
 

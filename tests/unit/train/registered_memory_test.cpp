@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Whether what a run moves through NCCL lies in memory that it was told of: by the very
-/// communicator that moves it. The emulated NCCL also ends the process where an operation finds
-/// buffers registered on some of its ranks only.
+/// communicator that moves it, and in pages that other devices can be let into. The emulated NCCL
+/// also ends the process where an operation finds buffers registered on some of its ranks only.
 #include "nccl_traffic.hpp"
 #include "tiny_run.hpp"
 
@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -33,7 +34,17 @@ struct Case {
   std::set<std::string> movers;  ///< communicators that move weights, gradients or activations
 };
 
-void train(const Case& tried, const Overrides& places, comm::Communicator& world) {
+/// Whether all that was taken found room in what was planned: a block for each use.
+void check_blocks(const device::Arena& arena, Findings& findings) {
+  std::map<device::MemoryUse, int> blocks;
+  arena.for_each([&](device::MemoryUse use, void*, std::size_t) { ++blocks[use]; });
+  for (const auto& [use, count] : blocks) {
+    findings.check(count == 1, fmt::format("{} blocks of {}", count, name(use)));
+  }
+}
+
+void train(const Case& tried, const Overrides& places, comm::Communicator& world,
+           Findings& findings) {
   const TinyRun tiny("llama");
   Overrides overrides = places;
   overrides.insert(overrides.end(), {"train.eval_batches=1", "train.eval_every_steps=1"});
@@ -41,6 +52,7 @@ void train(const Case& tried, const Overrides& places, comm::Communicator& world
   const runfile::EffectiveConfig config = tiny.config(2, "registered", overrides);
   comm::Mesh mesh(tried.mesh, world);
   train::Trainer trainer(config, mesh, {.allowed_changes = {}, .facts = {}}, nullptr);
+  check_blocks(trainer.memory(), findings);
   trainer.run();
 }
 
@@ -57,13 +69,19 @@ void check(const Case& tried) {
         fmt::format("checkpoint.dir=\"{}/checkpoints\"", folder),
         fmt::format("log.dir=\"{}/log\"", folder)};
     emulated::forget_nccl_traffic();
-    train(tried, places, world);
+    train(tried, places, world, findings);
     const auto traffic = emulated::nccl_traffic();
     for (const auto& [name, its] : traffic) {
       findings.check(
           its.largest_unregistered_bytes <= number_bytes,
           fmt::format("{}: '{}' moves {} bytes at once that are not registered with it",
                       fmt::join(tried.overrides, " "), name, its.largest_unregistered_bytes));
+    }
+    for (const auto& [name, its] : traffic) {
+      findings.check(its.reachable_bytes == its.registered_bytes,
+                     fmt::format("{}: '{}' moves {} registered bytes that no peer can reach",
+                                 fmt::join(tried.overrides, " "), name,
+                                 its.registered_bytes - its.reachable_bytes));
     }
     for (const std::string& name : tried.movers) {
       const auto found = traffic.find(name);

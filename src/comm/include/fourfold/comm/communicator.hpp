@@ -144,6 +144,9 @@ class Communicator {
   /// communicator
   [[nodiscard]] virtual std::unique_ptr<RegisteredMemory> register_memory(void* data,
                                                                           std::size_t bytes);
+  /// Whether that can be of use: alike on all ranks, and for all that are split off and have
+  /// several.
+  virtual bool registers_memory() const noexcept { return false; }
 
   /// Point to point. A send matches the recv of equal tag posted by the peer, in order of posting.
   /// Both directions may be in flight; neither blocks before wait(). Not collective.

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,6 +26,7 @@ enum class MemoryUse : std::uint8_t {
   workspace
 };
 inline constexpr std::size_t memory_use_count = 6;
+using MemoryBytes = std::array<std::size_t, memory_use_count>;  ///< by MemoryUse
 std::string_view name(MemoryUse use) noexcept;
 
 /// All long-lived memory of one rank. Filled while a run is set up; after seal() nothing more can
@@ -41,6 +43,10 @@ class Arena {
   /// Memory that somebody else owns: `extend` gives so many zeroed bytes at a time, aligned to 256
   /// bytes, which outlive the tensors.
   explicit Arena(std::function<void*(std::size_t bytes)> extend) : extend_(std::move(extend)) {}
+  /// Of the device and registrable, one block for each use: `blocks`, the extents of an arena that
+  /// counted the same tensors. What is taken beyond them gets blocks of its own. Memory that many
+  /// communicators register should be in few pieces, in whole pages.
+  explicit Arena(const MemoryBytes& blocks) : block_bytes_(blocks) {}
   bool has_memory() const noexcept { return backing_ != Backing::counted; }
 
   /// A zero-filled tensor that lives as long as the arena.
@@ -52,25 +58,36 @@ class Arena {
   void seal() noexcept { sealed_ = true; }
   bool sealed() const noexcept { return sealed_; }
 
-  /// Calls `visit` for each tensor's memory, in the order in which they were taken; not for memory
-  /// that somebody else owns, or that there is none of.
+  /// Calls `visit` for each tensor's memory, or each block, in the order in which they were taken;
+  /// not for memory that somebody else owns, or that there is none of.
   void for_each(
       const std::function<void(MemoryUse use, void* data, std::size_t bytes)>& visit) const;
 
   std::size_t bytes(MemoryUse use) const noexcept { return bytes_[static_cast<std::size_t>(use)]; }
   std::size_t total_bytes() const noexcept;
+  /// bytes() as one block: with what lies between tensors, which begin at multiples of 256.
+  std::size_t extent_bytes(MemoryUse use) const noexcept {
+    return extents_[static_cast<std::size_t>(use)];
+  }
 
  private:
-  void* next_counted_address() const noexcept;
-
-  Backing backing_ = Backing::device;
-  std::function<void*(std::size_t)> extend_;  ///< or empty: memory of our own
   struct Block {
     MemoryUse use;
     Buffer memory;
+    std::size_t taken = 0;
   };
+
+  void* place(MemoryUse use, std::size_t bytes);
+  void* next_counted_address() const noexcept;
+  Block& block_with_room(MemoryUse use, std::size_t bytes);
+  Block& add_block(MemoryUse use, std::size_t bytes, MemoryKind kind);
+
+  Backing backing_ = Backing::device;
+  std::function<void*(std::size_t)> extend_;  ///< or empty: memory of our own
+  std::optional<MemoryBytes> block_bytes_;    ///< or nothing: a block for each tensor
   std::vector<Block> blocks_;
-  std::array<std::size_t, memory_use_count> bytes_{};
+  MemoryBytes bytes_{};
+  MemoryBytes extents_{};
   bool sealed_ = false;
 };
 

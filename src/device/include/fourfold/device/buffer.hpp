@@ -17,6 +17,8 @@ enum class MemoryKind : std::uint8_t {
   pinned,  ///< of the host, where a device copies from and to while the host does something else
   host,    ///< of the host, for what no device copies; needs no device
   shared,  ///< both read and write it, one after the other (cudaMallocManaged): slow
+  registrable,  ///< the device's, in pages that other devices can be let into (NCCL's registration)
+                ///< where the driver has such; else as `device`
 };
 
 /// Owns `bytes` of memory, aligned to 256 bytes, zero-filled. Move-only: a copy without a stream is

@@ -75,6 +75,7 @@ class RecordedCommunicator : public comm::Communicator {
   std::unique_ptr<comm::RegisteredMemory> register_memory(void* data, std::size_t bytes) override {
     return through_->register_memory(data, bytes);
   }
+  bool registers_memory() const noexcept override { return through_->registers_memory(); }
   comm::Work all_reduce(TensorView data, comm::ReduceOp op, device::StreamRef stream,
                         std::source_location where = std::source_location::current()) override;
   comm::Work all_gather(ConstTensorView send, TensorView recv, std::span<const std::int64_t> counts,

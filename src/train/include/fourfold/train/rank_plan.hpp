@@ -23,8 +23,6 @@
 
 namespace fourfold::train {
 
-using MemoryBytes = std::array<std::size_t, device::memory_use_count>;  ///< by MemoryUse
-
 /// A tensor of the model and the box of it that the rank holds.
 struct PlannedTensor {
   std::string name;
@@ -39,7 +37,8 @@ struct RankPlan {
   std::vector<model::Units> chunks;    ///< of the model
   std::array<Range, 2> tokens;         ///< of each sequence: parallel::context_chunks
   std::vector<PlannedTensor> tensors;  ///< in the order of the model
-  MemoryBytes memory_bytes{};          ///< but for the kernels' scratch
+  device::MemoryBytes memory_bytes{};  ///< but for the kernels' scratch
+  device::MemoryBytes extent_bytes{};  ///< the same as one block for each use
   std::size_t library_bytes = 0;       ///< library_bytes()
   std::size_t host_bytes = 0;          ///< offloaded state and activations in host memory, buffers
   std::size_t file_bytes = 0;          ///< offloaded state on disk
