@@ -32,7 +32,7 @@ class CheckLayers(unittest.TestCase):
 
     def test_doors(self):
         self.clean("src/comm/mpi.cpp", "#include <mpi.h>\n")
-        self.clean("kernels/norm.kokkos.cpp", "#include <Kokkos_Core.hpp>\n")
+        self.clean("kernels/host/norm.kokkos.cpp", "#include <Kokkos_Core.hpp>\n")
         self.clean("tests/unit/io/h5_test.cpp", "#include <hdf5.h>\n")
         self.breach("src/train/trainer.cpp", "#include <mpi.h>\n", "<mpi.h>")
         self.breach("src/comm/include/fourfold/comm/mesh.hpp", "#include <mpi.h>\n", "<mpi.h>")
