@@ -3,14 +3,12 @@
 /// @file
 /// The forward pass on a device where the vendor's library does not serve: a thread has one query
 /// (attention_team.hpp), and keeps the running maximum and sum of its softmax.
+#include "attention_bodies.hpp"
 #include "attention_parts.hpp"
 #include "attention_team.hpp"
 #include "enqueue.hpp"
 #include "portable_attention.hpp"
 #include "vector_math.hpp"
-
-#include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/attention.hpp>
 
 #include <cmath>
 
@@ -129,14 +127,8 @@ struct Attend {
 
 void portable_attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                         Heads out, float* lse_BNT, bool merges, device::StreamRef stream) {
-  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
-  FOURFOLD_EXPECT(q.dtype == k.dtype && q.dtype == v.dtype);
-  FOURFOLD_EXPECT(out.dtype == q.dtype || out.dtype == DType::f32);
   const std::int64_t blocks = blocks_of(shape.query_tokens);
   const std::int64_t teams = shape.batch * shape.heads * blocks;
-  if (teams == 0) {
-    return;
-  }
   with_storage(q.dtype, [&]<class T>(T) {
     with_room(shape.head_dim, [&]<int room>(std::integral_constant<int, room>) {
       enqueue(stream, [=] {
@@ -148,18 +140,10 @@ void portable_attention(const AttentionShape& shape, ConstHeads q, ConstHeads k,
   });
 }
 
-void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
-               float* lse_BNT, device::StreamRef stream) {
-  if (!vendor_attends(shape, q, k, v, out, lse_BNT, false, stream)) {
-    portable_attention(shape, q, k, v, out, lse_BNT, false, stream);
-  }
-}
-
-void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                     Heads out, float* lse_BNT, device::StreamRef stream) {
-  FOURFOLD_EXPECT(out.dtype == DType::f32);
-  if (!vendor_attends(shape, q, k, v, out, lse_BNT, true, stream)) {
-    portable_attention(shape, q, k, v, out, lse_BNT, true, stream);
+void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+            float* lse_BNT, bool merges, device::StreamRef stream) {
+  if (!vendor_attends(shape, q, k, v, out, lse_BNT, merges, stream)) {
+    portable_attention(shape, q, k, v, out, lse_BNT, merges, stream);
   }
 }
 

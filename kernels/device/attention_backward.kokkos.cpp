@@ -11,9 +11,6 @@
 #include "portable_attention.hpp"
 #include "vector_math.hpp"
 
-#include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/attention.hpp>
-
 namespace fourfold::kernels {
 namespace {
 
@@ -226,9 +223,8 @@ void differentiate(const Given& given, Heads dq, Write write_dq, Heads dk, Heads
 
 }  // namespace
 
-void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
-                     device::StreamRef stream) {
-  FOURFOLD_EXPECT(out.dtype == dout.dtype || out.dtype == DType::f32);
+void sum_attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout,
+                         float* delta_BNT, device::StreamRef stream) {
   const std::int64_t items = shape.batch * shape.heads * shape.query_tokens;
   with_storage(out.dtype, [&]<class Out>(Out) {
     with_storage(dout.dtype, [&]<class T>(T) {
@@ -237,42 +233,27 @@ void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dou
   });
 }
 
-void portable_attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
-                                 ConstHeads v, ConstHeads dout, const float* lse_BNT,
-                                 const float* delta_BNT, Heads dq, Write write_dq, Heads dk,
-                                 Heads dv, Write write_dkv, device::StreamRef stream) {
-  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
-  FOURFOLD_EXPECT(q.dtype == k.dtype && q.dtype == v.dtype && q.dtype == dout.dtype);
-  FOURFOLD_EXPECT(write_dq == Write::replace || dq.dtype == DType::f32);
-  FOURFOLD_EXPECT(write_dkv == Write::replace ||
-                  (dk.dtype == DType::f32 && dv.dtype == DType::f32));
-  const Given given{shape, q, k, v, dout, lse_BNT, delta_BNT};
-  with_storage(q.dtype, [&]<class T>(T) {
-    with_room(shape.head_dim, [&]<int room>(std::integral_constant<int, room>) {
-      differentiate<T, room>(given, dq, write_dq, dk, dv, write_dkv, stream);
+void portable_attention_backward(const AttentionGradients& with, device::StreamRef stream) {
+  const Given given{with.shape, with.q, with.k, with.v, with.dout, with.lse_BNT, with.delta_BNT};
+  with_storage(with.q.dtype, [&]<class T>(T) {
+    with_room(with.shape.head_dim, [&]<int room>(std::integral_constant<int, room>) {
+      differentiate<T, room>(given, with.dq, with.write_dq, with.dk, with.dv, with.write_dkv,
+                             stream);
     });
   });
 }
 
-void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                             ConstHeads out, ConstHeads dout, const float* lse_BNT,
-                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
-                             Write write_dkv, device::StreamRef stream) {
-  if (out.data == nullptr || !vendor_differentiates(shape, q, k, v, out, dout, lse_BNT, dq,
-                                                    write_dq, dk, dv, write_dkv, stream)) {
-    portable_attention_backward(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, write_dq, dk, dv,
-                                write_dkv, stream);
+void differentiate_attention_part(const AttentionGradients& with, device::StreamRef stream) {
+  if (with.out.data == nullptr || !vendor_differentiates(with, stream)) {
+    portable_attention_backward(with, stream);
   }
 }
 
-void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                        ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
-                        Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
-  if (!vendor_differentiates(shape, q, k, v, out, dout, lse_BNT, dq, Write::replace, dk, dv,
-                             Write::replace, stream)) {
-    attention_delta(shape, out, dout, delta_BNT, stream);
-    portable_attention_backward(shape, q, k, v, dout, lse_BNT, delta_BNT, dq, Write::replace, dk,
-                                dv, Write::replace, stream);
+void differentiate_attention(const AttentionGradients& with, float* delta_BNT,
+                             device::StreamRef stream) {
+  if (!vendor_differentiates(with, stream)) {
+    sum_attention_delta(with.shape, with.out, with.dout, delta_BNT, stream);
+    portable_attention_backward(with, stream);
   }
 }
 

@@ -7,7 +7,7 @@
 /// library does not serve the call.
 #pragma once
 
-#include <fourfold/kernels/attention.hpp>
+#include "attention_bodies.hpp"
 
 namespace fourfold::kernels {
 
@@ -17,9 +17,6 @@ bool vendor_attends(const AttentionShape& shape, ConstHeads q, ConstHeads k, Con
                     Heads out, float* lse_BNT, bool merges, device::StreamRef stream);
 
 /// attention_backward_part(), with delta made from `out` and `dout`.
-bool vendor_differentiates(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                           ConstHeads out, ConstHeads dout, const float* lse_BNT, Heads dq,
-                           Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                           device::StreamRef stream);
+bool vendor_differentiates(const AttentionGradients& with, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

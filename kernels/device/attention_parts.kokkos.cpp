@@ -192,7 +192,6 @@ HeadRows key_rows(const AttentionShape& shape) {
 
 bool vendor_attends(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                     Heads out, float* lse_BNT, bool merges, device::StreamRef stream) {
-  FOURFOLD_EXPECT(!merges || out.dtype == DType::f32);
   std::array results{Result(out, Write::replace, q.dtype, query_rows(shape))};
   Result& result = results.front();
   AttentionCall call{shape, false, q, k, v, result.made, lse_BNT};
@@ -220,17 +219,15 @@ bool vendor_attends(const AttentionShape& shape, ConstHeads q, ConstHeads k, Con
   return true;
 }
 
-bool vendor_differentiates(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                           ConstHeads out, ConstHeads dout, const float* lse_BNT, Heads dq,
-                           Write write_dq, Heads dk, Heads dv, Write write_dkv,
-                           device::StreamRef stream) {
-  std::array results{Result(dq, write_dq, q.dtype, query_rows(shape)),
-                     Result(dk, write_dkv, q.dtype, key_rows(shape)),
-                     Result(dv, write_dkv, q.dtype, key_rows(shape))};
+bool vendor_differentiates(const AttentionGradients& with, device::StreamRef stream) {
+  const AttentionShape& shape = with.shape;
+  std::array results{Result(with.dq, with.write_dq, with.q.dtype, query_rows(shape)),
+                     Result(with.dk, with.write_dkv, with.q.dtype, key_rows(shape)),
+                     Result(with.dv, with.write_dkv, with.q.dtype, key_rows(shape))};
   const auto call = [&] {
-    return AttentionCall{
-        shape,           true,           q, k, v, out, lse_BNT, dout, results[0].made,
-        results[1].made, results[2].made};
+    return AttentionCall{shape,          true,         with.q,    with.k,          with.v,
+                         with.out,       with.lse_BNT, with.dout, results[0].made, results[1].made,
+                         results[2].made};
   };
   if (std::ranges::any_of(results, &Result::is_staged)) {
     if (!vendor_would_serve(call())) {

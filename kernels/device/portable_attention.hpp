@@ -5,18 +5,15 @@
 /// emulated device has in its place.
 #pragma once
 
-#include <fourfold/kernels/attention.hpp>
+#include "attention_bodies.hpp"
 
 namespace fourfold::kernels {
 
-/// attention(), or attention_merge().
+/// attention(), or attention_merge(). There is a query.
 void portable_attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                         Heads out, float* lse_BNT, bool merges, device::StreamRef stream);
 
 /// attention_backward_part().
-void portable_attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
-                                 ConstHeads v, ConstHeads dout, const float* lse_BNT,
-                                 const float* delta_BNT, Heads dq, Write write_dq, Heads dk,
-                                 Heads dv, Write write_dkv, device::StreamRef stream);
+void portable_attention_backward(const AttentionGradients& with, device::StreamRef stream);
 
 }  // namespace fourfold::kernels

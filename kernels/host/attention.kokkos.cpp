@@ -8,11 +8,9 @@
 /// first-level cache. Work items share nothing that is written, so results do not depend on the
 /// number of threads.
 #include "attention_blocks.hpp"
+#include "attention_bodies.hpp"
 #include "enqueue.hpp"
 #include "vector_math.hpp"
-
-#include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/attention.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -177,9 +175,10 @@ struct AttendQueryBlock {
   }
 };
 
+}  // namespace
+
 void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
             float* lse_BNT, bool merges, device::StreamRef stream) {
-  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
   const std::int64_t blocks = (shape.query_tokens + query_block - 1) / query_block;
   using Policy =
       Kokkos::RangePolicy<Kokkos::DefaultHostExecutionSpace, Kokkos::Schedule<Kokkos::Dynamic>,
@@ -188,19 +187,6 @@ void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads 
     Kokkos::parallel_for("fourfold::attention", Policy(0, shape.batch * shape.heads * blocks),
                          AttendQueryBlock{shape, q, k, v, out, lse_BNT, blocks, merges});
   });
-}
-
-}  // namespace
-
-void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
-               float* lse_BNT, device::StreamRef stream) {
-  attend(shape, q, k, v, out, lse_BNT, false, stream);
-}
-
-void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                     Heads out, float* lse_BNT, device::StreamRef stream) {
-  FOURFOLD_EXPECT(out.dtype == DType::f32);
-  attend(shape, q, k, v, out, lse_BNT, true, stream);
 }
 
 }  // namespace fourfold::kernels

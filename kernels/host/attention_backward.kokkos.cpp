@@ -8,11 +8,9 @@
 /// queries are gathered in f32 scratch. Probabilities come from the scores and the kept log-sum-exp
 /// again. Five products per pair of blocks: scores, dP, dQ, dK, dV.
 #include "attention_blocks.hpp"
+#include "attention_bodies.hpp"
 #include "enqueue.hpp"
 #include "vector_math.hpp"
-
-#include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/attention.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -76,20 +74,7 @@ void differentiate_softmax(float* __restrict score, float* __restrict dp, std::i
   std::fill(dp + visible, dp + attention_block, 0.0F);
 }
 
-struct DifferentiateHead {
-  AttentionShape shape;
-  ConstHeads q;
-  ConstHeads k;
-  ConstHeads v;
-  ConstHeads dout;
-  const float* lse_BNT;
-  const float* delta_BNT;
-  Heads dq;
-  Write write_dq;
-  Heads dk;
-  Heads dv;
-  Write write_dkv;
-
+struct DifferentiateHead : AttentionGradients {
   void operator()(std::int64_t item) const {
     const std::int64_t b = item / shape.kv_heads;
     const std::int64_t kv = item % shape.kv_heads;
@@ -230,35 +215,26 @@ using Policy =
 
 }  // namespace
 
-void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
-                     device::StreamRef stream) {
+void sum_attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout,
+                         float* delta_BNT, device::StreamRef stream) {
   enqueue(stream, [=] {
     Kokkos::parallel_for("fourfold::attention_delta", Policy(0, shape.batch * shape.heads),
                          SumDelta{shape, out, dout, delta_BNT});
   });
 }
 
-void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                             ConstHeads /*out*/, ConstHeads dout, const float* lse_BNT,
-                             const float* delta_BNT, Heads dq, Write write_dq, Heads dk, Heads dv,
-                             Write write_dkv, device::StreamRef stream) {
-  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
-  FOURFOLD_EXPECT(write_dq == Write::replace || dq.dtype == DType::f32);
-  FOURFOLD_EXPECT(write_dkv == Write::replace ||
-                  (dk.dtype == DType::f32 && dv.dtype == DType::f32));
+void differentiate_attention_part(const AttentionGradients& with, device::StreamRef stream) {
   enqueue(stream, [=] {
-    Kokkos::parallel_for("fourfold::attention_backward", Policy(0, shape.batch * shape.kv_heads),
-                         DifferentiateHead{shape, q, k, v, dout, lse_BNT, delta_BNT, dq, write_dq,
-                                           dk, dv, write_dkv});
+    Kokkos::parallel_for("fourfold::attention_backward",
+                         Policy(0, with.shape.batch * with.shape.kv_heads),
+                         DifferentiateHead{with});
   });
 }
 
-void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
-                        ConstHeads out, ConstHeads dout, const float* lse_BNT, float* delta_BNT,
-                        Heads dq, Heads dk, Heads dv, device::StreamRef stream) {
-  attention_delta(shape, out, dout, delta_BNT, stream);
-  attention_backward_part(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, Write::replace, dk, dv,
-                          Write::replace, stream);
+void differentiate_attention(const AttentionGradients& with, float* delta_BNT,
+                             device::StreamRef stream) {
+  sum_attention_delta(with.shape, with.out, with.dout, delta_BNT, stream);
+  differentiate_attention_part(with, stream);
 }
 
 }  // namespace fourfold::kernels

@@ -41,10 +41,11 @@ bool vendor_attention(const AttentionCall& call, device::StreamRef stream) {
   }
   const std::int64_t bytes = attention_workspace_bytes(call.shape, compute_capability());
   auto* const delta_BNT = static_cast<float*>(scratch(static_cast<std::size_t>(bytes), stream));
-  attention_delta(call.shape, call.out, call.dout, delta_BNT, stream);
-  portable_attention_backward(call.shape, call.q, call.k, call.v, call.dout, call.lse_BNT,
-                              delta_BNT, written(call.dq), Write::replace, written(call.dk),
-                              written(call.dv), Write::replace, stream);
+  sum_attention_delta(call.shape, call.out, call.dout, delta_BNT, stream);
+  portable_attention_backward(
+      {call.shape, call.q, call.k, call.v, call.out, call.dout, call.lse_BNT, delta_BNT,
+       written(call.dq), Write::replace, written(call.dk), written(call.dv), Write::replace},
+      stream);
   return true;
 }
 

@@ -147,3 +147,45 @@ TEST_CASE("the same attention gives the same bits", "[attention]") {
   CHECK(test::same_bits(g[0].dk, g[1].dk));
   CHECK(test::same_bits(g[0].dv, g[1].dv));
 }
+
+TEST_CASE("without queries there is no attention, and zeros for the gradients of keys",
+          "[attention]") {
+  const AttentionCase c({2, 0, 9, 2, 1, 8}, DType::f32);
+  const Tensor out = c.queries(20);
+  const Tensor lse = c.rows();
+  attend(kernels::attention, c, out, lse);
+  const Gradients g = differentiate(kernels::attention_backward, c, out, lse);
+  const Gradients expected = differentiate(kernels::reference::attention_backward, c, out, lse);
+  CHECK(test::same_bits(g.dk, expected.dk));
+  CHECK(test::same_bits(g.dv, expected.dv));
+}
+
+#if FOURFOLD_CONTRACTS
+TEST_CASE("operands of several types, and results of others, are contract violations",
+          "[attention]") {
+  const AttentionSize size{1, 5, 5, 2, 1, 8};
+  const AttentionCase c(size, DType::bf16);
+  const AttentionCase other(size, DType::f16);
+  const Tensor lse = c.rows();
+  const Tensor delta = c.rows();
+  const auto attend_with = [&](const Tensor& k, const Tensor& v, const Tensor& out) {
+    kernels::attention(c.shape, c.const_heads(c.q), c.const_heads(k), c.const_heads(v),
+                       c.heads(out), lse.as<float>(), stream);
+  };
+  const auto differentiate_with = [&](const Tensor& dout, const Tensor& dq, const Tensor& dv) {
+    kernels::attention_backward(c.shape, c.const_heads(c.q), c.const_heads(c.k), c.const_heads(c.v),
+                                c.const_heads(c.dout), c.const_heads(dout), lse.as<float>(),
+                                delta.as<float>(), c.heads(dq), c.heads(c.keys(21)), c.heads(dv),
+                                stream);
+  };
+  using fourfold::ContractViolation;
+  const Tensor out = c.queries(20);
+  CHECK_THROWS_AS(attend_with(other.k, c.v, out), ContractViolation);
+  CHECK_THROWS_AS(attend_with(c.k, other.v, out), ContractViolation);
+  CHECK_THROWS_AS(attend_with(c.k, c.v, other.queries(20)), ContractViolation);
+  CHECK_THROWS_AS(differentiate_with(other.dout, c.queries(22), c.keys(23)), ContractViolation);
+  CHECK_THROWS_AS(differentiate_with(c.dout, other.queries(22), c.keys(23)), ContractViolation);
+  CHECK_THROWS_AS(differentiate_with(c.dout, c.queries(22), other.keys(23)), ContractViolation);
+  CHECK_NOTHROW(attend_with(c.k, c.v, out));
+}
+#endif

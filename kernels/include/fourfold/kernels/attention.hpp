@@ -9,6 +9,8 @@
 /// accumulation in f32. Stream-ordered, no synchronisation, bit-identical from run to run and for
 /// any number of threads. On NVIDIA's GPUs cuDNN computes what is in 16 bits, to which it
 /// rounds the softmax too before it multiplies (docs/gpu.md).
+/// @pre q, k, v and dout are of one type, f32, bf16 or f16; out, dq, dk and dv are of that one or
+/// f32
 #pragma once
 
 #include <fourfold/base/dtype.hpp>

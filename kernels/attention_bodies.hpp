@@ -1,0 +1,44 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What attention.cpp asks of a body: host/attention*.cpp, or device/attention*.cpp. Operands are
+/// those of attention.hpp, and as that asks for them.
+#pragma once
+
+#include <fourfold/kernels/attention.hpp>
+
+namespace fourfold::kernels {
+
+/// attention(), or attention_merge(). There is a query.
+void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
+            float* lse_BNT, bool merges, device::StreamRef stream);
+
+/// attention_delta()
+void sum_attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout,
+                         float* delta_BNT, device::StreamRef stream);
+
+struct AttentionGradients {
+  AttentionShape shape;
+  ConstHeads q;
+  ConstHeads k;
+  ConstHeads v;
+  ConstHeads out;  ///< without data where it is not at hand
+  ConstHeads dout;
+  const float* lse_BNT;
+  const float* delta_BNT;
+  Heads dq;
+  Write write_dq;
+  Heads dk;
+  Heads dv;
+  Write write_dkv;
+};
+
+/// attention_backward_part()
+void differentiate_attention_part(const AttentionGradients& with, device::StreamRef stream);
+
+/// attention_backward()
+/// @param delta_BNT  that of `with`, which is yet to be made where the body wants it
+void differentiate_attention(const AttentionGradients& with, float* delta_BNT,
+                             device::StreamRef stream);
+
+}  // namespace fourfold::kernels
