@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "activation_bodies.hpp"
 #include "device/fast_math.hpp"
 #include "device/for_each_pack.hpp"
-
-#include <fourfold/kernels/activation.hpp>
 
 namespace fourfold::kernels {
 namespace {
@@ -128,55 +127,47 @@ struct Add {
 
 }  // namespace
 
-void gelu(ConstTensorView x, TensorView y, device::StreamRef stream) {
-  FOURFOLD_EXPECT(x.elements() == y.elements());
-  with_storage(x.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const Gelu<T> body{x.as<T>(), y.as<T>()};
-    for_each_pack<n>("gelu", x.elements(), at_packs<n>(body.x, body.y), stream, body);
-  });
+template <class T>
+void ActivationBody<T>::gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  for_each_pack<n>("gelu", elements, at_packs<n>(x, y), stream, Gelu<T>{x, y});
 }
 
-void gelu_backward(ConstTensorView dy, ConstTensorView x, TensorView dx, device::StreamRef stream) {
-  FOURFOLD_EXPECT(x.elements() == dy.elements() && x.elements() == dx.elements());
-  with_storage(x.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const GeluBackward<T> body{dy.as<T>(), x.as<T>(), dx.as<T>()};
-    for_each_pack<n>("gelu_bwd", x.elements(), at_packs<n>(body.dy, body.x, body.dx), stream, body);
-  });
+template <class T>
+void ActivationBody<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
+                                      device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  for_each_pack<n>("gelu_bwd", elements, at_packs<n>(dy, x, dx), stream,
+                   GeluBackward<T>{dy, x, dx});
 }
 
-void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef stream) {
-  FOURFOLD_EXPECT(y_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * y_TF.elements());
-  with_storage(y_TF.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const Swiglu<T> body{gate_up_T2F.as<T>(), y_TF.as<T>(), y_TF.dim(1)};
-    for_each_pack_of_rows<n>("swiglu", y_TF.dim(0), y_TF.dim(1),
-                             at_packs<n>(body.gate_up_T2F, body.y_TF), stream, body);
-  });
+template <class T>
+void ActivationBody<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
+                               std::int64_t features, device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  for_each_pack_of_rows<n>("swiglu", rows, features, at_packs<n>(gate_up_T2F, y_TF), stream,
+                           Swiglu<T>{gate_up_T2F, y_TF, features});
 }
 
-void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
-                     device::StreamRef stream) {
-  FOURFOLD_EXPECT(dy_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * dy_TF.elements());
-  FOURFOLD_EXPECT(dgate_up_T2F.elements() == gate_up_T2F.elements());
-  with_storage(dy_TF.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const SwigluBackward<T> body{dy_TF.as<T>(), gate_up_T2F.as<T>(), dgate_up_T2F.as<T>(),
-                                 dy_TF.dim(1)};
-    for_each_pack_of_rows<n>("swiglu_bwd", dy_TF.dim(0), dy_TF.dim(1),
-                             at_packs<n>(body.dy_TF, body.gate_up_T2F, body.dgate_up_T2F), stream,
-                             body);
-  });
+template <class T>
+void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
+                                        std::int64_t rows, std::int64_t features,
+                                        device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  for_each_pack_of_rows<n>("swiglu_bwd", rows, features,
+                           at_packs<n>(dy_TF, gate_up_T2F, dgate_up_T2F), stream,
+                           SwigluBackward<T>{dy_TF, gate_up_T2F, dgate_up_T2F, features});
 }
 
-void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef stream) {
-  FOURFOLD_EXPECT(a.elements() == y.elements() && b.elements() == y.elements());
-  with_storage(y.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const Add<T> body{a.as<T>(), b.as<T>(), y.as<T>()};
-    for_each_pack<n>("add", y.elements(), at_packs<n>(body.a, body.b, body.y), stream, body);
-  });
+template <class T>
+void ActivationBody<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
+                            device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  for_each_pack<n>("add", elements, at_packs<n>(a, b, y), stream, Add<T>{a, b, y});
 }
+
+template struct ActivationBody<float>;
+template struct ActivationBody<BFloat16>;
+template struct ActivationBody<Float16>;
 
 }  // namespace fourfold::kernels

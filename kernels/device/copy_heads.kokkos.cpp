@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "copy_heads_bodies.hpp"
 #include "device/for_each_pack.hpp"
-
-#include <fourfold/kernels/copy_heads.hpp>
 
 #include <algorithm>
 
@@ -32,10 +31,7 @@ struct CopyRow {
 
 }  // namespace
 
-void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream) {
-  if (rows.batch * rows.tokens == 0) {
-    return;
-  }
+void copy_head_rows(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream) {
   with_storage(from.dtype, [&]<class Source>(Source) {
     with_storage(to.dtype, [&]<class Target>(Target) {
       constexpr int n = std::max(pack_elements<Source>, pack_elements<Target>);

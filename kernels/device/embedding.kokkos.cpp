@@ -4,9 +4,8 @@
 /// Embeddings on a device. For the gradient the tokens of each row of a table are brought together
 /// first, in the order of t, in time that grows with the tokens rather than with tokens times rows.
 #include "device/for_each_pack.hpp"
+#include "embedding_bodies.hpp"
 #include "scratch.hpp"
-
-#include <fourfold/kernels/embedding.hpp>
 
 #include <cstddef>
 
@@ -15,59 +14,47 @@ namespace {
 
 template <class T>
 struct Embedding {
-  const std::int32_t* token_T;
-  const T* weight_VD;
-  std::int64_t first_row;
-  std::int64_t rows;
-  const T* position_weight_PD;  ///< or nullptr
-  const std::int32_t* position_T;
-  T* y_TD;
-  std::int64_t features;
+  EmbeddingOperands<T> with;
 
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t t, std::int64_t d,
                                               Count<n> /*count*/) const {
-    const std::int64_t row = token_T[t] - first_row;
-    const bool here = row >= 0 && row < rows;
+    const std::int64_t row = with.token_T[t] - with.first_row;
+    const bool here = row >= 0 && row < with.rows;
     float y[n] = {};
     if (here) {
-      load<n>(weight_VD + row * features + d, y);
+      load<n>(with.weight_VD + row * with.features + d, y);
     }
-    if (position_weight_PD != nullptr) {
+    if (with.position_weight_PD != nullptr) {
       float position[n];
-      load<n>(position_weight_PD + position_T[t] * features + d, position);
+      load<n>(with.position_weight_PD + with.position_T[t] * with.features + d, position);
       for (int i = 0; i < n; ++i) {
         y[i] = here ? y[i] + position[i] : position[i];
       }
     }
-    save<n>(y_TD + t * features + d, y);
+    save<n>(with.y_TD + t * with.features + d, y);
   }
 };
 
 template <class T>
 struct EmbeddingAdd {
-  const std::int32_t* token_T;
-  const T* weight_VD;
-  std::int64_t first_row;
-  std::int64_t rows;
-  T* y_TD;
-  std::int64_t features;
+  EmbeddingOperands<T> with;
 
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t t, std::int64_t d,
                                               Count<n> /*count*/) const {
-    const std::int64_t row = token_T[t] - first_row;
-    if (row < 0 || row >= rows) {
+    const std::int64_t row = with.token_T[t] - with.first_row;
+    if (row < 0 || row >= with.rows) {
       return;
     }
     float token[n];
     float y[n];
-    load<n>(weight_VD + row * features + d, token);
-    load<n>(y_TD + t * features + d, y);
+    load<n>(with.weight_VD + row * with.features + d, token);
+    load<n>(with.y_TD + t * with.features + d, y);
     for (int i = 0; i < n; ++i) {
       y[i] += token[i];
     }
-    save<n>(y_TD + t * features + d, y);
+    save<n>(with.y_TD + t * with.features + d, y);
   }
 };
 
@@ -87,8 +74,9 @@ struct Buckets {
   static std::size_t bytes(std::int64_t rows, std::int64_t tokens) {
     return static_cast<std::size_t>(1 + 3 * rows + 2 * tokens) * sizeof(std::int32_t);
   }
-  Buckets(ConstTensorView index, std::int64_t first, std::int64_t count, std::int32_t* memory)
-      : index_T(index.as<std::int32_t>()),
+  Buckets(const std::int32_t* index, std::int64_t tokens, std::int64_t first, std::int64_t count,
+          std::int32_t* memory)
+      : index_T(index),
         first_row(first),
         rows(count),
         used(memory),
@@ -96,7 +84,7 @@ struct Buckets {
         begin(size + rows),
         filled(begin + rows),
         place(filled + rows),
-        sorted(place + index.elements()) {}
+        sorted(place + tokens) {}
 
   /// Of a token; negative when it is not at hand.
   KOKKOS_FORCEINLINE_FUNCTION std::int64_t row_of(std::int64_t t) const {
@@ -212,76 +200,62 @@ struct SumBuckets {
   }
 };
 
-void add_to_rows(ConstTensorView index_T, ConstTensorView dy_TD, std::int64_t first_row,
-                 TensorView dweight_VD, device::StreamRef stream) {
-  const std::int64_t rows = dweight_VD.dim(0);
-  const std::int64_t features = dweight_VD.dim(1);
-  const std::int64_t tokens = index_T.elements();
-  const Buckets buckets(index_T, first_row, rows,
+/// Tokens of the rows [first_row, first_row + rows) of a table.
+Buckets fill_buckets(const std::int32_t* index_T, std::int64_t tokens, std::int64_t first_row,
+                     std::int64_t rows, device::StreamRef stream) {
+  const Buckets buckets(index_T, tokens, first_row, rows,
                         static_cast<std::int32_t*>(scratch(Buckets::bytes(rows, tokens), stream)));
   for_each("clear_buckets", rows, stream, ClearBuckets{buckets});
   for_each("count_tokens", tokens, stream, CountTokens{buckets});
   for_each("place_buckets", rows, stream, PlaceBuckets{buckets});
   for_each("fill_buckets", tokens, stream, FillBuckets{buckets});
   for_each("sort_buckets", tokens, stream, SortBuckets{buckets});
-  with_storage(dy_TD.dtype(), [&]<class T>(T) {
-    constexpr int n = 4;  // in twice as many threads as with packs of 16 bytes
-    const SumBuckets<T> body{buckets, dy_TD.as<T>(), dweight_VD.as<float>(), features};
-    for_each_pack_of_rows<n>("embedding_bwd", rows, features,
-                             at_packs<n>(body.dy_TD) && at_packs<n>(body.dweight_VD), stream, body);
-  });
+  return buckets;
+}
+
+template <class T>
+void add_to_rows(const Buckets& buckets, const T* dy_TD, float* dweight_VD, std::int64_t features,
+                 device::StreamRef stream) {
+  constexpr int n = 4;  // in twice as many threads as with packs of 16 bytes
+  for_each_pack_of_rows<n>("embedding_bwd", buckets.rows, features,
+                           at_packs<n>(dy_TD) && at_packs<n>(dweight_VD), stream,
+                           SumBuckets<T>{buckets, dy_TD, dweight_VD, features});
 }
 
 }  // namespace
 
-void embedding(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t first_row,
-               ConstTensorView position_weight_PD, ConstTensorView position_T, TensorView y_TD,
-               device::StreamRef stream) {
-  const std::int64_t features = weight_VD.dim(1);
-  FOURFOLD_EXPECT(y_TD.elements() == token_T.elements() * features);
-  FOURFOLD_EXPECT(!position_weight_PD || (position_weight_PD.dim(1) == features &&
-                                          position_T.elements() == token_T.elements()));
-  with_storage(y_TD.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const bool positions = static_cast<bool>(position_weight_PD);
-    const Embedding<T> body{token_T.as<std::int32_t>(),
-                            weight_VD.as<T>(),
-                            first_row,
-                            weight_VD.dim(0),
-                            positions ? position_weight_PD.as<T>() : nullptr,
-                            positions ? position_T.as<std::int32_t>() : nullptr,
-                            y_TD.as<T>(),
-                            features};
-    for_each_pack_of_rows<n>("embedding", token_T.elements(), features,
-                             at_packs<n>(body.weight_VD, body.position_weight_PD, body.y_TD),
-                             stream, body);
-  });
+template <class T>
+void embed_tokens(const EmbeddingOperands<T>& with, device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  for_each_pack_of_rows<n>("embedding", with.tokens, with.features,
+                           at_packs<n>(with.weight_VD, with.position_weight_PD, with.y_TD), stream,
+                           Embedding<T>{with});
 }
+template void embed_tokens(const EmbeddingOperands<float>&, device::StreamRef);
+template void embed_tokens(const EmbeddingOperands<BFloat16>&, device::StreamRef);
+template void embed_tokens(const EmbeddingOperands<Float16>&, device::StreamRef);
 
-void embedding_add(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t first_row,
-                   TensorView y_TD, device::StreamRef stream) {
-  const std::int64_t features = weight_VD.dim(1);
-  FOURFOLD_EXPECT(y_TD.elements() == token_T.elements() * features);
-  with_storage(y_TD.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const EmbeddingAdd<T> body{token_T.as<std::int32_t>(), weight_VD.as<T>(), first_row,
-                               weight_VD.dim(0),           y_TD.as<T>(),      features};
-    for_each_pack_of_rows<n>("embedding_add", token_T.elements(), features,
-                             at_packs<n>(body.weight_VD, body.y_TD), stream, body);
-  });
+template <class T>
+void add_embeddings(const EmbeddingOperands<T>& with, device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  for_each_pack_of_rows<n>("embedding_add", with.tokens, with.features,
+                           at_packs<n>(with.weight_VD, with.y_TD), stream, EmbeddingAdd<T>{with});
 }
+template void add_embeddings(const EmbeddingOperands<float>&, device::StreamRef);
+template void add_embeddings(const EmbeddingOperands<BFloat16>&, device::StreamRef);
+template void add_embeddings(const EmbeddingOperands<Float16>&, device::StreamRef);
 
-void embedding_backward(ConstTensorView token_T, ConstTensorView dy_TD, std::int64_t first_row,
-                        TensorView dweight_VD, ConstTensorView position_T,
-                        TensorView dposition_weight_PD, device::StreamRef stream) {
-  const std::int64_t features = dweight_VD.dim(1);
-  FOURFOLD_EXPECT(dy_TD.elements() == token_T.elements() * features);
-  FOURFOLD_EXPECT(!dposition_weight_PD || (dposition_weight_PD.dim(1) == features &&
-                                           position_T.elements() == token_T.elements()));
-  add_to_rows(token_T, dy_TD, first_row, dweight_VD, stream);
-  if (dposition_weight_PD) {
-    add_to_rows(position_T, dy_TD, 0, dposition_weight_PD, stream);
+template <class T>
+void differentiate_embedding(const EmbeddingGradients<T>& with, device::StreamRef stream) {
+  add_to_rows(fill_buckets(with.token_T, with.tokens, with.first_row, with.rows, stream),
+              with.dy_TD, with.dweight_VD, with.features, stream);
+  if (with.dposition_weight_PD != nullptr) {
+    add_to_rows(fill_buckets(with.position_T, with.tokens, 0, with.positions, stream), with.dy_TD,
+                with.dposition_weight_PD, with.features, stream);
   }
 }
+template void differentiate_embedding(const EmbeddingGradients<float>&, device::StreamRef);
+template void differentiate_embedding(const EmbeddingGradients<BFloat16>&, device::StreamRef);
+template void differentiate_embedding(const EmbeddingGradients<Float16>&, device::StreamRef);
 
 }  // namespace fourfold::kernels

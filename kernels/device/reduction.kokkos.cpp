@@ -3,13 +3,10 @@
 /// @file
 /// Sums over whole tensors on a device: blocks of a fixed size, each summed by a team in f64, then
 /// the blocks by one team, each thread some neighbouring ones.
+#include "reduction_bodies.hpp"
 #include "scratch.hpp"
 #include "storage.hpp"
 #include "team_rows.hpp"
-
-#include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/optimizer.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -91,34 +88,29 @@ struct CombinePartials {
   }
 };
 
-template <bool squares>
-void reduce(const char* label, ConstTensorView x, TensorView result, bool accumulate,
-            device::StreamRef stream) {
-  FOURFOLD_EXPECT(result.elements() == 1);
-  const std::int64_t blocks = (x.elements() + elements_per_partial - 1) / elements_per_partial;
-  auto* partial =
-      static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
-  with_storage(x.dtype(), [&]<class X>(X) {
-    const X* const from = x.as<X>();
-    for_teams<sum_warps, 4>(
-        label, blocks, SumThreads::team_bytes, stream,
-        PartialSum<X, squares>{from, partial, x.elements(), in_packs(pack_elements<X>, from)});
-  });
-  const std::int64_t in_chunk = std::max(fewest_in_chunk, (blocks + chunks - 1) / chunks);
-  for_teams<sum_warps, 1>(
-      "combine_sums", 1, SumThreads::team_bytes, stream,
-      CombinePartials{partial, blocks, in_chunk, result.as<double>(), accumulate});
-}
-
 }  // namespace
 
-void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream) {
-  reduce<false>("sum", x, result, accumulate, stream);
+template <class T, bool squares>
+void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
+  const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
+  auto* partial =
+      static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
+  for_teams<sum_warps, 4>(
+      label, blocks, SumThreads::team_bytes, stream,
+      PartialSum<T, squares>{with.x, partial, with.elements, in_packs(pack_elements<T>, with.x)});
+  const std::int64_t in_chunk = std::max(fewest_in_chunk, (blocks + chunks - 1) / chunks);
+  for_teams<sum_warps, 1>("combine_sums", 1, SumThreads::team_bytes, stream,
+                          CombinePartials{partial, blocks, in_chunk, with.result, with.accumulate});
 }
-
-void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
-                    device::StreamRef stream) {
-  reduce<true>("sum_of_squares", x, result, accumulate, stream);
-}
+template void sum_elements<float, false>(const char*, const SumOperands<float>&, device::StreamRef);
+template void sum_elements<float, true>(const char*, const SumOperands<float>&, device::StreamRef);
+template void sum_elements<BFloat16, false>(const char*, const SumOperands<BFloat16>&,
+                                            device::StreamRef);
+template void sum_elements<BFloat16, true>(const char*, const SumOperands<BFloat16>&,
+                                           device::StreamRef);
+template void sum_elements<Float16, false>(const char*, const SumOperands<Float16>&,
+                                           device::StreamRef);
+template void sum_elements<Float16, true>(const char*, const SumOperands<Float16>&,
+                                          device::StreamRef);
 
 }  // namespace fourfold::kernels

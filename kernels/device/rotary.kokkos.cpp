@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "device/for_each_pack.hpp"
-
-#include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/rotary.hpp>
+#include "rotary_bodies.hpp"
 
 namespace fourfold::kernels {
 namespace {
@@ -11,15 +9,9 @@ namespace {
 /// Turns n pairs of features of one head of one token; `row` counts heads, of tokens, of sequences.
 template <class T>
 struct Rotate {
-  T* x;
-  std::int64_t batch_stride;
-  std::int64_t token_stride;
+  RotaryOperands<T> with;
   Divisor tokens;
   Divisor heads;
-  std::int64_t half;
-  const float* cos_sin_PH;
-  const std::int32_t* position_T;
-  float direction;  ///< -1 turns back
 
   template <int n>
   KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t row, std::int64_t h,
@@ -27,49 +19,40 @@ struct Rotate {
     const std::int64_t token = heads.quotient(row);
     const std::int64_t sequence = tokens.quotient(token);
     const std::int64_t t = token - sequence * tokens.value();
-    T* const low = x + sequence * batch_stride + t * token_stride +
-                   (row - token * heads.value()) * 2 * half + h;
-    const float* const table = cos_sin_PH + position_T[t] * 2 * half + h;
+    T* const low = with.x + sequence * with.batch_stride + t * with.token_stride +
+                   (row - token * heads.value()) * 2 * with.half + h;
+    const float* const table = with.cos_sin_PH + with.position_T[t] * 2 * with.half + h;
     float cosine[n];
     float sine[n];
     float l[n];
     float u[n];
     load<n>(table, cosine);
-    load<n>(table + half, sine);
+    load<n>(table + with.half, sine);
     load<n>(low, l);
-    load<n>(low + half, u);
+    load<n>(low + with.half, u);
     for (int i = 0; i < n; ++i) {
-      const float s = direction * sine[i];
+      const float s = with.direction * sine[i];
       const float turned = l[i] * cosine[i] - u[i] * s;
       u[i] = u[i] * cosine[i] + l[i] * s;
       l[i] = turned;
     }
     save<n>(low, l);
-    save<n>(low + half, u);
+    save<n>(low + with.half, u);
   }
 };
 
 }  // namespace
 
-void rotary(Heads x, std::int64_t batch, std::int64_t tokens, std::int64_t heads,
-            std::int64_t head_dim, ConstTensorView cos_sin_PH, ConstTensorView position_T,
-            bool inverse, device::StreamRef stream) {
-  FOURFOLD_EXPECT(head_dim % 2 == 0 && cos_sin_PH.dim(1) == head_dim);
-  FOURFOLD_EXPECT(position_T.dim(0) == tokens);
-  if (batch * tokens * heads == 0) {
-    return;
-  }
-  with_storage(x.dtype, [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const Rotate<T> body{static_cast<T*>(x.data), x.batch_stride,
-                         x.token_stride,          Divisor(tokens),
-                         Divisor(heads),          head_dim / 2,
-                         cos_sin_PH.as<float>(),  position_T.as<std::int32_t>(),
-                         inverse ? -1.0F : 1.0F};
-    const bool aligned = x.batch_stride % n == 0 && x.token_stride % n == 0 &&
-                         at_packs<n>(body.x) && at_packs<n>(body.cos_sin_PH);
-    for_each_pack_of_rows<n>("rotary", batch * tokens * heads, head_dim / 2, aligned, stream, body);
-  });
+template <class T>
+void rotate_heads(const RotaryOperands<T>& with, device::StreamRef stream) {
+  constexpr int n = pack_elements<T>;
+  const bool aligned = with.batch_stride % n == 0 && with.token_stride % n == 0 &&
+                       at_packs<n>(with.x) && at_packs<n>(with.cos_sin_PH);
+  for_each_pack_of_rows<n>("rotary", with.batch * with.tokens * with.heads, with.half, aligned,
+                           stream, Rotate<T>{with, Divisor(with.tokens), Divisor(with.heads)});
 }
+template void rotate_heads(const RotaryOperands<float>&, device::StreamRef);
+template void rotate_heads(const RotaryOperands<BFloat16>&, device::StreamRef);
+template void rotate_heads(const RotaryOperands<Float16>&, device::StreamRef);
 
 }  // namespace fourfold::kernels

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "activation_bodies.hpp"
 #include "lanes.hpp"
 #include "launch.hpp"
 #include "storage.hpp"
 #include "vector_math.hpp"
-
-#include <fourfold/kernels/activation.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -223,45 +222,39 @@ struct Add {
 
 }  // namespace
 
-void gelu(ConstTensorView x, TensorView y, device::StreamRef stream) {
-  FOURFOLD_EXPECT(x.elements() == y.elements());
-  with_storage(x.dtype(), [&]<class T>(T) {
-    for_each_block("gelu", x.elements(), stream, Gelu<T>{x.as<T>(), y.as<T>()});
-  });
+template <class T>
+void ActivationBody<T>::gelu(const T* x, T* y, std::int64_t elements, device::StreamRef stream) {
+  for_each_block("gelu", elements, stream, Gelu<T>{x, y});
 }
 
-void gelu_backward(ConstTensorView dy, ConstTensorView x, TensorView dx, device::StreamRef stream) {
-  FOURFOLD_EXPECT(x.elements() == dy.elements() && x.elements() == dx.elements());
-  with_storage(x.dtype(), [&]<class T>(T) {
-    for_each_block("gelu_bwd", x.elements(), stream,
-                   GeluBackward<T>{dy.as<T>(), x.as<T>(), dx.as<T>()});
-  });
+template <class T>
+void ActivationBody<T>::gelu_backward(const T* dy, const T* x, T* dx, std::int64_t elements,
+                                      device::StreamRef stream) {
+  for_each_block("gelu_bwd", elements, stream, GeluBackward<T>{dy, x, dx});
 }
 
-void swiglu(ConstTensorView gate_up_T2F, TensorView y_TF, device::StreamRef stream) {
-  FOURFOLD_EXPECT(y_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * y_TF.elements());
-  with_storage(y_TF.dtype(), [&]<class T>(T) {
-    for_each("swiglu", y_TF.dim(0), stream,
-             Swiglu<T>{gate_up_T2F.as<T>(), y_TF.as<T>(), y_TF.dim(0), y_TF.dim(1)});
-  });
+template <class T>
+void ActivationBody<T>::swiglu(const T* gate_up_T2F, T* y_TF, std::int64_t rows,
+                               std::int64_t features, device::StreamRef stream) {
+  for_each("swiglu", rows, stream, Swiglu<T>{gate_up_T2F, y_TF, rows, features});
 }
 
-void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorView dgate_up_T2F,
-                     device::StreamRef stream) {
-  FOURFOLD_EXPECT(dy_TF.shape().rank() == 2 && gate_up_T2F.elements() == 2 * dy_TF.elements());
-  FOURFOLD_EXPECT(dgate_up_T2F.elements() == gate_up_T2F.elements());
-  with_storage(dy_TF.dtype(), [&]<class T>(T) {
-    for_each("swiglu_bwd", dy_TF.dim(0), stream,
-             SwigluBackward<T>{dy_TF.as<T>(), gate_up_T2F.as<T>(), dgate_up_T2F.as<T>(),
-                               dy_TF.dim(0), dy_TF.dim(1)});
-  });
+template <class T>
+void ActivationBody<T>::swiglu_backward(const T* dy_TF, const T* gate_up_T2F, T* dgate_up_T2F,
+                                        std::int64_t rows, std::int64_t features,
+                                        device::StreamRef stream) {
+  for_each("swiglu_bwd", rows, stream,
+           SwigluBackward<T>{dy_TF, gate_up_T2F, dgate_up_T2F, rows, features});
 }
 
-void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef stream) {
-  FOURFOLD_EXPECT(a.elements() == y.elements() && b.elements() == y.elements());
-  with_storage(y.dtype(), [&]<class T>(T) {
-    for_each_block("add", y.elements(), stream, Add<T>{a.as<T>(), b.as<T>(), y.as<T>()});
-  });
+template <class T>
+void ActivationBody<T>::add(const T* a, const T* b, T* y, std::int64_t elements,
+                            device::StreamRef stream) {
+  for_each_block("add", elements, stream, Add<T>{a, b, y});
 }
+
+template struct ActivationBody<float>;
+template struct ActivationBody<BFloat16>;
+template struct ActivationBody<Float16>;
 
 }  // namespace fourfold::kernels

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "copy_heads_bodies.hpp"
 #include "launch.hpp"
 #include "storage.hpp"
-
-#include <fourfold/kernels/copy_heads.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -39,7 +38,7 @@ struct CopyRow {
 
 }  // namespace
 
-void copy_heads(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream) {
+void copy_head_rows(const HeadRows& rows, ConstHeads from, Heads to, device::StreamRef stream) {
   with_storage(from.dtype, [&]<class Source>(Source) {
     with_storage(to.dtype, [&]<class Target>(Target) {
       for_each("copy_heads", rows.batch * rows.tokens, stream,

@@ -1,64 +1,56 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "embedding_bodies.hpp"
 #include "launch.hpp"
 #include "storage.hpp"
 
-#include <fourfold/kernels/embedding.hpp>
-
 #include <Kokkos_Core.hpp>
+
+#include <algorithm>
 
 namespace fourfold::kernels {
 namespace {
 
 template <class T>
 struct Embedding {
-  const std::int32_t* token_T;
-  const T* weight_VD;
-  std::int64_t first_row;
-  std::int64_t rows;
-  const T* position_weight_PD;  ///< or nullptr
-  const std::int32_t* position_T;
-  T* y_TD;
-  std::int64_t features;
+  EmbeddingOperands<T> with;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const std::int64_t row = token_T[t] - first_row;
-    const T* token = row >= 0 && row < rows ? weight_VD + row * features : nullptr;
-    const T* position =
-        position_weight_PD == nullptr ? nullptr : position_weight_PD + position_T[t] * features;
-    T* y = y_TD + t * features;
+    const std::int64_t row = with.token_T[t] - with.first_row;
+    const T* token = row >= 0 && row < with.rows ? with.weight_VD + row * with.features : nullptr;
+    const T* position = with.position_weight_PD == nullptr
+                            ? nullptr
+                            : with.position_weight_PD + with.position_T[t] * with.features;
+    T* y = with.y_TD + t * with.features;
     if (token != nullptr && position != nullptr) {
 #pragma omp simd
-      for (std::int64_t d = 0; d < features; ++d) {
+      for (std::int64_t d = 0; d < with.features; ++d) {
         store(y[d], to_float(token[d]) + to_float(position[d]));
       }
       return;
     }
     const T* only = token != nullptr ? token : position;
-    for (std::int64_t d = 0; d < features; ++d) {
-      y[d] = only == nullptr ? T{} : only[d];
+    if (only != nullptr) {
+      std::copy_n(only, with.features, y);
+    } else {
+      std::fill_n(y, with.features, T{});
     }
   }
 };
 
 template <class T>
 struct EmbeddingAdd {
-  const std::int32_t* token_T;
-  const T* weight_VD;
-  std::int64_t first_row;
-  std::int64_t rows;
-  T* y_TD;
-  std::int64_t features;
+  EmbeddingOperands<T> with;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const std::int64_t row = token_T[t] - first_row;
-    if (row < 0 || row >= rows) {
+    const std::int64_t row = with.token_T[t] - with.first_row;
+    if (row < 0 || row >= with.rows) {
       return;
     }
-    const T* token = weight_VD + row * features;
-    T* y = y_TD + t * features;
+    const T* token = with.weight_VD + row * with.features;
+    T* y = with.y_TD + t * with.features;
 #pragma omp simd
-    for (std::int64_t d = 0; d < features; ++d) {
+    for (std::int64_t d = 0; d < with.features; ++d) {
       store(y[d], to_float(y[d]) + to_float(token[d]));
     }
   }
@@ -68,29 +60,22 @@ struct EmbeddingAdd {
 /// Slices share nothing, so any number of threads gives the same bits.
 template <class T>
 struct EmbeddingBackward {
-  const std::int32_t* token_T;
-  const T* dy_TD;
-  std::int64_t first_row;
-  std::int64_t rows;
-  float* dweight_VD;
-  const std::int32_t* position_T;
-  float* dposition_weight_PD;  ///< or nullptr
-  std::int64_t tokens;
-  std::int64_t features;
+  EmbeddingGradients<T> with;
 
   static constexpr std::int64_t slice_width = 128;
 
   KOKKOS_FUNCTION void operator()(std::int64_t slice) const {
     const std::int64_t begin = slice * slice_width;
-    const std::int64_t width = features - begin < slice_width ? features - begin : slice_width;
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      const T* dy = dy_TD + t * features + begin;
-      const std::int64_t row = token_T[t] - first_row;
-      if (row >= 0 && row < rows) {
-        add_to(dweight_VD + row * features + begin, dy, width);
+    const std::int64_t width =
+        with.features - begin < slice_width ? with.features - begin : slice_width;
+    for (std::int64_t t = 0; t < with.tokens; ++t) {
+      const T* dy = with.dy_TD + t * with.features + begin;
+      const std::int64_t row = with.token_T[t] - with.first_row;
+      if (row >= 0 && row < with.rows) {
+        add_to(with.dweight_VD + row * with.features + begin, dy, width);
       }
-      if (dposition_weight_PD != nullptr) {
-        add_to(dposition_weight_PD + position_T[t] * features + begin, dy, width);
+      if (with.dposition_weight_PD != nullptr) {
+        add_to(with.dposition_weight_PD + with.position_T[t] * with.features + begin, dy, width);
       }
     }
   }
@@ -105,51 +90,30 @@ struct EmbeddingBackward {
 
 }  // namespace
 
-void embedding(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t first_row,
-               ConstTensorView position_weight_PD, ConstTensorView position_T, TensorView y_TD,
-               device::StreamRef stream) {
-  const std::int64_t features = weight_VD.dim(1);
-  FOURFOLD_EXPECT(y_TD.elements() == token_T.elements() * features);
-  FOURFOLD_EXPECT(!position_weight_PD || (position_weight_PD.dim(1) == features &&
-                                          position_T.elements() == token_T.elements()));
-  with_storage(y_TD.dtype(), [&]<class T>(T) {
-    const bool positions = static_cast<bool>(position_weight_PD);
-    for_each(
-        "embedding", token_T.elements(), stream,
-        Embedding<T>{token_T.as<std::int32_t>(), weight_VD.as<T>(), first_row, weight_VD.dim(0),
-                     positions ? position_weight_PD.as<T>() : nullptr,
-                     positions ? position_T.as<std::int32_t>() : nullptr, y_TD.as<T>(), features});
-  });
+template <class T>
+void embed_tokens(const EmbeddingOperands<T>& with, device::StreamRef stream) {
+  for_each("embedding", with.tokens, stream, Embedding<T>{with});
 }
+template void embed_tokens(const EmbeddingOperands<float>&, device::StreamRef);
+template void embed_tokens(const EmbeddingOperands<BFloat16>&, device::StreamRef);
+template void embed_tokens(const EmbeddingOperands<Float16>&, device::StreamRef);
 
-void embedding_add(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t first_row,
-                   TensorView y_TD, device::StreamRef stream) {
-  const std::int64_t features = weight_VD.dim(1);
-  FOURFOLD_EXPECT(y_TD.elements() == token_T.elements() * features);
-  with_storage(y_TD.dtype(), [&]<class T>(T) {
-    for_each("embedding_add", token_T.elements(), stream,
-             EmbeddingAdd<T>{token_T.as<std::int32_t>(), weight_VD.as<T>(), first_row,
-                             weight_VD.dim(0), y_TD.as<T>(), features});
-  });
+template <class T>
+void add_embeddings(const EmbeddingOperands<T>& with, device::StreamRef stream) {
+  for_each("embedding_add", with.tokens, stream, EmbeddingAdd<T>{with});
 }
+template void add_embeddings(const EmbeddingOperands<float>&, device::StreamRef);
+template void add_embeddings(const EmbeddingOperands<BFloat16>&, device::StreamRef);
+template void add_embeddings(const EmbeddingOperands<Float16>&, device::StreamRef);
 
-void embedding_backward(ConstTensorView token_T, ConstTensorView dy_TD, std::int64_t first_row,
-                        TensorView dweight_VD, ConstTensorView position_T,
-                        TensorView dposition_weight_PD, device::StreamRef stream) {
-  const std::int64_t features = dweight_VD.dim(1);
-  FOURFOLD_EXPECT(dy_TD.elements() == token_T.elements() * features);
-  FOURFOLD_EXPECT(!dposition_weight_PD || (dposition_weight_PD.dim(1) == features &&
-                                           position_T.elements() == token_T.elements()));
-  with_storage(dy_TD.dtype(), [&]<class T>(T) {
-    using Functor = EmbeddingBackward<T>;
-    const bool positions = static_cast<bool>(dposition_weight_PD);
-    const std::int64_t slices = (features + Functor::slice_width - 1) / Functor::slice_width;
-    for_each("embedding_bwd", slices, stream,
-             Functor{token_T.as<std::int32_t>(), dy_TD.as<T>(), first_row, dweight_VD.dim(0),
-                     dweight_VD.as<float>(), positions ? position_T.as<std::int32_t>() : nullptr,
-                     positions ? dposition_weight_PD.as<float>() : nullptr, token_T.elements(),
-                     features});
-  });
+template <class T>
+void differentiate_embedding(const EmbeddingGradients<T>& with, device::StreamRef stream) {
+  using Functor = EmbeddingBackward<T>;
+  const std::int64_t slices = (with.features + Functor::slice_width - 1) / Functor::slice_width;
+  for_each("embedding_bwd", slices, stream, Functor{with});
 }
+template void differentiate_embedding(const EmbeddingGradients<float>&, device::StreamRef);
+template void differentiate_embedding(const EmbeddingGradients<BFloat16>&, device::StreamRef);
+template void differentiate_embedding(const EmbeddingGradients<Float16>&, device::StreamRef);
 
 }  // namespace fourfold::kernels

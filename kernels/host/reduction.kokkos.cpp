@@ -5,11 +5,9 @@
 /// order.
 #include "lanes.hpp"
 #include "launch.hpp"
+#include "reduction_bodies.hpp"
 #include "scratch.hpp"
 #include "storage.hpp"
-
-#include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/optimizer.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -63,29 +61,26 @@ struct CombinePartials {
   }
 };
 
-template <bool squares>
-void reduce(const char* label, ConstTensorView x, TensorView result, bool accumulate,
-            device::StreamRef stream) {
-  FOURFOLD_EXPECT(result.elements() == 1);
-  const std::int64_t blocks = (x.elements() + elements_per_partial - 1) / elements_per_partial;
-  auto* partial =
-      static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
-  with_storage(x.dtype(), [&]<class X>(X) {
-    for_each(label, blocks, stream, PartialSum<X, squares>{x.as<X>(), partial, x.elements()});
-  });
-  for_each("combine_sums", 1, stream,
-           CombinePartials{partial, blocks, result.as<double>(), accumulate});
-}
-
 }  // namespace
 
-void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream) {
-  reduce<false>("sum", x, result, accumulate, stream);
+template <class T, bool squares>
+void sum_elements(const char* label, const SumOperands<T>& with, device::StreamRef stream) {
+  const std::int64_t blocks = (with.elements + elements_per_partial - 1) / elements_per_partial;
+  auto* partial =
+      static_cast<double*>(scratch(static_cast<std::size_t>(blocks) * sizeof(double), stream));
+  for_each(label, blocks, stream, PartialSum<T, squares>{with.x, partial, with.elements});
+  for_each("combine_sums", 1, stream,
+           CombinePartials{partial, blocks, with.result, with.accumulate});
 }
-
-void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
-                    device::StreamRef stream) {
-  reduce<true>("sum_of_squares", x, result, accumulate, stream);
-}
+template void sum_elements<float, false>(const char*, const SumOperands<float>&, device::StreamRef);
+template void sum_elements<float, true>(const char*, const SumOperands<float>&, device::StreamRef);
+template void sum_elements<BFloat16, false>(const char*, const SumOperands<BFloat16>&,
+                                            device::StreamRef);
+template void sum_elements<BFloat16, true>(const char*, const SumOperands<BFloat16>&,
+                                           device::StreamRef);
+template void sum_elements<Float16, false>(const char*, const SumOperands<Float16>&,
+                                           device::StreamRef);
+template void sum_elements<Float16, true>(const char*, const SumOperands<Float16>&,
+                                          device::StreamRef);
 
 }  // namespace fourfold::kernels

@@ -4,6 +4,7 @@
 #include "launch.hpp"
 #include "storage.hpp"
 #include "vector_math.hpp"
+#include "vocabulary_cross_entropy_bodies.hpp"
 
 #include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/kernels/vocabulary_cross_entropy.hpp>
@@ -36,17 +37,14 @@ KOKKOS_FORCEINLINE_FUNCTION float largest_of(const T* row, std::int64_t columns)
 
 template <class T>
 struct Part {
-  const T* logits_TV;
-  const std::int32_t* target_T;
-  float* statistics_T3;
-  std::int64_t columns;
-  std::int64_t first_column;
+  LossPartOperands<T> with;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    const T* row = logits_TV + t * columns;
+    const std::int64_t columns = with.columns;
+    const T* row = with.logits_TV + t * columns;
     const float largest = largest_of(row, columns);
-    const std::int64_t target = target_T[t] - first_column;
-    float* statistics = statistics_T3 + t * part_statistics;
+    const std::int64_t target = with.target_T[t] - with.first_column;
+    float* statistics = with.statistics_T3 + t * part_statistics;
     statistics[0] = largest;
     statistics[1] = sum_row(
         NothingAhead{}, columns, [largest](float x) { return vector_exp_minus(largest - x); }, row);
@@ -56,24 +54,20 @@ struct Part {
 
 template <class T>
 struct PartGradient {
-  T* logits_TV;
-  const std::int32_t* target_T;
-  const float* normaliser_T2;
-  std::int64_t columns;
-  std::int64_t first_column;
-  float gradient_scale;
+  LossPartGradient<T> with;
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
-    T* row = logits_TV + t * columns;
-    if (target_T[t] == ignored_target) {
+    const std::int64_t columns = with.columns;
+    T* row = with.logits_TV + t * columns;
+    if (with.target_T[t] == ignored_target) {
       for (std::int64_t v = 0; v < columns; ++v) {
         row[v] = T{};
       }
       return;
     }
-    const float largest = normaliser_T2[2 * t];
-    const float factor = gradient_scale * normaliser_T2[2 * t + 1];
-    const std::int64_t target = target_T[t] - first_column;
+    const float largest = with.normaliser_T2[2 * t];
+    const float factor = with.gradient_scale * with.normaliser_T2[2 * t + 1];
+    const std::int64_t target = with.target_T[t] - with.first_column;
     const bool here = target >= 0 && target < columns;
     const float target_logit = here ? to_float(row[target]) : 0.0F;
     for_chunks(
@@ -86,38 +80,28 @@ struct PartGradient {
         },
         row, static_cast<const T*>(row));
     if (here) {  // from the float value: what was stored may have been rounded
-      store(row[target], vector_exp_minus(largest - target_logit) * factor - gradient_scale);
+      store(row[target], vector_exp_minus(largest - target_logit) * factor - with.gradient_scale);
     }
   }
 };
 
 }  // namespace
 
-void cross_entropy_part(ConstTensorView logits_TV, std::int64_t first_column,
-                        ConstTensorView target_T, TensorView statistics_T3,
-                        device::StreamRef stream) {
-  const std::int64_t tokens = logits_TV.dim(0);
-  FOURFOLD_EXPECT(logits_TV.shape().rank() == 2 && target_T.elements() == tokens);
-  FOURFOLD_EXPECT(statistics_T3.elements() == tokens * part_statistics && first_column >= 0);
-  with_storage(logits_TV.dtype(), [&]<class T>(T) {
-    for_each("cross_entropy_part", tokens, stream,
-             Part<T>{logits_TV.as<T>(), target_T.as<std::int32_t>(), statistics_T3.as<float>(),
-                     logits_TV.dim(1), first_column});
-  });
+template <class T>
+void cross_entropy_part_rows(const LossPartOperands<T>& with, device::StreamRef stream) {
+  for_each("cross_entropy_part", with.rows, stream, Part<T>{with});
 }
+template void cross_entropy_part_rows(const LossPartOperands<float>&, device::StreamRef);
+template void cross_entropy_part_rows(const LossPartOperands<BFloat16>&, device::StreamRef);
+template void cross_entropy_part_rows(const LossPartOperands<Float16>&, device::StreamRef);
 
-void cross_entropy_part_gradient(TensorView logits_TV, std::int64_t first_column,
-                                 ConstTensorView target_T, ConstTensorView normaliser_T2,
-                                 float gradient_scale, device::StreamRef stream) {
-  const std::int64_t tokens = logits_TV.dim(0);
-  FOURFOLD_EXPECT(logits_TV.shape().rank() == 2 && target_T.elements() == tokens);
-  FOURFOLD_EXPECT(normaliser_T2.elements() == 2 * tokens && first_column >= 0);
-  with_storage(logits_TV.dtype(), [&]<class T>(T) {
-    for_each(
-        "cross_entropy_grad", tokens, stream,
-        PartGradient<T>{logits_TV.as<T>(), target_T.as<std::int32_t>(), normaliser_T2.as<float>(),
-                        logits_TV.dim(1), first_column, gradient_scale});
-  });
+template <class T>
+void cross_entropy_part_gradient_rows(const LossPartGradient<T>& with, device::StreamRef stream) {
+  for_each("cross_entropy_grad", with.rows, stream, PartGradient<T>{with});
 }
+template void cross_entropy_part_gradient_rows(const LossPartGradient<float>&, device::StreamRef);
+template void cross_entropy_part_gradient_rows(const LossPartGradient<BFloat16>&,
+                                               device::StreamRef);
+template void cross_entropy_part_gradient_rows(const LossPartGradient<Float16>&, device::StreamRef);
 
 }  // namespace fourfold::kernels

@@ -10,6 +10,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include <limits>
 #include <numeric>
 
 namespace {
@@ -108,3 +109,15 @@ TEST_CASE("parts of cross-entropy give the same bits wherever their rows begin",
   cross_entropy_part_gradient(shifted, columns / 2, target, normaliser, 0.25F, {});
   CHECK(same_bits(logits, shifted.view()));
 }
+
+#if FOURFOLD_CONTRACTS
+TEST_CASE("a part of more columns than an int counts is a contract violation", "[cross_entropy]") {
+  const std::int64_t columns = std::numeric_limits<std::int32_t>::max();
+  const TensorView logits(nullptr, DType::bf16, {0, columns});
+  const TensorView none(nullptr, DType::f32, {0, part_statistics});
+  const ConstTensorView target(nullptr, DType::i32, {0});
+  CHECK_THROWS_AS(cross_entropy_part(logits, 0, target, none, {}), ContractViolation);
+  CHECK_THROWS_AS(cross_entropy_part_gradient(logits, 0, target, none, 1.0F, {}),
+                  ContractViolation);
+}
+#endif
