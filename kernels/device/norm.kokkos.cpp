@@ -106,6 +106,24 @@ struct Norm {
     }
     const auto count = static_cast<float>(with.features);
     const float shift = centred ? take_off_mean(threads, x, count) : 0.0F;
+    const RowStatistics row = statistics_of(threads, x, count);
+    FOURFOLD_UNROLL
+    for (int k = 0; k < packs; ++k) {
+      finish_pack<centred>(with, with.y_TD + t * with.features,
+                           first_of_pack<T, Row::threads>(threads.rank(), k), x[k], row);
+    }
+    threads.once([&] {
+      if constexpr (centred) {
+        with.mean_T[t] = shift + row.mean;
+      }
+      with.rstd_T[t] = row.rstd;
+    });
+  }
+
+  /// Of a row whose mean is taken off, or of which none is wanted.
+  KOKKOS_FORCEINLINE_FUNCTION RowStatistics statistics_of(typename Row::Threads& threads,
+                                                          const float (&x)[packs][n],
+                                                          float count) const {
     float sums[2] = {0, 0};
     FOURFOLD_UNROLL
     for (int k = 0; k < packs; ++k) {
@@ -121,18 +139,7 @@ struct Norm {
     }
     sums[0] = centred ? sums[0] : 0.0F;
     threads.sum(sums);
-    const RowStatistics row = statistics(sums[0], sums[1], count, with.epsilon);
-    FOURFOLD_UNROLL
-    for (int k = 0; k < packs; ++k) {
-      finish_pack<centred>(with, with.y_TD + t * with.features,
-                           first_of_pack<T, Row::threads>(threads.rank(), k), x[k], row);
-    }
-    threads.once([&] {
-      if constexpr (centred) {
-        with.mean_T[t] = shift + row.mean;
-      }
-      with.rstd_T[t] = row.rstd;
-    });
+    return statistics(sums[0], sums[1], count, with.epsilon);
   }
 
   /// x -= its mean, as rounded; zeros behind the row stay. Returns that mean.
