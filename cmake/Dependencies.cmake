@@ -105,4 +105,8 @@ target_link_libraries(fourfold_aio INTERFACE ${LIBAIO_LIBRARY})
 
 if(FOURFOLD_TESTS)
   find_package(Catch2 3 REQUIRED)
+  # For what is linked to a program with Catch2 in it, or loaded by one.
+  add_library(fourfold_catch2_headers INTERFACE)
+  add_library(fourfold::catch2_headers ALIAS fourfold_catch2_headers)
+  target_include_directories(fourfold_catch2_headers SYSTEM INTERFACE $<TARGET_PROPERTY:Catch2::Catch2,INTERFACE_INCLUDE_DIRECTORIES>)
 endif()

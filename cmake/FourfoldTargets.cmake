@@ -24,7 +24,8 @@ function(fourfold_optimise_sanitized target)
 endfunction()
 
 # fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [DEVICES] [LABELS ..] [TIMEOUT seconds] [GPU_SECONDS seconds])
-# A Catch2 program. Without RANKS it is one ctest entry with Catch2's own main. With RANKS it is built with the main of
+# A Catch2 program. Without RANKS it is one ctest entry with Catch2's own main, or, in a build of shared libraries, a module
+# and a link to the program that loads it (tests/harness/module_main.cpp). With RANKS it is built with the main of
 # tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher; with DEVICES the
 # ranks are those of MpiRuntime::device_world(). The target tests_<label> builds the programs of a label. The label
 # `threads` says that ranks are threads, so ThreadSanitizer has something to see; `device` that a GPU, an emulated one
@@ -35,7 +36,14 @@ function(fourfold_add_test name)
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower
     set(arg_TIMEOUT 1000)
   endif()
-  add_executable(${name} ${arg_SOURCES})
+  if(BUILD_SHARED_LIBS AND NOT arg_RANKS)
+    add_library(${name} MODULE ${arg_SOURCES})
+    set_target_properties(${name} PROPERTIES PREFIX "" LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+    add_dependencies(${name} fourfold_module_main)
+    file(CREATE_LINK fourfold-tests ${PROJECT_BINARY_DIR}/tests/${name} SYMBOLIC)
+  else()
+    add_executable(${name} ${arg_SOURCES})
+  endif()
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} fourfold::warnings)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/harness ${PROJECT_SOURCE_DIR}/tests/harness/include)
   # Catch2's sections and GCC 12's optimiser together make false alarms of this warning; host-debug keeps it.
@@ -54,15 +62,19 @@ function(fourfold_add_test name)
     set_property(GLOBAL APPEND PROPERTY FOURFOLD_DEVICE_TESTS "${name} ${arg_GPU_SECONDS}")
   endif()
   if(NOT arg_RANKS)
-    target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
-    add_test(NAME ${name} COMMAND ${name})
+    if(BUILD_SHARED_LIBS)  # its Catch2 is that of the program that loads it
+      target_link_libraries(${name} PRIVATE fourfold::catch2_headers)
+    else()
+      target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
+    endif()
+    add_test(NAME ${name} COMMAND ${PROJECT_BINARY_DIR}/tests/${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LABELS}")
     return()
   endif()
   if(arg_DEVICES)
-    target_link_libraries(${name} PRIVATE fourfold::nccl_test_main)
+    target_link_libraries(${name} PRIVATE fourfold::nccl_test_main Catch2::Catch2)
   else()
-    target_link_libraries(${name} PRIVATE fourfold::mpi_test_main)
+    target_link_libraries(${name} PRIVATE fourfold::mpi_test_main Catch2::Catch2)
   endif()
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${name}.np${ranks}

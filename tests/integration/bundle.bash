@@ -27,7 +27,7 @@ outside() { # FILE: the libraries that it would load from elsewhere, but for the
   ldd "$1" | awk '$2 == "=>" { print $3 }' | xargs readlink -f | grep -v "^$(readlink -f elsewhere/moved/lib)/" |
     grep -vE '/lib(c|m|pthread|dl|rt)[.]so'
 }
-for file in elsewhere/moved/programs/*; do
+for file in elsewhere/moved/programs/* elsewhere/moved/lib/*_test.so; do
   found=$(outside "$file")
   [[ -z $found ]] || complain "${file##*/} takes from outside: $found"
 done
@@ -35,7 +35,8 @@ done
 # The tests of the list, as far as they are built, and programs that users start.
 expect cmp "$1/tests/device_tests.txt" elsewhere/moved/tests/device_tests.txt
 while read -r name _; do
-  [[ ! -x $1/tests/$name || -x elsewhere/moved/tests/$name ]] || complain "$name is not in the bundle"
+  [[ ! -x $1/tests/$name.so || -r elsewhere/moved/lib/$name.so ]] || complain "the module of $name is not in the bundle"
+  [[ ! -x $1/tests/$name || (-L $1/tests/$name && ! -x $1/tests/$name.so) || -x elsewhere/moved/tests/$name ]] || complain "$name is not in the bundle"
 done <"$1/tests/device_tests.txt"
 for name in fourfold-train gpu_step mpiexec; do
   [[ -x elsewhere/moved/bin/$name ]] || complain "$name is not in the bundle"
