@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/sudden_end.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
@@ -99,6 +100,10 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGBUS, end_without_mapped_file);
   try {
+    const OnSuddenEnd on_sudden_end([&](ExitCode code, const std::string& why) {
+      call(on_failure, name, code, why);
+      report(name, why);
+    });
     const ExitCode code = body();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       throw UserError(ExitCode::cannot_write,

@@ -202,10 +202,12 @@ class Session {
     const cudnn_frontend::error_t status = plan->graph->execute(
         handle_, operands.data(), call.is_backward ? 9 : 5, scratch(plan->workspace_bytes, stream));
     if (status.is_bad()) {
-      throw SystemError(ExitCode::node_fault,
-                        fmt::format("cuDNN: attention failed ({}) leave this node out; its kernel "
-                                    "log says more",
-                                    reason(status)));
+      const std::string why = reason(status);
+      const bool is_memory = why.find("ALLOC_FAILED") != why.npos;
+      throw SystemError(is_memory ? ExitCode::config : ExitCode::node_fault,
+                        fmt::format("cuDNN: attention failed ({}) {}", why,
+                                    is_memory ? device::out_of_memory_advice()
+                                              : "leave this node out; its kernel log says more"));
     }
     return true;
   }

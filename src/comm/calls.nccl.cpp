@@ -7,6 +7,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/sudden_end.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -146,6 +147,11 @@ void NcclCalls::note_failure(const std::string& text) {
   log::local(log::Level::error, text);
 }
 
+std::string NcclCalls::failure() const {
+  const std::scoped_lock lock(failure_mutex_);
+  return failure_;
+}
+
 NcclCalls::Clock::duration NcclCalls::since_failure() const {
   const std::scoped_lock lock(failure_mutex_);
   return Clock::now() - failed_;
@@ -206,6 +212,7 @@ void NcclCalls::watch() {
     }
     if (has_failed_ && since_failure() > for_the_watch_to_end_it + 5s) {
       // The rank's own thread is in a wait that ends no more.
+      tell_sudden_end(ExitCode::node_fault, failure());
       if (rank_identity().end_all_ranks != nullptr) {
         rank_identity().end_all_ranks(ExitCode::node_fault);
       }

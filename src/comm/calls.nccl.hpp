@@ -95,6 +95,7 @@ class NcclCalls {
   /// Of `comm`; nothing when it is sound.
   static std::optional<ncclResult_t> error_of(ncclComm_t comm);
   Clock::duration since_failure() const;
+  std::string failure() const;
 
   FlightRecorder* recorder_;
   std::chrono::duration<double> deadline_;

@@ -2,38 +2,63 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "check.nccl.hpp"
 
+#include "cuda_check.hpp"
+
 #include <fourfold/base/error.hpp>
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <string>
 
 namespace fourfold::comm {
 namespace {
 
-/// ncclCommSplit with a configuration, several unique ids, named communicators.
+static_assert(NCCL_VERSION_CODE >= NCCL_VERSION(2, 27, 3),
+              "communicators have names since NCCL 2.27.3: set NCCL_ROOT to one");
+
+/// Several unique ids; one that is older than the headers takes no names.
 constexpr int oldest_version = NCCL_VERSION(2, 23, 4);
 
-bool is_fault_of_node(ncclResult_t result) {
-  return result == ncclRemoteError || result == ncclSystemError || result == ncclUnhandledCudaError;
+/// What NCCL wrote last; "" for nothing.
+std::string detail_of(ncclComm_t comm) {
+  const char* const detail = ncclGetLastError(comm);
+  return detail == nullptr ? "" : detail;
+}
+
+/// NCCL has a code for all failures of CUDA together.
+bool is_out_of_memory(ncclResult_t result, const std::string& detail) {
+  return result == ncclUnhandledCudaError && detail.find("out of memory") != detail.npos;
+}
+
+ExitCode code_of(ncclResult_t result, const std::string& detail) {
+  if (is_out_of_memory(result, detail)) {
+    return ExitCode::config;
+  }
+  return result == ncclRemoteError || result == ncclSystemError || result == ncclUnhandledCudaError
+             ? ExitCode::node_fault
+             : ExitCode::internal;
 }
 
 }  // namespace
 
 std::string nccl_failure(ncclResult_t result, const std::string& what, ncclComm_t comm) {
-  const char* const detail = ncclGetLastError(comm);
-  const bool has_detail = detail != nullptr && std::strlen(detail) > 0;
-  return fmt::format("NCCL: {} failed ({}{}{}) {}", what, ncclGetErrorString(result),
-                     has_detail ? "; " : "", has_detail ? detail : "",
-                     is_fault_of_node(result)
-                         ? "NCCL_DEBUG=INFO says which connection or device it was"
-                         : "this is a bug: run again with NCCL_DEBUG=INFO and report it");
+  const std::string detail = detail_of(comm);
+  const std::string known =
+      fmt::format("NCCL: {} failed ({}{}{})", what, ncclGetErrorString(result),
+                  detail.empty() ? "" : "; ", detail);
+  switch (code_of(result, detail)) {
+    case ExitCode::config:
+      return fmt::format("{} {}", known, device::out_of_memory_advice());
+    case ExitCode::node_fault:
+      return known + " NCCL_DEBUG=INFO says which connection or device it was";
+    default:
+      return known + " this is a bug: run again with NCCL_DEBUG=INFO and report it";
+  }
 }
 
 void check_nccl(ncclResult_t result, const std::string& what, ncclComm_t comm) {
   if (result != ncclSuccess && result != ncclInProgress) {
-    throw SystemError(is_fault_of_node(result) ? ExitCode::node_fault : ExitCode::internal,
-                      nccl_failure(result, what, comm));
+    throw SystemError(code_of(result, detail_of(comm)), nccl_failure(result, what, comm));
   }
 }
 

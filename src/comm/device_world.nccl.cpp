@@ -12,10 +12,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,22 @@ void require_device_each(Communicator& host, const std::string& machine,
                       "mesh.share_devices = true to try a run out on fewer",
                       owner->second, rank, device.substr(device.find('\n') + 1)));
     }
+  }
+}
+
+/// NCCL refuses ranks of several versions, as a mistake of ours.
+void require_one_nccl(Communicator& host) {
+  int version = 0;
+  check_nccl(ncclGetVersion(&version), "ncclGetVersion");
+  const std::vector<std::string> versions = all_gather_text(host, nccl_version_text(version));
+  const auto other = std::ranges::find_if(
+      versions, [&](const std::string& one) { return one != versions.front(); });
+  if (other != versions.end()) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("rank 0 has loaded NCCL {}, rank {} NCCL {} let LD_LIBRARY_PATH or the modules "
+                    "of all nodes name the same libnccl.so.2",
+                    versions.front(), other - versions.begin(), *other));
   }
 }
 
@@ -122,6 +140,7 @@ DeviceWorld::DeviceWorld(Communicator& host, const std::string& machine,
     facts = device::take_device(place);
     require_nccl_version();
   });
+  require_one_nccl(host);
   if (options.may_share) {
     pretend_to_be_apart(host.rank());
   } else {

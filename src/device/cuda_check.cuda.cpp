@@ -49,12 +49,20 @@ bool is_fault_of_node(cudaError_t error) {
 std::string out_of_pinned_memory(const char* call, std::size_t bytes) {
   return fmt::format(
       "{}: {} of {} bytes ({:.2f} GiB) of pinned host memory failed (the machine, the job's memory "
-      "limit or `ulimit -l` has no more) ask for more memory, set checkpoint.async = false, or "
+      "limit or `ulimit -l` has no more) ask for more memory, use more ranks on more machines, or "
       "leave less to the host with offload.optimizer or offload.activations",
       described_device(), call, bytes, gib(bytes));
 }
 
 std::string out_of_memory(const char* call, std::size_t bytes) {
+  const std::string size =
+      bytes > 0 ? fmt::format(" of {} bytes ({:.2f} GiB)", bytes, gib(bytes)) : "";
+  return fmt::format("{}: {}{} failed {}", described_device(), call, size, out_of_memory_advice());
+}
+
+}  // namespace
+
+std::string out_of_memory_advice() {
   std::size_t free_bytes = 0;
   std::size_t total_bytes = 0;
   std::string room = "how much is free cannot be asked";
@@ -62,13 +70,11 @@ std::string out_of_memory(const char* call, std::size_t bytes) {
     room = fmt::format("{:.2f} of {:.2f} GiB are free", gib(free_bytes), gib(total_bytes));
   }
   return fmt::format(
-      "{}: {} of {} bytes ({:.2f} GiB) failed ({}) use a smaller train.micro_batch, "
-      "train.recompute = \"full\", train.deterministic_attention = false, a higher mesh.zero, "
-      "offload.optimizer or more ranks; `fourfold plan` shows what most of them take",
-      described_device(), call, bytes, gib(bytes), room);
+      "({}) use a smaller train.micro_batch, train.recompute = \"full\", "
+      "train.deterministic_attention = false, a higher mesh.zero, offload.optimizer or more ranks; "
+      "`fourfold plan` shows what most of them take",
+      room);
 }
-
-}  // namespace
 
 void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
   if (result == cudaSuccess) {

@@ -34,6 +34,7 @@
 ///                                 ERROR (of CUDA, or of NCCL: its number)
 ///   FOURFOLD_EMULATED_GPU_STAGES  a copy from pageable memory blocks until all before it on its
 ///                                 stream is done, as it may
+///   FOURFOLD_EMULATED_NCCL_SAYS   what ncclGetLastError() gives
 ///   FOURFOLD_EMULATED_NCCL_VERSION  as ncclGetVersion() gives it: 22809
 ///   FOURFOLD_EMULATED_NCCL_BREAKS_S  all communicators break after so many seconds
 ///   FOURFOLD_EMULATED_NCCL_SPLITS_S  a split takes so many seconds

@@ -23,6 +23,10 @@ void bind_thread();
 ///   the device or its driver failed; internal for what only we can have done wrong
 void check_cuda(cudaError_t result, const char* call, std::size_t bytes = 0);
 
+/// What follows "... failed" where the memory of the device of this thread is short, also that of a
+/// library: how much is free, and which keys of a run file help.
+std::string out_of_memory_advice();
+
 /// Of a query: false for "not ready", which is no failure, and which no later call is to tell as
 /// one. @throws SystemError as check_cuda()
 bool is_ready(cudaError_t result, const char* call);

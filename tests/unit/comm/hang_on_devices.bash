@@ -58,6 +58,7 @@ FOURFOLD_EMULATED_NCCL_BLIND=1 hangs 86 kill 2 14 'has ended without a word'
 
 # Without a watch NCCL is believed, where it notices.
 expect_exit 85 timeout 60 "$mpiexec" -n 4 ./unnoticed kill 2 unwatched
+expect_stderr "told of 85: NCCL: communicator 'world' failed"
 expect_stderr "NCCL: communicator 'world' failed (remote process exited or there was a network error)"
 
 # A communicator that is not there in time is given up, with what NCCL still makes of it.
@@ -85,6 +86,13 @@ for version in 21805 30001; do
   expect_stderr 'the NCCL that was loaded is'
   expect_stderr 'needs 2.23.4 or a later 2.x'
 done
+expect_exit 78 timeout 60 "$mpiexec" -n 2 "$program" : -n 1 -env FOURFOLD_EMULATED_NCCL_VERSION 22703 "$program"
+expect_stderr 'rank 0 has loaded NCCL 2.'
+expect_stderr 'rank 2 NCCL 2.27.3'
+FOURFOLD_EMULATED_NCCL_SAYS="Cuda failure 2 'out of memory'" FOURFOLD_EMULATED_GPU_FAIL=ncclAllReduce:5:1 \
+  expect_exit 78 timeout 60 "$mpiexec" -n 2 "$program"
+expect_stderr "(unhandled cuda error; Cuda failure 2 'out of memory') ("
+expect_stderr ' GiB are free) use a smaller train.micro_batch'
 FOURFOLD_EMULATED_GPU_FAIL=ncclGetUniqueId:1:2 expect_exit 85 timeout 60 "$mpiexec" -n 2 "$program"
 expect_stderr 'NCCL: ncclGetUniqueId failed (unhandled system error)'
 FOURFOLD_EMULATED_GPU_FAIL=ncclCommInitRankConfig:1:1 expect_exit 85 timeout 60 "$mpiexec" -n 2 "$program"

@@ -97,5 +97,9 @@ ExitCode body(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return fourfold::program::run("hang_on_devices", [&] { return body(argc, argv); });
+  return fourfold::program::run(
+      "hang_on_devices", [&] { return body(argc, argv); },
+      [](fourfold::ExitCode code, const std::string& why) {
+        fmt::print(stderr, "told of {}: {}\n", static_cast<int>(code), why);
+      });
 }

@@ -43,7 +43,7 @@ class Fourfold(CMakePackage):
             conflicts("cuda_arch=none", msg="name the GPU: cuda_arch=80, 90 or 100")
             depends_on("cmake@3.25.2:", type="build")
             depends_on("cuda@12.8:")
-            depends_on("nccl@2.23.4:")
+            depends_on("nccl@2.27.3:")
             depends_on("cudnn@9:")
             depends_on("cudnnfrontend@1.9:", type="build")
         for gpu in gpus:
