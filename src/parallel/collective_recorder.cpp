@@ -3,10 +3,14 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 
+#include <cstdint>
 #include <utility>
 
 namespace fourfold::parallel {
 namespace {
+
+/// Sums of single numbers, such as the norm, say nothing of a bandwidth.
+constexpr std::int64_t bytes_of_a_number = 8;
 
 class RecordedOperation : public comm::Work::Operation {
  public:
@@ -95,7 +99,7 @@ RecordedCommunicator::RecordedCommunicator(std::unique_ptr<comm::Communicator> t
 template <class Post>
 comm::Work RecordedCommunicator::recorded(comm::Operation operation, std::int64_t bytes,
                                           device::StreamRef stream, const Post& post) {
-  if (recorder_ == nullptr) {
+  if (recorder_ == nullptr || bytes <= bytes_of_a_number) {
     return post();
   }
   const std::size_t number = recorder_->begin({operation, name(), size(), bytes}, stream);

@@ -5,7 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
 
 namespace fourfold::parallel {
 
@@ -57,31 +61,57 @@ TimelineSummary summarize(const Timeline& timeline) {
   return summary;
 }
 
+namespace {
+
+bool is_of_group(const CollectiveFacts& one, const CollectiveFacts& other) {
+  return one.communicator == other.communicator && one.ranks == other.ranks;
+}
+
+/// What each rank recorded of a group, by its operations.
+using TotalsOfRank = std::map<int, std::vector<CollectiveTotal>>;
+
+void add(std::vector<CollectiveTotal>& totals, const TimelineSpan& span) {
+  const CollectiveFacts& facts = *span.collective;
+  auto found = std::ranges::find_if(totals, [&](const CollectiveTotal& total) {
+    return total.facts.operation == facts.operation;
+  });
+  if (found == totals.end()) {
+    found = totals.insert(totals.end(), {.facts = facts});
+    found->facts.bytes = 0;
+  }
+  found->facts.bytes += facts.bytes;
+  found->time_s += span.end_s - span.begin_s;
+  ++found->calls;
+}
+
+std::int64_t bytes_of(const std::vector<CollectiveTotal>& totals) {
+  return std::accumulate(
+      totals.begin(), totals.end(), std::int64_t{0},
+      [](std::int64_t sum, const CollectiveTotal& total) { return sum + total.facts.bytes; });
+}
+
+}  // namespace
+
 std::vector<CollectiveTotal> total_collectives(const Timeline& timeline) {
-  const auto is_of_group = [](const CollectiveFacts& one, const CollectiveFacts& other) {
-    return one.communicator == other.communicator && one.ranks == other.ranks;
-  };
-  std::vector<CollectiveTotal> totals;
+  std::vector<std::pair<CollectiveFacts, TotalsOfRank>> groups;
   for (const TimelineSpan& span : timeline.spans) {
     if (!span.collective) {
       continue;
     }
-    const CollectiveFacts& facts = *span.collective;
-    auto found = std::ranges::find_if(totals, [&](const CollectiveTotal& total) {
-      return is_of_group(total.facts, facts) && total.facts.operation == facts.operation;
-    });
-    if (found == totals.end()) {
-      const auto last = std::ranges::find_if(
-          totals.rbegin(), totals.rend(),
-          [&](const CollectiveTotal& total) { return is_of_group(total.facts, facts); });
-      found = totals.insert(last == totals.rend() ? totals.end() : last.base(), {.facts = facts});
-      found->facts.bytes = 0;
+    auto group = std::ranges::find_if(
+        groups, [&](const auto& one) { return is_of_group(one.first, *span.collective); });
+    if (group == groups.end()) {
+      group = groups.insert(groups.end(), {*span.collective, {}});
     }
-    found->facts.bytes += facts.bytes;
-    found->time_s += span.end_s - span.begin_s;
-    ++found->calls;
+    add(group->second[span.rank], span);
   }
-  return totals;
+  std::vector<CollectiveTotal> all;
+  for (const auto& [facts, ranks] : groups) {
+    const auto busiest =
+        std::ranges::max_element(ranks, {}, [](const auto& rank) { return bytes_of(rank.second); });
+    all.insert(all.end(), busiest->second.begin(), busiest->second.end());
+  }
+  return all;
 }
 
 std::vector<std::string> collective_lines(const Timeline& timeline) {

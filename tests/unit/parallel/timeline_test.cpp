@@ -65,6 +65,14 @@ TEST_CASE("collectives are added up by communicator and operation", "[timeline]"
             "zero of 2 ranks: all_gather 1 times, 500.00 MB, busbw 1.00 GB/s",
             "dp of 2 ranks: all_reduce 1 times, 1.00 MB, busbw 0.00 GB/s"});
   CHECK(total_collectives(timeline)[0].time_s == 2);
+  // The other stage has less to move, in a group of its own.
+  TimelineSpan other = collective(sum, "dp", 4, 6'000'000'000, 1);
+  other.rank = 1;
+  timeline.spans.push_back(other);
+  CHECK(total_collectives(timeline)[0].calls == 2);
+  other.collective->bytes = 3'000'000'000;
+  timeline.spans.push_back(other);
+  CHECK(total_collectives(timeline)[0].facts.bytes == 9'000'000'000);
   CHECK(collective_lines({}).empty());
 }
 

@@ -80,7 +80,7 @@ struct TimelineSummary {
 
 TimelineSummary summarize(const Timeline& timeline);
 
-/// Collectives of one communicator and operation, of all ranks of a timeline.
+/// Collectives of one communicator and operation.
 struct CollectiveTotal {
   CollectiveFacts facts;  ///< bytes of all together
   std::int64_t calls = 0;
@@ -88,7 +88,8 @@ struct CollectiveTotal {
 };
 
 /// In the order in which the communicators, and the operations of each, come first. Those of other
-/// numbers of ranks are apart.
+/// numbers of ranks are apart. Of each communicator they are those of the rank that moved most
+/// through it: stages of a pipeline have their own, and both ends of one record what it does.
 std::vector<CollectiveTotal> total_collectives(const Timeline& timeline);
 
 /// A line for each communicator: "dp of 8 ranks: all_reduce 12 times, 248.32 MB, busbw 310.45 GB/s;
