@@ -3,6 +3,7 @@
 #include "run_needs.hpp"
 
 #include <fourfold/comm/fail_together.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -104,8 +105,11 @@ void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNee
   const train::RankPlan plan = train::plan_rank(config, layout, mesh, rank);
   save = save_of(config, layout, mesh, plan);
   file_bytes = plan.file_bytes;
+  const std::size_t beside = plan.host_bytes + plan.image_bytes;
   needs.rank_bytes = static_cast<std::int64_t>(
-      std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), plan.host_bytes));
+      device::has_own_memory
+          ? beside
+          : std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(), beside));
   if (config.checkpoint.async) {
     needs.rank_bytes += config.checkpoint.async_copies * save.most_of_rank_bytes;
   }

@@ -20,7 +20,7 @@ namespace fourfold::doctor {
 struct RunNeeds {
   std::optional<comm::MeshShape> mesh;  ///< none without a run file, or if it does not fit
   std::string problem;                  ///< why it does not fit these ranks
-  std::int64_t rank_bytes = 0;          ///< memory of this rank
+  std::int64_t rank_bytes = 0;          ///< memory of this rank on its host
   DType precision = DType::f32;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   std::vector<Directory> directories;  ///< those of --dir last

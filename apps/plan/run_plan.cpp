@@ -144,6 +144,20 @@ std::string offload_text(const PlannedRun& run, const std::vector<train::RankPla
                      unit.name, in_file);
 }
 
+/// What saves and loads take where the state is in a device's memory.
+std::string image_text(const std::vector<train::RankPlan>& stages) {
+  std::size_t bytes = 0;
+  for (const train::RankPlan& plan : stages) {
+    bytes = std::max(bytes, plan.image_bytes);
+  }
+  const ByteUnit unit = unit_for(bytes);
+  return bytes == 0 ? ""
+                    : fmt::format(
+                          "the state's image for checkpoints, each rank at most: {} {} in "
+                          "pinned host memory\n",
+                          unit.str(bytes), unit.name);
+}
+
 /// What checkpoint.async and checkpoint.fast_dir take on the rank that writes most.
 std::string copy_text(const PlannedRun& run, const train::RankPlan& plan) {
   const runfile::CheckpointConfig& config = run.config.checkpoint;
@@ -243,7 +257,7 @@ std::string run_report(const PlannedRun& run) {
   for (const train::RankPlan& plan : stages) {
     text += stage_line(run, plan, unit);
   }
-  return text + offload_text(run, stages) + copy_text(run, stages.front());
+  return text + offload_text(run, stages) + image_text(stages) + copy_text(run, stages.front());
 }
 
 std::string rank_report(const PlannedRun& run, std::int64_t rank) {

@@ -77,12 +77,13 @@ Arena::Block& Arena::block_with_room(MemoryUse use, std::size_t bytes) {
 
 Arena::Block& Arena::add_block(MemoryUse use, std::size_t bytes, MemoryKind kind) {
   const MemoryOwner owner = owner_of(kind);
-  if (bytes > owner.total_bytes || total_bytes() + bytes > owner.total_bytes) {
+  const std::size_t owned = owned_bytes();
+  if (bytes > owner.total_bytes || owned + bytes > owner.total_bytes) {
     throw SystemError(
         ExitCode::config,
         fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB) use a "
                     "smaller model, batch or context, or more ranks on more {}s",
-                    name(use), gib(bytes), gib(total_bytes()), owner.name, gib(owner.total_bytes),
+                    name(use), gib(bytes), gib(owned), owner.name, gib(owner.total_bytes),
                     owner.name));
   }
   return blocks_.emplace_back(Block{.use = use, .memory = Buffer(bytes, kind)});
@@ -98,6 +99,12 @@ void* Arena::next_counted_address() const noexcept {
   constexpr std::size_t beyond_user_space = std::size_t{1} << 55;  // an access ends the process
   return reinterpret_cast<void*>(beyond_user_space +
                                  aligned(total_bytes()));  // NOLINT(performance-no-int-to-ptr)
+}
+
+std::size_t Arena::owned_bytes() const noexcept {
+  return std::accumulate(
+      blocks_.begin(), blocks_.end(), std::size_t{0},
+      [](std::size_t sum, const Block& block) { return sum + block.memory.bytes(); });
 }
 
 std::size_t Arena::total_bytes() const noexcept {

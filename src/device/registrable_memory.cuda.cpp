@@ -15,7 +15,7 @@
 namespace fourfold::device {
 namespace {
 
-/// The driver's functions for memory in parts, as CUDA 10.2 and 12.1 brought them.
+/// The driver's functions for memory in parts, in the forms of the CUDA that brought each.
 struct Driver {
   decltype(cuDeviceGetAttribute)* get_attribute =
       driver_function<decltype(cuDeviceGetAttribute)>("cuDeviceGetAttribute", 2000);
@@ -139,20 +139,37 @@ std::optional<CUmemGenericAllocationHandle> create(std::size_t bytes) {
   return handle;
 }
 
-/// Gives the pages an address, which is the last that holds them.
-CUdeviceptr map(CUmemGenericAllocationHandle handle, std::size_t bytes) {
+/// @return the call that failed; nullptr: none, and the device reaches the pages at `address`
+const char* map(CUdeviceptr address, CUmemGenericAllocationHandle handle, std::size_t bytes,
+                CUresult& result) {
+  result = driver().map(address, bytes, 0, handle, 0);
+  if (result != CUDA_SUCCESS) {
+    return "cuMemMap";
+  }
+  const CUmemAccessDesc ours{pages()->properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+  result = driver().set_access(address, bytes, &ours, 1);
+  if (result != CUDA_SUCCESS) {
+    driver().unmap(address, bytes);
+    return "cuMemSetAccess";
+  }
+  return nullptr;
+}
+
+/// Takes the handle, too: what is mapped lives until it is unmapped.
+CUdeviceptr at_an_address(CUmemGenericAllocationHandle handle, std::size_t bytes) {
   CUdeviceptr address = 0;
   CUresult result = driver().reserve(&address, bytes, pages()->bytes, 0, 0);
-  if (result == CUDA_SUCCESS) {
-    result = driver().map(address, bytes, 0, handle, 0);
-    if (result != CUDA_SUCCESS) {
+  const char* failed = result == CUDA_SUCCESS ? nullptr : "cuMemAddressReserve";
+  if (failed == nullptr) {
+    failed = map(address, handle, bytes, result);
+    if (failed != nullptr) {
       driver().free(address, bytes);
     }
   }
   driver().release(handle);
-  check(result, "cuMemMap", bytes);
-  const CUmemAccessDesc ours{pages()->properties.location, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-  check(driver().set_access(address, bytes, &ours, 1), "cuMemSetAccess", bytes);
+  if (failed != nullptr) {
+    check(result, failed, bytes);
+  }
   return address;
 }
 
@@ -163,7 +180,7 @@ void* allocate_registrable(std::size_t bytes) {
     return nullptr;
   }
   const auto handle = create(in_pages(bytes));
-  return handle ? reinterpret_cast<void*>(map(*handle, in_pages(bytes))) : nullptr;
+  return handle ? reinterpret_cast<void*>(at_an_address(*handle, in_pages(bytes))) : nullptr;
 }
 
 void free_registrable(void* data, std::size_t bytes) noexcept {

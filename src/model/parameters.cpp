@@ -95,7 +95,6 @@ void draw_initial(const ParameterSpec& spec, const Box& box, std::uint64_t seed,
     });
   }
   device::copy(values_f32.data(), values.data(), values_f32.bytes(), stream);
-  stream.synchronize();  // `values` dies here
 }
 
 void initialise(const Parameters& parameters, std::uint64_t seed, device::StreamRef stream) {

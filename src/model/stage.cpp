@@ -150,7 +150,6 @@ void Stage::Impl::fill_rotary_table() const {
   }
   const std::vector<float> table = rotary_table(config);
   device::copy(memory.rotary_PH.data(), table.data(), memory.rotary_PH.bytes(), {});
-  device::StreamRef{}.synchronize();  // `table` dies here
 }
 
 Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::StreamRef stream) {

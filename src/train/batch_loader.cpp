@@ -47,7 +47,6 @@ void MicroBatchBuffer::make_host_images(std::int64_t context) {
                                                         : held_[1].begin + i - held_[0].count);
   }
   device::copy(position_.data(), positions.data(), position_.bytes(), {});
-  device::StreamRef{}.synchronize();
 }
 
 std::int64_t MicroBatchBuffer::read_sample(const data::TokenDataset& dataset, std::int64_t sample,

@@ -53,6 +53,31 @@ void take_batches(const runfile::RunConfig& config, const comm::Mesh& mesh, devi
 
 }  // namespace
 
+namespace {
+
+/// TrainingState::image_bytes(): offloaded state is in the host's memory anyway.
+std::size_t image_bytes(const runfile::RunConfig& config, const StepRunner& runner) {
+  if (!device::has_own_memory) {
+    return 0;
+  }
+  std::size_t bytes = 0;
+  if (config.offload.optimizer == runfile::StateTier::none) {
+    const std::size_t states =
+        1 + runner.optimizer().moments().size() + runner.outer_optimizer().moments().size();
+    for (const parallel::ParameterShare::Piece& piece : runner.share().pieces()) {
+      bytes += states * piece.master.bytes();
+    }
+  }
+  if (const auto errors = runner.error_pieces()) {
+    for (const parallel::ErrorFeedback::Piece& piece : *errors) {
+      bytes += piece.error.bytes();
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
 std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShape& mesh, int cp,
                           int compute_capability) {
   if (!device::has_own_memory) {
@@ -86,6 +111,7 @@ RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout
   }
   plan.library_bytes = library_bytes(config, mesh, place.cp, compute_capability);
   plan.host_bytes = runner.tier().host_bytes();
+  plan.image_bytes = image_bytes(config, runner);
   plan.file_bytes = runner.tier().file_bytes();
   plan.states = saved_states(runner.optimizer(), {.errors = runner.error_pieces(),
                                                   .outer = runner.outer_optimizer().moments()});

@@ -38,6 +38,7 @@ const std::vector<std::string> four_axes{"mesh.pp=2",
 struct Taken {
   device::MemoryBytes memory{};
   std::size_t host = 0;
+  std::size_t image = 0;
 };
 
 /// What the ranks of a real run took, batches and evaluation included, one after the other.
@@ -52,6 +53,7 @@ std::vector<Taken> memory_of_run(const runfile::EffectiveConfig& effective, int 
       mine.memory[use] = trainer.memory().bytes(static_cast<device::MemoryUse>(use));
     }
     mine.host = trainer.tier().host_bytes();
+    mine.image = trainer.image_bytes();
   });
   return taken;
 }
@@ -82,6 +84,7 @@ TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]
       const RankPlan plan = plan_rank(effective.config, layout, mesh, rank);
       CHECK(plan.memory_bytes == taken[static_cast<std::size_t>(rank)].memory);
       CHECK(plan.host_bytes == taken[static_cast<std::size_t>(rank)].host);
+      CHECK(plan.image_bytes == taken[static_cast<std::size_t>(rank)].image);
     }
   }
 }

@@ -71,7 +71,7 @@ class TokenDataset {
   void prefetch(std::int64_t sample_number) const;
 
  private:
-  /// Calls visit(file index, range inside it) for the pieces of stream tokens [begin, begin +
+  /// Calls visit(token file, range inside it) for the pieces of stream tokens [begin, begin +
   /// count).
   template <class Visit>
   void for_each_piece(std::int64_t begin, std::int64_t count, Visit&& visit) const;

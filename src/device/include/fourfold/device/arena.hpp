@@ -79,6 +79,7 @@ class Arena {
 
   void* place(MemoryUse use, std::size_t bytes);
   void* next_counted_address() const noexcept;
+  std::size_t owned_bytes() const noexcept;  ///< of blocks, in use or not
   Block& block_with_room(MemoryUse use, std::size_t bytes);
   Block& add_block(MemoryUse use, std::size_t bytes, MemoryKind kind);
 

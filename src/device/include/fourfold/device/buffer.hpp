@@ -49,7 +49,8 @@ void copy(void* target, const void* source, std::size_t bytes, StreamRef stream)
 /// Sets `bytes` to zero, ordered on `stream`.
 void zero(void* target, std::size_t bytes, StreamRef stream);
 
-/// Owns one tensor, which host and device reach. For set-up code and tests; a step uses the Arena.
+/// Owns one tensor, which host and device reach unless `kind` says otherwise. For tests, and for
+/// memory of the host; what a step computes with is the Arena's.
 class Tensor {
  public:
   Tensor() = default;

@@ -43,7 +43,8 @@ void load_kernels_first();
 /// with the number of the rank on this machine, or the only one that the batch system shows.
 /// Without this call a process takes the first.
 /// @throws UserError (config) when there is no driver or no device, when the device is older than
-///   this build can use, or when there are fewer devices than ranks, unless they may share
+///   this build can use, or when there are several devices, but fewer than ranks, unless they may
+///   share: one that is seen alone is the rank's own
 DeviceFacts take_device(const DevicePlace& place);
 
 /// Of the device that this process has taken.

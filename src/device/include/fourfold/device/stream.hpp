@@ -21,7 +21,8 @@ class StreamRef {
   explicit StreamRef(void* native) noexcept : native_(native) {}
   /// cudaStream_t on a CUDA build, nullptr on a host build.
   void* native() const noexcept { return native_; }
-  /// Blocks the host until all work enqueued so far is done. Never called inside a training step.
+  /// Blocks the host until all work enqueued so far is done. In a training step that is where the
+  /// host wants to read what came out, and nowhere else.
   /// @throws what work has thrown that the calling thread enqueued with run_on_host(), on this
   ///   stream or on another; SystemError when the device failed
   void synchronize() const;

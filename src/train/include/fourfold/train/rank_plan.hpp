@@ -41,6 +41,7 @@ struct RankPlan {
   device::MemoryBytes extent_bytes{};  ///< the same as one block for each use
   std::size_t library_bytes = 0;       ///< library_bytes()
   std::size_t host_bytes = 0;          ///< offloaded state and activations in host memory, buffers
+  std::size_t image_bytes = 0;         ///< pinned, for the state of a device in saves and loads
   std::size_t file_bytes = 0;          ///< offloaded state on disk
   std::vector<io::TensorState> states = {};  ///< that every parameter has in a checkpoint
 };

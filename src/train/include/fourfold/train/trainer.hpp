@@ -71,8 +71,7 @@ class Trainer {
   /// Trains to train.steps, or until a stop is asked for (perhaps during set-up: then no step is
   /// made, and nothing saved that is not already); saves and evaluates as the run file says.
   /// @throws UserError (no_progress) on all ranks, with nothing more saved, when this start does
-  /// not
-  ///   hold the run any more; and as saves do
+  ///   not hold the run any more; and as saves do
   RunResult run();
 
   /// Loads the first batch and tries to write where checkpoints will go. For --dry-run.
@@ -86,6 +85,8 @@ class Trainer {
   const device::Arena& memory() const noexcept { return arena_; }
   /// What is elsewhere.
   const StateTier& tier() const noexcept { return runner_.tier(); }
+  /// Of the host, for saves and loads: TrainingState::image_bytes().
+  std::size_t image_bytes() const noexcept { return state_.image_bytes(); }
 
  private:
   void resume_or_initialise(const TrainerOptions& options);
