@@ -8,8 +8,7 @@ set -u
 begin "$1"
 check=$SOURCE_DIR/scripts/gpu-check
 
-expect_exit 0 "$check" --build "$1" --out out --only device_test --only verify --only prepare --only 'train f' --only 'train b' \
-  --only same --reference none --only curve
+expect_exit 0 "$check" --build "$1" --out out --only device_test --only verify --only same --reference none --only curve
 expect_stdout 'All tests passed'
 expect_stdout '11 meshes, losses within'
 expect_stdout 'same bits bf16  50 steps'
@@ -18,6 +17,19 @@ expect_stdout ' 0 FAILED'
 expect python3 -c 'import json
 results = json.load(open("out/gpu-check.json"))["results"]
 assert sum(result["verdict"] == "passed" for result in results) == 10, results'
+
+# What a check needs is done, and no more; what is not there is not passed over in silence.
+expect_exit 0 "$check" --build "$1" --out out --only 'same bits f32'
+expect_stdout '4 passed, 0 FAILED, 0 skipped'
+expect_exit 0 "$check" --build "$1" --out out --only 'train f32 first'
+expect_stdout '2 passed, 0 FAILED, 0 skipped'
+expect_exit 64 "$check" --build "$1" --out none --only device_test --only nonsense
+expect_stderr "is called 'nonsense'"
+expect_stderr '  curve: tokens of the loss curve, loss curve'
+[[ ! -e none ]] || complain 'a folder was made for no check'
+expect_exit 77 "$check" --build "$1" --out out --only curve --reference none
+expect_stdout '0 passed, 0 FAILED, 1 skipped'
+expect_stderr 'all was skipped'
 
 # All that is labelled for devices is asked for, and what is not built is said.
 for name in device_test comm_nccl_test cuda_graphs_test model_golden_test profiler_ranges_test long_runs_test fast_run_test; do
@@ -35,7 +47,7 @@ expect_stderr 'is no build for GPUs'
 
 # What fails is said, and the rest is done all the same.
 expect_exit 1 env FOURFOLD_EMULATED_GPU_FAIL=ncclCommInitRankConfig:1:1 "$check" --build "$1" --out out --only 'train f32' \
-  --only device_test --only prepare
+  --only device_test
 expect_stdout 'exit code 85'
 expect_stdout '2 FAILED'
 expect_exit 78 env FOURFOLD_EMULATED_GPUS=0 "$check" --build "$1" --out out
