@@ -31,6 +31,34 @@ expect_exit 77 "$check" --build "$1" --out out --only curve --reference none
 expect_stdout '0 passed, 0 FAILED, 1 skipped'
 expect_stderr 'all was skipped'
 
+# Runs into one folder make one report, in which each replaces its own; a check that is skipped takes nothing away.
+expect_exit 0 "$check" --build "$1" --out one --only gpu_kernels --models tiny
+expect_exit 0 "$check" --build "$1" --out one --only 'train f32 first'
+expect_stdout 'kept of earlier runs: '
+expect_stdout ', 0 of them FAILED'
+expect_exit 1 env FOURFOLD_EMULATED_GPU_FAIL=ncclCommInitRankConfig:1:1 "$check" --build "$1" --out one --only 'train f32 first'
+expect_exit 77 "$check" --build "$1" --out one --only 'train f32 first' --seconds 1
+holds_results() { # PYTHON: true of the verdicts in one/gpu-check.json, by name
+  expect python3 -c 'import json, sys
+report = json.load(open("one/gpu-check.json"))
+verdicts = {one["name"]: one["verdict"] for one in report["results"]}
+assert len(verdicts) == len(report["results"]) and eval(sys.argv[1]), report' "$1"
+}
+holds_results '[verdicts[name] for name in ("prepare tokens", "train f32 first", "gpu_kernels")] == ["passed", "FAILED", "passed"]'
+holds_results '[one["group"] for one in report["results"]][:3] == ["meshes", "meshes", "benchmarks"] and len(report["commands"]) == 3'
+expect grep -q '^| benchmarks | gpu_kernels | passed |' one/gpu-check.md
+expect grep -q '^## Kernels on a GPU' one/gpu-check.md
+expect grep -q '^| meshes | train f32 first | FAILED |' one/gpu-check.md
+# Not of another GPU or build, nor beside what is no report.
+cp -r one other
+sed -i 's/"commit": "/&a/' other/gpu-check.json
+expect_exit 73 "$check" --build "$1" --out other --only prepare
+expect_stderr 'the report of something else: commit a'
+expect cmp <(sed 's/"commit": "a/"commit": "/' other/gpu-check.json) one/gpu-check.json
+echo '{}' >other/gpu-check.json
+expect_exit 73 "$check" --build "$1" --out other --only prepare
+expect_stderr 'is no report'
+
 # All that is labelled for devices is asked for, and what is not built is said.
 for name in device_test comm_nccl_test cuda_graphs_test model_golden_test profiler_ranges_test long_runs_test fast_run_test; do
   expect grep -qx "$name [0-9]*" "$1/tests/device_tests.txt"
