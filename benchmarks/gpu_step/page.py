@@ -20,6 +20,13 @@ def good(runs):
     return [one for one in runs if "error" not in one]
 
 
+def mfu(part):
+    """By 6 N + 6 L h T FLOPs of a token, of what gpu_step ran well; none where the GPU's peak is not known."""
+    one = good(part["ours"])[0]
+    peak = one.get("peak_tflop_per_s")
+    return part["ours_tokens_per_s"] * one["flop_per_token"] / peak * 1e-12 if peak else None
+
+
 def one_line(model, part):
     ours = f"{part['ours_tokens_per_s']:.0f} tokens/s" if "ours_tokens_per_s" in part else "failed"
     ratio = f", {part['ratio']:.2f} times PyTorch" if "ratio" in part else ""
@@ -32,10 +39,10 @@ def step_row(result, part):
         return [result["model"], part["data"], "failed: " + part["ours"][0]["error"] if part["ours"] else "no time", *[""] * 8]
     one, tokens_per_s, floors = ours[0], part["ours_tokens_per_s"], result["floors"]
     peak = one.get("peak_tflop_per_s")
-    shares = [tokens_per_s * flop / peak * 1e-12 if peak else None for flop in (one["flop_per_token"], floors["flop_per_token_12"])]
+    share_12 = tokens_per_s * floors["flop_per_token_12"] / peak * 1e-12 if peak else None
     peer = part.get("peer_tokens_per_s")
     return [result["model"], part["data"], f"{one['micro_batch']} x {one['tokens']}, {one['batch'] // one['micro_batch']} times",
-            thousands(tokens_per_s), percent(shares[0]), percent(shares[1]), f"{one['memory']['used_bytes'] / 2**30:.1f} GiB",
+            thousands(tokens_per_s), percent(mfu(part)), percent(share_12), f"{one['memory']['used_bytes'] / 2**30:.1f} GiB",
             thousands(peer) if peer else "", f"{part['ratio']:.2f}" if peer else "",
             *(f"{thousands(floors[name]['tokens_per_s'])}, {tokens_per_s / floors[name]['tokens_per_s']:.2f}"
               for name in ("optimistic", "realistic"))]
