@@ -62,7 +62,9 @@ function(fourfold_add_test name)
     if(NOT arg_GPU_SECONDS)
       set(arg_GPU_SECONDS 300)
     endif()
-    set_property(GLOBAL APPEND PROPERTY FOURFOLD_DEVICE_TESTS "${name} ${arg_GPU_SECONDS}")
+    if(NOT arg_RANKS OR "1" IN_LIST arg_RANKS)  # one GPU is one rank
+      set_property(GLOBAL APPEND PROPERTY FOURFOLD_DEVICE_TESTS "${name} ${arg_GPU_SECONDS}")
+    endif()
   endif()
   if(NOT arg_RANKS)
     if(BUILD_SHARED_LIBS)  # its Catch2 is that of the program that loads it
@@ -90,7 +92,8 @@ function(fourfold_add_test name)
 endfunction()
 
 # fourfold_list_device_tests(): tests/device_tests.txt of a build for devices, which scripts/gpu-check runs and
-# scripts/bundle packs: a line "<name> <seconds>" for each test labelled `device` or `gpu_long`. Once all are added.
+# scripts/bundle packs: a line "<name> <seconds>" for each test labelled `device` or `gpu_long` that one rank can run, as it is
+# started by itself there. Once all are added.
 function(fourfold_list_device_tests)
   get_property(lines GLOBAL PROPERTY FOURFOLD_DEVICE_TESTS)
   list(SORT lines)
