@@ -49,6 +49,19 @@ expect_exit 78 elsewhere/moved/bin/fourfold watch --help
 expect_stderr '  libnccl-of-another-place.so.2'
 expect_stderr 'FOURFOLD_CUDA_LIBRARIES'
 
+# CPUs: an old one, one that is new enough, and one of which nothing is known.
+printf 'processor\t: 0\nflags\t\t: fpu avx sse4_2 fma avx2_but_not_quite\n' >old-cpu
+printf 'flags\t\t: fpu avx2 sse4_2\n' >another-cpu
+printf 'flags\t\t: fma fpu avx2\nprocessor\t: 1\nflags\t\t: fpu\n' >new-cpu
+: >no-cpu
+expect_exit 78 env FOURFOLD_CPUINFO=old-cpu elsewhere/moved/bin/fourfold version
+expect_stderr 'this CPU is too old (it has no avx2,'
+expect_exit 78 env FOURFOLD_CPUINFO=another-cpu elsewhere/moved/bin/fourfold version
+expect_stderr 'it has no fma,'
+for cpu in new-cpu no-cpu not-there; do
+  expect_exit 0 env FOURFOLD_CPUINFO="$cpu" elsewhere/moved/bin/fourfold version
+done
+
 cat >text.txt <<'END'
 It is a truth universally acknowledged, that a single machine in possession of a good processor, must be in want of a
 device. However little known the clock or cores of such a machine may be on its first entering a neighbourhood, this truth
