@@ -12,6 +12,9 @@ for tool in patchelf busybox; do
 done
 
 expect_exit 0 "$bundle" --build "$1" --output made
+expect_exit 0 env PIP_NO_INDEX=1 "$bundle" --build "$1" --output without-pypi
+expect_stderr "the bundle is beyond 60 MB; for a small one make it where PyPI can be reached"
+rm -rf without-pypi
 expect_exit 73 "$bundle" --build "$1" --output made
 expect_stderr 'is there already'
 expect_exit 78 "$bundle" --build . --output other
