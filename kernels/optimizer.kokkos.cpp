@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "device/for_each_pack.hpp"
+#include "for_each_pack.hpp"
 #include "weight_copy.hpp"
 
 #include <fourfold/kernels/optimizer.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "device/vendor_attention.hpp"
 #include "kokkos_facts.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>

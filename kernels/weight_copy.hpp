@@ -4,8 +4,8 @@
 /// What an update leaves beside the masters for products to read.
 #pragma once
 
-#include "device/divisor.hpp"
-#include "device/packs.hpp"
+#include "divisor.hpp"
+#include "packs.hpp"
 #include "rounding_bits.hpp"
 #include "storage.hpp"
 

@@ -37,6 +37,8 @@ DOORS = {
     r"(cuda_check|driver_function|native_stream)\.hpp$": r"^(src/device|src/comm|kernels)/(?!include/)",
     r"cublasLt\.h$": r"^kernels/(?!include/)", r"nvtx3/": r"^(src/device|tests/harness)/(?!include/)",
     r"cudnn(_\w+)?\.h$|cudnn_frontend|nvrtc\.h$": r"^kernels/device/[^/]*\.cudnn\.cpp$",
+    # A body of one kind of device: those beside it name it without the folder, and what both kinds share knows none.
+    r"(host|device)/\w+(\.\w+)?\.hpp$": r"^kernels/body/",
     r"emulated_gpu\.hpp$": r"^(src|kernels)/.*emulated(/|\.cpp$)",
     r"nccl\.h$": r"^src/comm/[^/]*\.nccl\.[ch]pp$", r"Kokkos_": r"^kernels/(?!include/)",
     r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/": r"^(?!.*include/fourfold).*\.json\.[ch]pp$",

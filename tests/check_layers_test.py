@@ -43,9 +43,14 @@ class CheckLayers(unittest.TestCase):
         self.breach("src/train/trainer.cpp", "#include <nvtx3/nvToolsExt.h>\n", "<nvtx3/nvToolsExt.h>")
         for header in ("cudnn.h", "cudnn_graph.h", "cudnn_frontend.h", "cudnn_frontend/graph_interface.h", "nvrtc.h"):
             self.clean("kernels/device/attention.cudnn.cpp", f"#include <{header}>\n")
-            self.breach("kernels/device/attention_support.cpp", f"#include <{header}>\n", f"<{header}>")
+            self.breach("kernels/attention_support.cpp", f"#include <{header}>\n", f"<{header}>")
             self.breach("src/device/device.cuda.cpp", f"#include <{header}>\n", f"<{header}>")
-        self.clean("kernels/device/attention_support.cpp", '#include "device/cudnn_library.hpp"\n#include "cudnn_library.hpp"\n')
+        self.clean("kernels/device/attention.cudnn.cpp", '#include "cudnn_library.hpp"\n#include "vendor_attention.hpp"\n')
+        for folder in ("host", "device"):
+            self.breach("kernels/cast.kokkos.cpp", f'#include "{folder}/packs.hpp"\n', f"<{folder}/packs.hpp>")
+            self.breach(f"kernels/{folder}/norm.kokkos.cpp", f'#include "{folder}/packs.hpp"\n', f"<{folder}/packs.hpp>")
+        self.clean("kernels/body/emulated/vendor_attention.cpp", '#include "device/portable_attention.hpp"\n')
+        self.clean("kernels/cast.kokkos.cpp", "#include <fourfold/device/stream.hpp>\n")
         self.clean("src/comm/communicator.nccl.cpp", "#include <native_stream.hpp>\n")
         self.breach("src/train/trainer.cpp", "#include <cuda_check.hpp>\n", "<cuda_check.hpp>")
         self.breach("src/device/include/fourfold/device/stream.hpp", "#include \"native_stream.hpp\"\n", "<native_stream.hpp>")

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "activation_bodies.hpp"
-#include "device/fast_math.hpp"
-#include "device/for_each_pack.hpp"
+#include "fast_math.hpp"
+#include "for_each_pack.hpp"
 
 namespace fourfold::kernels {
 namespace {

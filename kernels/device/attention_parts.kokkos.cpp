@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "device/attention_parts.hpp"
+#include "attention_parts.hpp"
 
-#include "device/for_each_pack.hpp"
-#include "device/vendor_attention.hpp"
+#include "for_each_pack.hpp"
 #include "scratch.hpp"
 #include "vector_math.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/kernels/copy_heads.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "copy_heads_bodies.hpp"
-#include "device/for_each_pack.hpp"
+#include "for_each_pack.hpp"
 
 #include <algorithm>
 

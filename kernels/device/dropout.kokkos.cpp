@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "device/for_each_pack.hpp"
 #include "dropout_mask.hpp"
+#include "for_each_pack.hpp"
 
 namespace fourfold::kernels {
 namespace {

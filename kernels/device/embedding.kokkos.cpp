@@ -3,8 +3,8 @@
 /// @file
 /// Embeddings on a device. For the gradient the tokens of each row of a table are brought together
 /// first, in the order of t, in time that grows with the tokens rather than with tokens times rows.
-#include "device/for_each_pack.hpp"
 #include "embedding_bodies.hpp"
+#include "for_each_pack.hpp"
 #include "scratch.hpp"
 
 #include <cstddef>

@@ -4,7 +4,7 @@
 /// What an emulated device has for cuDNN: the portable kernel, for the calls that cuDNN serves,
 /// with results of 16 bits and as much scratch memory as cuDNN takes. Numbers are the portable
 /// kernel's; the ways to the library and back are those of a GPU.
-#include "device/vendor_attention.hpp"
+#include "vendor_attention.hpp"
 
 #include "device/portable_attention.hpp"
 #include "scratch.hpp"

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention of the vendor's library by itself, without the rest of the kernels: on a GPU only.
 #include "device/cudnn_library.hpp"
-#include "device/vendor_attention.hpp"
 #include "random_tensor.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>

@@ -3,8 +3,8 @@
 /// @file
 /// What the kernels' own calls of CUDA make of a device that fails: what the program then ends
 /// with.
-#include "device/way_rounds.hpp"
 #include "failing_device.hpp"
+#include "way_rounds.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/stream.hpp>

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Which calls of attention go to cuDNN, without it.
-#include "device/vendor_attention.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/kernels/library_memory.hpp>
 

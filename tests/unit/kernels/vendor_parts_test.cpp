@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over parts of the keys where the vendor's library computes them: each part rounded to
 // 16 bits, and added up in f32.
-#include "device/vendor_attention.hpp"
 #include "random_tensor.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/kernels/reference/attention.hpp>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "device/way_rounds.hpp"
+#include "way_rounds.hpp"
 
 #include <fourfold/device/stream.hpp>
 

@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention over a cut sequence against kernels::reference over the whole one.
 #include "counting_communicator.hpp"
-#include "device/vendor_attention.hpp"
 #include "random_tensor.hpp"
 #include "shared_arena.hpp"
+#include "vendor_attention.hpp"
 
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>

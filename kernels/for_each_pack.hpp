@@ -1,15 +1,16 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Element-wise kernels of devices. A thread has n neighbouring elements, which it reads and writes
-/// in accesses of up to 16 bytes; where the operands do not lie at such borders, and at the end of
-/// a range, one element. A body is body(first, Count<n>) or, over rows, body(row, first, Count<n>),
-/// and gives the same bits for either n.
+/// Element-wise kernels, of devices alone or of both kinds. A device's thread has n neighbouring
+/// elements, which it reads and writes in accesses of up to 16 bytes; where the operands do not lie
+/// at such borders, and at the end of a range, one element. A body is body(first, Count<n>) or,
+/// over rows, body(row, first, Count<n>), and gives the same bits for either n. What a host runs
+/// too is also body(begin, end), over a block of elements.
 #pragma once
 
-#include "device/divisor.hpp"
-#include "device/packs.hpp"
+#include "divisor.hpp"
 #include "launch.hpp"
+#include "packs.hpp"
 #include "storage.hpp"
 
 #include <fourfold/kernels/place.hpp>
@@ -46,7 +47,7 @@ struct EachElement {
   KOKKOS_FUNCTION void operator()(std::int64_t i) const { body(i, Count<1>{}); }
 };
 
-/// body(first, Count<n>) over [0, elements). @param aligned  at_packs() of all operands
+/// Of devices: body(first, Count<n>) over [0, elements). @param aligned  at_packs() of all operands
 template <int n, class Body>
 void for_each_pack(const char* label, std::int64_t elements, bool aligned, device::StreamRef stream,
                    const Body& body) {
@@ -57,7 +58,8 @@ void for_each_pack(const char* label, std::int64_t elements, bool aligned, devic
   }
 }
 
-/// The same in either place. On a host it is body(begin, end), in blocks as for_each_block has.
+/// The same on whatever computes at `place`: on a host it is body(begin, end), in blocks as
+/// for_each_block has.
 template <int n, class Body>
 void for_each_pack(const char* label, std::int64_t elements, bool aligned, Place place,
                    device::StreamRef stream, const Body& body) {
@@ -80,7 +82,7 @@ struct PackOfRow {
   }
 };
 
-/// body(row, first, Count<n>) over [0, features) of each row.
+/// Of devices: body(row, first, Count<n>) over [0, features) of each row.
 /// @param aligned  at_packs() of all operands, in every row
 template <int n, class Body>
 void for_each_pack_of_rows(const char* label, std::int64_t rows, std::int64_t features,
