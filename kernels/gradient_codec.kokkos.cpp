@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "for_each_pack.hpp"
-#include "small_functor.hpp"
+#include "launch.hpp"
 
 #include <fourfold/kernels/gradient_codec.hpp>
 
@@ -131,8 +131,7 @@ struct EncodeInt8Blocks {
 
   static constexpr int lane_elements = 4;
   static constexpr int vector_lanes = 32;
-  static constexpr int team_threads =
-      std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace> ? 1 : 8;
+  static constexpr int team_threads = teams_on_host ? 1 : 8;
   static constexpr int pieces = block_elements / lane_elements;
 
   KOKKOS_FUNCTION void operator()(const TeamPolicy::member_type& team) const {

@@ -19,6 +19,11 @@
 
 namespace fourfold::kernels {
 
+/// Whether what is started over device memory runs on threads of a host, as on an emulated device:
+/// a team has one thread then.
+inline constexpr bool teams_on_host =
+    std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
+
 /// functor(i) for i in [0, count).
 template <class Functor>
 void for_each(const char* label, std::int64_t count, device::StreamRef stream,
@@ -27,15 +32,11 @@ void for_each(const char* label, std::int64_t count, device::StreamRef stream,
   enqueue(stream, [=] { launch(label, Policy(execution_space(stream), 0, count), functor); });
 }
 
-/// Elements that one call of a for_each_block functor handles: a few pages on a host, where the
-/// loop inside vectorises; one 16-byte pack of floats on a device.
-inline constexpr std::int64_t elements_per_host_block = 4096;
-inline constexpr std::int64_t elements_per_block =
-    std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>
-        ? elements_per_host_block
-        : 4;
+/// Elements that one call of a for_each_block functor handles: a few pages, over which the loop
+/// inside vectorises.
+inline constexpr std::int64_t elements_per_block = 4096;
 
-template <class Functor, std::int64_t elements_per_block>
+template <class Functor>
 struct BlockFunctor {
   Functor functor;
   std::int64_t elements;
@@ -46,13 +47,13 @@ struct BlockFunctor {
   }
 };
 
-/// functor(begin, end) over consecutive blocks that cover [0, elements). For functors whose result
-/// does not depend on the cut.
+/// Of hosts: functor(begin, end) over consecutive blocks that cover [0, elements). For functors
+/// whose result does not depend on the cut.
 template <class Functor>
 void for_each_block(const char* label, std::int64_t elements, device::StreamRef stream,
                     const Functor& functor) {
   const std::int64_t blocks = (elements + elements_per_block - 1) / elements_per_block;
-  for_each(label, blocks, stream, BlockFunctor<Functor, elements_per_block>{functor, elements});
+  for_each(label, blocks, stream, BlockFunctor<Functor>{functor, elements});
 }
 
 /// The same over memory of the host; done when the call returns.
@@ -60,10 +61,9 @@ template <class Functor>
 void for_each_block_on_host(const char* label, std::int64_t elements, const Functor& functor) {
   using Host = Kokkos::DefaultHostExecutionSpace;
   using Policy = Kokkos::RangePolicy<Host, Kokkos::IndexType<std::int64_t>>;
-  const std::int64_t blocks = (elements + elements_per_host_block - 1) / elements_per_host_block;
+  const std::int64_t blocks = (elements + elements_per_block - 1) / elements_per_block;
   const Host host;
-  Kokkos::parallel_for(label, Policy(host, 0, blocks),
-                       BlockFunctor<Functor, elements_per_host_block>{functor, elements});
+  Kokkos::parallel_for(label, Policy(host, 0, blocks), BlockFunctor<Functor>{functor, elements});
   host.fence();
 }
 

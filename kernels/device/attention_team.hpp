@@ -7,7 +7,7 @@
 /// that of tokens, so results depend on no number of threads.
 #pragma once
 
-#include "small_functor.hpp"
+#include "launch.hpp"
 #include "storage.hpp"
 
 #include <fourfold/base/contract.hpp>
@@ -28,8 +28,7 @@ using Team = TeamPolicy::member_type;
 /// Rows of a tile.
 inline constexpr int tile_tokens = 16;
 /// Tokens, and threads, of a team on a device: on a host a team has one thread.
-inline constexpr int most_team_threads =
-    std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace> ? 1 : 64;
+inline constexpr int most_team_threads = teams_on_host ? 1 : 64;
 
 inline constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 

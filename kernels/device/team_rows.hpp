@@ -12,8 +12,8 @@
 
 #include "enqueue.hpp"
 #include "fast_math.hpp"
+#include "launch.hpp"
 #include "packs.hpp"
-#include "small_functor.hpp"
 
 #include <fourfold/base/contract.hpp>
 
@@ -35,8 +35,6 @@ namespace fourfold::kernels {
 
 using RowTeam = Kokkos::TeamPolicy<>::member_type;
 
-inline constexpr bool teams_on_host =
-    std::is_same_v<Kokkos::DefaultExecutionSpace, Kokkos::DefaultHostExecutionSpace>;
 inline constexpr int warp_lanes = teams_on_host ? 1 : 32;
 /// Warps of a team that is to have so many on a device.
 constexpr int warps_here(int warps) {
