@@ -55,8 +55,8 @@ struct Attend {
     for (std::int64_t first = 0; first < most; first += tile_tokens) {
       const int count = static_cast<int>(least(tile_tokens, most - first));
       team.team_barrier();
-      load_tile<room>(team, head_rows<T>(shape, k, b, kv), first, count, shape.head_dim, keys);
-      load_tile<room>(team, head_rows<T>(shape, v, b, kv), first, count, shape.head_dim, values);
+      load_tile<room>(team, rows_of_head<T>(shape, k, b, kv), first, count, shape.head_dim, keys);
+      load_tile<room>(team, rows_of_head<T>(shape, v, b, kv), first, count, shape.head_dim, values);
       team.team_barrier();
       absorb(x, keys, values, static_cast<int>(greatest(0, least(count, seen - first))));
     }
@@ -82,9 +82,9 @@ struct Attend {
     if (!is_here) {
       return;
     }
-    load_row(head_rows<T>(shape, q, b, n).row(query), shape.head_dim, shape.scale, x.q);
+    load_row(rows_of_head<T>(shape, q, b, n).row(query), shape.head_dim, shape.scale, x.q);
     if (merges) {
-      load_row(head_rows<float>(shape, out, b, n).row(query), shape.head_dim, 1.0F, x.out);
+      load_row(rows_of_head<float>(shape, out, b, n).row(query), shape.head_dim, 1.0F, x.out);
       x.maximum = *lse_of(b, n, query);
       x.sum = x.maximum == minus_infinity ? 0.0F : 1.0F;
     }

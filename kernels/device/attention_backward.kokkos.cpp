@@ -56,8 +56,9 @@ struct DifferentiateQueries {
     float lse = 0;
     float delta = 0;
     if (is_here) {
-      load_row(head_rows<T>(shape, given.q, b, n).row(query), shape.head_dim, shape.scale, q_row);
-      load_row(head_rows<T>(shape, given.dout, b, n).row(query), shape.head_dim, 1.0F, dout_row);
+      load_row(rows_of_head<T>(shape, given.q, b, n).row(query), shape.head_dim, shape.scale,
+               q_row);
+      load_row(rows_of_head<T>(shape, given.dout, b, n).row(query), shape.head_dim, 1.0F, dout_row);
       lse = given.lse_BNT[given.row(b, n, query)];
       delta = given.delta_BNT[given.row(b, n, query)];
     }
@@ -66,9 +67,9 @@ struct DifferentiateQueries {
     for (std::int64_t first = 0; first < most; first += tile_tokens) {
       const int count = static_cast<int>(least(tile_tokens, most - first));
       team.team_barrier();
-      load_tile<room>(team, head_rows<T>(shape, given.k, b, kv), first, count, shape.head_dim,
+      load_tile<room>(team, rows_of_head<T>(shape, given.k, b, kv), first, count, shape.head_dim,
                       keys);
-      load_tile<room>(team, head_rows<T>(shape, given.v, b, kv), first, count, shape.head_dim,
+      load_tile<room>(team, rows_of_head<T>(shape, given.v, b, kv), first, count, shape.head_dim,
                       values);
       team.team_barrier();
       const int visible = static_cast<int>(greatest(0, least(count, seen - first)));
@@ -125,8 +126,8 @@ struct DifferentiateKeys {
       x.k[h] = x.v[h] = x.dk[h] = x.dv[h] = 0;
     }
     if (is_here) {
-      load_row(head_rows<T>(shape, given.k, b, kv).row(key), shape.head_dim, shape.scale, x.k);
-      load_row(head_rows<T>(shape, given.v, b, kv).row(key), shape.head_dim, 1.0F, x.v);
+      load_row(rows_of_head<T>(shape, given.k, b, kv).row(key), shape.head_dim, shape.scale, x.k);
+      load_row(rows_of_head<T>(shape, given.v, b, kv).row(key), shape.head_dim, 1.0F, x.v);
     }
     const std::int64_t group = shape.heads / shape.kv_heads;
     // Queries before the first one that sees a key of the team are left out.
@@ -155,8 +156,9 @@ struct DifferentiateKeys {
   KOKKOS_FUNCTION void load(const Team& team, const Tile& tile, std::int64_t b, std::int64_t n,
                             std::int64_t first, int count) const {
     const AttentionShape& shape = given.shape;
-    load_tile<room>(team, head_rows<T>(shape, given.q, b, n), first, count, shape.head_dim, tile.q);
-    load_tile<room>(team, head_rows<T>(shape, given.dout, b, n), first, count, shape.head_dim,
+    load_tile<room>(team, rows_of_head<T>(shape, given.q, b, n), first, count, shape.head_dim,
+                    tile.q);
+    load_tile<room>(team, rows_of_head<T>(shape, given.dout, b, n), first, count, shape.head_dim,
                     tile.dout);
     const std::int64_t row = given.row(b, n, first);
     const float* const lse = given.lse_BNT;
@@ -188,8 +190,8 @@ struct SumDelta {
     const std::int64_t query = item % shape.query_tokens;
     const std::int64_t n = item / shape.query_tokens % shape.heads;
     const std::int64_t b = item / shape.query_tokens / shape.heads;
-    const Out* const x = head_rows<Out>(shape, out, b, n).row(query);
-    const T* const y = head_rows<T>(shape, dout, b, n).row(query);
+    const Out* const x = rows_of_head<Out>(shape, out, b, n).row(query);
+    const T* const y = rows_of_head<T>(shape, dout, b, n).row(query);
     float sum = 0;
     for (std::int64_t h = 0; h < shape.head_dim; ++h) {
       sum += to_float(x[h]) * to_float(y[h]);

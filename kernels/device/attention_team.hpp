@@ -51,14 +51,15 @@ void with_room(std::int64_t head_dim, const Body& body) {
 
 /// One head of one sequence, of elements T.
 template <class T>
-struct HeadRows {
+struct RowsOfHead {
   const T* data = nullptr;
   std::int64_t stride = 0;
   KOKKOS_FUNCTION const T* row(std::int64_t token) const { return data + token * stride; }
 };
 template <class T, class Pointer>
-KOKKOS_FUNCTION HeadRows<T> head_rows(const AttentionShape& shape, const BasicHeads<Pointer>& x,
-                                      std::int64_t b, std::int64_t n) {
+KOKKOS_FUNCTION RowsOfHead<T> rows_of_head(const AttentionShape& shape,
+                                           const BasicHeads<Pointer>& x, std::int64_t b,
+                                           std::int64_t n) {
   return {static_cast<const T*>(x.data) + b * x.batch_stride + n * shape.head_dim, x.token_stride};
 }
 
@@ -89,7 +90,7 @@ KOKKOS_FUNCTION void store_row(const AttentionShape& shape, const Heads& x, std:
 /// tile[i][h] = x[first + i][h] for `tokens` rows, `room` floats apart, zero behind head_dim. The
 /// whole team.
 template <int room, class T>
-KOKKOS_FUNCTION void load_tile(const Team& team, const HeadRows<T>& x, std::int64_t first,
+KOKKOS_FUNCTION void load_tile(const Team& team, const RowsOfHead<T>& x, std::int64_t first,
                                int tokens, std::int64_t head_dim, float* tile) {
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, tokens * room), [=](int i) {
     const int h = i % room;
