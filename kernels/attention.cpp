@@ -3,12 +3,16 @@
 #include "attention_bodies.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/device/device.hpp>
+
+#include <limits>
 
 namespace fourfold::kernels {
 namespace {
 
 void expect_shape(const AttentionShape& shape) {
-  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0 && shape.head_dim > 0);
+  FOURFOLD_EXPECT(shape.kv_heads > 0 && shape.heads % shape.kv_heads == 0);
+  FOURFOLD_EXPECT(shape.head_dim > 0 && shape.head_dim <= most_head_dim());
 }
 
 /// A result is kept as the operands are, or in f32.
@@ -37,6 +41,10 @@ void attend_if_any(const AttentionShape& shape, ConstHeads q, ConstHeads k, Cons
 }
 
 }  // namespace
+
+std::int64_t most_head_dim() noexcept {
+  return device::has_own_memory ? most_device_head_dim : std::numeric_limits<std::int64_t>::max();
+}
 
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
                float* lse_BNT, device::StreamRef stream) {

@@ -9,6 +9,9 @@
 
 namespace fourfold::kernels {
 
+/// The most features of a head that the bodies of devices take.
+inline constexpr std::int64_t most_device_head_dim = 256;
+
 /// attention(), or attention_merge(). There is a query.
 void attend(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
             float* lse_BNT, bool merges, device::StreamRef stream);

@@ -29,10 +29,11 @@ comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t 
   return train::mesh_of(effective, ranks == 0 ? wanted.ranks() : ranks);
 }
 
-/// What does not fit the mesh is told with its place in the run file.
+/// What does not fit the mesh, or the device, is told with its place in the run file.
 parallel::StageLayout lay_out(const runfile::EffectiveConfig& effective,
                               const comm::MeshShape& mesh) {
   try {
+    model::validate_for_device(effective.config.model);
     return train::lay_out(effective.config, mesh, train::schedule_file_text(effective.config));
   } catch (const UserError& error) {
     throw UserError(error.code(), runfile::located(error.what(), effective.origins));

@@ -7,11 +7,11 @@
 /// that of tokens, so results depend on no number of threads.
 #pragma once
 
+#include "attention_bodies.hpp"
 #include "launch.hpp"
 #include "storage.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/base/error.hpp>
 #include <fourfold/kernels/attention.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -33,19 +33,18 @@ inline constexpr int most_team_threads = teams_on_host ? 1 : 64;
 inline constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 /// Calls body(std::integral_constant<int, room>) with room for that many features in registers.
+/// @pre 0 < head_dim <= most_device_head_dim
 template <class Body>
 void with_room(std::int64_t head_dim, const Body& body) {
+  FOURFOLD_EXPECT(head_dim > 0 && head_dim <= most_device_head_dim);
   if (head_dim <= 32) {
     body(std::integral_constant<int, 32>{});
   } else if (head_dim <= 64) {
     body(std::integral_constant<int, 64>{});
   } else if (head_dim <= 128) {
     body(std::integral_constant<int, 128>{});
-  } else if (head_dim <= 256) {
-    body(std::integral_constant<int, 256>{});
   } else {
-    throw UserError(ExitCode::config,
-                    "model.head_dim is more than attention on GPUs takes (256) use more heads");
+    body(std::integral_constant<int, int{most_device_head_dim}>{});
   }
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/kernels/attention.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameter_table.hpp>
 
@@ -166,6 +167,17 @@ void ModelConfig::validate() const {
   }
   validate_heads(*this);
   validate_family(*this);
+}
+
+void validate_for_device(const ModelConfig& config) {
+  const std::int64_t most = kernels::most_head_dim();
+  if (config.head_dim > most) {
+    refuse(
+        fmt::format("model.head_dim = {} is above {} (the most that attention on GPUs takes; it is "
+                    "model.hidden / model.heads where nothing is said) set it to {} or less, or "
+                    "take more heads",
+                    config.head_dim, most, most));
+  }
 }
 
 std::int64_t parameter_count(const ModelConfig& config) {

@@ -114,6 +114,7 @@ Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& p
             seams_in.residual_rows(options.sequences * options.tokens).count},
       seams(seams_in),
       passes(static_cast<std::size_t>(options.slots)) {
+  validate_for_device(config);
   FOURFOLD_EXPECT(0 <= units.begin && units.begin < units.end &&
                   units.end <= all_units(config).end);
   FOURFOLD_EXPECT(options.sequences > 0 && options.tokens > 0 && options.slots > 0);

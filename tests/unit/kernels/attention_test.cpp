@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "attention_case.hpp"
 
+#include <fourfold/device/device.hpp>
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/kernels/reference/attention.hpp>
 
@@ -29,6 +30,7 @@ AttentionSize any_size() {
   return GENERATE(AttentionSize{1, 1, 1, 1, 1, 1}, AttentionSize{2, 3, 3, 2, 1, 8},
                   AttentionSize{1, 17, 17, 5, 5, 13}, AttentionSize{2, 65, 65, 4, 2, 64},
                   AttentionSize{1, 129, 129, 3, 1, 80}, AttentionSize{1, 129, 129, 1, 1, 128},
+                  AttentionSize{1, 33, 33, 2, 1, 256},               // the widest on a device
                   AttentionSize{1, 401, 401, 1, 1, 5},               // more than one query block
                   AttentionSize{1, 65, 65, 6, 2, 13, false},         // no mask
                   AttentionSize{1, 17, 197, 1, 1, 1, false},         //
@@ -187,5 +189,21 @@ TEST_CASE("operands of several types, and results of others, are contract violat
   CHECK_THROWS_AS(differentiate_with(c.dout, other.queries(22), c.keys(23)), ContractViolation);
   CHECK_THROWS_AS(differentiate_with(c.dout, c.queries(22), other.keys(23)), ContractViolation);
   CHECK_NOTHROW(attend_with(c.k, c.v, out));
+}
+
+TEST_CASE("a head that is too wide for a device is a contract violation there", "[attention]") {
+  const AttentionCase c({1, 3, 3, 2, 1, 257}, DType::f32);
+  const Tensor out = c.queries(20);
+  const Tensor lse = c.rows();
+  attend(kernels::reference::attention, c, out, lse);
+  if (fourfold::device::has_own_memory) {
+    CHECK(kernels::most_head_dim() == 256);
+    CHECK_THROWS_AS(attend(kernels::attention, c, out, lse), fourfold::ContractViolation);
+    CHECK_THROWS_AS(differentiate(kernels::attention_backward, c, out, lse),
+                    fourfold::ContractViolation);
+  } else {
+    CHECK_NOTHROW(attend(kernels::attention, c, out, lse));
+    CHECK_NOTHROW(differentiate(kernels::attention_backward, c, out, lse));
+  }
 }
 #endif

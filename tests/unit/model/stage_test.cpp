@@ -2,13 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "small_models.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/model/stage.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_floating_point.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -16,6 +20,8 @@
 #include <string>
 #include <vector>
 
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 using Catch::Matchers::WithinAbs;
 using Catch::Matchers::WithinRel;
 using fourfold::DType;
@@ -77,6 +83,24 @@ TEST_CASE("the same run twice gives the same bits", "[stage]") {
   CHECK(a.losses() == b.losses());
   CHECK(a.gradients() == b.gradients());
   CHECK(sum(a.losses()) > 10);
+}
+
+TEST_CASE("a stage is not made of heads that are too wide for the device", "[stage]") {
+  const auto make = [](std::int64_t head_dim) {
+    ModelConfig config = small(Family::llama);
+    config.head_dim = head_dim;
+    Seams seams;
+    const Model made(config, model::all_units(config), options_for(sequences, tokens), seams);
+  };
+  CHECK_NOTHROW(make(256));
+  if (device::has_own_memory) {
+    CHECK_THROWS_MATCHES(
+        make(258), fourfold::UserError,
+        MessageMatches(ContainsSubstring("model.head_dim = 258 is above 256") &&
+                       ContainsSubstring("set it to 256 or less, or take more heads")));
+  } else {
+    CHECK_NOTHROW(make(258));
+  }
 }
 
 TEST_CASE("gradients of micro-batches add up", "[stage]") {

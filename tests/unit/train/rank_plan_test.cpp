@@ -110,6 +110,20 @@ TEST_CASE("a planned rank counts the memory of libraries on a device", "[rank_pl
   CHECK(planned({.cp = 2}, 90) == on_device(of_products));
 }
 
+TEST_CASE("a plan says that heads are too wide for the device, as its run would", "[rank_plan]") {
+  const TinyRun tiny("gpt2");
+  runfile::RunConfig config = tiny.config(1, "planned", {}).config;
+  config.model.head_dim = 257;
+  const auto plan = [&] { return plan_rank(config, lay_out(config, {}, ""), {}, 0); };
+  if (device::has_own_memory) {
+    CHECK_THROWS_AS(plan(), UserError);
+  } else {
+    CHECK(!plan().tensors.empty());
+  }
+  config.model.head_dim = 256;
+  CHECK(!plan().tensors.empty());
+}
+
 /// Of a rank of gpt2-124m over dp = 8, without any of it.
 RankPlan plan_of_124m(int zero, const std::string& precision, std::int64_t rank) {
   const TinyRun tiny("gpt2");

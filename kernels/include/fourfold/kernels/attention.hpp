@@ -10,7 +10,7 @@
 /// any number of threads. On NVIDIA's GPUs cuDNN computes what is in 16 bits, to which it
 /// rounds the softmax too before it multiplies (docs/gpu.md).
 /// @pre q, k, v and dout are of one type, f32, bf16 or f16; out, dq, dk and dv are of that one or
-/// f32
+/// f32; H <= most_head_dim()
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
@@ -49,6 +49,10 @@ struct AttentionShape {
   /// then, and takes less memory (attention_workspace_bytes)
   bool deterministic = true;
 };
+
+/// The most features of a head, H, that attention and its gradients take in this build: 256 on a
+/// device, where a thread has a row of a head in registers; any number on hosts.
+std::int64_t most_head_dim() noexcept;
 
 /// out = attention(q, k, v).
 /// @param lse_BNT  f32 [B, N, Tq], log of the softmax denominator, kept for the backward pass; a

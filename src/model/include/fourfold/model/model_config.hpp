@@ -59,6 +59,11 @@ struct ModelConfig {
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 
+/// Checks what the kernels of this build ask of a model beside: on a device a head of at most
+/// kernels::most_head_dim() features. What is only stored need not fit it.
+/// @throws UserError (exit code config) likewise
+void validate_for_device(const ModelConfig& config);
+
 /// A published shape by name: "gpt2-124m", "gpt2-350m", "gpt2-774m", "gpt2-1558m", "llama-15m",
 /// "llama-2-7b", "llama-3-8b", "llama-3.1-8b", "llama-3.2-1b". Resolved.
 /// @throws UserError (exit code config) with the known names and the nearest one

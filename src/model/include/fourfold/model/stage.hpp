@@ -104,6 +104,7 @@ class Stage {
   /// @param seams       borrowed
   /// @param arena       owns the memory; must outlive this
   /// @param host        likewise in host memory; needed with options.activations_on_host
+  /// @throws UserError (config) as validate_for_device()
   Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
         device::Arena& arena, const StageOptions& options, device::Arena* host = nullptr);
   ~Stage();

@@ -30,7 +30,7 @@ class SavedModel {
   /// Collective over `mesh`, which is borrowed.
   /// @param sequences  the most sequences of one forward pass
   /// @throws UserError as io::find_checkpoint; data_corrupt naming file and tensor when weights are
-  ///   damaged; config when the cp axis cannot cut the model's context
+  ///   damaged; config when the cp axis cannot cut the model's context, or as model::Stage
   /// @pre mesh has dp and cp only
   SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences, comm::Mesh& mesh,
              Logits logits = Logits::in_chunks);
