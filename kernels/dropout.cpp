@@ -15,13 +15,19 @@ void dropout(const char* label, const DropoutSite& site, ConstTensorView x_TD,
   FOURFOLD_EXPECT(!residual_TD || residual_TD.elements() == x_TD.elements());
   FOURFOLD_EXPECT(sample_T.elements() == x_TD.dim(0) && position_T.elements() == x_TD.dim(0));
   with_storage(x_TD.dtype(), [&]<class T>(T) {
-    dropout_rows<T>(
-        label,
-        {x_TD.as<T>(), residual_TD ? residual_TD.as<T>() : nullptr, sample_T.as<std::int64_t>(),
-         position_T.as<std::int32_t>(), y_TD.as<T>(), dropout_key(site),
-         dropout_threshold(site.probability), 1.0F / (1.0F - site.probability), x_TD.dim(0),
-         x_TD.dim(1), site.first_feature},
-        stream);
+    dropout_rows<T>(label,
+                    {.x_TD = x_TD.as<T>(),
+                     .residual_TD = residual_TD ? residual_TD.as<T>() : nullptr,
+                     .sample_T = sample_T.as<std::int64_t>(),
+                     .position_T = position_T.as<std::int32_t>(),
+                     .y_TD = y_TD.as<T>(),
+                     .key = dropout_key(site),
+                     .threshold = dropout_threshold(site.probability),
+                     .kept_scale = 1.0F / (1.0F - site.probability),
+                     .rows = x_TD.dim(0),
+                     .features = x_TD.dim(1),
+                     .first_feature = site.first_feature},
+                    stream);
   });
 }
 

@@ -16,10 +16,15 @@ void embedding(ConstTensorView token_T, ConstTensorView weight_VD, std::int64_t 
                                           position_T.elements() == token_T.elements()));
   with_storage(y_TD.dtype(), [&]<class T>(T) {
     const bool positions = static_cast<bool>(position_weight_PD);
-    embed_tokens<T>({token_T.as<std::int32_t>(), weight_VD.as<T>(), first_row, weight_VD.dim(0),
-                     positions ? position_weight_PD.as<T>() : nullptr,
-                     positions ? position_T.as<std::int32_t>() : nullptr, y_TD.as<T>(),
-                     token_T.elements(), features},
+    embed_tokens<T>({.token_T = token_T.as<std::int32_t>(),
+                     .weight_VD = weight_VD.as<T>(),
+                     .first_row = first_row,
+                     .rows = weight_VD.dim(0),
+                     .position_weight_PD = positions ? position_weight_PD.as<T>() : nullptr,
+                     .position_T = positions ? position_T.as<std::int32_t>() : nullptr,
+                     .y_TD = y_TD.as<T>(),
+                     .tokens = token_T.elements(),
+                     .features = features},
                     stream);
   });
 }
@@ -29,8 +34,15 @@ void embedding_add(ConstTensorView token_T, ConstTensorView weight_VD, std::int6
   const std::int64_t features = weight_VD.dim(1);
   FOURFOLD_EXPECT(y_TD.elements() == token_T.elements() * features);
   with_storage(y_TD.dtype(), [&]<class T>(T) {
-    add_embeddings<T>({token_T.as<std::int32_t>(), weight_VD.as<T>(), first_row, weight_VD.dim(0),
-                       nullptr, nullptr, y_TD.as<T>(), token_T.elements(), features},
+    add_embeddings<T>({.token_T = token_T.as<std::int32_t>(),
+                       .weight_VD = weight_VD.as<T>(),
+                       .first_row = first_row,
+                       .rows = weight_VD.dim(0),
+                       .position_weight_PD = nullptr,
+                       .position_T = nullptr,
+                       .y_TD = y_TD.as<T>(),
+                       .tokens = token_T.elements(),
+                       .features = features},
                       stream);
   });
 }
@@ -45,10 +57,16 @@ void embedding_backward(ConstTensorView token_T, ConstTensorView dy_TD, std::int
   with_storage(dy_TD.dtype(), [&]<class T>(T) {
     const bool positions = static_cast<bool>(dposition_weight_PD);
     differentiate_embedding<T>(
-        {token_T.as<std::int32_t>(), dy_TD.as<T>(), first_row, dweight_VD.dim(0),
-         dweight_VD.as<float>(), positions ? position_T.as<std::int32_t>() : nullptr,
-         positions ? dposition_weight_PD.dim(0) : 0,
-         positions ? dposition_weight_PD.as<float>() : nullptr, token_T.elements(), features},
+        {.token_T = token_T.as<std::int32_t>(),
+         .dy_TD = dy_TD.as<T>(),
+         .first_row = first_row,
+         .rows = dweight_VD.dim(0),
+         .dweight_VD = dweight_VD.as<float>(),
+         .position_T = positions ? position_T.as<std::int32_t>() : nullptr,
+         .positions = positions ? dposition_weight_PD.dim(0) : 0,
+         .dposition_weight_PD = positions ? dposition_weight_PD.as<float>() : nullptr,
+         .tokens = token_T.elements(),
+         .features = features},
         stream);
   });
 }

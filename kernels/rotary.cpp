@@ -16,9 +16,16 @@ void rotary(Heads x, std::int64_t batch, std::int64_t tokens, std::int64_t heads
     return;
   }
   with_storage(x.dtype, [&]<class T>(T) {
-    rotate_heads<T>({static_cast<T*>(x.data), x.batch_stride, x.token_stride, batch, tokens, heads,
-                     head_dim / 2, cos_sin_PH.as<float>(), position_T.as<std::int32_t>(),
-                     inverse ? -1.0F : 1.0F},
+    rotate_heads<T>({.x = static_cast<T*>(x.data),
+                     .batch_stride = x.batch_stride,
+                     .token_stride = x.token_stride,
+                     .batch = batch,
+                     .tokens = tokens,
+                     .heads = heads,
+                     .half = head_dim / 2,
+                     .cos_sin_PH = cos_sin_PH.as<float>(),
+                     .position_T = position_T.as<std::int32_t>(),
+                     .direction = inverse ? -1.0F : 1.0F},
                     stream);
   });
 }
