@@ -6,7 +6,7 @@
 
 namespace fourfold::kernels {
 
-/// Starts Kokkos.
+/// Starts Kokkos, where it computes on the host: an emulated device's does too.
 inline void start_kokkos() {
   Kokkos::initialize();
 }
