@@ -59,6 +59,7 @@ void attention_merge(const AttentionShape& shape, ConstHeads q, ConstHeads k, Co
 
 void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dout, float* delta_BNT,
                      device::StreamRef stream) {
+  expect_shape(shape);
   FOURFOLD_EXPECT(is_result_of(dout.dtype, out.dtype));
   sum_attention_delta(shape, out, dout, delta_BNT, stream);
 }

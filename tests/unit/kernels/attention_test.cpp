@@ -191,6 +191,23 @@ TEST_CASE("operands of several types, and results of others, are contract violat
   CHECK_NOTHROW(attend_with(c.k, c.v, out));
 }
 
+TEST_CASE("a shape of no heads is a contract violation in each pass", "[attention]") {
+  AttentionCase c({1, 5, 5, 2, 1, 8}, DType::f32);
+  const Tensor out = c.queries(20);
+  const Tensor lse = c.rows();
+  const Tensor delta = c.rows();
+  const auto delta_of = [&] {
+    kernels::attention_delta(c.shape, c.const_heads(out), c.const_heads(c.dout), delta.as<float>(),
+                             stream);
+  };
+  CHECK_NOTHROW(delta_of());
+  c.shape.kv_heads = 0;
+  CHECK_THROWS_AS(delta_of(), fourfold::ContractViolation);
+  CHECK_THROWS_AS(attend(kernels::attention, c, out, lse), fourfold::ContractViolation);
+  CHECK_THROWS_AS(differentiate(kernels::attention_backward, c, out, lse),
+                  fourfold::ContractViolation);
+}
+
 TEST_CASE("a head that is too wide for a device is a contract violation there", "[attention]") {
   const AttentionCase c({1, 3, 3, 2, 1, 257}, DType::f32);
   const Tensor out = c.queries(20);
