@@ -53,9 +53,10 @@ struct WayTimes {
   std::size_t best = 0;
   std::vector<double> median_us;  ///< of each way; infinite when it had no time
 };
-/// @param us  rounds of times for each way; empty: it was refused
 /// The way with the least median, but the first of them unless it is beaten by 1 %: less is noise,
-/// and the first is what runs without choices have. @pre there is a way
+/// and the first is what runs without choices have.
+/// @param us  rounds of times for each way; empty: it was refused
+/// @pre there is a way
 WayTimes fastest_way(const std::vector<std::vector<double>>& us);
 
 // -- what is known of choices, of all threads -----------------------------------------------------

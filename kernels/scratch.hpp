@@ -18,8 +18,8 @@ void* scratch(std::size_t bytes, device::StreamRef stream);
 /// scratch().
 void* staging(std::size_t bytes, device::StreamRef stream);
 
-/// Of something else that recorded work of all threads has as it was (recorded_work_version()): a
-/// product is made another way from here on.
+/// Something else than memory has changed that recorded work holds, of all threads: a product is
+/// made another way from here on. Makes recorded_work_version() another number.
 void outdate_recorded_work() noexcept;
 
 /// What scratch() is, in memory of the host, for the bodies that compute there; of the calling

@@ -56,8 +56,7 @@ std::int64_t most_head_dim() noexcept;
 
 /// out = attention(q, k, v).
 /// @param lse_BNT  f32 [B, N, Tq], log of the softmax denominator, kept for the backward pass; a
-/// query that sees no key
-///                 has lse = -inf and out = 0
+///   query that sees no key has lse = -inf and out = 0
 void attention(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v, Heads out,
                float* lse_BNT, device::StreamRef stream);
 
@@ -69,10 +68,13 @@ void attention_backward(const AttentionShape& shape, ConstHeads q, ConstHeads k,
                         Heads dq, Heads dk, Heads dv, device::StreamRef stream);
 
 /// What cuDNN's attention_backward() takes beside its arguments (as cuDNN 9.19 does), on a device
-/// of that compute capability (90 for 9.0): a number of 16 bits for each query and key of each head
-/// where it is deterministic, before compute capability 10; else one row of f32 for each query. It
-/// is the frontend that asks for these (node/scaled_dot_product_flash_attention.h), whatever the
-/// mask.
+/// of that compute capability (90 for 9.0), in bytes: 4 B N Tq, and
+///     deterministic, before 10.0   2 B N Tq Tk (Tq in whole 64, Tk in whole 128, or 64 before 9.0)
+///     deterministic, from 10.0 on  nothing
+///     else                         4 B N Tq H, before 9.0 twice
+/// and where K < N gradients of keys and values for each query head, 4 B N Tk H, twice where it is
+/// deterministic from 10.0 on. It is the frontend that asks for these
+/// (node/scaled_dot_product_flash_attention.h), whatever the mask.
 std::int64_t attention_workspace_bytes(const AttentionShape& shape, int compute_capability);
 
 // -- over one part of the keys after the other ----------------------------------------------------
@@ -97,8 +99,7 @@ void attention_delta(const AttentionShape& shape, ConstHeads out, ConstHeads dou
 /// makes delta anew, from out and dout, and rounds the gradients of a part to 16 bits before they
 /// are added.
 /// @param out  what delta was made of; without data where it is not at hand, and then cuDNN does
-/// not
-///   compute
+///   not compute
 /// @param write_dq, write_dkv  accumulate: the gradients are f32, whatever q, k and v are
 void attention_backward_part(const AttentionShape& shape, ConstHeads q, ConstHeads k, ConstHeads v,
                              ConstHeads out, ConstHeads dout, const float* lse_BNT,

@@ -23,14 +23,15 @@ struct AttentionUse {
   bool sums_keys = false;     ///< gradients of keys and values that are added to
 };
 
-/// Results that are added up in f32, which cuDNN makes in 16 bits: q of 2 B Tq N H, k of 2 B Tk K
-/// H. Forward q + 4 B N Tq, backward q + 2 k, in bytes.
+/// Results that are added up in f32, which cuDNN makes in 16 bits: q = 2 B Tq N H, k = 2 B Tk K H.
+/// Forward q + 4 B N Tq, backward q + 2 k, in bytes.
 std::int64_t attention_staging_bytes(const AttentionUse& use, bool is_backward);
 
-/// Of a stream on which these calls and products run: the larger of product_workspace_bytes and
-/// attention_workspace_bytes(), which all calls share, and attention_staging_bytes(). Calls that
-/// cuDNN does not serve take nothing. Not counted are the libraries' code and handles, and smaller
-/// scratch memory of other kernels, which shares this.
+/// Of a stream on which these calls and products run:
+///     max(product_workspace_bytes, attention_workspace_bytes()) + attention_staging_bytes(),
+/// each of the call that takes most: calls share this memory. Those that cuDNN does not serve take
+/// nothing. Not counted are the libraries' code and handles, and smaller scratch memory of other
+/// kernels, which shares this.
 std::int64_t library_memory_bytes(std::span<const AttentionUse> uses, DType dtype,
                                   int compute_capability);
 

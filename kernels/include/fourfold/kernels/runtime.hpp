@@ -13,8 +13,7 @@ namespace fourfold::kernels {
 class Runtime {
  public:
   /// @param threads  threads per rank for products (and for Kokkos kernels where Kokkos has a
-  /// threaded backend); 0: as
-  ///                 the environment says (OMP_NUM_THREADS), else one
+  ///   threaded backend); 0: as the environment says (OMP_NUM_THREADS), else one
   explicit Runtime(int threads = 0);
   ~Runtime();
   Runtime(const Runtime&) = delete;
