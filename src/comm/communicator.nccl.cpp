@@ -4,6 +4,7 @@
 
 #include "byte_places.hpp"
 #include "check.nccl.hpp"
+#include "expectations.hpp"
 #include "message_lines.hpp"
 #include "split.hpp"
 
@@ -168,6 +169,7 @@ Work NcclCommunicator::launch(const std::string& what, const Call& call, device:
 
 Work NcclCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
                                   std::source_location where) {
+  expect_all_reduce(data, op);
   return launch("all_reduce", {Operation::all_reduce, bytes_of(data), -1, where}, stream,
                 [&](ncclComm_t comm, cudaStream_t on) {
                   calls_->check(comm,
@@ -180,7 +182,7 @@ Work NcclCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRe
 Work NcclCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                   std::span<const std::int64_t> counts, device::StreamRef stream,
                                   std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(counts) == size() && send.elements() == counts[rank()]);
+  expect_all_gather(*this, send, recv, counts);
   return launch("all_gather", {Operation::all_gather, bytes_of(recv), -1, where}, stream,
                 [&](ncclComm_t comm, cudaStream_t on) {
                   if (are_even(counts)) {
@@ -208,7 +210,7 @@ Work NcclCommunicator::all_gather(ConstTensorView send, TensorView recv,
 Work NcclCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
                                       std::span<const std::int64_t> counts, ReduceOp op,
                                       device::StreamRef stream, std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(counts) == size() && recv.elements() == counts[rank()]);
+  expect_reduce_scatter(*this, send, recv, counts, op);
   return launch(
       "reduce_scatter", {Operation::reduce_scatter, bytes_of(send), -1, where}, stream,
       [&](ncclComm_t comm, cudaStream_t on) {
@@ -235,7 +237,7 @@ Work NcclCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
 
 Work NcclCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
                                  std::source_location where) {
-  FOURFOLD_EXPECT(root >= 0 && root < size());
+  expect_broadcast(*this, root);
   return launch(
       "broadcast", {Operation::broadcast, bytes_of(data), root, where}, stream,
       [&](ncclComm_t comm, cudaStream_t on) {
@@ -248,7 +250,7 @@ Work NcclCommunicator::broadcast(TensorView data, int root, device::StreamRef st
 Work NcclCommunicator::all_to_all(ConstTensorView send, std::span<const std::int64_t> send_counts,
                                   TensorView recv, std::span<const std::int64_t> recv_counts,
                                   device::StreamRef stream, std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(send_counts) == size() && std::ssize(recv_counts) == size());
+  expect_all_to_all(*this, send, send_counts, recv, recv_counts);
   const auto to = begins_of(send_counts, send.dtype());
   const auto from = begins_of(recv_counts, recv.dtype());
   const auto element = static_cast<std::int64_t>(size_in_bytes(recv.dtype()));
@@ -348,6 +350,7 @@ NcclCommunicator::Line& NcclCommunicator::line_of(const MessageRoute& route) {
 
 Work NcclCommunicator::send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
                             std::source_location where) {
+  expect_message(*this, peer);
   Line& line = line_of({rank(), peer, tag});
   return launch(fmt::format("send(to {}, tag {})", peer, tag),
                 {Operation::send, bytes_of(data), peer, where}, line.comm.get(), line.stream,
@@ -359,6 +362,7 @@ Work NcclCommunicator::send(ConstTensorView data, int peer, int tag, device::Str
 
 Work NcclCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
                             std::source_location where) {
+  expect_message(*this, peer);
   Line& line = line_of({peer, rank(), tag});
   return launch(fmt::format("recv(from {}, tag {})", peer, tag),
                 {Operation::recv, bytes_of(data), peer, where}, line.comm.get(), line.stream,

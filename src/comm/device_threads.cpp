@@ -4,6 +4,7 @@
 
 #include "byte_places.hpp"
 #include "device_reduction.hpp"
+#include "expectations.hpp"
 #include "split.hpp"
 
 #include <fourfold/base/box.hpp>
@@ -243,6 +244,7 @@ Work DeviceThreadCommunicator::meet(const std::string& what, const Call& call, c
 
 Work DeviceThreadCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef stream,
                                           std::source_location where) {
+  expect_all_reduce(data, op);
   const auto part_of = [data, parts = size()](std::int64_t part) {
     return even_part(data.elements(), parts, part);
   };
@@ -269,7 +271,7 @@ Work DeviceThreadCommunicator::all_reduce(TensorView data, ReduceOp op, device::
 Work DeviceThreadCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                           std::span<const std::int64_t> counts,
                                           device::StreamRef stream, std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(counts) == size() && send.elements() == counts[rank()]);
+  expect_all_gather(*this, send, recv, counts);
   const auto element = static_cast<std::int64_t>(size_in_bytes(recv.dtype()));
   const Step gather = [=, begins = begins_of(counts, recv.dtype()),
                        parts = std::vector(counts.begin(), counts.end())](
@@ -286,7 +288,7 @@ Work DeviceThreadCommunicator::reduce_scatter(ConstTensorView send, TensorView r
                                               std::span<const std::int64_t> counts, ReduceOp op,
                                               device::StreamRef stream,
                                               std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(counts) == size() && recv.elements() == counts[rank()]);
+  expect_reduce_scatter(*this, send, recv, counts, op);
   const std::int64_t begin = begins_of(counts, send.dtype())[static_cast<std::size_t>(rank())];
   const Step reduce_mine = [=](const std::vector<Seat>& seats, device::StreamRef on) {
     reduce_on_device(recv.dtype(), op, all_at(seats, begin), recv.data(), recv.elements(), on);
@@ -297,7 +299,7 @@ Work DeviceThreadCommunicator::reduce_scatter(ConstTensorView send, TensorView r
 
 Work DeviceThreadCommunicator::broadcast(TensorView data, int root, device::StreamRef stream,
                                          std::source_location where) {
-  FOURFOLD_EXPECT(root >= 0 && root < size());
+  expect_broadcast(*this, root);
   const Step copy_root = [=](const std::vector<Seat>& seats, device::StreamRef on) {
     copy_bytes(data.data(), seats[static_cast<std::size_t>(root)].source, bytes_of(data), on);
   };
@@ -310,7 +312,7 @@ Work DeviceThreadCommunicator::all_to_all(ConstTensorView send,
                                           TensorView recv,
                                           std::span<const std::int64_t> recv_counts,
                                           device::StreamRef stream, std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(send_counts) == size() && std::ssize(recv_counts) == size());
+  expect_all_to_all(*this, send, send_counts, recv, recv_counts);
   const auto element = static_cast<std::int64_t>(size_in_bytes(recv.dtype()));
   const Step fetch = [=, me = static_cast<std::size_t>(rank()),
                       begins = begins_of(recv_counts, recv.dtype()),
@@ -328,7 +330,7 @@ Work DeviceThreadCommunicator::all_to_all(ConstTensorView send,
 
 Work DeviceThreadCommunicator::send(ConstTensorView data, int peer, int tag,
                                     device::StreamRef stream, std::source_location where) {
-  FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
+  expect_message(*this, peer);
   std::shared_ptr<DeviceMessage> message;
   {
     const std::scoped_lock lock(meeting_->mutex());
@@ -350,7 +352,7 @@ Work DeviceThreadCommunicator::send(ConstTensorView data, int peer, int tag,
 
 Work DeviceThreadCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef stream,
                                     std::source_location where) {
-  FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
+  expect_message(*this, peer);
   std::shared_ptr<DeviceMessage> message;
   {
     const std::scoped_lock lock(meeting_->mutex());

@@ -4,6 +4,7 @@
 
 #include "agreement.hpp"
 #include "collectives.hpp"
+#include "expectations.hpp"
 #include "reduction.hpp"
 #include "routed_reduction.hpp"
 #include "shared_collectives.hpp"
@@ -18,7 +19,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 namespace fourfold::comm {
@@ -30,14 +30,6 @@ constexpr int machine_tag = 1;
 
 std::int64_t bytes_of(const ConstTensorView& view) {
   return static_cast<std::int64_t>(view.bytes());
-}
-
-std::int64_t total(std::span<const std::int64_t> counts) {
-  return std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-}
-
-bool can_average(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || dtype == DType::f16;
 }
 
 /// Nothing to do.
@@ -144,7 +136,7 @@ std::unique_ptr<Machine> MessageCommunicator::reduction_machine(TensorView data,
 
 Work MessageCommunicator::all_reduce(TensorView data, ReduceOp op, device::StreamRef /*stream*/,
                                      std::source_location where) {
-  FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(data.dtype()));
+  expect_all_reduce(data, op);
   const Call facts{Operation::all_reduce, bytes_of(data), -1, where};
   const std::string call = fmt::format("all_reduce({}, {} x {})", comm::name(op),
                                        fourfold::name(data.dtype()), data.elements());
@@ -188,10 +180,7 @@ std::unique_ptr<Machine> MessageCommunicator::gather_machine(ConstTensorView sen
 Work MessageCommunicator::all_gather(ConstTensorView send, TensorView recv,
                                      std::span<const std::int64_t> counts,
                                      device::StreamRef /*stream*/, std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(counts) == size());
-  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
-  FOURFOLD_EXPECT(send.elements() == counts[rank()]);
-  FOURFOLD_EXPECT(recv.elements() == total(counts));
+  expect_all_gather(*this, send, recv, counts);
   const Call facts{Operation::all_gather, bytes_of(recv), -1, where};
   const std::string call =
       fmt::format("all_gather({} x {})", fourfold::name(recv.dtype()), fmt::join(counts, ","));
@@ -211,11 +200,7 @@ Work MessageCommunicator::all_gather(ConstTensorView send, TensorView recv,
 Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
                                          std::span<const std::int64_t> counts, ReduceOp op,
                                          device::StreamRef /*stream*/, std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(counts) == size());
-  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
-  FOURFOLD_EXPECT(send.elements() == total(counts));
-  FOURFOLD_EXPECT(recv.elements() == counts[rank()]);
-  FOURFOLD_EXPECT(op != ReduceOp::avg || can_average(send.dtype()));
+  expect_reduce_scatter(*this, send, recv, counts, op);
   const Call facts{Operation::reduce_scatter, bytes_of(send), -1, where};
   const std::string call = fmt::format("reduce_scatter({}, {} x {})", comm::name(op),
                                        fourfold::name(send.dtype()), fmt::join(counts, ","));
@@ -239,7 +224,7 @@ Work MessageCommunicator::reduce_scatter(ConstTensorView send, TensorView recv,
 
 Work MessageCommunicator::broadcast(TensorView data, int root, device::StreamRef /*stream*/,
                                     std::source_location where) {
-  FOURFOLD_EXPECT(root >= 0 && root < size());
+  expect_broadcast(*this, root);
   const Call facts{Operation::broadcast, bytes_of(data), root, where};
   const std::string call = fmt::format("broadcast(from {}, {} x {})", root,
                                        fourfold::name(data.dtype()), data.elements());
@@ -260,11 +245,7 @@ Work MessageCommunicator::all_to_all(ConstTensorView send,
                                      std::span<const std::int64_t> send_counts, TensorView recv,
                                      std::span<const std::int64_t> recv_counts,
                                      device::StreamRef /*stream*/, std::source_location where) {
-  FOURFOLD_EXPECT(std::ssize(send_counts) == size() && std::ssize(recv_counts) == size());
-  FOURFOLD_EXPECT(send.dtype() == recv.dtype());
-  FOURFOLD_EXPECT(send.elements() == total(send_counts));
-  FOURFOLD_EXPECT(recv.elements() == total(recv_counts));
-  FOURFOLD_EXPECT(send_counts[rank()] == recv_counts[rank()]);
+  expect_all_to_all(*this, send, send_counts, recv, recv_counts);
   const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(send.dtype()));
   return launch(fmt::format("all_to_all({})", fourfold::name(send.dtype())),
                 {Operation::all_to_all, std::max(bytes_of(send), bytes_of(recv)), -1, where},
@@ -276,7 +257,7 @@ Work MessageCommunicator::all_to_all(ConstTensorView send,
 
 Work MessageCommunicator::send(ConstTensorView data, int peer, int tag,
                                device::StreamRef /*stream*/, std::source_location where) {
-  FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
+  expect_message(*this, peer);
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
   auto batch = endpoint_->batch();
   batch->send(data.data(), data.bytes(), peer, tag);
@@ -289,7 +270,7 @@ Work MessageCommunicator::send(ConstTensorView data, int peer, int tag,
 
 Work MessageCommunicator::recv(TensorView data, int peer, int tag, device::StreamRef /*stream*/,
                                std::source_location where) {
-  FOURFOLD_EXPECT(peer >= 0 && peer < size() && peer != rank());
+  expect_message(*this, peer);
   FOURFOLD_EXPECT(tag >= 0 && tag < user_tags());
   auto batch = endpoint_->batch();
   batch->recv(data.data(), data.bytes(), peer, tag);

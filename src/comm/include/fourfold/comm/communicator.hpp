@@ -47,13 +47,15 @@ class RegisteredMemory {
 ///
 /// Rules for every operation, unless said otherwise:
 /// - Collective: all ranks of the communicator call it, in the same order; op, dtype, counts and
-///   root agree on all ranks (checked across ranks in contract builds).
+///   root agree on all ranks. Contract builds compare that across ranks where the memory is the
+///   host's; for device memory each rank checks its own call only.
 /// - Buffers lie in the memory that the communicator is for: device memory, or that of host().
 /// - Enqueued on `stream`: it reads and writes its buffers after the work enqueued on `stream`
 ///   before, and gives back a Work that a stream waits for. Buffers are borrowed until then and
 ///   must not overlap unless it says "in place". `stream` itself goes on behind the operation, at
 ///   the latest from when a stream has waited for it or it was seen to have finished.
-/// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed.
+/// - Counts are in elements; shapes are ignored beyond elements(). Zero counts are allowed. What is
+///   sent and what is received are of one dtype.
 /// - Results of a reduction have the same bits every time and on all ranks.
 /// - Where sums_in_rank_order(), sums of bf16 and f16 accumulate in float and are rounded once, and
 ///   an element's sum is taken in an order that depends on the number of ranks alone: the same bits
@@ -119,12 +121,14 @@ class Communicator {
       device::StreamRef stream, std::source_location where = std::source_location::current()) = 0;
 
   /// In place: data of `root` reaches all.
+  /// @pre 0 <= root < size()
   [[nodiscard]] virtual Work broadcast(
       TensorView data, int root, device::StreamRef stream,
       std::source_location where = std::source_location::current()) = 0;
 
   /// Rank r's send part s (send_counts[s] elements, in rank order) becomes rank s's recv part r.
-  /// @pre send_counts of rank r for s equals recv_counts of rank s for r
+  /// @pre send_counts.size() == recv_counts.size() == size(); send.elements() and recv.elements()
+  /// are their sums; send_counts of rank r for s equals recv_counts of rank s for r
   [[nodiscard]] virtual Work all_to_all(
       ConstTensorView send, std::span<const std::int64_t> send_counts, TensorView recv,
       std::span<const std::int64_t> recv_counts, device::StreamRef stream,
@@ -150,7 +154,7 @@ class Communicator {
 
   /// Point to point. A send matches the recv of equal tag posted by the peer, in order of posting.
   /// Both directions may be in flight; neither blocks before wait(). Not collective.
-  /// @pre peer != rank(); the route was expected
+  /// @pre 0 <= peer < size() and peer != rank(); the route was expected
   [[nodiscard]] virtual Work send(ConstTensorView data, int peer, int tag, device::StreamRef stream,
                                   std::source_location where = std::source_location::current()) = 0;
   [[nodiscard]] virtual Work recv(TensorView data, int peer, int tag, device::StreamRef stream,
