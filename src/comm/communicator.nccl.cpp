@@ -141,15 +141,16 @@ NcclCommunicator::NcclCommunicator(std::unique_ptr<Communicator> host, NcclHandl
   owned_host_ = std::move(host);
 }
 
+device::StreamRef NcclCommunicator::behind(device::StreamRef stream, Lane& lane) {
+  lane.ready.record(stream);
+  lane.ready.wait(lane.stream);
+  return lane.stream;
+}
+
 Work NcclCommunicator::launch(const std::string& what, const Call& call, ncclComm_t comm,
                               device::StreamRef lane, device::StreamRef stream,
                               const Enqueue& enqueue) {
   const device::Range range([&] { return fmt::format("{} {}", what, name()); });
-  if (lane != stream) {
-    device::Event ready;
-    ready.record(stream);
-    ready.wait(lane);
-  }
   const std::shared_ptr<DeviceCall> marks = calls_->begin(group_, call, lane);
   if (call.bytes > 0) {
     const auto in_use = calls_->use();
@@ -163,7 +164,7 @@ Work NcclCommunicator::launch(const std::string& what, const Call& call, ncclCom
 
 Work NcclCommunicator::launch(const std::string& what, const Call& call, device::StreamRef stream,
                               const Enqueue& enqueue) {
-  const device::StreamRef lane = stream == device::StreamRef{} ? own_stream_.ref() : stream;
+  const device::StreamRef lane = stream == device::StreamRef{} ? behind(stream, own_lane_) : stream;
   return launch(what, call, comm_.get(), lane, stream, enqueue);
 }
 
@@ -318,7 +319,7 @@ void NcclCommunicator::expect_messages(std::span<const MessageRoute> routes) {
     const int key = mine != round.end() && mine->from == rank() ? 0 : 1;
     NcclHandle two = split_off(color, key, fmt::format("{} messages", name()), most_ctas);
     if (mine != round.end()) {
-      lines_.try_emplace(*mine, Line{.comm = std::move(two)});
+      lines_.try_emplace(*mine, Line{.comm = std::move(two), .lane = {}});
     }
     expected_.insert(round.begin(), round.end());
   }
@@ -353,8 +354,8 @@ Work NcclCommunicator::send(ConstTensorView data, int peer, int tag, device::Str
   expect_message(*this, peer);
   Line& line = line_of({rank(), peer, tag});
   return launch(fmt::format("send(to {}, tag {})", peer, tag),
-                {Operation::send, bytes_of(data), peer, where}, line.comm.get(), line.stream,
-                stream, [&](ncclComm_t comm, cudaStream_t on) {
+                {Operation::send, bytes_of(data), peer, where}, line.comm.get(),
+                behind(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
                   calls_->check(comm, ncclSend(data.data(), data.bytes(), ncclUint8, 1, comm, on),
                                 "ncclSend");
                 });
@@ -365,8 +366,8 @@ Work NcclCommunicator::recv(TensorView data, int peer, int tag, device::StreamRe
   expect_message(*this, peer);
   Line& line = line_of({peer, rank(), tag});
   return launch(fmt::format("recv(from {}, tag {})", peer, tag),
-                {Operation::recv, bytes_of(data), peer, where}, line.comm.get(), line.stream,
-                stream, [&](ncclComm_t comm, cudaStream_t on) {
+                {Operation::recv, bytes_of(data), peer, where}, line.comm.get(),
+                behind(stream, line.lane), stream, [&](ncclComm_t comm, cudaStream_t on) {
                   calls_->check(comm, ncclRecv(data.data(), data.bytes(), ncclUint8, 0, comm, on),
                                 "ncclRecv");
                 });

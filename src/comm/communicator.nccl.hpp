@@ -67,17 +67,25 @@ class NcclCommunicator : public Communicator {
                                          const std::string& name) override;
 
  private:
+  /// A stream of our own. `ready` is how far the caller's had come at the last operation, and is
+  /// recorded again while this stream may still wait for what it was: that was taken by the wait.
+  struct Lane {
+    device::Stream stream{device::StreamPriority::high};
+    device::Event ready;
+  };
   /// The way of one route, of which this rank is one end.
   struct Line {
     NcclHandle comm;
-    device::Stream stream{device::StreamPriority::high};
+    Lane lane;
   };
   using Enqueue = std::function<void(ncclComm_t comm, cudaStream_t stream)>;
 
   /// @param most_ctas  blocks of a device that its operations may take; 0: as NCCL likes
   NcclHandle split_off(int color, int key, const std::string& its_name, int most_ctas);
   Line& line_of(const MessageRoute& route);
-  /// Runs `enqueue` between two marks on `lane`, behind the work on `stream`.
+  /// @return the stream of `lane`, from here on behind the work on `stream`
+  static device::StreamRef behind(device::StreamRef stream, Lane& lane);
+  /// Runs `enqueue` between two marks on `lane`, which is behind the work on `stream`.
   Work launch(const std::string& what, const Call& call, ncclComm_t comm, device::StreamRef lane,
               device::StreamRef stream, const Enqueue& enqueue);
   /// Collectives go where the caller says; for the default stream on a stream of our own.
@@ -90,7 +98,7 @@ class NcclCommunicator : public Communicator {
   NcclHandle comm_;
   std::vector<int> world_ranks_;
   std::size_t group_;  ///< of the flight recorder
-  device::Stream own_stream_{device::StreamPriority::high};
+  Lane own_lane_;
   std::map<MessageRoute, Line> lines_;  ///< those of this rank
   std::set<MessageRoute> expected_;
 

@@ -13,6 +13,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -33,6 +34,7 @@ struct CUevent_st {
 namespace {
 
 thread_local int current_device = 0;
+std::atomic<std::size_t> events = 0;
 
 /// Host memory that a device reaches: its bytes by address.
 class Ranges {
@@ -108,6 +110,10 @@ CUresult get_loading_mode(CUmoduleLoadingMode* mode) {
 }
 
 }  // namespace
+
+std::size_t fourfold::emulated::events_made() {
+  return events;
+}
 
 // -- devices --------------------------------------------------------------------------------------
 
@@ -411,6 +417,7 @@ cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void*
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int /*flags*/) {
   FAIL_AS_PLANNED("cudaEventCreateWithFlags")
   *event = new CUevent_st;
+  ++events;
   return cudaSuccess;
 }
 

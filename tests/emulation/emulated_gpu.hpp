@@ -41,6 +41,7 @@
 ///   FOURFOLD_EMULATED_NCCL_BLIND  NCCL does not notice that a peer has died
 #pragma once
 
+#include <cstddef>
 #include <functional>
 
 namespace fourfold::emulated {
@@ -52,5 +53,9 @@ void launch(void* stream, std::function<void()> run);
 
 /// Whether an address is in the memory of an emulated device.
 bool is_device_memory(const void* address);
+
+/// How many events this process has made so far: what is enqueued again and again should use its
+/// own again.
+std::size_t events_made();
 
 }  // namespace fourfold::emulated
