@@ -3,6 +3,7 @@
 #include "message_communicator.hpp"
 
 #include "agreement.hpp"
+#include "byte_places.hpp"
 #include "collectives.hpp"
 #include "expectations.hpp"
 #include "reduction.hpp"
@@ -27,10 +28,6 @@ namespace {
 /// Tags above the user's half, as offsets: the check in front, then the operation itself.
 constexpr int check_tag = 0;
 constexpr int machine_tag = 1;
-
-std::int64_t bytes_of(const ConstTensorView& view) {
-  return static_cast<std::int64_t>(view.bytes());
-}
 
 /// Nothing to do.
 class Done : public Machine {
