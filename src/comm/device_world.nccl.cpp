@@ -96,9 +96,12 @@ NcclHandle join(Communicator& host, const std::shared_ptr<NcclCalls>& calls) {
   config.blocking = 0;
   config.commName = handle.name();
   const auto in_use = calls->use();
-  const char* const what = "ncclCommInitRankConfig of 'world'";
+  const bool has_one_id = ids.size() == 1;
+  const std::string what =
+      fmt::format("{} of '{}'", has_one_id ? "ncclCommInitRankConfig" : "ncclCommInitRankScalable",
+                  handle.name());
   const ncclResult_t result =
-      ids.size() == 1
+      has_one_id
           ? ncclCommInitRankConfig(handle.place(), host.size(), ids.front(), host.rank(), &config)
           : ncclCommInitRankScalable(handle.place(), host.size(), host.rank(),
                                      static_cast<int>(ids.size()), ids.data(), &config);
