@@ -9,7 +9,9 @@ struct DeviceOptions {
   /// Several ranks may take one device, and talk as if they were on different machines: slow, and
   /// no more than a test of the program.
   bool may_share = false;
-  double deadline_s = 600;  ///< for all ranks to come together
+  /// For all ranks to come together, whenever a communicator is made, and for each operation to be
+  /// enqueued: longer than that is a hang.
+  double deadline_s = 600;
   /// Ranks will enqueue messages in different orders (device::load_kernels_first): to warn where
   /// kernels are loaded late.
   bool needs_kernels_first = false;
