@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The body of builds for devices: of CUDA it needs nothing but the device room.
 #include "device_ranks.hpp"
 
 #include "device_reduction.hpp"
