@@ -66,6 +66,7 @@ void CollectiveRecorder::end(std::size_t number, device::StreamRef stream) {
   if (number < first_) {
     return;  // of an earlier step, which has been read
   }
+  FOURFOLD_EXPECT(number < first_ + count_);
   Collective& collective = collectives_[number - first_];
   collective.seen = true;
   if (!collective.ended) {

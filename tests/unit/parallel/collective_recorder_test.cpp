@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/harness/shared_vector.hpp>
@@ -124,6 +125,21 @@ TEST_CASE("what outlasts the recording of its step is in none", "[collective_rec
   recorder.end(next, {});
   CHECK(recorder.take_spans(0, clock).at(0).name == "all_reduce next, 0.00 MB");
 }
+
+#if FOURFOLD_CONTRACTS
+TEST_CASE("numbers that nobody was given are contract violations", "[collective_recorder]") {
+  CollectiveRecorder recorder;
+  comm::Work work;
+  const std::size_t first = recorder.begin(sum_of("first", 1), {});
+  CHECK_THROWS_AS(recorder.end(first + 1, {}), ContractViolation);
+  CHECK_THROWS_AS(recorder.posted(first + 1, work), ContractViolation);
+  recorder.begin_step();
+  const std::size_t next = recorder.begin(sum_of("next", 1), {});
+  CHECK_THROWS_AS(recorder.end(next + 1, {}), ContractViolation);  // though there is room for it
+  CHECK_THROWS_AS(recorder.posted(first, work), ContractViolation);
+  CHECK_NOTHROW(recorder.end(first, {}));
+}
+#endif
 
 TEST_CASE("what is taken is not taken again, and what ends later comes later",
           "[collective_recorder]") {

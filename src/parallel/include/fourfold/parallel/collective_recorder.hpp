@@ -27,7 +27,8 @@ class CollectiveRecorder {
   std::size_t begin(CollectiveFacts collective, device::StreamRef stream);
   /// Right behind its posting: its end, if the device knows it. @pre of this step
   void posted(std::size_t number, comm::Work& work);
-  /// It was seen to be complete, or a stream waits for it. The first call for a number counts.
+  /// It was seen to be complete, or a stream waits for it. The first call for a number counts; of
+  /// earlier steps none does. @pre begin() gave it
   void end(std::size_t number, device::StreamRef stream);
 
   /// Those that are complete and were not taken before, in the order they were posted. What is
