@@ -154,6 +154,7 @@ TEST_CASE("collectives over registered memory, which ends before its communicato
     const auto bytes = static_cast<std::size_t>(elements) * sizeof(float);
     const auto with_world = world.register_memory(numbers.view().data(), bytes);
     const auto with_half = half->register_memory(numbers.view().data(), bytes);
+    auto again = world.register_memory(numbers.view().data(), bytes);
     auto for_a_while = world.register_memory(others.view().data(), bytes);
     findings.check(world.register_memory(nullptr, 0) == nullptr, "nothing to register");
     for (int step = 0; step < 3; ++step) {
@@ -164,6 +165,7 @@ TEST_CASE("collectives over registered memory, which ends before its communicato
       const auto sum = [ranks](std::int64_t i) { return reduced_pattern(ReduceOp::sum, ranks, i); };
       findings.check(numbers.wrong(sum) < 0, "all_reduce");
       for_a_while.reset();
+      again.reset();  // it is still registered
     }
     half->all_reduce(numbers.view(), ReduceOp::max, computing).wait(computing);
     computing.ref().synchronize();

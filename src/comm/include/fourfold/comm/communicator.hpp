@@ -143,7 +143,7 @@ class Communicator {
   /// these `bytes`, which a transport may then do without copies of its own. No operation may find
   /// its buffers registered on some of its ranks and not on others: all ranks register what
   /// corresponds, in the same order. Does not wait for other ranks. One memory may be registered
-  /// with several communicators.
+  /// with several communicators, and with one several times.
   /// @return nullptr where that is of no use; else it must end before the memory and before this
   /// communicator
   [[nodiscard]] virtual std::unique_ptr<RegisteredMemory> register_memory(void* data,

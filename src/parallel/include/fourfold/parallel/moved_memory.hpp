@@ -18,7 +18,9 @@ struct MovedMemory {
   friend bool operator==(const MovedMemory&, const MovedMemory&) = default;
 };
 
-/// In the same order on all ranks of each communicator; what is there twice is meant once.
+/// In the same order on all ranks of each communicator. What is there twice is meant once, if it is
+/// one object that moves it: one that passes calls on to another counts for itself, and registers
+/// with the other again what that has already.
 using MovedMemories = std::vector<MovedMemory>;
 
 inline void add_moved(MovedMemories& moved, comm::Communicator& by,
