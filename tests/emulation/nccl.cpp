@@ -91,8 +91,8 @@ struct ncclComm {
 
 namespace {
 
-/// The start of each call: whether a failure is planned for it (a number of ncclResult_t).
-#define FAIL_AS_PLANNED(call)                                    \
+/// FAIL_AS_PLANNED (call_result.hpp) of NCCL's calls: the number planned is an ncclResult_t.
+#define FAIL_NCCL_AS_PLANNED(call)                               \
   if (const cudaError_t planned = planned_failure(call)) {       \
     return static_cast<ncclResult_t>(static_cast<int>(planned)); \
   }
@@ -301,7 +301,7 @@ ncclResult_t ncclGetVersion(int* version) {
 }
 
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  FAIL_AS_PLANNED("ncclGetUniqueId")
+  FAIL_NCCL_AS_PLANNED("ncclGetUniqueId")
   *id = {};
   std::random_device device;
   std::snprintf(static_cast<char*>(id->internal), sizeof(id->internal), "%08x%08x%08x", device(),
@@ -325,7 +325,7 @@ const char* ncclGetLastError(ncclComm_t /*comm*/) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  FAIL_AS_PLANNED("ncclCommInitRankConfig")
+  FAIL_NCCL_AS_PLANNED("ncclCommInitRankConfig")
   require_to_last(config->commName, "the name of a communicator is on the stack");
   *comm = join(static_cast<const char*>(id.internal), ranks, rank, lent(config->commName));
   return finish(**comm, config);
@@ -338,7 +338,7 @@ ncclResult_t ncclCommInitRankScalable(ncclComm_t* comm, int ranks, int rank, int
 
 ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* child,
                            ncclConfig_t* config) {
-  FAIL_AS_PLANNED("ncclCommSplit")
+  FAIL_NCCL_AS_PLANNED("ncclCommSplit")
   if (state_of(*comm) != ncclSuccess) {
     return ncclInvalidUsage;
   }
@@ -386,7 +386,7 @@ ncclResult_t ncclCommAbort(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommRegister(ncclComm_t comm, void* data, std::size_t bytes, void** handle) {
-  FAIL_AS_PLANNED("ncclCommRegister")
+  FAIL_NCCL_AS_PLANNED("ncclCommRegister")
   if (!is_device_only(data, bytes)) {
     return ncclInvalidArgument;
   }
@@ -424,21 +424,21 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclAllReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  FAIL_AS_PLANNED("ncclAllReduce")
+  FAIL_NCCL_AS_PLANNED("ncclAllReduce")
   return add(comm, stream, {values(send, count, type), values(recv, count, type)},
              [&](NcclOperation& its) { its.all_reduce(send, recv, count, type, op); });
 }
 
 ncclResult_t ncclReduceScatter(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  FAIL_AS_PLANNED("ncclReduceScatter")
+  FAIL_NCCL_AS_PLANNED("ncclReduceScatter")
   return add(comm, stream, {values(send, count * ranks_of(comm), type), values(recv, count, type)},
              [&](NcclOperation& its) { its.reduce_scatter(send, recv, count, type, op); });
 }
 
 ncclResult_t ncclReduce(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  FAIL_AS_PLANNED("ncclReduce")
+  FAIL_NCCL_AS_PLANNED("ncclReduce")
   return add(comm, stream,
              of_root({values(send, count, type)}, values(recv, count, type), root, comm),
              [&](NcclOperation& its) { its.reduce(send, recv, count, type, op, root); });
@@ -446,14 +446,14 @@ ncclResult_t ncclReduce(const void* send, void* recv, std::size_t count, ncclDat
 
 ncclResult_t ncclAllGather(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
-  FAIL_AS_PLANNED("ncclAllGather")
+  FAIL_NCCL_AS_PLANNED("ncclAllGather")
   return add(comm, stream, {values(send, count, type), values(recv, count * ranks_of(comm), type)},
              [&](NcclOperation& its) { its.all_gather(send, recv, count * size_of(type)); });
 }
 
 ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, ncclDataType_t type,
                            int root, ncclComm_t comm, cudaStream_t stream) {
-  FAIL_AS_PLANNED("ncclBroadcast")
+  FAIL_NCCL_AS_PLANNED("ncclBroadcast")
   return add(comm, stream,
              of_root({values(recv, count, type)}, values(send, count, type), root, comm),
              [&](NcclOperation& its) { its.broadcast(send, recv, count * size_of(type), root); });
@@ -461,14 +461,14 @@ ncclResult_t ncclBroadcast(const void* send, void* recv, std::size_t count, nccl
 
 ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  FAIL_AS_PLANNED("ncclSend")
+  FAIL_NCCL_AS_PLANNED("ncclSend")
   return add(comm, stream, {values(data, count, type)},
              [&](NcclOperation& its) { its.send(data, count * size_of(type), peer); });
 }
 
 ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  FAIL_AS_PLANNED("ncclRecv")
+  FAIL_NCCL_AS_PLANNED("ncclRecv")
   return add(comm, stream, {values(data, count, type)},
              [&](NcclOperation& its) { its.recv(data, count * size_of(type), peer); });
 }
