@@ -86,7 +86,7 @@ struct ncclComm {
   LentText name;
   bool is_ready = false;
   std::optional<Split> split = {};
-  RegisteredMemory registered = {};
+  RegisteredRanges registered = {};
 };
 
 namespace {

@@ -12,7 +12,7 @@ namespace fourfold::emulated {
 
 namespace {
 
-bool is_registered(const RegisteredMemory& registered, const UserBuffer& buffer) {
+bool is_registered(const RegisteredRanges& registered, const UserBuffer& buffer) {
   const auto begin = reinterpret_cast<std::uintptr_t>(buffer.data);
   return std::ranges::any_of(registered, [&](const auto& block) {
     const auto first = reinterpret_cast<std::uintptr_t>(block.first);
@@ -33,7 +33,7 @@ std::map<std::string, NcclTraffic>& traffic() {
 
 }  // namespace
 
-bool count_traffic(const std::string& communicator, const RegisteredMemory& registered,
+bool count_traffic(const std::string& communicator, const RegisteredRanges& registered,
                    const std::vector<UserBuffer>& moved) {
   const std::scoped_lock lock(counting());
   NcclTraffic& its = traffic()[communicator];

@@ -19,7 +19,7 @@ struct NcclTraffic {
 };
 
 /// Of one communicator: bytes by where they begin.
-using RegisteredMemory = std::multimap<void*, std::size_t>;
+using RegisteredRanges = std::multimap<void*, std::size_t>;
 
 /// What an operation reads or writes of its user.
 struct UserBuffer {
@@ -29,7 +29,7 @@ struct UserBuffer {
 
 /// Adds what an operation of the communicator of that name moves. Any thread may call it.
 /// @return whether all of it lies in registered memory
-bool count_traffic(const std::string& communicator, const RegisteredMemory& registered,
+bool count_traffic(const std::string& communicator, const RegisteredRanges& registered,
                    const std::vector<UserBuffer>& moved);
 
 /// What this process has called so far, by the names of its communicators.
