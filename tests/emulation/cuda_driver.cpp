@@ -7,6 +7,7 @@
 
 #include <cuda.h>
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -162,6 +163,20 @@ CUresult mem_set_access(CUdeviceptr address, std::size_t bytes, const CUmemAcces
              : CUDA_ERROR_INVALID_VALUE;
 }
 
+/// As the environment has it at CUDA's first call.
+CUmoduleLoadingMode module_loading() {
+  const char* const text = std::getenv("CUDA_MODULE_LOADING");
+  static const CUmoduleLoadingMode mode = text != nullptr && std::string_view(text) == "EAGER"
+                                              ? CU_MODULE_EAGER_LOADING
+                                              : CU_MODULE_LAZY_LOADING;
+  return mode;
+}
+
+CUresult get_loading_mode(CUmoduleLoadingMode* mode) {
+  *mode = module_loading();
+  return CUDA_SUCCESS;
+}
+
 template <class Function>
 void* address_of(Function* function) {
   return reinterpret_cast<void*>(function);
@@ -169,7 +184,11 @@ void* address_of(Function* function) {
 
 }  // namespace
 
-void* driver_memory_function(std::string_view name) {
+void begin_driver() {
+  module_loading();
+}
+
+void* driver_function(std::string_view name) {
   static const std::map<std::string_view, void*> functions{
       {"cuDeviceGetAttribute", address_of(device_get_attribute)},
       {"cuCtxGetDevice", address_of(ctx_get_device)},
@@ -181,7 +200,8 @@ void* driver_memory_function(std::string_view name) {
       {"cuMemAddressFree", address_of(mem_address_free)},
       {"cuMemMap", address_of(mem_map)},
       {"cuMemUnmap", address_of(mem_unmap)},
-      {"cuMemSetAccess", address_of(mem_set_access)}};
+      {"cuMemSetAccess", address_of(mem_set_access)},
+      {"cuModuleGetLoadingMode", address_of(get_loading_mode)}};
   const auto found = functions.find(name);
   return found == functions.end() ? nullptr : found->second;
 }

@@ -9,12 +9,9 @@
 #include "emulated_gpu.hpp"
 #include "queues.hpp"
 
-#include <cuda.h>
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -96,19 +93,6 @@ cudaError_t free_reached(void* data) {
   return cudaSuccess;
 }
 
-/// As the environment has it at CUDA's first call.
-CUmoduleLoadingMode module_loading() {
-  static const CUmoduleLoadingMode mode = setting("CUDA_MODULE_LOADING", "LAZY") == "EAGER"
-                                              ? CU_MODULE_EAGER_LOADING
-                                              : CU_MODULE_LAZY_LOADING;
-  return mode;
-}
-
-CUresult get_loading_mode(CUmoduleLoadingMode* mode) {
-  *mode = module_loading();
-  return CUDA_SUCCESS;
-}
-
 }  // namespace
 
 std::size_t fourfold::emulated::events_made() {
@@ -119,7 +103,7 @@ std::size_t fourfold::emulated::events_made() {
 
 cudaError_t cudaGetDeviceCount(int* count) {
   FAIL_AS_PLANNED("cudaGetDeviceCount")
-  module_loading();
+  begin_driver();
   const std::string_view devices = setting("FOURFOLD_EMULATED_GPUS", "1");
   *count = std::atoi(devices.data());
   if (devices == "no-driver" || devices == "old-driver") {
@@ -177,9 +161,7 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function,
                                              unsigned int /*version*/, unsigned long long /*flags*/,
                                              cudaDriverEntryPointQueryResult* status) {
-  *function = std::string_view(symbol) == "cuModuleGetLoadingMode"
-                  ? reinterpret_cast<void*>(&get_loading_mode)
-                  : driver_memory_function(symbol);
+  *function = driver_function(symbol);
   *status = *function != nullptr ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
   return cudaSuccess;
 }
