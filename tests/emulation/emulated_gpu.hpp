@@ -1,9 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A GPU that is no GPU: the CUDA runtime as far as fourfold calls it, over memory and threads of
-/// the host. So that all code for devices but the kernels runs in tests where there is no GPU, and
-/// is wrong there in the same way:
+/// A GPU that is no GPU: CUDA's runtime and driver as far as fourfold calls them, over memory and
+/// threads of the host. So that code for devices runs in tests where there is no GPU, kernels
+/// included (kernels/device), and is wrong there in the same way. Only what cuBLASLt, cuDNN and our
+/// own CUDA do is done by others: products and the sums of ranks that share a device as on a
+/// host, cuDNN's attention by the portable kernel.
 ///
 /// - Work is as late as it is allowed to be: it happens when somebody waits for it, and only as far
 ///   as that needs. Who reads what was not waited for, or writes over what is still to be read,
