@@ -100,6 +100,6 @@ int main(int argc, char** argv) {
   return fourfold::program::run(
       "hang_on_devices", [&] { return body(argc, argv); },
       [](fourfold::ExitCode code, const std::string& why) {
-        fmt::print(stderr, "told of {}: {}\n", static_cast<int>(code), why);
+        std::fprintf(stderr, "told of %d: %s\n", static_cast<int>(code), why.c_str());
       });
 }
