@@ -3,14 +3,10 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 
-#include <cstdint>
 #include <utility>
 
 namespace fourfold::parallel {
 namespace {
-
-/// Sums of single numbers, such as the norm, say nothing of a bandwidth.
-constexpr std::int64_t bytes_of_a_number = 8;
 
 class RecordedOperation : public comm::Work::Operation {
  public:
@@ -100,7 +96,7 @@ RecordedCommunicator::RecordedCommunicator(std::unique_ptr<comm::Communicator> t
 template <class Post>
 comm::Work RecordedCommunicator::recorded(comm::Operation operation, std::int64_t bytes,
                                           device::StreamRef stream, const Post& post) {
-  if (recorder_ == nullptr || bytes <= bytes_of_a_number) {
+  if (recorder_ == nullptr) {
     return post();
   }
   const std::size_t number = recorder_->begin({operation, name(), size(), bytes}, stream);
@@ -112,8 +108,10 @@ comm::Work RecordedCommunicator::recorded(comm::Operation operation, std::int64_
 
 comm::Work RecordedCommunicator::all_reduce(TensorView data, comm::ReduceOp op,
                                             device::StreamRef stream, std::source_location where) {
-  return recorded(comm::Operation::all_reduce, data.bytes(), stream,
-                  [&] { return through_->all_reduce(data, op, stream, where); });
+  const auto post = [&] { return through_->all_reduce(data, op, stream, where); };
+  // A single number, such as the norm, says nothing of a bandwidth.
+  return data.elements() == 1 ? post()
+                              : recorded(comm::Operation::all_reduce, data.bytes(), stream, post);
 }
 
 comm::Work RecordedCommunicator::all_gather(ConstTensorView send, TensorView recv,

@@ -53,15 +53,17 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
     harness::SharedVector<float> values(1000, 1.0F);
     sum(group, values).wait({});
     group.record_into(&recorder);
-    harness::SharedVector<float> gathered(static_cast<std::size_t>(world.size()));
+    harness::SharedVector<float> gathered(3 * static_cast<std::size_t>(world.size()));
     std::vector<std::int64_t> counts;
     for (int rank = 0; rank < world.size(); ++rank) {
-      counts.push_back(1);
+      counts.push_back(3);
     }
     const double before_s = device::clock_s();
     comm::Work first = sum(group, values);
-    comm::Work second = group.all_gather({values.data(), {1}},
+    comm::Work second = group.all_gather({values.data(), {3}},
                                          {gathered.data(), {std::ssize(gathered)}}, counts, {});
+    harness::SharedVector<float> number(1, 1.0F);  // says nothing of a bandwidth
+    sum(group, number).wait({});
     first.wait({});
     second.wait({});
     group.record_into(nullptr);
@@ -75,7 +77,7 @@ TEST_CASE("collectives are passed on, and noted while somebody wants them",
     findings.check(spans[1].name.starts_with("all_gather group"), spans[1].name);
     const CollectiveFacts reduced{comm::Operation::all_reduce, "group", world.size(), 4000};
     findings.check(spans[0].collective == reduced, "facts");
-    findings.check(spans[1].collective->bytes == 4 * world.size(), "bytes of the larger buffer");
+    findings.check(spans[1].collective->bytes == 12 * world.size(), "bytes of the larger buffer");
     for (const TimelineSpan& span : spans) {
       findings.check(span.rank == 7 && span.kind == SpanKind::communication, "whose and what");
       findings.check(before_s <= span.begin_s + 1e-3 && span.begin_s <= span.end_s, "times");
