@@ -12,6 +12,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/device/device.hpp>
 
+#include <cuda_check.hpp>
 #include <cudnn_frontend.h>
 #include <fmt/format.h>
 #include <native_stream.hpp>

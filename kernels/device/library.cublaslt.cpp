@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 
+#include <cuda_check.hpp>
 #include <fmt/format.h>
 
 namespace fourfold::kernels {
