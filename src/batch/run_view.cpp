@@ -162,20 +162,21 @@ RunReader::RunReader(fs::path log_dir)
 RunView RunReader::look(double now_unix_s) {
   require_readable(log_dir_);
   const telemetry::RunFiles files(log_dir_);
+  RunTraces traces;
+  // Before the metrics, which have the checkpoint that it names by then.
+  traces.status = telemetry::read_status(files.status());
   metrics_.read_new([&] { history_ = {}; },
                     [&](std::string_view line) { history_.add_line(line); });
   const std::vector<TrainerStart>& starts = history_.starts();
   RunView view{.log_dir = log_dir_, .now_unix_s = now_unix_s};
   view.attempts = attempts_of_run(AttemptLog(files.attempts()).read(), starts);
 
-  RunTraces traces;
   const fs::path exit_file = files.exit_status();
   const telemetry::ExitRecord left = telemetry::read_exit(exit_file);
   traces.exit = left.end;
   if (left.says_running) {
     traces.running_since_unix_s = written_unix_s(exit_file);
   }
-  traces.status = telemetry::read_status(files.status());
   traces.finished_file = view.finished_file = is_there(files.finished());
   if (traces.exit && !view.attempts.empty() && !view.attempts.back().ended) {
     note_end(*traces.exit, written_unix_s(exit_file), view.attempts.back());
