@@ -43,8 +43,11 @@ void* allocate(std::size_t bytes, MemoryKind& kind) {
 
 }  // namespace
 
-Buffer::Buffer(std::size_t bytes, MemoryKind kind)
-    : data_(allocate(bytes, kind)), bytes_(bytes), kind_(kind) {
+// Delegates, so that what was taken is given back when zero() throws.
+Buffer::Buffer(std::size_t bytes, MemoryKind kind) : Buffer() {
+  data_ = allocate(bytes, kind);
+  bytes_ = bytes;
+  kind_ = kind;
   if (bytes > 0 && kind != MemoryKind::host) {
     zero(data_, bytes, {});
   }
