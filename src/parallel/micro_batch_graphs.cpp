@@ -89,10 +89,10 @@ MicroBatchGraphs::Known* MicroBatchGraphs::record(const Key& key, const model::B
       throw;
     }
     can_record_ = false;
-    log::warning(
-        fmt::format("micro-batches cannot be recorded as CUDA graphs, and training goes "
-                    "on without: {}",
-                    error.what()));
+    log::local(log::Level::warning,
+               fmt::format("micro-batches cannot be recorded as CUDA graphs, and training goes "
+                           "on without: {}",
+                           error.what()));
     return nullptr;
   }
 }

@@ -30,3 +30,13 @@ TEST_CASE("a run whose micro-batches cannot be recorded says so and goes on", "[
   CHECK(text.find("cudaGraphInstantiate") != std::string::npos);
   CHECK(text.find("cannot be recorded as CUDA graphs", told + 1) == std::string::npos);
 }
+
+TEST_CASE("each rank whose micro-batches cannot be recorded says so", "[cuda_graphs]") {
+  const TinyRun tiny("gpt2");
+  const fourfold::harness::CapturedLog log;
+  const fourfold::harness::FailingDevice failing("cudaGraphInstantiate:1:801");
+  tiny.train(2, 5, "refused", {"train.cuda_graphs=true"});
+  const std::string text = log.text();
+  CHECK(text.find("[rank 0] micro-batches cannot be recorded") != std::string::npos);
+  CHECK(text.find("[rank 1] micro-batches cannot be recorded") != std::string::npos);
+}
