@@ -26,12 +26,4 @@ void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView o
   }
 }
 
-void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef /*stream*/) {
-  double total = accumulate ? *result.as<double>() : 0.0;
-  for (std::int64_t i = 0; i < x.elements(); ++i) {
-    total += static_cast<double>(x.as<float>()[i]);
-  }
-  *result.as<double>() = total;
-}
-
 }  // namespace fourfold::kernels::reference

@@ -91,15 +91,6 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
   }
 }
 
-void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
-                    device::StreamRef /*stream*/) {
-  double total = accumulate ? *result.as<double>() : 0.0;
-  for (std::int64_t i = 0; i < x.elements(); ++i) {
-    total += std::pow(static_cast<double>(x.as<float>()[i]), 2);
-  }
-  *result.as<double>() = total;
-}
-
 void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
                 TensorView scale, device::StreamRef /*stream*/) {
   const double length = std::sqrt(*sum_of_squares.as<double>()) / static_cast<double>(loss_scale);

@@ -1,12 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-/// @file
-/// Sums over whole tensors.
 #include "reduction_bodies.hpp"
 #include "storage.hpp"
 
-#include <fourfold/kernels/cast.hpp>
-#include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/kernels/reduction.hpp>
 
 namespace fourfold::kernels {
 namespace {

@@ -9,6 +9,7 @@
 #include <fourfold/kernels/cross_entropy.hpp>
 #include <fourfold/kernels/embedding.hpp>
 #include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/kernels/reduction.hpp>
 
 #include <fmt/format.h>
 

@@ -9,6 +9,7 @@
 #include <fourfold/kernels/embedding.hpp>
 #include <fourfold/kernels/norm.hpp>
 #include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/kernels/reduction.hpp>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/buffer.hpp>
-#include <fourfold/kernels/cast.hpp>
+#include <fourfold/kernels/reduction.hpp>
 #include <fourfold/train/evaluator.hpp>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/kernels/reduction.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
 #include <fourfold/train/gradient_norm.hpp>
 #include <fourfold/train/mesh_layout.hpp>

@@ -4,7 +4,7 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
-#include <fourfold/kernels/cast.hpp>
+#include <fourfold/kernels/reduction.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/cuda_graphs.hpp>
 #include <fourfold/train/mesh_layout.hpp>

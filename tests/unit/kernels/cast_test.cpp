@@ -122,21 +122,3 @@ TEST_CASE("scaling by any NaN gives NaN", "[cast]") {
     REQUIRE(std::isnan(read_element(x, i)));
   }
 }
-
-TEST_CASE("sum adds in f64, blocks in a fixed order", "[cast]") {
-  constexpr std::int64_t block = 65536;
-  constexpr std::int64_t elements = 3 * block + 77;
-  const device::Tensor x = random_tensor(DType::f32, {elements}, 1, 1.0, 0.01);
-  device::Tensor whole(DType::f64, {1});
-  device::Tensor plain(DType::f64, {1});
-  device::Tensor cut(DType::f64, {1});
-  sum(x, whole, false, {});
-  reference::sum(x, plain, false, {});
-  CHECK(std::fabs(*whole.as<double>() - *plain.as<double>()) <= 1e-9);
-  for (std::int64_t first = 0; first < elements; first += block) {
-    sum(x.view().rows(first, std::min(block, elements - first)), cut, true, {});
-  }
-  CHECK(same_bits(whole, cut));
-  sum(x, whole, true, {});
-  CHECK(*whole.as<double>() == 2 * *cut.as<double>());
-}

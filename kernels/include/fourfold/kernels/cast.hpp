@@ -21,8 +21,4 @@ void scale(TensorView x, float factor, device::StreamRef stream);
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
                 device::StreamRef stream);
 
-/// result (f64 scalar) = sum of x (f32, bf16 or f16), or added to it; order depends on elements()
-/// only.
-void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream);
-
 }  // namespace fourfold::kernels

@@ -68,11 +68,6 @@ struct OuterStep {
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
                     device::StreamRef stream);
 
-/// Sum of squares of `x` (f32, bf16 or f16), in f64, written to the device scalar `result` (f64,
-/// one element): replaced, or added to. The order of summation depends on elements() only.
-void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
-                    device::StreamRef stream);
-
 /// What gradients are to be multiplied by that are loss_scale times too large, on the device:
 /// norm = sqrt(sum_of_squares) / loss_scale, as clip_grad_norm_ of PyTorch has it, and
 /// scale = min(1, max_norm / (norm + 1e-6)) / loss_scale; max_norm <= 0: scale = 1 / loss_scale.

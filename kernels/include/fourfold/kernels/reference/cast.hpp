@@ -16,6 +16,4 @@ void scale(TensorView x, float factor, device::StreamRef stream);
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
                 device::StreamRef stream);
 
-void sum(ConstTensorView x, TensorView result, bool accumulate, device::StreamRef stream);
-
 }  // namespace fourfold::kernels::reference

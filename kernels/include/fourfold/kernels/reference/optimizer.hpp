@@ -15,9 +15,6 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
 void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
          ConstTensorView gradient, TensorView weight, device::StreamRef stream);
 
-void sum_of_squares(ConstTensorView x, TensorView result, bool accumulate,
-                    device::StreamRef stream);
-
 void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
                 TensorView scale, device::StreamRef stream);
 
