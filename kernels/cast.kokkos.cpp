@@ -9,9 +9,7 @@
 #include <Kokkos_Core.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 namespace fourfold::kernels {
@@ -45,26 +43,6 @@ struct Cast {
     float x[n];
     load<n>(source + first, x);
     save<n>(target + first, x);
-  }
-};
-
-template <class T>
-struct Scale {
-  T* x;
-  float factor;
-  KOKKOS_FUNCTION void operator()(std::int64_t begin, std::int64_t end) const {
-    map(
-        NothingAhead{}, end - begin, [this](float value) { return value * factor; }, x + begin,
-        x + begin);
-  }
-  template <int n>
-  KOKKOS_FORCEINLINE_FUNCTION void operator()(std::int64_t first, Count<n> /*count*/) const {
-    float value[n];
-    load<n>(x + first, value);
-    for (float& each : value) {
-      each *= factor;
-    }
-    save<n>(x + first, value);
   }
 };
 
@@ -113,17 +91,6 @@ void cast(ConstTensorView source, TensorView target, device::StreamRef stream, P
                          at_packs<n>(body.source) && at_packs<n>(body.target), place, stream, body);
       }
     });
-  });
-}
-
-void scale(TensorView x, float factor, device::StreamRef stream) {
-  if (std::isnan(factor)) {  // the one NaN that rounded_result expects
-    factor = std::numeric_limits<float>::quiet_NaN();
-  }
-  with_storage(x.dtype(), [&]<class T>(T) {
-    constexpr int n = pack_elements<T>;
-    const Scale<T> body{x.as<T>(), factor};
-    for_each_pack<n>("scale", x.elements(), at_packs<n>(body.x), Place::device, stream, body);
   });
 }
 

@@ -12,12 +12,6 @@ void cast(ConstTensorView source, TensorView target, device::StreamRef /*stream*
   }
 }
 
-void scale(TensorView x, float factor, device::StreamRef /*stream*/) {
-  for (std::int64_t i = 0; i < x.elements(); ++i) {
-    write_element(x, i, read_element(x, i) * static_cast<double>(factor));
-  }
-}
-
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
                 device::StreamRef /*stream*/) {
   for (std::int64_t i = 0; i < out.elements(); ++i) {

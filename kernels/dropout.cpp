@@ -11,7 +11,6 @@ void dropout(const char* label, const DropoutSite& site, ConstTensorView x_TD,
              TensorView y_TD, device::StreamRef stream) {
   FOURFOLD_EXPECT(site.probability >= 0 && site.probability < 1);
   FOURFOLD_EXPECT(x_TD.shape().rank() == 2 && y_TD.elements() == x_TD.elements());
-  FOURFOLD_EXPECT(site.first_feature >= 0 && site.first_feature + x_TD.dim(1) <= site.features);
   FOURFOLD_EXPECT(!residual_TD || residual_TD.elements() == x_TD.elements());
   FOURFOLD_EXPECT(sample_T.elements() == x_TD.dim(0) && position_T.elements() == x_TD.dim(0));
   with_storage(x_TD.dtype(), [&]<class T>(T) {
@@ -25,8 +24,7 @@ void dropout(const char* label, const DropoutSite& site, ConstTensorView x_TD,
                      .threshold = dropout_threshold(site.probability),
                      .kept_scale = 1.0F / (1.0F - site.probability),
                      .rows = x_TD.dim(0),
-                     .features = x_TD.dim(1),
-                     .first_feature = site.first_feature},
+                     .features = x_TD.dim(1)},
                     stream);
   });
 }

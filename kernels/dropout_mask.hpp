@@ -6,7 +6,7 @@
 #pragma once
 
 #include <fourfold/base/philox.hpp>
-#include <fourfold/kernels/activation.hpp>
+#include <fourfold/kernels/dropout.hpp>
 
 #include <cstdint>
 
@@ -26,7 +26,7 @@ FOURFOLD_PHILOX_FUNCTION std::uint64_t dropout_counter(std::int32_t position,
          static_cast<std::uint32_t>(feature_block);
 }
 
-/// The word for logical feature `feature` of a row.
+/// The word for feature `feature` of a row.
 inline std::uint32_t dropout_word(const DropoutSite& site, std::int64_t sample,
                                   std::int32_t position, std::int64_t feature) {
   const PhiloxBlock block = philox(dropout_key(site), dropout_counter(position, feature / 4),
@@ -55,8 +55,7 @@ struct DropoutOperands {
   std::uint32_t threshold;
   float kept_scale;
   std::int64_t rows;
-  std::int64_t features;       ///< of a row at hand
-  std::int64_t first_feature;  ///< logical number of the first of them
+  std::int64_t features;
 };
 
 /// The body, of hosts or of devices, which instantiates it for each storage.

@@ -53,9 +53,6 @@ void multiply_with_epilogue(DType dtype, const Product& product, const EpilogueK
 std::string product_library() {
   return {};
 }
-std::vector<std::string> ways_of(DType /*dtype*/, const Product& /*product*/) {
-  return {"oneDNN"};
-}
 void forget_ways() {}
 void settle_ways() {}
 

@@ -217,16 +217,6 @@ struct OuterNesterov {
   }
 };
 
-struct VoidScale {
-  const float* norm;
-  float* scale;
-  KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
-    if (!std::isfinite(*norm)) {
-      *scale = std::numeric_limits<float>::quiet_NaN();
-    }
-  }
-};
-
 }  // namespace
 
 void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorView exp_avg_sq,
@@ -304,10 +294,6 @@ void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity
   for_each_pack<run>("outer_nesterov", master.elements(),
                      at_packs<run>(body.outer, body.velocity, body.master), step.place, stream,
                      body);
-}
-
-void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream) {
-  for_each("void_scale", 1, stream, VoidScale{norm.as<float>(), scale.as<float>()});
 }
 
 }  // namespace fourfold::kernels

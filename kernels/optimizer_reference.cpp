@@ -91,19 +91,6 @@ void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
   }
 }
 
-void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
-                TensorView scale, device::StreamRef /*stream*/) {
-  const double length = std::sqrt(*sum_of_squares.as<double>()) / static_cast<double>(loss_scale);
-  *norm.as<float>() = static_cast<float>(length);
-  if (!std::isfinite(*norm.as<float>())) {
-    *scale.as<float>() = std::nanf("");
-    return;
-  }
-  const double factor =
-      max_norm > 0 ? std::min(1.0, static_cast<double>(max_norm) / (length + 1e-6)) : 1.0;
-  *scale.as<float>() = static_cast<float>(factor / static_cast<double>(loss_scale));
-}
-
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
                     device::StreamRef /*stream*/) {
   const double lr = step.lr;
@@ -115,12 +102,6 @@ void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity
     velocity.as<float>()[i] = static_cast<float>(v);
     outer.as<float>()[i] = static_cast<float>(before - lr * (delta + momentum * v));
     master.as<float>()[i] = outer.as<float>()[i];
-  }
-}
-
-void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef /*stream*/) {
-  if (!std::isfinite(*norm.as<float>())) {
-    *scale.as<float>() = std::nanf("");
   }
 }
 

@@ -103,12 +103,6 @@ bool at_packs(const T*... data) {
   return ((reinterpret_cast<std::uintptr_t>(data) % alignof(AccessedElements<T, n>) == 0) && ...);
 }
 
-/// x = the pack at `from`. @pre from is aligned to a pack
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void load_pack(const T* from, PackOf<T>& x) {
-  load<pack_elements<T>>(from, x);
-}
-
 /// The pack at `to` = x. @pre to is aligned to a pack, in global memory
 template <class T>
 KOKKOS_FORCEINLINE_FUNCTION void store_pack(T* to, const PackOf<T>& x) {

@@ -68,7 +68,8 @@ void note_choice(const ProductChoice& choice);
 
 // -- of the vendor's library ----------------------------------------------------------------------
 
-/// The names of all ways that it has for a product; the first is the one without a choice.
+/// The names of all ways that it has for a product; the first is the one without a choice. Of
+/// cuBLASLt only, for tests that take each.
 std::vector<std::string> ways_of(DType dtype, const Product& product);
 /// Lets products be chosen anew by their next calls.
 void forget_ways();

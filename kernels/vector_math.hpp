@@ -68,20 +68,4 @@ FOURFOLD_HOST_DEVICE float vector_exp_minus(float x) {
   return vector_exp_minus_bounded(x > 88.0F ? 88.0F : x);
 }
 
-/// tanh(x): an odd polynomial near zero, where the other form would cancel; 1 - 2 / (e^2|x| + 1)
-/// elsewhere.
-FOURFOLD_HOST_DEVICE float vector_tanh(float x) {
-  const float magnitude = x < 0.0F ? -x : x;
-  const float z = x * x;
-  float p = -5.70498872745e-3F;  // coefficients: Cephes tanhf (Moshier)
-  p = p * z + 2.06390887954e-2F;
-  p = p * z - 5.37397155531e-2F;
-  p = p * z + 1.33314422036e-1F;
-  p = p * z - 3.33332819422e-1F;
-  const float near_zero = p * z * x + x;
-  const float far = 1.0F - 2.0F / (vector_exp(magnitude + magnitude) + 1.0F);
-  const float signed_far = x < 0.0F ? -far : far;
-  return magnitude < 0.625F ? near_zero : signed_far;
-}
-
 }  // namespace fourfold::kernels

@@ -43,7 +43,7 @@ class CheckLayers(unittest.TestCase):
         self.breach("src/train/trainer.cpp", "#include <nvtx3/nvToolsExt.h>\n", "<nvtx3/nvToolsExt.h>")
         for header in ("cudnn.h", "cudnn_graph.h", "cudnn_frontend.h", "cudnn_frontend/graph_interface.h", "nvrtc.h"):
             self.clean("kernels/device/attention.cudnn.cpp", f"#include <{header}>\n")
-            self.breach("kernels/attention_support.cpp", f"#include <{header}>\n", f"<{header}>")
+            self.breach("kernels/vendor_attention.cpp", f"#include <{header}>\n", f"<{header}>")
             self.breach("src/device/device.cuda.cpp", f"#include <{header}>\n", f"<{header}>")
         self.clean("kernels/device/attention.cudnn.cpp", '#include "cudnn_library.hpp"\n#include "vendor_attention.hpp"\n')
         for folder in ("host", "device"):

@@ -6,6 +6,7 @@
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/kernels/dropout.hpp>
 #include <fourfold/kernels/embedding.hpp>
 #include <fourfold/kernels/norm.hpp>
 #include <fourfold/kernels/optimizer.hpp>
@@ -118,7 +119,7 @@ CaseGroup dropout_cases(DType dtype) {
   const auto y = filled(dtype, {rows, hidden});
   const auto sample = std::make_shared<device::Tensor>(DType::i64, Shape{rows});
   const auto position = filled(DType::i32, {rows});
-  const kernels::DropoutSite site{.probability = 0.1F, .features = hidden};
+  const kernels::DropoutSite site{.probability = 0.1F};
   const int size = group.size;
   group.add("dropout_add (Philox binds)", mix_of_size<2, 0, 1>(size), 0,
             [=] { kernels::dropout_add(site, *x, *residual, *sample, *position, *y, {}); });
@@ -194,7 +195,6 @@ CaseGroup cast_cases(DType dtype) {
             dtype == DType::f32 ? mix_of<Word, 1, Word, 0, Half, 1>()
                                 : mix_of<Half, 1, Half, 0, Word, 1>(),
             0, [=] { kernels::cast(*x, *other, {}); });
-  group.add("scale", mix_of_size<0, 1, 0>(size), 0, [=] { kernels::scale(*x, 1.0F, {}); });
   return group.cases;
 }
 

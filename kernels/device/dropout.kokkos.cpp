@@ -29,11 +29,10 @@ struct Dropout {
       load<n>(with.residual_TD + first, y);
     }
     if constexpr (n == 1) {
-      const std::int64_t feature = with.first_feature + d;
-      add_kept(drawn(t, feature).word[feature % block_features], x[0], y[0]);
+      add_kept(drawn(t, d).word[d % block_features], x[0], y[0]);
     } else {
       for (int i = 0; i < n; i += block_features) {
-        const PhiloxBlock block = drawn(t, with.first_feature + d + i);
+        const PhiloxBlock block = drawn(t, d + i);
         for (int k = 0; k < block_features; ++k) {
           add_kept(block.word[k], x[i + k], y[i + k]);
         }
@@ -53,8 +52,7 @@ struct Dropout {
 template <class T>
 void dropout_rows(const char* label, const DropoutOperands<T>& with, device::StreamRef stream) {
   constexpr int n = pack_elements<T>;
-  const bool aligned = with.first_feature % block_features == 0 &&
-                       at_packs<n>(with.x_TD, with.residual_TD, with.y_TD);
+  const bool aligned = at_packs<n>(with.x_TD, with.residual_TD, with.y_TD);
   for_each_pack_of_rows<n>(label, with.rows, with.features, aligned, stream, Dropout<T>{with});
 }
 template void dropout_rows(const char*, const DropoutOperands<float>&, device::StreamRef);

@@ -15,8 +15,7 @@ struct Dropout {
 
   KOKKOS_FUNCTION void operator()(std::int64_t t) const {
     constexpr int blocks = 16;
-    const std::int64_t last_feature = with.first_feature + with.features;
-    for (std::int64_t block = with.first_feature / 4; 4 * block < last_feature; block += blocks) {
+    for (std::int64_t block = 0; 4 * block < with.features; block += blocks) {
       std::uint32_t word[4 * blocks];
 #pragma omp simd
       for (int i = 0; i < blocks; ++i) {
@@ -27,11 +26,9 @@ struct Dropout {
         word[4 * i + 2] = drawn.word[2];
         word[4 * i + 3] = drawn.word[3];
       }
-      const std::int64_t begin = 4 * block < with.first_feature ? with.first_feature : 4 * block;
-      const std::int64_t end =
-          4 * (block + blocks) < last_feature ? 4 * (block + blocks) : last_feature;
-      apply(t * with.features + begin - with.first_feature, end - begin,
-            word + (begin - 4 * block));
+      const std::int64_t begin = 4 * block;
+      const std::int64_t left = with.features - begin;
+      apply(t * with.features + begin, left < 4 * blocks ? left : 4 * blocks, word);
     }
   }
 

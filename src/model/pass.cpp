@@ -3,6 +3,7 @@
 #include "pass.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/kernels/activation.hpp>
 
 namespace fourfold::model {
 

@@ -6,7 +6,7 @@
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
-#include <fourfold/kernels/activation.hpp>
+#include <fourfold/kernels/dropout.hpp>
 
 #include <cstdint>
 

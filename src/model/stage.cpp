@@ -183,7 +183,6 @@ Pass Stage::Impl::begin(int index, const Batch& batch, bool drops, device::Strea
     pass.dropout.seed = shape.options.seed;
     pass.dropout.step = batch.step;
     pass.dropout.probability = static_cast<float>(config.dropout);
-    pass.dropout.features = config.hidden;
   }
   return pass;
 }

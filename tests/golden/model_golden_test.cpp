@@ -11,6 +11,7 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/shared_vector.hpp>
 #include <fourfold/kernels/cross_entropy.hpp>
+#include <fourfold/kernels/gradient_scale.hpp>
 #include <fourfold/kernels/optimizer.hpp>
 #include <fourfold/kernels/reduction.hpp>
 #include <fourfold/model/parameters.hpp>

@@ -3,6 +3,7 @@
 #include "tensors.hpp"
 
 #include <fourfold/kernels/activation.hpp>
+#include <fourfold/kernels/dropout.hpp>
 #include <fourfold/kernels/reference/activation.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -220,9 +221,8 @@ TEST_CASE("activations give rows at any address the same bits", "[activation]") 
     swiglu(moved(gate_up, 2 * features), moved(y, features), {});
     swiglu_backward(moved(dy, features), moved(gate_up, 2 * features),
                     moved(gradient, 2 * features), {});
-    dropout_add({.seed = 5, .step = 7, .probability = 0.5F, .features = features},
-                moved(dy, features), moved(y, features), sample, position, moved(dropped, features),
-                {});
+    dropout_add({.seed = 5, .step = 7, .probability = 0.5F}, moved(dy, features),
+                moved(y, features), sample, position, moved(dropped, features), {});
     std::vector<device::Tensor> copies;
     copies.push_back(copy_of(moved(y, features)));
     copies.push_back(copy_of(moved(gradient, 2 * features)));

@@ -10,7 +10,6 @@
 using fourfold::kernels::vector_exp;
 using fourfold::kernels::vector_exp2_reduced;
 using fourfold::kernels::vector_exp_minus;
-using fourfold::kernels::vector_tanh;
 
 namespace {
 
@@ -66,20 +65,4 @@ TEST_CASE("vector_exp2_reduced is within 2e-7 of 2^r", "[vector_math]") {
   }
   CHECK(worst <= 2e-7);
   CHECK(vector_exp2_reduced(0.0F) == 1.0F);
-}
-
-TEST_CASE("vector_tanh is within 2e-7 of tanh, odd, and bounded", "[vector_math]") {
-  double worst = 0;
-  for (int i = 1; i <= 2000000; i += 3) {
-    const float x = static_cast<float>(i) * 5e-6F;
-    worst = std::fmax(worst, relative_error(vector_tanh(x), std::tanh(static_cast<double>(x))));
-    REQUIRE(vector_tanh(-x) == -vector_tanh(x));
-    REQUIRE(vector_tanh(x) <= 1.0F);
-  }
-  CHECK(worst <= 2e-7);
-  CHECK(vector_tanh(0.0F) == 0.0F);
-  CHECK(vector_tanh(1e-20F) == 1e-20F);
-  CHECK(vector_tanh(infinity) == 1.0F);
-  CHECK(vector_tanh(-infinity) == -1.0F);
-  CHECK(std::isnan(vector_tanh(std::numeric_limits<float>::quiet_NaN())));
 }

@@ -14,9 +14,6 @@ namespace fourfold::kernels {
 void cast(ConstTensorView source, TensorView target, device::StreamRef stream,
           Place place = Place::device);
 
-/// x *= factor. f32, bf16 or f16.
-void scale(TensorView x, float factor, device::StreamRef stream);
-
 /// out = x + factor * y. f32; out may be the memory of x or of y.
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
                 device::StreamRef stream);

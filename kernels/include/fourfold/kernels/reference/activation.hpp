@@ -20,11 +20,4 @@ void swiglu_backward(ConstTensorView dy_TF, ConstTensorView gate_up_T2F, TensorV
 
 void add(ConstTensorView a, ConstTensorView b, TensorView y, device::StreamRef stream);
 
-void dropout_add(const DropoutSite& site, ConstTensorView x_TD, ConstTensorView residual_TD,
-                 ConstTensorView sample_T, ConstTensorView position_T, TensorView y_TD,
-                 device::StreamRef stream);
-
-void dropout_backward(const DropoutSite& site, ConstTensorView dy_TD, ConstTensorView sample_T,
-                      ConstTensorView position_T, TensorView dx_TD, device::StreamRef stream);
-
 }  // namespace fourfold::kernels::reference

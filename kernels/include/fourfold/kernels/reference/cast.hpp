@@ -11,8 +11,6 @@ namespace fourfold::kernels::reference {
 
 void cast(ConstTensorView source, TensorView target, device::StreamRef stream);
 
-void scale(TensorView x, float factor, device::StreamRef stream);
-
 void add_scaled(ConstTensorView x, float factor, ConstTensorView y, TensorView out,
                 device::StreamRef stream);
 

@@ -15,12 +15,7 @@ void adam(const AdamStep& step, TensorView master, TensorView exp_avg, TensorVie
 void sgd(const SgdStep& step, TensorView master, TensorView momentum_buffer,
          ConstTensorView gradient, TensorView weight, device::StreamRef stream);
 
-void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
-                TensorView scale, device::StreamRef stream);
-
 void outer_nesterov(const OuterStep& step, TensorView outer, TensorView velocity, TensorView master,
                     device::StreamRef stream);
-
-void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream);
 
 }  // namespace fourfold::kernels::reference

@@ -3,7 +3,7 @@
 #include "launch.hpp"
 
 #include <fourfold/base/contract.hpp>
-#include <fourfold/kernels/optimizer.hpp>
+#include <fourfold/kernels/gradient_scale.hpp>
 
 #include <Kokkos_Core.hpp>
 
@@ -30,6 +30,16 @@ struct ClipScale {
   }
 };
 
+struct VoidScale {
+  const float* norm;
+  float* scale;
+  KOKKOS_FUNCTION void operator()(std::int64_t /*only*/) const {
+    if (!std::isfinite(*norm)) {
+      *scale = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
+};
+
 }  // namespace
 
 void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale, TensorView norm,
@@ -38,6 +48,10 @@ void clip_scale(ConstTensorView sum_of_squares, float max_norm, float loss_scale
   for_each("clip_scale", 1, stream,
            ClipScale{sum_of_squares.as<double>(), max_norm, loss_scale, norm.as<float>(),
                      scale.as<float>()});
+}
+
+void void_scale(ConstTensorView norm, TensorView scale, device::StreamRef stream) {
+  for_each("void_scale", 1, stream, VoidScale{norm.as<float>(), scale.as<float>()});
 }
 
 }  // namespace fourfold::kernels
