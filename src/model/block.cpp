@@ -134,7 +134,7 @@ void Block::attend(const Pass& pass, const BlockActivations& kept, device::Strea
   const std::int64_t row = kept.attended_NA.dim(1);
   seams_.attention(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                    {kept.attended_NA.data(), kept.attended_NA.dtype(), pass.tokens * row, row},
-                   kept.lse_NH.as<float>(), stream);
+                   kept.lse_NM.as<float>(), stream);
 }
 
 void Block::activate(const BlockActivations& kept, device::StreamRef stream) const {
@@ -267,7 +267,7 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
   const auto dqkv = split(gradients.qkv_NQ.data(), gradients.qkv_NQ.dtype(), pass);
   seams_.attention_backward(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                             attended(kept.attended_NA, pass), attended(dattended, pass),
-                            kept.lse_NH.as<float>(), scratch.delta_NH.as<float>(), dqkv.q, dqkv.k,
+                            kept.lse_NM.as<float>(), scratch.delta_NM.as<float>(), dqkv.q, dqkv.k,
                             dqkv.v, stream);
   rotate(dqkv, pass, rotary_PH, true, stream);
   if (when == WeightGradients::now) {

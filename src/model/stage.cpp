@@ -122,12 +122,7 @@ Stage::Impl::Impl(const ModelConfig& config_in, Units units, const Parameters& p
   FOURFOLD_EXPECT(options.head_chunks > 0);
   FOURFOLD_EXPECT(options.tiles == in_tiles(parameters));
   FOURFOLD_EXPECT(host != nullptr || !options.activations_on_host);
-  const auto take_from = [](device::Arena* from) {
-    return [from](device::MemoryUse use, DType dtype, Shape extent) {
-      return from->take(use, dtype, extent);
-    };
-  };
-  memory = lay_out(shape, take_from(&arena), take_from(host));
+  memory = lay_out(shape, arena, host);
   if (shape.keeps_on_host()) {
     traffic = ActivationTraffic(shape, memory);
   }

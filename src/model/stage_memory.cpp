@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -29,15 +27,15 @@ NormStatistics first_rows(const NormStatistics& statistics, std::int64_t count) 
 /// Takes the pieces of one stage.
 class Planner {
  public:
-  Planner(const StageShape& shape, const Take& take, const Take& take_on_host)
-      : shape_(shape), take_(take), take_on_host_(take_on_host) {}
+  Planner(const StageShape& shape, device::Arena& arena, device::Arena* host)
+      : shape_(shape), arena_(arena), host_(host) {}
 
   StageMemory write() {
     StageMemory memory;
     memory.scratch = scratch();
     if (shape_.config.family == Family::llama && blocks() > 0) {
-      memory.rotary_PH = take_(MemoryUse::workspace, DType::f32,
-                               Shape{shape_.config.context, shape_.config.head_dim});
+      memory.rotary_PH = arena_.take(MemoryUse::workspace, DType::f32,
+                                     Shape{shape_.config.context, shape_.config.head_dim});
     }
     const bool trains = shape_.trains();
     share_activations();
@@ -85,35 +83,35 @@ class Planner {
   }
 
   TensorView activation(std::int64_t rows, std::int64_t features) {
-    return take_(MemoryUse::activations, shape_.compute, Shape{rows, features});
+    return arena_.take(MemoryUse::activations, shape_.compute, Shape{rows, features});
   }
   TensorView hidden() { return activation(shape_.residual_rows, shape_.config.hidden); }
   TensorView workspace(std::int64_t elements) {
-    return take_(MemoryUse::workspace, shape_.compute, Shape{elements});
+    return arena_.take(MemoryUse::workspace, shape_.compute, Shape{elements});
   }
 
   NormStatistics statistics() {
     NormStatistics result;
     const Shape rows{shape_.residual_rows};
     if (shape_.config.family == Family::gpt2) {
-      result.mean_R = take_(MemoryUse::activations, DType::f32, rows);
+      result.mean_R = arena_.take(MemoryUse::activations, DType::f32, rows);
     }
-    result.rstd_R = take_(MemoryUse::activations, DType::f32, rows);
+    result.rstd_R = arena_.take(MemoryUse::activations, DType::f32, rows);
     return result;
   }
 
   SlotMemory inputs() {
     SlotMemory slot;
     const Shape rows{shape_.rows()};
-    slot.position_N = take_(MemoryUse::activations, DType::i32, rows);
+    slot.position_N = arena_.take(MemoryUse::activations, DType::i32, rows);
     if (shape_.has_embedding()) {
-      slot.token_N = take_(MemoryUse::activations, DType::i32, rows);
+      slot.token_N = arena_.take(MemoryUse::activations, DType::i32, rows);
     }
     if (shape_.has_head()) {
-      slot.target_N = take_(MemoryUse::activations, DType::i32, rows);
+      slot.target_N = arena_.take(MemoryUse::activations, DType::i32, rows);
     }
     if (shape_.trains() && shape_.config.dropout > 0) {
-      slot.sample_N = take_(MemoryUse::activations, DType::i64, rows);
+      slot.sample_N = arena_.take(MemoryUse::activations, DType::i64, rows);
     }
     return slot;
   }
@@ -186,7 +184,7 @@ class Planner {
   HostActivations on_host(const SlotMemory& slot) const {
     const auto take_like = [&](TensorView& mine, const TensorView& in_turn) {
       if (in_turn.shape().rank() > 0) {  // or absent
-        mine = take_on_host_(MemoryUse::activations, in_turn.dtype(), in_turn.shape());
+        mine = host_->take(MemoryUse::activations, in_turn.dtype(), in_turn.shape());
       }
     };
     HostActivations host;
@@ -227,7 +225,8 @@ class Planner {
     }
     if (kinds.statistics) {
       result.attn_statistics = statistics();
-      result.lse_NH = take_(MemoryUse::activations, DType::f32, Shape{rows, shape_.sizes.heads});
+      result.lse_NM =
+          arena_.take(MemoryUse::activations, DType::f32, Shape{rows, shape_.sizes.heads});
       result.mlp_statistics = statistics();
     }
     return result;
@@ -267,7 +266,7 @@ class Planner {
     result.norm_RD = hidden();
     result.statistics = statistics();
     result.logits_CV = shared_logits_ ? *shared_logits_ : logits();
-    result.loss_N = take_(MemoryUse::activations, DType::f32, Shape{shape_.rows()});
+    result.loss_N = arena_.take(MemoryUse::activations, DType::f32, Shape{shape_.rows()});
     return result;
   }
 
@@ -286,10 +285,11 @@ class Planner {
                  : workspace(shape_.residual_rows * hidden_size)
                        .reshape(Shape{shape_.residual_rows, hidden_size});
     if (shape_.trains()) {
-      result.delta_NH = take_(MemoryUse::workspace, DType::f32, Shape{rows, shape_.sizes.heads});
+      result.delta_NM =
+          arena_.take(MemoryUse::workspace, DType::f32, Shape{rows, shape_.sizes.heads});
     }
     if (shape_.trains() && shape_.options.tiles && shape_.compute != DType::f32) {
-      result.sums = take_(MemoryUse::workspace, DType::f32, Shape{largest_input_gradient()});
+      result.sums = arena_.take(MemoryUse::workspace, DType::f32, Shape{largest_input_gradient()});
     }
     return result;
   }
@@ -303,8 +303,8 @@ class Planner {
   }
 
   const StageShape& shape_;
-  const Take& take_;
-  const Take& take_on_host_;
+  device::Arena& arena_;
+  device::Arena* host_;
   std::vector<BlockActivations> shared_;  // of each block of a group
   std::vector<BlockActivations> turns_;   // activations on the host: places of what is kept
   std::vector<ProductGradients> gradient_turns_;
@@ -336,7 +336,7 @@ BlockActivations BlockActivations::cut(const Pass& pass) const {
   result.attn_statistics = first_rows(attn_statistics, residual);
   result.qkv_NQ = first_rows(qkv_NQ, pass.rows);
   result.attended_NA = first_rows(attended_NA, pass.rows);
-  result.lse_NH = first_rows(lse_NH, pass.rows);
+  result.lse_NM = first_rows(lse_NM, pass.rows);
   result.middle_RD = first_rows(middle_RD, residual);
   result.mlp_norm_RD = first_rows(mlp_norm_RD, residual);
   result.mlp_statistics = first_rows(mlp_statistics, residual);
@@ -361,63 +361,8 @@ TensorView Scratch::partial(std::int64_t rows, std::int64_t features) const {
   return {partial_ND.data(), partial_ND.dtype(), Shape{rows, features}};
 }
 
-StageMemory lay_out(const StageShape& shape, const Take& take, const Take& take_on_host) {
-  return Planner(shape, take, take_on_host).write();
-}
-
-LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
-                       std::span<const Box> boxes) {
-  FOURFOLD_EXPECT(table.size() == boxes.size());
-  LocalSizes sizes{config.heads, config.kv_heads, config.ffn, {0, config.vocab}};
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    const std::string& name = table[i].name;
-    if (name.ends_with(".attn.q_proj.weight")) {
-      sizes.heads = boxes[i].extent[0] / config.head_dim;
-    } else if (name.ends_with(".attn.k_proj.weight")) {
-      sizes.kv_heads = boxes[i].extent[0] / config.head_dim;
-    } else if (name.ends_with(".mlp.up_proj.weight")) {
-      sizes.ffn = boxes[i].extent[0];
-    } else if (name == token_embedding_name || name == "lm_head.weight") {
-      sizes.vocab_rows = {boxes[i].offset[0], boxes[i].extent[0]};
-    }
-  }
-  return sizes;
-}
-
-namespace {
-
-using UseBytes = std::array<std::size_t, device::memory_use_count>;
-
-struct CountedBytes {
-  UseBytes device{};
-  UseBytes host{};
-};
-
-CountedBytes count_bytes(const StageShape& shape) {
-  CountedBytes bytes;
-  const auto count_into = [](UseBytes& sums) {
-    return [&sums](device::MemoryUse use, DType dtype, Shape extent) {
-      const TensorView counted(nullptr, dtype, extent);
-      sums[static_cast<std::size_t>(use)] += counted.bytes();
-      return counted;
-    };
-  };
-  lay_out(shape, count_into(bytes.device), count_into(bytes.host));
-  return bytes;
-}
-
-}  // namespace
-
-UseBytes stage_bytes(const ModelConfig& config, Units units, const LocalSizes& sizes, DType compute,
-                     const StageOptions& options, std::int64_t residual_rows) {
-  return count_bytes({config, units, sizes, compute, options, residual_rows}).device;
-}
-
-std::size_t stage_host_bytes(const ModelConfig& config, Units units, const LocalSizes& sizes,
-                             DType compute, const StageOptions& options,
-                             std::int64_t residual_rows) {
-  const UseBytes bytes = count_bytes({config, units, sizes, compute, options, residual_rows}).host;
-  return std::accumulate(bytes.begin(), bytes.end(), std::size_t{0});
+StageMemory lay_out(const StageShape& shape, device::Arena& arena, device::Arena* host) {
+  return Planner(shape, arena, host).write();
 }
 
 }  // namespace fourfold::model

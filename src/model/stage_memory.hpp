@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// All memory of a stage besides its parameters, laid out by one function that either takes it from
-/// an arena or only counts. Legend: N rows of products, R rows of the residual stream, D hidden, Q
-/// features of the fused query/key/value product, A of attention's output, U of the mlp's first
-/// product (F, or gate and up: 2F), F ffn, V vocabulary columns here, P positions, H head features,
-/// C rows of one chunk of the head (N when it has one).
+/// All memory of a stage besides its parameters. Legend: N rows of products, R rows of the residual
+/// stream, D hidden, Q features of the fused query/key/value product, A of attention's output, M
+/// heads, H features of a head, U features of the mlp's first product (F, or gate and up: 2F), F
+/// ffn, V vocabulary columns here, P positions, C rows of one chunk of the head (N when it has
+/// one).
 #pragma once
 
 #include "layers.hpp"
@@ -17,7 +17,6 @@
 #include <fourfold/model/stage.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 namespace fourfold::model {
@@ -62,17 +61,17 @@ struct StageShape {
   }
 };
 
-/// What the forward pass of one block keeps for its backward pass: performance.md's minimal set for
-/// exact attention in linear memory. gpt2: 2D residuals + 2D norms + 3D qkv + D attended + 4D up +
-/// 4D activated = 16D elements per token, and f32 statistics. Pieces that are not kept are those of
-/// other blocks and slots too.
+/// What the forward pass of one block keeps for its backward pass (docs/activations.md): the least
+/// that it needs with exact attention in linear memory. gpt2: 2D residuals + 2D norms + 3D qkv + D
+/// attended + 4D up + 4D activated = 16D elements per token, and f32 statistics. Pieces that are
+/// not kept are those of other blocks and slots too.
 struct BlockActivations {
   TensorView input_RD;  ///< residual stream in front of the block
   TensorView attn_norm_RD;
   NormStatistics attn_statistics;
   TensorView qkv_NQ;
   TensorView attended_NA;
-  TensorView lse_NH;     ///< f32; in the order of Seams::attention
+  TensorView lse_NM;     ///< f32; in the order of Seams::attention
   TensorView middle_RD;  ///< residual stream between attention and mlp
   TensorView mlp_norm_RD;
   NormStatistics mlp_statistics;
@@ -113,7 +112,7 @@ void for_each_piece(const KeptActivations& kinds, A& a, B& b, const Visit& visit
   if (kinds.statistics) {
     visit(a.attn_statistics.mean_R, b.attn_statistics.mean_R);
     visit(a.attn_statistics.rstd_R, b.attn_statistics.rstd_R);
-    visit(a.lse_NH, b.lse_NH);
+    visit(a.lse_NM, b.lse_NM);
     visit(a.mlp_statistics.mean_R, b.mlp_statistics.mean_R);
     visit(a.mlp_statistics.rstd_R, b.mlp_statistics.rstd_R);
   }
@@ -140,7 +139,7 @@ struct HeadActivations {
 struct Scratch {
   TensorView partial_ND;  ///< at least N * max(D, A) elements
   TensorView summed_RD;   ///< the same memory as partial when R = N
-  TensorView delta_NH;    ///< f32
+  TensorView delta_NM;    ///< f32
   TensorView sums;        ///< f32, of input gradients in 16 bits that tiles add up to; or absent
 
   TensorView partial(std::int64_t rows, std::int64_t features) const;
@@ -178,8 +177,7 @@ struct StageMemory {
   TensorView rotary_PH;  ///< f32, llama
 };
 
-using Take = std::function<TensorView(device::MemoryUse, DType, Shape)>;
-/// @param take_on_host  called only if shape.keeps_on_host()
-StageMemory lay_out(const StageShape& shape, const Take& take, const Take& take_on_host);
+/// Takes it all. @param host  needed only if shape.keeps_on_host()
+StageMemory lay_out(const StageShape& shape, device::Arena& arena, device::Arena* host);
 
 }  // namespace fourfold::model

@@ -13,6 +13,7 @@
 #include <vector>
 
 using fourfold::DType;
+using fourfold::device::Arena;
 using fourfold::device::MemoryUse;
 using fourfold::model::Family;
 using fourfold::model::ModelConfig;
@@ -31,9 +32,31 @@ constexpr std::array all_uses{MemoryUse::weights,       MemoryUse::gradients,
                               MemoryUse::optimizer,     MemoryUse::activations,
                               MemoryUse::communication, MemoryUse::workspace};
 
-model::LocalSizes whole_sizes(const ModelConfig& config) {
-  return model::local_sizes(config, {}, {});
-}
+/// What a stage takes of its arenas, by making one where there is no memory.
+class Taken {
+ public:
+  Taken(const ModelConfig& config, Units units, DType compute, const StageOptions& options) {
+    const std::vector<model::ParameterSpec> table = model::parameter_table(config, units);
+    std::vector<fourfold::Box> boxes;
+    for (const model::ParameterSpec& spec : table) {
+      boxes.push_back(fourfold::Box::whole(spec.shape));
+    }
+    Arena others(Arena::Backing::counted);
+    const model::Parameters parameters(table, boxes, compute, others,
+                                       {.tiles = options.tiles ? 2 : 1});
+    Seams seams;
+    const model::Stage stage(config, units, parameters, seams, device_, options, &host_);
+  }
+
+  std::int64_t on_device(MemoryUse use) const {
+    return static_cast<std::int64_t>(device_.bytes(use));
+  }
+  std::int64_t on_host() const { return static_cast<std::int64_t>(host_.total_bytes()); }
+
+ private:
+  Arena device_{Arena::Backing::counted};
+  Arena host_{Arena::Backing::counted};
+};
 
 /// Every purpose and backward pass with one slot and three, and every policy with three.
 std::vector<StageOptions> each_options() {
@@ -85,7 +108,7 @@ struct Expected {
 
 }  // namespace
 
-TEST_CASE("predicted bytes are those the arena hands out", "[stage_memory]") {
+TEST_CASE("bytes that are counted are those the arena hands out", "[stage_memory]") {
   Seams seams;
   int cases = 0;
   const std::vector<StageOptions> all_options = each_options();
@@ -99,14 +122,12 @@ TEST_CASE("predicted bytes are those the arena hands out", "[stage_memory]") {
             fourfold::harness::SharedArena bare;
             const model::Parameters parameters(model::parameter_table(config, units), compute,
                                                bare);
-            const auto predicted =
-                model::stage_bytes(config, units, whole_sizes(config), compute, options, 15);
+            const Taken predicted(config, units, compute, options);
             for (const MemoryUse use : all_uses) {
-              CHECK(predicted[static_cast<std::size_t>(use)] + bare.bytes(use) ==
-                    made.arena.bytes(use));
+              CHECK(predicted.on_device(use) ==
+                    static_cast<std::int64_t>(made.arena.bytes(use) - bare.bytes(use)));
             }
-            CHECK(model::stage_host_bytes(config, units, whole_sizes(config), compute, options,
-                                          15) == made.host.total_bytes());
+            CHECK(predicted.on_host() == static_cast<std::int64_t>(made.host.total_bytes()));
             ++cases;
           }
         }
@@ -123,10 +144,10 @@ TEST_CASE("a layer keeps the published minimal set of activations", "[stage_memo
     StageOptions options = options_for(4, 1024);
     const auto activations = [&](std::int64_t layers) {
       config.layers = layers;
-      return model::stage_bytes(config, model::all_units(config), whole_sizes(config), DType::bf16,
-                                options, 4096)[static_cast<std::size_t>(MemoryUse::activations)];
+      return Taken(config, model::all_units(config), DType::bf16, options)
+          .on_device(MemoryUse::activations);
     };
-    return static_cast<std::int64_t>((activations(3) - activations(2)) / 4096);
+    return (activations(3) - activations(2)) / 4096;
   };
   CHECK(bytes_per_layer(model::preset("gpt2-124m")) == 32 * 768 + 4 * 12 + 16);
   CHECK(bytes_per_layer(model::preset("gpt2-1558m")) == 32 * 1600 + 4 * 25 + 16);
@@ -142,11 +163,10 @@ TEST_CASE("policies of recomputation keep what they say", "[stage_memory]") {
     StageOptions options = options_for(4, 1024, slots);
     options.recompute = *model::recompute_named(recompute);
     options.backward = split ? StageOptions::Backward::split : StageOptions::Backward::fused;
-    const std::size_t bytes =
-        model::stage_bytes(config, model::all_units(config), whole_sizes(config), DType::bf16,
-                           options, tokens)[static_cast<std::size_t>(MemoryUse::activations)];
+    const std::int64_t bytes = Taken(config, model::all_units(config), DType::bf16, options)
+                                   .on_device(MemoryUse::activations);
     CHECK(bytes % tokens == 0);
-    return static_cast<std::int64_t>(bytes) / tokens;
+    return bytes / tokens;
   };
   const auto check = [&](const char* preset, std::int64_t all, bool split, const char* recompute,
                          const Expected& expected) {
@@ -217,22 +237,17 @@ TEST_CASE("on the host lies what blocks keep, and on the device two blocks' wort
     StageOptions options = options_for(4, 1024, slots);
     options.recompute = *model::recompute_named(row.recompute);
     options.backward = row.split ? StageOptions::Backward::split : StageOptions::Backward::fused;
-    const auto on_device = [&] {
-      return static_cast<std::int64_t>(
-          model::stage_bytes(config, model::all_units(config), whole_sizes(config), DType::bf16,
-                             options, tokens)[static_cast<std::size_t>(MemoryUse::activations)]);
+    const auto taken = [&] {
+      return Taken(config, model::all_units(config), DType::bf16, options);
     };
-    const auto on_host = [&] {
-      return static_cast<std::int64_t>(model::stage_host_bytes(
-          config, model::all_units(config), whole_sizes(config), DType::bf16, options, tokens));
-    };
-    const std::int64_t without = on_device();
-    CHECK(on_host() == 0);
+    const std::int64_t without = taken().on_device(MemoryUse::activations);
+    CHECK(taken().on_host() == 0);
     options.activations_on_host = true;
-    CHECK(on_host() == slots * tokens * row.host);
-    CHECK(on_device() == without - on_host() + tokens * row.device);
+    CHECK(taken().on_host() == slots * tokens * row.host);
+    CHECK(taken().on_device(MemoryUse::activations) ==
+          without - taken().on_host() + tokens * row.device);
     options.purpose = StageOptions::Purpose::evaluate;
-    CHECK(on_host() == 0);
+    CHECK(taken().on_host() == 0);
   }
 }
 
@@ -242,9 +257,7 @@ TEST_CASE("a head in chunks has the logits of one chunk, once for all slots", "[
   const auto activations = [&](Units units, int head_chunks) {
     StageOptions options = options_for(4, 1024, slots);
     options.head_chunks = head_chunks;
-    return static_cast<std::int64_t>(
-        model::stage_bytes(config, units, whole_sizes(config), DType::bf16, options,
-                           4096)[static_cast<std::size_t>(MemoryUse::activations)]);
+    return Taken(config, units, DType::bf16, options).on_device(MemoryUse::activations);
   };
   const Units all = model::all_units(config);
   constexpr std::int64_t row_bytes = 50257 * 2;
@@ -262,9 +275,7 @@ TEST_CASE("in tiles and 16 bits the widest input gradient is summed in f32", "[s
     StageOptions options = options_for(4, 1024);
     options.tiles = tiles;
     options.head_chunks = head_chunks;
-    return static_cast<std::int64_t>(
-        model::stage_bytes(config, units, whole_sizes(config), compute, options,
-                           4096)[static_cast<std::size_t>(MemoryUse::workspace)]);
+    return Taken(config, units, compute, options).on_device(MemoryUse::workspace);
   };
   const auto more = [&](Units units, DType compute, int head_chunks) {
     return workspace(units, compute, true, head_chunks) -
@@ -276,29 +287,4 @@ TEST_CASE("in tiles and 16 bits the widest input gradient is summed in f32", "[s
   CHECK(more({0, 1}, DType::bf16, 1) == 0);
   CHECK(more({head, head + 1}, DType::f16, 1) == 4096L * 4096 * 4);
   CHECK(more({head, head + 1}, DType::f16, 8) == 512L * 4096 * 4);
-}
-
-TEST_CASE("sizes are read off the boxes", "[stage_memory]") {
-  const ModelConfig config = small(Family::llama, 0, false);
-  const auto table = model::parameter_table(config);
-  std::vector<fourfold::Box> boxes;
-  boxes.reserve(table.size());
-  for (const model::ParameterSpec& spec : table) {
-    boxes.push_back(fourfold::Box::whole(spec.shape));
-  }
-  CHECK(model::local_sizes(config, table, boxes) == whole_sizes(config));
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].name.ends_with("q_proj.weight")) {
-      boxes[i].extent[0] = 3 * config.head_dim;
-    } else if (table[i].name.ends_with("k_proj.weight")) {
-      boxes[i].extent[0] = config.head_dim;
-    } else if (table[i].name.ends_with("up_proj.weight")) {
-      boxes[i].extent[0] = 19;
-    } else if (table[i].name == "lm_head.weight" || table[i].name == "embedding.token.weight") {
-      boxes[i].offset[0] = 21;
-      boxes[i].extent[0] = 20;
-    }
-  }
-  const model::LocalSizes expected{3, 1, 19, {21, 20}};
-  CHECK(model::local_sizes(config, table, boxes) == expected);
 }

@@ -15,8 +15,6 @@
 #include <fourfold/model/recompute.hpp>
 #include <fourfold/model/seams.hpp>
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -72,19 +70,6 @@ struct LocalSizes {
 LocalSizes local_sizes(const ModelConfig& config, std::span<const ParameterSpec> table,
                        std::span<const Box> boxes);
 
-/// Bytes that a Stage takes from its arena, by MemoryUse: exactly what the constructor takes,
-/// because both run the same code. Parameters are not included (FlatLayout).
-/// @param residual_rows  R for N = sequences * tokens rows
-std::array<std::size_t, device::memory_use_count> stage_bytes(const ModelConfig& config,
-                                                              Units units, const LocalSizes& sizes,
-                                                              DType compute,
-                                                              const StageOptions& options,
-                                                              std::int64_t residual_rows);
-/// Likewise, the bytes it takes from its host arena: 0 unless options.activations_on_host.
-std::size_t stage_host_bytes(const ModelConfig& config, Units units, const LocalSizes& sizes,
-                             DType compute, const StageOptions& options,
-                             std::int64_t residual_rows);
-
 /// Runs a range of units forward and backward. Everything is enqueued on the given stream; nothing
 /// allocates after construction; the same calls give the same bits.
 ///
@@ -102,7 +87,8 @@ class Stage {
   /// @param units       which units; [all_units] for the whole model
   /// @param parameters  those of `units` (parameter_table(config, units)); borrowed
   /// @param seams       borrowed
-  /// @param arena       owns the memory; must outlive this
+  /// @param arena       owns the memory; must outlive this. One that counts gets a stage that only
+  ///                    shows what it takes
   /// @param host        likewise in host memory; needed with options.activations_on_host
   /// @throws UserError (config) as validate_for_device()
   Stage(const ModelConfig& config, Units units, const Parameters& parameters, Seams& seams,
