@@ -47,8 +47,7 @@ ScratchFile::ScratchFile(const std::filesystem::path& directory) : directory_(di
                     directory.string(), exists ? "is not a directory" : std::strerror(errno)));
   }
   descriptor_ = nameless_file(directory, O_DIRECT);
-  if (!descriptor_ && errno == EINVAL) {
-    is_direct_ = false;
+  if (!descriptor_ && errno == EINVAL) {  // not on all file systems
     descriptor_ = nameless_file(directory, 0);
   }
   if (!descriptor_) {

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "gib.hpp"
+#include "host_bytes.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
@@ -20,12 +21,6 @@ MemoryKind kind_of(Arena::Backing backing) {
   return backing == Arena::Backing::pinned   ? MemoryKind::pinned
          : backing == Arena::Backing::shared ? MemoryKind::shared
                                              : MemoryKind::device;
-}
-
-constexpr std::size_t alignment = 256;  // as buffers have
-
-std::size_t aligned(std::size_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
 }
 
 }  // namespace

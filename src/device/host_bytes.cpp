@@ -17,7 +17,7 @@ void* allocate_host(std::size_t bytes) {
   if (bytes == 0) {
     return nullptr;
   }
-  const std::size_t rounded = (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+  const std::size_t rounded = aligned(bytes);
   void* const data = rounded < bytes ? nullptr : std::aligned_alloc(alignment_bytes, rounded);
   if (data == nullptr) {
     throw SystemError(ExitCode::config,

@@ -11,6 +11,10 @@
 namespace fourfold::device {
 
 inline constexpr std::size_t alignment_bytes = 256;  ///< of every buffer, as cudaMalloc gives it
+/// `bytes` up to the next multiple of that; less than `bytes` where there is none.
+constexpr std::size_t aligned(std::size_t bytes) noexcept {
+  return (bytes + alignment_bytes - 1) / alignment_bytes * alignment_bytes;
+}
 
 /// Zeroes. @throws SystemError (config) when the system refuses
 void* allocate_host(std::size_t bytes);

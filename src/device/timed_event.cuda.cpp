@@ -3,6 +3,7 @@
 #include "cuda_check.hpp"
 #include "native_stream.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/contract.hpp>
 #include <fourfold/device/timed_event.hpp>
 
@@ -77,10 +78,10 @@ StreamClock::StreamClock(StreamRef stream) : impl_(std::make_unique<Impl>()) {
   double shortest_s = std::numeric_limits<double>::infinity();
   for (int look = 0; look < looks; ++look) {
     TimedEvent::Impl tried;
-    const double before_s = clock_s();
+    const double before_s = steady_time_s();
     tried.record(stream);
     check_cuda(cudaEventSynchronize(tried.event), "cudaEventSynchronize");
-    const double took_s = clock_s() - before_s;
+    const double took_s = steady_time_s() - before_s;
     if (took_s < shortest_s) {
       shortest_s = took_s;
       impl_->reference_s = before_s + took_s / 2;  // off by microseconds

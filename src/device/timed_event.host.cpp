@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Work on a host stream is done when enqueuing returns: the host's clock is the stream's.
+#include <fourfold/base/clock.hpp>
 #include <fourfold/device/timed_event.hpp>
 
 namespace fourfold::device {
@@ -15,7 +16,7 @@ TimedEvent::~TimedEvent() = default;
 TimedEvent::TimedEvent(TimedEvent&&) noexcept = default;
 TimedEvent& TimedEvent::operator=(TimedEvent&&) noexcept = default;
 void TimedEvent::record(StreamRef /*stream*/) {
-  impl_->time_s = clock_s();
+  impl_->time_s = steady_time_s();
 }
 
 bool TimedEvent::has_happened() const {

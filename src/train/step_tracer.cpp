@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -50,7 +51,7 @@ StepTracer::StepTracer(const runfile::RunConfig& config, const parallel::Schedul
   for (int i = 0; i < 2; ++i) {
     recorders_.emplace_back(schedule.ranks[static_cast<std::size_t>(pp_->rank())].size());
   }
-  clock_offset_s_ = comm::clock_offset_s(*pp_, comm::machine_identity(), device::clock_s);
+  clock_offset_s_ = comm::clock_offset_s(*pp_, comm::machine_identity(), steady_time_s);
 }
 
 StepRecorder* StepTracer::recorder(std::int64_t step) {

@@ -7,6 +7,7 @@
 #include "resume.hpp"
 #include "run_saves.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
@@ -159,7 +160,7 @@ RunResult Trainer::run() {
     const MadeStep step = one_step();
     step_s_ = step.step_s;
     memory_watch_.look();
-    const bool looked = device_watch_.look_now_and_then(device::clock_s());
+    const bool looked = device_watch_.look_now_and_then(steady_time_s());
     check_finite(step.outcome);
     result.loss = step.outcome.loss;
     record(step, looked);

@@ -4,6 +4,7 @@
 /// The executor: every rank of a pipeline also runs the whole model alone, and compares.
 #include "shared_arena.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/harness/on_ranks.hpp>
@@ -244,10 +245,10 @@ void record_schedule(const std::string& name, Communicator& world, Findings& fin
   const device::StreamClock clock({});
   double last_s = 0;
   for (int step = 0; step < 2; ++step) {
-    const double begin_s = device::clock_s();
+    const double begin_s = steady_time_s();
     run.train(batches);
     const std::vector<double> actions_s = recorder.times_s(clock);
-    const std::vector<TimelineSpan> spans{{world.rank(), "step", begin_s, device::clock_s()}};
+    const std::vector<TimelineSpan> spans{{world.rank(), "step", begin_s, steady_time_s()}};
     const Timeline timeline = gather_timeline(
         schedule, {.actions_s = actions_s, .spans = spans, .clock_offset_s = 0}, world);
     check_times(timeline, schedule, fmt::format("{}, step {}", name, step), findings);

@@ -43,8 +43,6 @@ class ScratchFile {
   const std::filesystem::path& directory() const noexcept { return directory_; }
   int descriptor() const noexcept { return descriptor_.get(); }
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
-  /// Whether transfers pass the page cache by (O_DIRECT); some file systems cannot.
-  bool is_direct() const noexcept { return is_direct_; }
 
  private:
   struct Mapping {
@@ -54,7 +52,6 @@ class ScratchFile {
   };
   std::filesystem::path directory_;
   FileDescriptor descriptor_;
-  bool is_direct_ = true;
   std::uint64_t size_bytes_ = 0;
   std::vector<Mapping> mappings_;
 };

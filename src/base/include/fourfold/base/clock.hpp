@@ -8,7 +8,8 @@ namespace fourfold {
 /// compare.
 double unix_time_s() noexcept;
 
-/// Seconds of a clock that goes on evenly, from some moment on: for how long something takes.
+/// Seconds of a clock that goes on evenly, from some moment on, the same for all processes of a
+/// machine: for how long something takes.
 double steady_time_s() noexcept;
 
 }  // namespace fourfold

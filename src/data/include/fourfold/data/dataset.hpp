@@ -53,7 +53,6 @@ class TokenDataset {
   std::int64_t context() const noexcept { return options_.context; }
   /// N: samples per epoch, the ragged one included.
   std::int64_t samples() const noexcept { return order_.samples_per_epoch(); }
-  std::int64_t epoch(std::int64_t sample_number) const { return order_.epoch(sample_number); }
   std::span<const io::TokenFile> files() const noexcept { return files_; }
 
   /// Position of a sample number of the run in [0, samples()). O(1). @pre sample_number >= 0

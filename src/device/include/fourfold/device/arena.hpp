@@ -56,7 +56,6 @@ class Arena {
 
   /// No more take() from here on.
   void seal() noexcept { sealed_ = true; }
-  bool sealed() const noexcept { return sealed_; }
 
   /// Calls `visit` for each tensor's memory, or each block, in the order in which they were taken;
   /// not for memory that somebody else owns, or that there is none of.

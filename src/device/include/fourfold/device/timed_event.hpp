@@ -8,9 +8,6 @@
 
 namespace fourfold::device {
 
-/// Seconds on the host's monotonic clock: the same clock for all processes of one machine.
-double clock_s();
-
 /// A point in a stream whose time can be read afterwards, beside that of another one or on the
 /// host's clock (StreamClock). Move-only; may be recorded again.
 class TimedEvent {
@@ -35,7 +32,7 @@ class TimedEvent {
   std::unique_ptr<Impl> impl_;
 };
 
-/// When the events of a device happened, in seconds of clock_s().
+/// When the events of a device happened, in seconds of steady_time_s().
 class StreamClock {
  public:
   /// Blocks the host until the work on `stream` is done, so that device and host agree on "now".
