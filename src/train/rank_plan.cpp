@@ -51,10 +51,6 @@ void take_batches(const runfile::RunConfig& config, const comm::Mesh& mesh, devi
   }
 }
 
-}  // namespace
-
-namespace {
-
 /// TrainingState::image_bytes(): offloaded state is in the host's memory anyway.
 std::size_t image_bytes(const runfile::RunConfig& config, const StepRunner& runner) {
   if (!device::has_own_memory) {

@@ -7,6 +7,7 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
+#include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/training_state.hpp>
 
 #include <fmt/format.h>
@@ -104,10 +105,7 @@ bool went_on_from(const std::string& origin, const std::optional<io::Checkpoint>
   if (!checkpoint) {
     return false;
   }
-  const std::string began_at =
-      runfile::parse_saved_config(checkpoint->scalars().text(config_text_name),
-                                  checkpoint->path().string())
-          .checkpoint.resume;
+  const std::string began_at = saved_config(*checkpoint).checkpoint.resume;
   return began_at == origin || (began_at != "auto" && began_at != "never" &&
                                 folder_named(began_at) == folder_named(origin));
 }

@@ -20,15 +20,6 @@ namespace fourfold::train {
 
 using device::MemoryUse;
 
-model::StageOptions stage_options(const runfile::RunConfig& config, int cp) {
-  return {.sequences = config.train.micro_batch,
-          .tokens = config.model.context / cp,
-          .recompute = config.train.recompute,
-          .head_chunks = config.train.head_chunks,
-          .seed = static_cast<std::uint64_t>(config.train.seed),
-          .deterministic_attention = config.train.deterministic_attention};
-}
-
 namespace {
 
 model::Parameters my_parameters(const runfile::RunConfig& config,
@@ -42,10 +33,14 @@ model::Parameters my_parameters(const runfile::RunConfig& config,
 
 model::StageOptions stage_options(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                                   const parallel::ZeroOptions& zero) {
-  model::StageOptions options = train::stage_options(config, mesh.cp);
-  options.tiles = zero.tiles > 1;
-  options.activations_on_host = config.offload.activations_on_host;
-  return options;
+  return {.sequences = config.train.micro_batch,
+          .tokens = config.model.context / mesh.cp,
+          .recompute = config.train.recompute,
+          .head_chunks = config.train.head_chunks,
+          .tiles = zero.tiles > 1,
+          .activations_on_host = config.offload.activations_on_host,
+          .seed = static_cast<std::uint64_t>(config.train.seed),
+          .deterministic_attention = config.train.deterministic_attention};
 }
 
 /// A communicator of its own, whose operations need not take turns with the other's.
@@ -116,11 +111,15 @@ void StepRunner::run(std::int64_t step, const StepBatches& batches, double lr,
 void StepRunner::meet(device::StreamRef stream) {
   optimizer_.settle();
   outer_.meet(stream);
+  make_weights(stream);
+  met_ = true;
+}
+
+void StepRunner::make_weights(device::StreamRef stream) {
   optimizer_.update_weights_from_masters(stream);
   for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {
     seams_.weights_updated(segment, stream);
   }
-  met_ = true;
 }
 
 void StepRunner::wait_for_readers(device::StreamRef stream) {
@@ -151,11 +150,8 @@ void StepRunner::initialise(std::uint64_t seed, device::StreamRef stream) {
 
 void StepRunner::update_weights_from_masters(device::StreamRef stream, std::int64_t updates) {
   optimizer_.go_on_behind(updates);
-  optimizer_.update_weights_from_masters(stream);
   outer_.begin(stream);
-  for (std::size_t segment = 0; segment < parameters_.layout().segments.size(); ++segment) {
-    seams_.weights_updated(segment, stream);
-  }
+  make_weights(stream);
 }
 
 void StepRunner::record_into(StepRecorder* recorder) {

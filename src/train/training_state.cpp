@@ -30,6 +30,13 @@ io::TensorState state_named(std::string_view name) {
   return *state;
 }
 
+/// Of the tensor-parallel ranks that hold the same part of a parameter, the first.
+bool holds_first(const model::ModelConfig& config, const model::ParameterSpec& spec,
+                 const comm::Mesh& mesh) {
+  const int tp = mesh.coordinate().tp;
+  return parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
+}
+
 }  // namespace
 
 std::vector<io::TensorState> saved_states(const Optimizer& optimizer, const OptionalState& more) {
@@ -50,12 +57,10 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
                              const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
                              const OptionalState& more) {
   layouts_ = state_layouts(config, stages, mesh.shape(), zero, saved_states(optimizer, more));
-  const int tp = mesh.coordinate().tp;
   for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    const bool first =
-        parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
-    const Saves saves = zero.shard_ranks == 1 || first ? Saves::yes : Saves::no;
+    const Saves saves =
+        zero.shard_ranks == 1 || holds_first(config, spec, mesh) ? Saves::yes : Saves::no;
     hold(spec, piece.box, io::TensorState::master, piece.master, saves);
     const auto hold_moments = [&](std::span<const Moment> moments, bool or_zeros) {
       for (const Moment& moment : moments) {
@@ -75,13 +80,10 @@ TrainingState::TrainingState(const model::ModelConfig& config, const parallel::S
 
 void TrainingState::hold_errors(const model::ModelConfig& config, const ErrorPieces& errors,
                                 const comm::Mesh& mesh) {
-  const int tp = mesh.coordinate().tp;
   for (const parallel::ErrorFeedback::Piece& piece : errors) {
     const model::ParameterSpec& spec = piece.parameter->spec;
-    const bool first =
-        parallel::tensor_shard(config, spec, mesh.shape().tp, tp).holders.begin == tp;
     hold(spec, piece.box, io::TensorState::error_feedback, piece.error,
-         first ? Saves::yes : Saves::no, true);
+         holds_first(config, spec, mesh) ? Saves::yes : Saves::no, true);
   }
 }
 

@@ -164,6 +164,8 @@ class StepRunner {
   comm::Communicator& stages() { return stages_ ? *stages_ : mesh_->axis(comm::Axis::pp); }
   /// Replicas meet; others learn of the new weights. Blocks the host where state is offloaded.
   void meet(device::StreamRef stream);
+  /// From the masters, and tells the seams. Blocks likewise.
+  void make_weights(device::StreamRef stream);
   void note_end(StepPart part, device::StreamRef stream);
   /// Orders `stream` behind keep_state_until()'s mark.
   void wait_for_readers(device::StreamRef stream);
@@ -195,8 +197,5 @@ class StepRunner {
   const device::Event* state_is_read_ = nullptr;
   std::int64_t targets_ = 0;
 };
-
-/// The stage options that a run file asks for, on a mesh whose cp axis has `cp` ranks.
-model::StageOptions stage_options(const runfile::RunConfig& config, int cp);
 
 }  // namespace fourfold::train
