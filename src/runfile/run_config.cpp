@@ -1,61 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/contract.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
-#include <utility>
 
 namespace fourfold::runfile {
-
-std::string_view name(ContextMode mode) noexcept {
-  constexpr std::array<std::string_view, 3> names{"ring", "ulysses", "allgather"};
-  return names[static_cast<std::size_t>(mode)];
-}
-
-std::string_view name(HostCollectives collectives) noexcept {
-  constexpr std::array<std::string_view, 4> names{"auto", "direct", "ring", "tree"};
-  return names[static_cast<std::size_t>(collectives)];
-}
-
-std::string_view name(CudaGraphs graphs) noexcept {
-  constexpr std::array<std::string_view, 3> names{"auto", "true", "false"};
-  return names[static_cast<std::size_t>(graphs)];
-}
-
-std::string_view name(ZeroKeep keep) noexcept {
-  constexpr std::array<std::string_view, 2> names{"micro_batch", "step"};
-  return names[static_cast<std::size_t>(keep)];
-}
-
-std::string_view name(GradientReduce reduce) noexcept {
-  constexpr std::array<std::string_view, 3> names{"auto", "step", "micro_batch"};
-  return names[static_cast<std::size_t>(reduce)];
-}
-
-std::string_view name(DataParallelMode mode) noexcept {
-  constexpr std::array<std::string_view, 2> names{"sync", "local"};
-  return names[static_cast<std::size_t>(mode)];
-}
-
-std::string_view name(OuterOptimizerKind kind) noexcept {
-  constexpr std::array<std::string_view, 2> names{"average", "nesterov"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-std::string_view name(OptimizerKind kind) noexcept {
-  constexpr std::array<std::string_view, 3> names{"adamw", "adam", "sgd"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
-std::string_view name(ProgressMode mode) noexcept {
-  constexpr std::array<std::string_view, 4> names{"auto", "bar", "plain", "none"};
-  return names[static_cast<std::size_t>(mode)];
-}
 
 std::string Origin::str() const {
   switch (source) {

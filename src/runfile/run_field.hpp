@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Turns a path of member pointers into a RunField, so that the table of keys names each member
+/// Turns a path of member pointers into a RunField, so that the tables of keys name each member
 /// once.
 #pragma once
 
@@ -106,18 +106,5 @@ RunField named_field(std::vector<Named> values, Path... path) {
   };
   return result;
 }
-
-/// Keys of [model]; in their own file because the members belong to the model room.
-std::vector<RunKey> model_keys();
-/// Keys of [mesh] that are about traffic between the ranks of its dp axis.
-std::vector<RunKey> traffic_keys();
-/// Keys of [optim] about what local replicas do when they meet.
-std::vector<RunKey> outer_keys();
-/// Keys of [train].
-std::vector<RunKey> train_keys();
-/// Keys of [offload].
-std::vector<RunKey> offload_keys();
-/// Keys of [checkpoint].
-std::vector<RunKey> checkpoint_keys();
 
 }  // namespace fourfold::runfile

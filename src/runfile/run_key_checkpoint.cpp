@@ -1,12 +1,19 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run_field.hpp"
+#include "run_key_tables.hpp"
 
 #include <algorithm>
 #include <string>
 
 namespace fourfold::runfile {
 namespace {
+
+constexpr const char* table = "checkpoint";
+
+RunField member(auto path) {
+  return field(&RunConfig::checkpoint, path);
+}
 
 bool is_file_count(const std::string& text) {
   return !text.empty() && text.size() <= 6 && text.front() != '0' &&
@@ -20,32 +27,23 @@ RunField files_field() {
   return result;
 }
 
-}  // namespace
-
-std::string_view name(BusySave policy) noexcept {
-  return policy == BusySave::wait ? "wait" : "skip";
-}
-
-std::vector<RunKey> checkpoint_keys() {
-  const auto member = [](auto path) { return field(&RunConfig::checkpoint, path); };
+/// When a checkpoint is saved, and which stay.
+std::vector<RunKey> kept_keys() {
   const Relevance deletes{"checkpoint.keep_last > 0",
                           [](const RunConfig& config) { return config.checkpoint.keep_last > 0; }};
-  const Relevance is_fast{"checkpoint.fast_dir", [](const RunConfig& config) {
-                            return !config.checkpoint.fast_dir.empty();
-                          }};
   return {
-      {.table = "checkpoint",
+      {.table = table,
        .name = "dir",
        .field = member(&CheckpointConfig::dir),
        .meaning = "Directory of the checkpoints.",
        .automatic = "log.dir + \"/checkpoints\""},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "every_steps",
        .field = member(&CheckpointConfig::every_steps),
        .unit = "updates",
        .meaning = "Updates between checkpoints; 0: only when the run ends.",
        .minimum = 0},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "keep_last",
        .field = member(&CheckpointConfig::keep_last),
        .unit = "checkpoints",
@@ -53,7 +51,7 @@ std::vector<RunKey> checkpoint_keys() {
            "Older checkpoints are deleted once so many newer ones are complete; 0: keep all.",
        .minimum = 0,
        .maximum = 1000000},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "keep_every_steps",
        .field = member(&CheckpointConfig::keep_every_steps),
        .unit = "updates",
@@ -61,7 +59,7 @@ std::vector<RunKey> checkpoint_keys() {
            "Checkpoints of steps that are multiples of this are kept for good; 0: none for that.",
        .minimum = 0,
        .relevance = deletes},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "keep_best",
        .field = member(&CheckpointConfig::keep_best),
        .unit = "checkpoints",
@@ -73,19 +71,26 @@ std::vector<RunKey> checkpoint_keys() {
                      [](const RunConfig& config) {
                        return config.checkpoint.keep_last > 0 && !config.data.validation.empty();
                      }}},
-      {.table = "checkpoint",
+  };
+}
+
+std::vector<RunKey> writing_keys() {
+  const Relevance is_async{"checkpoint.async = true",
+                           [](const RunConfig& config) { return config.checkpoint.async; }};
+  return {
+      {.table = table,
        .name = "files",
        .field = files_field(),
        .meaning =
            "Payload files of a checkpoint: one per rank that writes (fast up to some thousand "
            "ranks), one per node, or N that neighbouring ranks share."},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "async",
        .field = member(&CheckpointConfig::async),
        .meaning =
            "Training stands still only while each rank copies what it writes, in host memory "
            "(as much as its payload file has); a thread writes the copy."},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "async_copies",
        .field = member(&CheckpointConfig::async_copies),
        .meaning =
@@ -93,9 +98,8 @@ std::vector<RunKey> checkpoint_keys() {
            "still being written, and only the one after that finds none free.",
        .minimum = 1,
        .maximum = 2,
-       .relevance = {"checkpoint.async = true",
-                     [](const RunConfig& config) { return config.checkpoint.async; }}},
-      {.table = "checkpoint",
+       .relevance = is_async},
+      {.table = table,
        .name = "when_busy",
        .field = named_field<BusySave>({BusySave::wait, BusySave::skip}, &RunConfig::checkpoint,
                                       &CheckpointConfig::when_busy),
@@ -103,15 +107,22 @@ std::vector<RunKey> checkpoint_keys() {
            "When a checkpoint is due and no copy is free, because checkpoints are still being "
            "written: wait for the oldest, or leave the new one out. The last one of a run is never "
            "left out.",
-       .relevance = {"checkpoint.async = true",
-                     [](const RunConfig& config) { return config.checkpoint.async; }}},
-      {.table = "checkpoint",
+       .relevance = is_async},
+  };
+}
+
+std::vector<RunKey> fast_keys() {
+  const Relevance is_fast{"checkpoint.fast_dir", [](const RunConfig& config) {
+                            return !config.checkpoint.fast_dir.empty();
+                          }};
+  return {
+      {.table = table,
        .name = "fast_dir",
        .field = member(&CheckpointConfig::fast_dir),
        .meaning = "Folder of each node (on its own disk, or in /dev/shm) for steps between "
                   "checkpoints; a restart takes the newest if it is newer and whole.",
        .automatic = "no such steps"},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "fast_every_steps",
        .field = member(&CheckpointConfig::fast_every_steps),
        .unit = "updates",
@@ -119,7 +130,7 @@ std::vector<RunKey> checkpoint_keys() {
                   "alone.",
        .minimum = 0,
        .relevance = is_fast},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "fast_keep_last",
        .field = member(&CheckpointConfig::fast_keep_last),
        .unit = "steps",
@@ -127,20 +138,25 @@ std::vector<RunKey> checkpoint_keys() {
        .minimum = 1,
        .maximum = 1000000,
        .relevance = is_fast},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "fast_partner",
        .field = member(&CheckpointConfig::fast_partner),
        .meaning = "Each node also keeps what the node before it has in fast_dir, so that no single "
                   "node is missed; twice the room.",
        .relevance = is_fast},
-      {.table = "checkpoint",
+  };
+}
+
+std::vector<RunKey> resume_keys() {
+  return {
+      {.table = table,
        .name = "resume",
        .field = member(&CheckpointConfig::resume),
        .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
                   "is none; \"never\": "
                   "start anew, and refuse a directory that has checkpoints; else the step "
                   "directory to go on from."},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "share_reads_from",
        .field = member(&CheckpointConfig::share_reads_from),
        .unit = "ranks",
@@ -149,7 +165,7 @@ std::vector<RunKey> checkpoint_keys() {
                   "system gives it once. 0: each reads all it needs.",
        .minimum = 0,
        .maximum = 1000000000},
-      {.table = "checkpoint",
+      {.table = table,
        .name = "weights_only",
        .field = member(&CheckpointConfig::weights_only),
        .meaning =
@@ -157,6 +173,12 @@ std::vector<RunKey> checkpoint_keys() {
            "from step 0 with whatever data, optimizer and seed; a later start goes on from the "
            "run's own checkpoints. --resume-weights-only=PATH is short for both."},
   };
+}
+
+}  // namespace
+
+std::vector<RunKey> checkpoint_keys() {
+  return joined({kept_keys(), writing_keys(), fast_keys(), resume_keys()});
 }
 
 }  // namespace fourfold::runfile

@@ -1,9 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run_field.hpp"
-
-#include <algorithm>
-#include <iterator>
+#include "run_key_tables.hpp"
 
 namespace fourfold::runfile {
 namespace {
@@ -13,8 +11,20 @@ using model::ModelConfig;
 using model::RopeScaling;
 using enum OnResume;
 
+constexpr const char* table = "model";
+constexpr const char* scaling_table = "model.rope_scaling";
+constexpr double most = 1e9;
+
 bool is_llama(const RunConfig& config) {
   return config.model.family == Family::llama;
+}
+
+RunField member(auto path) {
+  return field(&RunConfig::model, path);
+}
+
+RunField scaling_member(auto path) {
+  return field(&RunConfig::model, &ModelConfig::rope_scaling, path);
 }
 
 RunField preset_field() {
@@ -24,10 +34,7 @@ RunField preset_field() {
   return result;
 }
 
-std::vector<RunKey> shape_keys() {
-  const auto member = [](auto path) { return field(&RunConfig::model, path); };
-  const std::string table = "model";
-  const double most = 1e9;
+std::vector<RunKey> family_keys() {
   return {
       {.table = table,
        .name = "preset",
@@ -40,6 +47,11 @@ std::vector<RunKey> shape_keys() {
        .meaning = "gpt2: layer norm, learned positions, biases, GELU. llama: RMS norm, rotary "
                   "positions, SwiGLU.",
        .on_resume = impossible},
+  };
+}
+
+std::vector<RunKey> block_keys() {
+  return {
       {.table = table,
        .name = "layers",
        .field = member(&ModelConfig::layers),
@@ -86,6 +98,11 @@ std::vector<RunKey> shape_keys() {
        .maximum = most,
        .automatic = "4 * model.hidden, with llama 8/3 of it rounded up to 64",
        .on_resume = impossible},
+  };
+}
+
+std::vector<RunKey> token_keys() {
+  return {
       {.table = table,
        .name = "vocab",
        .field = member(&ModelConfig::vocab),
@@ -107,12 +124,18 @@ std::vector<RunKey> shape_keys() {
        .field = member(&ModelConfig::tie_embeddings),
        .meaning = "The language-model head is the token embedding.",
        .on_resume = impossible},
+  };
+}
+
+std::vector<RunKey> detail_keys() {
+  const Relevance llama{"model.family = \"llama\"", is_llama};
+  return {
       {.table = table,
        .name = "qkv_bias",
        .field = member(&ModelConfig::qkv_bias),
        .meaning =
            "Biases of the query, key and value products, as Qwen 2 has them; gpt2 always has them.",
-       .relevance = {"model.family = \"llama\"", is_llama},
+       .relevance = llama,
        .on_resume = impossible},
       {.table = table,
        .name = "dropout",
@@ -131,32 +154,23 @@ std::vector<RunKey> shape_keys() {
        .on_resume = needs_allowance},
       {.table = table,
        .name = "rope_theta",
-       .field = field(&RunConfig::model, &ModelConfig::rope_theta),
+       .field = member(&ModelConfig::rope_theta),
        .meaning = "Base of the rotary frequencies.",
        .minimum = 1,
        .above_minimum = true,
-       .relevance = {"model.family = \"llama\"", is_llama},
+       .relevance = llama,
        .on_resume = needs_allowance},
   };
 }
 
-std::vector<RunKey> rotary_keys() {
-  const auto member = [](auto path) {
-    return field(&RunConfig::model, &ModelConfig::rope_scaling, path);
-  };
-  const auto scaled = [](bool llama3_only) {
-    return [=](const RunConfig& config) {
-      const auto kind = config.model.rope_scaling.kind;
-      return is_llama(config) &&
-             (llama3_only ? kind == RopeScaling::Kind::llama3 : kind != RopeScaling::Kind::none);
-    };
-  };
-  const std::string table = "model.rope_scaling";
+std::vector<RunKey> scaling_keys() {
   const Relevance llama{"model.family = \"llama\"", is_llama};
-  const Relevance any_scaling{"model.rope_scaling.kind", scaled(false)};
-  const Relevance llama3{"model.rope_scaling.kind = \"llama3\"", scaled(true)};
+  const Relevance any_scaling{"model.rope_scaling.kind", [](const RunConfig& config) {
+                                return is_llama(config) &&
+                                       config.model.rope_scaling.kind != RopeScaling::Kind::none;
+                              }};
   return {
-      {.table = table,
+      {.table = scaling_table,
        .name = "kind",
        .field = named_field<RopeScaling::Kind>(
            {RopeScaling::Kind::none, RopeScaling::Kind::linear, RopeScaling::Kind::llama3},
@@ -165,33 +179,42 @@ std::vector<RunKey> rotary_keys() {
            "Stretches rotary frequencies for contexts longer than the model was first trained for.",
        .relevance = llama,
        .on_resume = needs_allowance},
-      {.table = table,
+      {.table = scaling_table,
        .name = "factor",
-       .field = member(&RopeScaling::factor),
+       .field = scaling_member(&RopeScaling::factor),
        .meaning = "By how much frequencies are stretched.",
        .minimum = 0,
        .above_minimum = true,
        .relevance = any_scaling,
        .on_resume = needs_allowance},
-      {.table = table,
+  };
+}
+
+std::vector<RunKey> llama3_scaling_keys() {
+  const Relevance llama3{"model.rope_scaling.kind = \"llama3\"", [](const RunConfig& config) {
+                           return is_llama(config) &&
+                                  config.model.rope_scaling.kind == RopeScaling::Kind::llama3;
+                         }};
+  return {
+      {.table = scaling_table,
        .name = "low_freq_factor",
-       .field = member(&RopeScaling::low_freq_factor),
+       .field = scaling_member(&RopeScaling::low_freq_factor),
        .meaning = "Wavelengths above original_context / this are stretched in full.",
        .minimum = 0,
        .above_minimum = true,
        .relevance = llama3,
        .on_resume = needs_allowance},
-      {.table = table,
+      {.table = scaling_table,
        .name = "high_freq_factor",
-       .field = member(&RopeScaling::high_freq_factor),
+       .field = scaling_member(&RopeScaling::high_freq_factor),
        .meaning = "Wavelengths below original_context / this are kept.",
        .minimum = 0,
        .above_minimum = true,
        .relevance = llama3,
        .on_resume = needs_allowance},
-      {.table = table,
+      {.table = scaling_table,
        .name = "original_context",
-       .field = member(&RopeScaling::original_context),
+       .field = scaling_member(&RopeScaling::original_context),
        .unit = "tokens",
        .meaning = "Context the model was first trained for.",
        .minimum = 1,
@@ -204,9 +227,8 @@ std::vector<RunKey> rotary_keys() {
 }  // namespace
 
 std::vector<RunKey> model_keys() {
-  std::vector<RunKey> keys = shape_keys();
-  std::ranges::move(rotary_keys(), std::back_inserter(keys));
-  return keys;
+  return joined({family_keys(), block_keys(), token_keys(), detail_keys(), scaling_keys(),
+                 llama3_scaling_keys()});
 }
 
 }  // namespace fourfold::runfile

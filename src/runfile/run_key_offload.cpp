@@ -1,13 +1,20 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run_field.hpp"
+#include "run_key_tables.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace fourfold::runfile {
 namespace {
 
+constexpr const char* table = "offload";
 constexpr std::string_view nvme_prefix = "nvme:";
+
+RunField member(auto path) {
+  return field(&RunConfig::offload, path);
+}
 
 RunField optimizer_field() {
   RunField result;
@@ -56,8 +63,6 @@ std::string optimizer_tier_text(const OffloadConfig& offload) {
 }
 
 std::vector<RunKey> offload_keys() {
-  const auto member = [](auto path) { return field(&RunConfig::offload, path); };
-  const std::string table = "offload";
   return {
       {.table = table,
        .name = "optimizer",

@@ -1,15 +1,20 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "run_field.hpp"
+#include "run_key_tables.hpp"
 
-#include <algorithm>
-#include <iterator>
 #include <string>
 
 namespace fourfold::runfile {
 namespace {
 
 using enum OnResume;
+
+constexpr const char* table = "train";
+
+RunField member(auto path) {
+  return field(&RunConfig::train, path);
+}
 
 RunField recompute_field() {
   RunField result;
@@ -40,9 +45,48 @@ RunField product_choices_field() {
   return result;
 }
 
+std::vector<RunKey> update_keys() {
+  return {
+      {.table = table,
+       .name = "global_batch",
+       .field = member(&TrainConfig::global_batch),
+       .unit = "sequences",
+       .meaning = "Sequences of one update, all ranks together.",
+       .minimum = 1,
+       .maximum = 1048576,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "micro_batch",
+       .field = member(&TrainConfig::micro_batch),
+       .unit = "sequences",
+       .meaning = "Sequences that one rank takes through the model at a time; gradients accumulate "
+                  "until the rank's "
+                  "share of the global batch is done.",
+       .minimum = 1,
+       .maximum = 1e9},
+      {.table = table,
+       .name = "steps",
+       .field = member(&TrainConfig::steps),
+       .unit = "updates",
+       .meaning = "Updates after which the run is finished, counted over all restarts.",
+       .minimum = 0},
+      {.table = table,
+       .name = "seed",
+       .field = member(&TrainConfig::seed),
+       .meaning = "Seed of initial weights, dropout and the order of samples.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "precision",
+       .field = named_field<DType>({DType::f32, DType::bf16, DType::f16}, &RunConfig::train,
+                                   &TrainConfig::precision),
+       .meaning = "Storage of weights and activations. Sums, gradients, master weights and moments "
+                  "are f32 in any case. f16 scales the loss (docs/precision.md).",
+       .on_resume = needs_allowance},
+  };
+}
+
 std::vector<RunKey> loss_scale_keys() {
-  const auto member = [](auto path) { return field(&RunConfig::train, path); };
-  const std::string table = "train";
   const Relevance f16{"train.precision = \"f16\"",
                       [](const RunConfig& config) { return config.train.precision == DType::f16; }};
   const Relevance moving{
@@ -85,50 +129,8 @@ std::vector<RunKey> loss_scale_keys() {
   };
 }
 
-}  // namespace
-
-std::vector<RunKey> train_keys() {
-  const auto member = [](auto path) { return field(&RunConfig::train, path); };
-  const std::string table = "train";
-  const Relevance with_validation{
-      "data.validation", [](const RunConfig& config) { return !config.data.validation.empty(); }};
-  std::vector<RunKey> keys{
-      {.table = table,
-       .name = "global_batch",
-       .field = member(&TrainConfig::global_batch),
-       .unit = "sequences",
-       .meaning = "Sequences of one update, all ranks together.",
-       .minimum = 1,
-       .maximum = 1048576,
-       .on_resume = needs_allowance},
-      {.table = table,
-       .name = "micro_batch",
-       .field = member(&TrainConfig::micro_batch),
-       .unit = "sequences",
-       .meaning = "Sequences that one rank takes through the model at a time; gradients accumulate "
-                  "until the rank's "
-                  "share of the global batch is done.",
-       .minimum = 1,
-       .maximum = 1e9},
-      {.table = table,
-       .name = "steps",
-       .field = member(&TrainConfig::steps),
-       .unit = "updates",
-       .meaning = "Updates after which the run is finished, counted over all restarts.",
-       .minimum = 0},
-      {.table = table,
-       .name = "seed",
-       .field = member(&TrainConfig::seed),
-       .meaning = "Seed of initial weights, dropout and the order of samples.",
-       .minimum = 0,
-       .on_resume = needs_allowance},
-      {.table = table,
-       .name = "precision",
-       .field = named_field<DType>({DType::f32, DType::bf16, DType::f16}, &RunConfig::train,
-                                   &TrainConfig::precision),
-       .meaning = "Storage of weights and activations. Sums, gradients, master weights and moments "
-                  "are f32 in any case. f16 scales the loss (docs/precision.md).",
-       .on_resume = needs_allowance},
+std::vector<RunKey> memory_keys() {
+  return {
       {.table = table,
        .name = "recompute",
        .field = recompute_field(),
@@ -144,6 +146,11 @@ std::vector<RunKey> train_keys() {
                   "made, one after the other, so that 1/head_chunks of the logits are in memory, "
                   "once for all micro-batches in flight. docs/memory.md has bytes and times.",
        .minimum = 1},
+  };
+}
+
+std::vector<RunKey> gpu_keys() {
+  return {
       {.table = table,
        .name = "product_choices",
        .field = product_choices_field(),
@@ -166,6 +173,13 @@ std::vector<RunKey> train_keys() {
                   "small. auto: up to 4096 tokens of a rank. They need mesh.tp, cp and pp of 1, no "
                   "dropout, weights that need no gathering and gradients summed once per step "
                   "(docs/gpu.md)."},
+  };
+}
+
+std::vector<RunKey> evaluation_keys() {
+  const Relevance with_validation{
+      "data.validation", [](const RunConfig& config) { return !config.data.validation.empty(); }};
+  return {
       {.table = table,
        .name = "eval_every_steps",
        .field = member(&TrainConfig::eval_every_steps),
@@ -182,10 +196,12 @@ std::vector<RunKey> train_keys() {
        .minimum = 0,
        .relevance = with_validation},
   };
-  const auto precision = std::ranges::find(keys, std::string("precision"), &RunKey::name);
-  const std::vector<RunKey> scales = loss_scale_keys();
-  keys.insert(std::next(precision), scales.begin(), scales.end());
-  return keys;
+}
+
+}  // namespace
+
+std::vector<RunKey> train_keys() {
+  return joined({update_keys(), loss_scale_keys(), memory_keys(), gpu_keys(), evaluation_keys()});
 }
 
 }  // namespace fourfold::runfile

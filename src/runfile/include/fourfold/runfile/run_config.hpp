@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The run file: TOML tables as nested structs by owner. Every key, its default, unit, bounds and
-/// meaning is described once, in run_key.cpp; parsing, printing, help and docs/run-file.md all read
-/// that table.
+/// The run file: TOML tables as nested structs by owner. The defaults are here; unit, bounds and
+/// meaning of every key are in run_key_<table>.cpp. Parsing, printing, help and docs/run-file.md
+/// all read both, by run_keys().
 #pragma once
 
 #include <fourfold/base/dtype.hpp>

@@ -1,7 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// The one description of every key of the run file.
+/// How a key of the run file is described, and the list of all keys. A key's default is that of its
+/// member in RunConfig.
 #pragma once
 
 #include <fourfold/runfile/run_config.hpp>

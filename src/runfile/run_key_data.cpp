@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_field.hpp"
+#include "run_key_tables.hpp"
+
+namespace fourfold::runfile {
+namespace {
+
+using enum OnResume;
+
+constexpr const char* table = "data";
+
+RunField member(auto path) {
+  return field(&RunConfig::data, path);
+}
+
+}  // namespace
+
+std::vector<RunKey> data_keys() {
+  return {
+      {.table = table,
+       .name = "train",
+       .field = member(&DataConfig::train),
+       .meaning = "Token files to train on: paths, prefixes of .bin/.idx pairs, or globs (sorted "
+                  "by name).",
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "validation",
+       .field = member(&DataConfig::validation),
+       .meaning = "Held-back token files for evaluation; empty: no evaluation."},
+      {.table = table,
+       .name = "tokenizer",
+       .field = member(&DataConfig::tokenizer),
+       .meaning = "Tokenizer that made the token files: \"byte\" or the path of its file. "
+                  "Generated text is decoded "
+                  "with it.",
+       .on_resume = needs_allowance},
+  };
+}
+
+}  // namespace fourfold::runfile

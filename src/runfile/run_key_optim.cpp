@@ -1,0 +1,223 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "run_field.hpp"
+#include "run_key_tables.hpp"
+
+namespace fourfold::runfile {
+namespace {
+
+using enum OnResume;
+
+constexpr const char* table = "optim";
+
+RunField member(auto path) {
+  return field(&RunConfig::optim, path);
+}
+
+RunField schedule_member(auto path) {
+  return field(&RunConfig::optim, &OptimConfig::schedule, path);
+}
+
+bool is_local(const RunConfig& config) {
+  return config.mesh.dp_mode == DataParallelMode::local;
+}
+
+bool is_nesterov(const RunConfig& config) {
+  return is_local(config) && config.optim.outer == OuterOptimizerKind::nesterov;
+}
+
+std::vector<RunKey> kind_keys() {
+  return {
+      {.table = table,
+       .name = "name",
+       .field = named_field<OptimizerKind>(
+           {OptimizerKind::adamw, OptimizerKind::adam, OptimizerKind::sgd}, &RunConfig::optim,
+           &OptimConfig::name),
+       .meaning = "AdamW (decoupled weight decay), Adam (decay added to the gradient) or SGD with "
+                  "momentum.",
+       .on_resume = impossible},
+  };
+}
+
+std::vector<RunKey> rate_keys() {
+  return {
+      {.table = table,
+       .name = "lr",
+       .field = schedule_member(&LearningRateSchedule::lr),
+       .meaning = "Learning rate after the warm-up.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "schedule",
+       .field = named_field<ScheduleKind>({ScheduleKind::warmup_cosine, ScheduleKind::linear,
+                                           ScheduleKind::constant, ScheduleKind::wsd},
+                                          &RunConfig::optim, &OptimConfig::schedule,
+                                          &LearningRateSchedule::kind),
+       .meaning = "How the rate falls after the warm-up: half a cosine, a line, not at all, or "
+                  "(wsd) a line over the last "
+                  "cooldown_steps only.",
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "warmup_steps",
+       .field = schedule_member(&LearningRateSchedule::warmup_steps),
+       .unit = "updates",
+       .meaning = "Updates over which the rate rises linearly to lr, with every schedule.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+  };
+}
+
+std::vector<RunKey> decay_keys() {
+  const auto kind_is = [](ScheduleKind kind, bool wanted) {
+    return [=](const RunConfig& config) { return (config.optim.schedule.kind == kind) == wanted; };
+  };
+  const Relevance decays{"a schedule that decays", kind_is(ScheduleKind::constant, false)};
+  return {
+      {.table = table,
+       .name = "decay_steps",
+       .field = schedule_member(&LearningRateSchedule::decay_steps),
+       .unit = "updates",
+       .meaning = "Updates, counted from the first, after which min_lr is reached. Write it down "
+                  "if train.steps will "
+                  "be raised later: the schedule then stays what it was.",
+       .minimum = 1,
+       .automatic = "train.steps",
+       .relevance = decays,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "min_lr",
+       .field = schedule_member(&LearningRateSchedule::min_lr),
+       .meaning = "Rate at the end of the decay and after it.",
+       .minimum = 0,
+       .relevance = decays,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "cooldown_steps",
+       .field = schedule_member(&LearningRateSchedule::cooldown_steps),
+       .unit = "updates",
+       .meaning = "Length of the decay at the end of wsd.",
+       .minimum = 1,
+       .automatic = "a tenth of optim.decay_steps",
+       .relevance = {"optim.schedule = \"wsd\"", kind_is(ScheduleKind::wsd, true)},
+       .on_resume = needs_allowance},
+  };
+}
+
+std::vector<RunKey> moment_keys() {
+  const auto uses_momentum = [](bool wanted) {
+    return [=](const RunConfig& config) {
+      return (config.optim.name == OptimizerKind::sgd) == wanted;
+    };
+  };
+  const Relevance adams{"optim.name = \"adamw\" or \"adam\"", uses_momentum(false)};
+  return {
+      {.table = table,
+       .name = "beta1",
+       .field = member(&OptimConfig::beta1),
+       .meaning = "Decay of the mean of gradients.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = adams,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "beta2",
+       .field = member(&OptimConfig::beta2),
+       .meaning = "Decay of the mean of squared gradients.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = adams,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "epsilon",
+       .field = member(&OptimConfig::epsilon),
+       .meaning = "Added to the root of the second moment.",
+       .minimum = 0,
+       .above_minimum = true,
+       .relevance = adams,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "momentum",
+       .field = member(&OptimConfig::momentum),
+       .meaning = "Momentum without dampening; 0: plain SGD.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = {"optim.name = \"sgd\"", uses_momentum(true)},
+       .on_resume = needs_allowance},
+  };
+}
+
+std::vector<RunKey> update_keys() {
+  return {
+      {.table = table,
+       .name = "weight_decay",
+       .field = member(&OptimConfig::weight_decay),
+       .meaning = "Weight decay of matrices and embeddings; norms and biases never decay.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "clip_norm",
+       .field = member(&OptimConfig::clip_norm),
+       .meaning = "Gradients are scaled down to this global L2 norm; 0: no clipping.",
+       .minimum = 0,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "post_validation",
+       .field = member(&OptimConfig::post_validation),
+       .meaning = "Stages of a pipeline begin the next step's forward passes before they know the "
+                  "norm of all gradients, on weights as an update without clipping makes them; "
+                  "where the norm says otherwise, update and passes are made again. The bits are "
+                  "the same. docs/parallelism.md tells when it pays.",
+       .relevance = {"mesh.pp > 1", [](const RunConfig& config) { return config.mesh.pp > 1; }}},
+      {.table = table,
+       .name = "stochastic_rounding",
+       .field = member(&OptimConfig::stochastic_rounding),
+       .meaning = "Weights are rounded from their f32 masters to bf16 up or down at random, so "
+                  "that on average nothing is lost; the random numbers are the same on every mesh. "
+                  "false: to nearest. Only with train.precision = \"bf16\".",
+       .on_resume = needs_allowance},
+  };
+}
+
+/// What local replicas do when they meet.
+std::vector<RunKey> outer_keys() {
+  const Relevance nesterov{"mesh.dp_mode = \"local\" and optim.outer = \"nesterov\"", is_nesterov};
+  return {
+      {.table = table,
+       .name = "outer",
+       .field = named_field<OuterOptimizerKind>(
+           {OuterOptimizerKind::average, OuterOptimizerKind::nesterov}, &RunConfig::optim,
+           &OptimConfig::outer),
+       .meaning =
+           "What local replicas go on with: the average of their weights, or (nesterov, as in "
+           "DiLoCo) what a step of SGD with Nesterov momentum makes of the difference to the "
+           "last one.",
+       .relevance = {"mesh.dp_mode = \"local\"", is_local},
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "outer_lr",
+       .field = member(&OptimConfig::outer_lr),
+       .meaning = "Learning rate of that step.",
+       .minimum = 0,
+       .maximum = 100,
+       .above_minimum = true,
+       .relevance = nesterov,
+       .on_resume = needs_allowance},
+      {.table = table,
+       .name = "outer_momentum",
+       .field = member(&OptimConfig::outer_momentum),
+       .meaning = "Its momentum.",
+       .minimum = 0,
+       .maximum = 0.9999999,
+       .relevance = nesterov,
+       .on_resume = needs_allowance},
+  };
+}
+
+}  // namespace
+
+std::vector<RunKey> optim_keys() {
+  return joined(
+      {kind_keys(), rate_keys(), decay_keys(), moment_keys(), update_keys(), outer_keys()});
+}
+
+}  // namespace fourfold::runfile
