@@ -26,7 +26,7 @@ enum class ExitCode : int {
 };
 
 /// Base of everything fourfold throws on purpose: a message, the place it was thrown at and the
-/// exit code that the process ends with if nobody recovers. Only apps/ catches it.
+/// exit code that the process ends with if nobody recovers; apps/ sees to that.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message,
