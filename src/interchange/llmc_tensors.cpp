@@ -51,6 +51,7 @@ void add_layers(ForeignTensor& tensor, const std::vector<std::string_view>& name
 
 std::vector<ForeignTensor> llmc_tensors(const model::ModelConfig& config,
                                         const io::LlmcSizes& sizes) {
+  FOURFOLD_EXPECT(sizes.layers == config.layers && sizes.hidden == config.hidden);
   FOURFOLD_EXPECT(sizes.vocab >= config.vocab && sizes.context >= config.context);
   const std::map<std::string_view, std::pair<std::string_view, std::int64_t>> outside{
       {"wte", {model::token_embedding_name, config.vocab}},

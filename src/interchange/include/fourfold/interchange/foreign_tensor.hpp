@@ -45,7 +45,8 @@ struct TableRows {
 /// @pre rows are at least the model's
 std::vector<ForeignTensor> hf_tensors(const model::ModelConfig& config, const TableRows& rows);
 
-/// llm.c: as io::llmc_arrays(), in that order. @pre config fits llmc_sizes()
+/// llm.c: as io::llmc_arrays(), in that order.
+/// @pre config has the layers and the width of sizes, and at most its vocab and context
 std::vector<ForeignTensor> llmc_tensors(const model::ModelConfig& config,
                                         const io::LlmcSizes& sizes);
 
