@@ -18,7 +18,10 @@
 namespace fourfold::device {
 namespace {
 
-constexpr int oldest_compute_capability = 80;
+constexpr int oldest_known = 80;
+/// Of those that this build has code for.
+constexpr int oldest_compute_capability = FOURFOLD_OLDEST_COMPUTE_CAPABILITY;
+static_assert(oldest_compute_capability >= oldest_known);
 
 std::atomic<int> taken_index = 0;
 thread_local int bound_index = -1;
@@ -79,6 +82,25 @@ DeviceFacts facts_of(int index) {
           .loads_kernels_first = loads_kernels_first()};
 }
 
+[[noreturn]] void refuse(const DeviceFacts& facts) {
+  const auto text = [](int capability) {
+    return fmt::format("{}.{}", capability / 10, capability % 10);
+  };
+  const bool other_build = facts.compute_capability >= oldest_known;
+  throw UserError(
+      ExitCode::config,
+      fmt::format("GPU {} is too old for this program ({} has compute capability {}; {} {} and "
+                  "newer) {}",
+                  facts.index, facts.name, text(facts.compute_capability),
+                  other_build ? "this build has code for" : "fourfold needs",
+                  text(other_build ? oldest_compute_capability : oldest_known),
+                  other_build
+                      ? "build it for this GPU, Kokkos too (docs/gpu.md), or ask for other "
+                        "nodes (sbatch --constraint or --gres)"
+                      : "ask for other nodes (sbatch --constraint or --gres): A100, H100 or "
+                        "newer"));
+}
+
 }  // namespace
 
 const bool has_own_memory = true;
@@ -99,6 +121,11 @@ void bind_thread() {
   }
 }
 
+void check_device() {
+  bind_thread();
+  check_cuda(cudaSetDevice(bound_index), "an earlier kernel");
+}
+
 void load_kernels_first() {
   ::setenv("CUDA_MODULE_LOADING", "EAGER", 0);
 }
@@ -117,13 +144,7 @@ DeviceFacts take_device(const DevicePlace& place) {
   bind_thread();
   DeviceFacts facts = facts_of(taken_index);
   if (facts.compute_capability < oldest_compute_capability) {
-    throw UserError(
-        ExitCode::config,
-        fmt::format("GPU {} is too old ({} has compute capability {}.{}; this program needs {}.{}: "
-                    "A100, H100 or newer) ask for other nodes (sbatch --constraint or --gres)",
-                    facts.index, facts.name, facts.compute_capability / 10,
-                    facts.compute_capability % 10, oldest_compute_capability / 10,
-                    oldest_compute_capability % 10));
+    refuse(facts);
   }
   return facts;
 }

@@ -4,6 +4,8 @@
 /// How work of the kernels comes onto a stream: CUDA's launches do it themselves.
 #pragma once
 
+#include "kokkos_errors.hpp"
+
 #include <fourfold/device/stream.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -23,11 +25,12 @@ const Kokkos::DefaultExecutionSpace& execution_space(device::StreamRef stream);
 std::mutex& launching();
 
 /// Starts `work`, which launches kernels, behind all that is on `stream`.
+/// @throws SystemError as check_cuda() when a kernel cannot be launched, or an earlier one failed
 template <class Work>
 void enqueue(device::StreamRef stream, const Work& work) {
   {
     const std::scoped_lock lock(launching());
-    work();
+    with_errors_told("cudaLaunchKernel", work);
   }
   finish_if_default(stream);
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "kokkos_errors.hpp"
+
 #include <fourfold/device/device.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -10,7 +12,10 @@ namespace fourfold::kernels {
 
 /// Starts Kokkos on the device that this process has taken.
 inline void start_kokkos() {
-  Kokkos::initialize(Kokkos::InitializationSettings().set_device_id(device::device_facts().index));
+  const int index = device::device_facts().index;
+  with_errors_told("Kokkos::initialize", [&] {
+    Kokkos::initialize(Kokkos::InitializationSettings().set_device_id(index));
+  });
 }
 
 }  // namespace fourfold::kernels

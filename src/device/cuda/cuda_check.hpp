@@ -17,6 +17,11 @@ namespace fourfold::device {
 /// CUDA otherwise takes the first. @throws UserError (config) without driver or device
 void bind_thread();
 
+/// For who calls a library that ends the process where CUDA says that the device has failed: to be
+/// asked first. A kernel's failure is told by the next call, whichever that is.
+/// @throws SystemError as check_cuda()
+void check_device();
+
 /// @param call   "cudaMemcpyAsync"
 /// @param bytes  that the call was about; 0: none
 /// @throws SystemError when `result` is no success: config when memory is short; node_fault when
