@@ -9,6 +9,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
+#include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>
 
@@ -185,7 +186,7 @@ class Examiner {
     found_.checks = {launch_check(ranks),
                      mesh_check(ranks, found_.needs.mesh, found_.needs.problem),
                      cores_check(ranks),
-                     devices_check(ranks, found_.gpus),
+                     devices_check(ranks, found_.gpus, device::has_own_memory),
                      memory_check(ranks),
                      limits_check(ranks),
                      products_check(ranks, found_.speeds, found_.needs.precision),

@@ -117,7 +117,19 @@ void check_drivers(const std::vector<Node>& nodes, Check& check) {
   }
 }
 
-std::string summary_of(const std::vector<Node>& nodes, std::size_t usual) {
+/// As device::take_device() will in a run: one that is seen alone is the rank's own.
+void check_ranks(const Node& node, const Ranks& ranks, Check& check) {
+  const auto gpus = std::ssize(node.gpus->gpus);
+  const auto here = std::ranges::count(ranks.nodes, node.name);
+  if (gpus > 1 && here > gpus) {
+    check.fail(
+        fmt::format("{} ranks on {}, but {} GPUs (each rank takes one) start {} ranks per "
+                    "node, or ask for more GPUs",
+                    here, node.name, gpus, gpus));
+  }
+}
+
+std::string summary_of(const std::vector<Node>& nodes, std::size_t usual, bool on_gpus) {
   std::vector<std::string> apart;
   const GpuFacts* hottest = nullptr;
   std::string name;
@@ -136,12 +148,12 @@ std::string summary_of(const std::vector<Node>& nodes, std::size_t usual) {
   if (usual > 1) {
     text += apart.empty() ? ", all reach each other" : ", not all reach each other";
   }
-  return text + "; this build computes on the cores";
+  return text + (on_gpus ? "; ranks compute on them" : "; this build computes on the cores");
 }
 
 }  // namespace
 
-Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus) {
+Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus, bool on_gpus) {
   Check check("devices");
   const std::vector<int> firsts = ranks.first_ranks();
   std::vector<Node> nodes;
@@ -151,19 +163,23 @@ Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus) {
   const bool has_gpus =
       std::ranges::any_of(nodes, [](const Node& node) { return !node.gpus->gpus.empty(); });
   if (!has_gpus) {
-    check.say("no GPUs here: ranks compute on their cores");
+    check.say(on_gpus ? "nvidia-smi lists none: ranks compute on those that CUDA shows"
+                      : "no GPUs here: ranks compute on their cores");
     return check;
   }
   const std::size_t usual = usual_count(nodes);
   for (const Node& node : nodes) {
     check_count(node, usual, check);
+    if (on_gpus) {
+      check_ranks(node, ranks, check);
+    }
     for (const GpuFacts& gpu : node.gpus->gpus) {
       check_gpu(node.name, gpu, check);
     }
   }
   check_peers(nodes, check);
   check_drivers(nodes, check);
-  check.say(summary_of(nodes, usual));
+  check.say(summary_of(nodes, usual, on_gpus));
   return check;
 }
 

@@ -11,7 +11,8 @@
 namespace fourfold::doctor {
 
 /// The GPUs of the nodes against what is sound, and against each other's. A pure function.
-/// @param nodes  by node, in the order of ranks.first_ranks()
-Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes);
+/// @param nodes    by node, in the order of ranks.first_ranks()
+/// @param on_gpus  whether ranks of this build compute on them
+Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes, bool on_gpus);
 
 }  // namespace fourfold::doctor

@@ -5,6 +5,7 @@
 #include "report.hpp"
 
 #include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/io/directory_probe.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/run.hpp>
@@ -48,6 +49,7 @@ ExitCode examine(const Arguments& arguments, int argc, char** argv) {
   }
   comm::MpiRuntime mpi(&argc, &argv);
   watch(mpi, arguments.seconds);
+  fourfold::device::take_device(mpi.device_place(true));  // too few are found below
   const fourfold::kernels::Runtime kernels;
   const doctor::Examination found = doctor::examine(arguments, mpi);
   if (mpi.world().rank() == 0) {

@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "report.hpp"
 
+#include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
@@ -98,6 +99,7 @@ ExitCode verify(const Arguments& arguments) {
     width = std::max(width, text.size());
   }
   const train::Tolerances tolerances = tolerances_of(arguments, runs);
+  fourfold::device::take_device({});  // for all ranks, which are threads here
   const fourfold::kernels::Runtime kernels;
   const train::MeshTrace reference =
       train::trace_mesh(runs[0].config, runs[0].shape, arguments.steps);

@@ -40,8 +40,8 @@ void require_device_each(Communicator& host, const std::string& machine,
     if (!is_new) {
       throw UserError(
           ExitCode::config,
-          fmt::format("ranks {} and {} have the same GPU ({}) start one rank per GPU, or set "
-                      "mesh.share_devices = true to try a run out on fewer",
+          fmt::format("ranks {} and {} have the same GPU ({}) start one rank per GPU (a "
+                      "training run can be tried out on fewer: mesh.share_devices = true)",
                       owner->second, rank, device.substr(device.find('\n') + 1)));
     }
   }

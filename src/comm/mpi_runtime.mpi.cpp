@@ -171,14 +171,15 @@ void MpiRuntime::watch(WatchOptions options) {
 
 Communicator& MpiRuntime::device_world(const DeviceOptions& options) {
   if (!impl_->device_world) {
-    impl_->device_world =
-        std::make_unique<DeviceWorld>(*impl_->world, impl_->host,
-                                      device::DevicePlace{.local_rank = impl_->place.rank,
-                                                          .ranks_on_host = impl_->place.ranks,
-                                                          .may_share = options.may_share},
-                                      options);
+    impl_->device_world = std::make_unique<DeviceWorld>(*impl_->world, impl_->host,
+                                                        device_place(options.may_share), options);
   }
   return impl_->device_world->communicator();
+}
+
+device::DevicePlace MpiRuntime::device_place(bool may_share) const noexcept {
+  return {
+      .local_rank = impl_->place.rank, .ranks_on_host = impl_->place.ranks, .may_share = may_share};
 }
 
 Communicator& MpiRuntime::world() const noexcept {

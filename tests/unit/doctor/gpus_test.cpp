@@ -53,8 +53,9 @@ NodeGpus but(const std::string& word, const std::string& text, int code = 0) {
   return look(answers);
 }
 
-Check judge(const std::vector<NodeGpus>& nodes) {
-  return devices_check(healthy_ranks(static_cast<int>(nodes.size()), 2), nodes);
+Check judge(const std::vector<NodeGpus>& nodes, bool on_gpus = false, int ranks_per_node = 2) {
+  return devices_check(healthy_ranks(static_cast<int>(nodes.size()), ranks_per_node), nodes,
+                       on_gpus);
 }
 
 const NodeGpus sound = look(two_gpus);
@@ -102,10 +103,25 @@ TEST_CASE("sound GPUs are fine, and so are nodes without any", "[gpus]") {
         "2 GPUs on a node (NVIDIA H100 80GB HBM3), at most 44 C, all reach each other; this build "
         "computes on the cores");
   CHECK(judge({none, none}).summary() == "no GPUs here: ranks compute on their cores");
+  CHECK(judge({sound, sound}, true).status() == Status::ok);
+  CHECK(judge({sound, sound}, true).summary().ends_with("; ranks compute on them"));
+  CHECK(judge({none, none}, true).summary().starts_with("nvidia-smi lists none"));
   // A node of a cluster whose image has the driver's tools, and no GPU.
   const NodeGpus tools = but("temperature.gpu", "No devices were found\n", 6);
   CHECK(judge({tools, tools}).status() == Status::ok);
   CHECK(judge({none, tools, sound}).status() == Status::ok);  // a job of two kinds of nodes
+}
+
+TEST_CASE("more ranks than GPUs on a node are a finding where ranks compute on them", "[gpus]") {
+  CHECK(judge({sound, sound}, false, 3).status() == Status::ok);
+  const Check check = judge({sound, sound}, true, 3);
+  CHECK(check.status() == Status::fail);
+  CHECK(finds(check, "3 ranks on node0, but 2 GPUs (each rank takes one) start 2 ranks per node"));
+  CHECK(check.fails_anyway());
+  // One that is seen alone is the rank's own, as with --gpus-per-task.
+  const NodeGpus one =
+      but("temperature.gpu", "GPU-aa, 0, NVIDIA H100 80GB HBM3, 535.104.05, 31, 4, 81559\n");
+  CHECK(judge({one, one}, true, 3).status() == Status::ok);
 }
 
 TEST_CASE("a node with bad GPUs is named", "[gpus]") {

@@ -6,6 +6,7 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/device_options.hpp>
 #include <fourfold/comm/watch.hpp>
+#include <fourfold/device/device.hpp>
 
 #include <memory>
 #include <string>
@@ -43,6 +44,8 @@ class MpiRuntime {
   /// collective.
   /// @throws UserError (config), on all ranks, where there are no devices for all of them
   Communicator& device_world(const DeviceOptions& options = {});
+  /// For device::take_device(), where no communicator between devices is wanted.
+  device::DevicePlace device_place(bool may_share) const noexcept;
   /// Name of the machine this rank runs on, as MPI gives it.
   const std::string& host() const noexcept;
   /// How many ranks run on this machine, this one included.

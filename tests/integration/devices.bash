@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# Programs that compute without communicators between devices take their devices all the same. Usage: devices.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+
+for i in $(seq 100); do printf 'chapter %d, in which a device is looked for\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+cat >run.toml <<'END'
+[model]
+family = "gpt2"
+layers = 1
+hidden = 32
+heads = 2
+vocab = 257
+context = 16
+[train]
+global_batch = 4
+micro_batch = 1
+[data]
+train = ["tokens"]
+END
+verify() { "$fourfold" verify run.toml --steps 1 --mesh dp=1 --mesh dp=2; }
+doctor() { ranks "$1" doctor --seconds 5; }
+
+expect_exit 0 verify
+for old in 70 75; do
+  FOURFOLD_EMULATED_GPU_SM=$old expect_exit 78 verify
+  expect_stderr 'GPU 0 is too old for this program'
+  FOURFOLD_EMULATED_GPU_SM=$old expect_exit 78 doctor 1
+  expect_stderr 'GPU 0 is too old for this program'
+done
+FOURFOLD_EMULATED_GPUS=no-driver expect_exit 78 verify
+expect_stderr 'there is no NVIDIA driver'
+
+# Each rank looks at its own device: of three, the last one fails.
+looks() {
+  FOURFOLD_EMULATED_GPUS=3 "$MPIEXEC" -n 2 "$fourfold" doctor --seconds 5 : \
+    -n 1 env FOURFOLD_EMULATED_GPU_FAIL=cudaLaunchKernel:1:214 "$fourfold" doctor --seconds 5
+}
+expect_exit 85 looks
+expect_stderr 'GPU 2 (Emulated GPU): cudaLaunchKernel failed'
+
+expectations_met
