@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gib.hpp"
 #include "host_bytes.hpp"
+#include "memory_advice.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
@@ -76,10 +77,10 @@ Arena::Block& Arena::add_block(MemoryUse use, std::size_t bytes, MemoryKind kind
   if (bytes > owner.total_bytes || owned + bytes > owner.total_bytes) {
     throw SystemError(
         ExitCode::config,
-        fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB) use a "
-                    "smaller model, batch or context, or more ranks on more {}s",
+        fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB, of which "
+                    "{:.1f} GiB are free) {}",
                     name(use), gib(bytes), gib(owned), owner.name, gib(owner.total_bytes),
-                    owner.name));
+                    gib(owner.free_bytes), memory_advice));
   }
   return blocks_.emplace_back(Block{.use = use, .memory = Buffer(bytes, kind)});
 }

@@ -3,6 +3,7 @@
 #include "cuda_check.hpp"
 
 #include "gib.hpp"
+#include "memory_advice.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
@@ -69,11 +70,7 @@ std::string out_of_memory_advice() {
   if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
     room = fmt::format("{:.2f} of {:.2f} GiB are free", gib(free_bytes), gib(total_bytes));
   }
-  return fmt::format(
-      "({}) use a smaller train.micro_batch, train.recompute = \"full\", "
-      "train.deterministic_attention = false, a higher mesh.zero, offload.optimizer or more ranks; "
-      "`fourfold plan` shows what most of them take",
-      room);
+  return fmt::format("({}) {}", room, memory_advice);
 }
 
 void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {

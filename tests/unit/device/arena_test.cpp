@@ -112,7 +112,9 @@ TEST_CASE("more than there is is refused before it is asked for", "[arena]") {
     FAIL("nothing was thrown");
   } catch (const fourfold::SystemError& error) {
     CHECK(error.code() == fourfold::ExitCode::config);
-    CHECK(std::string(error.what()).starts_with("activations need 131072.0 GiB more beside 0.0"));
+    const std::string what = error.what();
+    CHECK(what.starts_with("activations need 131072.0 GiB more beside 0.0"));
+    CHECK(what.find(" GiB are free) use a smaller train.micro_batch") != std::string::npos);
   }
   CHECK(arena.total_bytes() == 0);
 }
