@@ -47,6 +47,17 @@ struct TimedEvent::Impl {
 struct StreamClock::Impl {
   TimedEvent::Impl reference;
   double reference_s = 0;
+  TimedEvent::Impl next;  ///< of renew(), until somebody asks
+  bool is_renewed = false;
+
+  void settle() {
+    if (is_renewed) {
+      check_cuda(cudaEventSynchronize(next.event), "cudaEventSynchronize");
+      reference_s += static_cast<double>(elapsed_ms(reference.event, next.event)) * 1e-3;
+      std::swap(reference.event, next.event);
+      is_renewed = false;
+    }
+  }
 };
 
 TimedEvent::TimedEvent() : impl_(std::make_unique<Impl>()) {}
@@ -93,7 +104,14 @@ StreamClock::~StreamClock() = default;
 StreamClock::StreamClock(StreamClock&&) noexcept = default;
 StreamClock& StreamClock::operator=(StreamClock&&) noexcept = default;
 
+void StreamClock::renew(StreamRef stream) {
+  impl_->settle();
+  impl_->next.record(stream);
+  impl_->is_renewed = true;
+}
+
 double StreamClock::time_s(const TimedEvent& event) const {
+  impl_->settle();
   event.synchronize();
   const float since_ms = elapsed_ms(impl_->reference.event, event.impl_->event);
   return impl_->reference_s + static_cast<double>(since_ms) * 1e-3;

@@ -33,6 +33,7 @@ StreamClock::StreamClock(StreamRef /*stream*/) {}
 StreamClock::~StreamClock() = default;
 StreamClock::StreamClock(StreamClock&&) noexcept = default;
 StreamClock& StreamClock::operator=(StreamClock&&) noexcept = default;
+void StreamClock::renew(StreamRef /*stream*/) {}
 double StreamClock::time_s(const TimedEvent& event) const {
   return event.impl_->time_s;
 }

@@ -40,6 +40,7 @@ StepTracer::StepTracer(const runfile::RunConfig& config, const parallel::Schedul
       pp_(&mesh.axis(comm::Axis::pp)),
       writes_(mesh.world().rank() == 0),
       folder_(config.log.dir),
+      stream_(stream),
       clock_(stream) {
   const std::int64_t steps = config.train.steps;
   begin_ = std::min(first_step + 1, steps - 1);
@@ -59,12 +60,17 @@ StepRecorder* StepTracer::recorder(std::int64_t step) {
 }
 
 void StepTracer::finish_step(std::int64_t step) {
-  StepRecorder* const made = recorder(step - 1);
-  if (made == nullptr) {
-    return;
+  if (StepRecorder* const made = recorder(step - 1)) {
+    take_in(step, *made);
   }
-  const std::vector<double> actions_s = made->actions().times_s(clock_);
-  std::vector<parallel::TimelineSpan> spans = made->take_spans(pp_->rank(), clock_);
+  if (recorder(step) != nullptr) {
+    clock_.renew(stream_);
+  }
+}
+
+void StepTracer::take_in(std::int64_t step, StepRecorder& made) {
+  const std::vector<double> actions_s = made.actions().times_s(clock_);
+  std::vector<parallel::TimelineSpan> spans = made.take_spans(pp_->rank(), clock_);
   if (StepRecorder* const before = recorder(step - 2)) {  // gathers of weights that it had begun
     std::ranges::move(before->collectives().take_spans(pp_->rank(), clock_),
                       std::back_inserter(spans));

@@ -57,6 +57,14 @@ TEST_CASE("events lie between the host's times around them, in the order of the 
         1e-5);
   CHECK(third.us_since(second) > 4e3);
 
+  StreamClock renewed(stream);
+  renewed.renew(stream);
+  wait_a_while();
+  renewed.renew(stream);
+  for (const TimedEvent* event : {&first, &third}) {  // from before, and from behind a settled one
+    CHECK(std::abs(renewed.time_s(*event) - clock.time_s(*event)) < apart_s);
+  }
+
   first.record(stream);  // again
   stream.ref().synchronize();
   CHECK(between_s + apart_s < clock.time_s(first));

@@ -41,6 +41,10 @@ class StreamClock {
   StreamClock(StreamClock&&) noexcept;
   StreamClock& operator=(StreamClock&&) noexcept;
 
+  /// Counts from where `stream` is now. Events are counted in f32 milliseconds, which far from
+  /// where they are counted from are coarse: 8 us after a minute. Does not block the host.
+  void renew(StreamRef stream);
+
   /// Blocks the host until the event has happened. @pre it was recorded since this clock was made
   double time_s(const TimedEvent& event) const;
 

@@ -42,6 +42,7 @@ class StepTracer {
   void finish_step(std::int64_t step);
 
  private:
+  void take_in(std::int64_t step, StepRecorder& made);
   void write(std::int64_t step, const parallel::Timeline& measured,
              const parallel::Timeline& planned);
 
@@ -52,6 +53,7 @@ class StepTracer {
   std::int64_t end_ = 0;
   std::filesystem::path folder_;
   std::deque<StepRecorder> recorders_;  ///< if any step is traced
+  device::StreamRef stream_;
   device::StreamClock clock_;
   double clock_offset_s_ = 0;
   std::optional<double> origin_s_;             ///< of the files' axis of time
