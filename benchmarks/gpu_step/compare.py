@@ -16,6 +16,7 @@ import pathlib
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,7 +26,8 @@ import page  # noqa: E402
 import shapes  # noqa: E402
 
 MODELS = ["gpt2-124m", "gpt2-350m", "gpt2-1558m", "llama-8b-layers"]
-WAYS = [(precision, "default", attention) for precision in ("bf16-autocast", "bf16-weights") for attention in ("cudnn", "default")]
+# Those that are likely to be the best come first: time may end before the others.
+WAYS = [(precision, "default", attention) for attention in ("cudnn", "default") for precision in ("bf16-weights", "bf16-autocast")]
 WATCHED = {"clocks.sm": "SM MHz", "clocks.mem": "memory MHz", "power.draw": "W", "temperature.gpu": "°C"}
 
 
@@ -54,17 +56,23 @@ class Watch:
 
 
 def run(command, limit_s):
-    """What a program prints as JSON, with what was seen meanwhile; or the error that ended it."""
-    with Watch() as watch:
+    """What a program writes with --json, with what was seen meanwhile; or the error that ended it. Libraries print what they like."""
+    with tempfile.TemporaryDirectory() as folder, Watch() as watch:
+        figures = pathlib.Path(folder) / "figures.json"
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False, stdin=subprocess.DEVNULL)
+            done = subprocess.run([*command, "--json", str(figures)], capture_output=True, text=True, timeout=limit_s, check=False,
+                                  stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
-            return {"error": f"not over in {limit_s:.0f} s"}
+            return {"error": f"not over in {limit_s:.0f} s", "left_out": True}
         except OSError as problem:
             return {"error": str(problem)}
-    if done.returncode != 0:
-        return {"error": (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:300]}
-    return json.loads(done.stdout) | {"watched": watch.seen}
+        if done.returncode != 0:
+            return {"error": (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:300]}
+        try:
+            found = json.loads(figures.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as problem:
+            return {"error": f"it ended well, but left no figures: {problem}"[:300]}
+    return found | {"watched": watch.seen}
 
 
 class Comparison:
@@ -97,20 +105,27 @@ class Comparison:
         result = run([self.options.peer_python, str(HERE / "peer.py"), *name, *data, "--precisions", precision, "--modes", mode,
                       "--attentions", attention, *counts], self.limit_s(end))
         if "error" in result:
-            return {"way": way, "error": result["error"]}
+            return {"way": way, **result}
         return {"way": way, "peer": result["peer"], "watched": result["watched"], **result["runs"][0]}
 
     def best_way(self, model):
-        """All ways with a few steps, then the slow compilation of the best of them."""
+        """All ways with a few steps, then the slow compilation of the best of them. What there was no time for is left out, and
+        may be made up for by another run (--tried)."""
         tries = []
+        known = {tuple(one["way"]): one for one in self.tried().get(model, [])}
 
         def best():
             return max((one for one in tries if "error" not in one), key=rate, default=None)
 
         def attempt(way):
-            if self.searches():
-                tries.append(self.peer(model, way, None, self.counts(3, self.options.search_steps), self.search_end))
-                tell(f"  PyTorch {' '.join(way)}", tries[-1])
+            if way in known:
+                one = known[way]
+            elif self.searches():
+                one = self.peer(model, way, None, self.counts(3, self.options.search_steps), self.search_end)
+            else:
+                one = {"way": way, "error": "not tried: no time was left", "left_out": True}
+            tries.append(one)
+            tell(f"  PyTorch {' '.join(way)}", one)
 
         for way in self.options.ways:
             attempt(way)
@@ -119,7 +134,16 @@ class Comparison:
             attempt((precision, "max-autotune", attention))
             if "error" in tries[-1]:  # its graphs do not go with gradients that are added up over micro-batches everywhere
                 attempt((precision, "max-autotune-no-cudagraphs", attention))
+        self.note_tried(model, [one for one in tries if not one.get("left_out")])
         return tries, best()["way"] if best() else None
+
+    def tried(self):
+        path = self.options.tried
+        return json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
+
+    def note_tried(self, model, tries):
+        if self.options.tried:
+            self.options.tried.write_text(json.dumps(self.tried() | {model: tries}, indent=1) + "\n", encoding="utf-8")
 
     def turns(self, model, way, token_file):
         """Ours and the peer's in turn."""
@@ -197,6 +221,8 @@ def parse():
     parser.add_argument("--seconds", type=float, default=3600, help="start nothing after so long")
     parser.add_argument("--limit-s", type=float, default=400, help="for one run of a program")
     parser.add_argument("--kernels", type=pathlib.Path, help="what gpu_kernels --json wrote, for the floors; without: an H100's rates")
+    parser.add_argument("--tried", type=pathlib.Path, help="a file of the ways that an earlier run has tried, which are taken from there; "
+                        "those of this run are added")
     parser.add_argument("--json", type=pathlib.Path, help="where to write all figures")
     parser.add_argument("--markdown", type=pathlib.Path, help="where to write a page")
     options = parser.parse_args()
