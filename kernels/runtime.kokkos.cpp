@@ -28,6 +28,7 @@ int threads_from_environment() {
 Runtime::Runtime(int threads) {
   FOURFOLD_EXPECT(threads >= 0);
   FOURFOLD_EXPECT(!Kokkos::is_initialized());
+  check_kokkos_threads();
   runtime_threads = threads > 0 ? threads : threads_from_environment();
   // Before Kokkos starts: a Kokkos with OpenMP takes its number of threads from there.
   use_runtime_threads();

@@ -9,4 +9,8 @@ namespace fourfold::kernels {
 /// asks for it.
 void use_runtime_threads();
 
+/// Kokkos ends the process when it cannot read KOKKOS_NUM_THREADS, or says nothing that a user
+/// could act on. @throws UserError (config)
+void check_kokkos_threads();
+
 }  // namespace fourfold::kernels

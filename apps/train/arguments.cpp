@@ -82,11 +82,12 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_flag("--dry-run", arguments.dry_run,
                    "Set everything up, read the first batch, try the checkpoint directory, and "
                    "stop before the first step");
-  command.footer("\nEXIT CODES\n" +
-                 program::exit_codes_table({ExitCode::data_corrupt, ExitCode::cannot_write,
-                                            ExitCode::stopped_saved, ExitCode::config,
-                                            ExitCode::node_fault, ExitCode::no_progress}) +
-                 files_help + runfile::run_file_help());
+  command.footer(
+      "\nEXIT CODES\n" +
+      program::exit_codes_table({ExitCode::data_corrupt, ExitCode::cannot_write,
+                                 ExitCode::stopped_saved, ExitCode::config, ExitCode::node_fault,
+                                 ExitCode::hang, ExitCode::no_progress}) +
+      files_help + runfile::run_file_help());
 }
 
 }  // namespace fourfold::train_program

@@ -30,6 +30,10 @@ train = ["tokens"]
 END
 verify() { "$fourfold" verify run.toml "$@"; }
 
+for threads in x 0 2x; do
+  KOKKOS_NUM_THREADS=$threads expect_exit 78 verify --mesh dp=1 --mesh dp=2
+  expect_stderr "KOKKOS_NUM_THREADS is \"$threads\""
+done
 expect_exit 0 verify --help
 expect_stdout 'MESHES'
 expect_exit 0 verify --mesh dp=1 --mesh tp=2 --mesh dp=2,tp=6 --mesh dp=4,train.micro_batch=1 --steps 3
