@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "segment_sums.hpp"
+#include "piece_sum.hpp"
 
 #include <fourfold/device/stream.hpp>
 

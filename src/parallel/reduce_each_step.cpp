@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "finishing_order.hpp"
-#include "segment_sums.hpp"
+#include "piece_sum.hpp"
 
 #include <fourfold/base/contract.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "segment_sums.hpp"
+#include "piece_sum.hpp"
 
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
