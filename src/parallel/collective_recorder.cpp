@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/comm/bandwidth.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
 
 #include <utility>
@@ -35,6 +36,15 @@ class RecordedOperation : public comm::Work::Operation {
 };
 
 }  // namespace
+
+CollectiveFacts facts_of(comm::Operation operation, std::string communicator, int ranks,
+                         std::int64_t bytes) {
+  return {.operation = std::string(comm::name(operation)),
+          .communicator = std::move(communicator),
+          .ranks = ranks,
+          .bytes = bytes,
+          .bus_factor = comm::bus_factor(operation, ranks)};
+}
 
 void CollectiveRecorder::begin_step() {
   first_ += count_;
@@ -99,7 +109,7 @@ comm::Work RecordedCommunicator::recorded(comm::Operation operation, std::int64_
   if (recorder_ == nullptr) {
     return post();
   }
-  const std::size_t number = recorder_->begin({operation, name(), size(), bytes}, stream);
+  const std::size_t number = recorder_->begin(facts_of(operation, name(), size(), bytes), stream);
   comm::Work work = post();
   recorder_->posted(number, work);
   return comm::Work(

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/comm/flight_recorder.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 
 #include <fmt/format.h>
@@ -22,7 +24,7 @@ std::string lines_of(std::span<const TimelineSpan> spans) {
   for (const TimelineSpan& span : spans) {
     if (span.collective) {
       const CollectiveFacts& facts = *span.collective;
-      text += fmt::format("c{} {} {} {}\n", comm::name(facts.operation), facts.ranks, facts.bytes,
+      text += fmt::format("c{} {} {} {}\n", facts.operation, facts.ranks, facts.bytes,
                           facts.communicator);
     } else {
       text += fmt::format("{}{}\n", span.kind == SpanKind::step ? 's' : 'o', span.name);
@@ -32,14 +34,16 @@ std::string lines_of(std::span<const TimelineSpan> spans) {
 }
 
 CollectiveFacts facts_from(const std::string& line) {
-  CollectiveFacts facts;
   std::istringstream text(line);
   std::string operation;
-  text >> operation >> facts.ranks >> facts.bytes;
+  int ranks = 1;
+  std::int64_t bytes = 0;
+  text >> operation >> ranks >> bytes;
   text.get();
-  std::getline(text, facts.communicator);
-  facts.operation = comm::operation_named(operation).value_or(facts.operation);
-  return facts;
+  std::string communicator;
+  std::getline(text, communicator);
+  return facts_of(comm::operation_named(operation).value_or(comm::Operation::all_reduce),
+                  std::move(communicator), ranks, bytes);
 }
 
 /// The spans of a rank, without times yet.

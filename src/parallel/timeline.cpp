@@ -126,9 +126,9 @@ std::vector<std::string> collective_lines(const Timeline& timeline) {
     } else {
       lines.back() += "; ";
     }
-    lines.back() += fmt::format(
-        "{} {} times, {:.2f} MB, busbw {:.2f} GB/s", comm::name(total.facts.operation), total.calls,
-        static_cast<double>(total.facts.bytes) / 1e6, bus_gb_s(total.facts, total.time_s));
+    lines.back() += fmt::format("{} {} times, {:.2f} MB, busbw {:.2f} GB/s", total.facts.operation,
+                                total.calls, static_cast<double>(total.facts.bytes) / 1e6,
+                                bus_gb_s(total.facts, total.time_s));
   }
   return lines;
 }

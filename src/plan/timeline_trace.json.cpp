@@ -135,7 +135,7 @@ class Process {
   }
 
   static ordered_json described(const parallel::CollectiveFacts& collective, double time_s) {
-    ordered_json json{{"operation", comm::name(collective.operation)},
+    ordered_json json{{"operation", collective.operation},
                       {"communicator", collective.communicator},
                       {"ranks", collective.ranks},
                       {"bytes", collective.bytes}};

@@ -9,6 +9,7 @@
 #include <fourfold/device/device.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
+#include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
 #include <fourfold/parallel/schedule_generators.hpp>
@@ -288,7 +289,8 @@ TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
       actions_s.push_back(ahead_s + static_cast<double>(i));
       actions_s.push_back(ahead_s + static_cast<double>(i) + 0.5);
     }
-    const CollectiveFacts sum{comm::Operation::reduce_scatter, "dp x cp", 2, 5'000'000'000};
+    const CollectiveFacts sum =
+        facts_of(comm::Operation::reduce_scatter, "dp x cp", 2, 5'000'000'000);
     const std::vector<TimelineSpan> spans{{world.rank(), "a", ahead_s - 2, ahead_s - 1},
                                           {world.rank(), "b", ahead_s - 1, ahead_s},
                                           {.rank = world.rank(),

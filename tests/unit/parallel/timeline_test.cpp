@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/parallel/collective_facts.hpp>
 #include <fourfold/parallel/timeline.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -36,9 +37,7 @@ TEST_CASE("a timeline is summed up per rank, transfers left out", "[timeline]") 
   CHECK(summary.bubble_s() == 3);
 }
 
-TimelineSpan collective(comm::Operation operation, const std::string& communicator, int ranks,
-                        std::int64_t bytes, double time_s) {
-  const CollectiveFacts facts{operation, communicator, ranks, bytes};
+TimelineSpan collective(const CollectiveFacts& facts, double time_s) {
   return {.rank = 0,
           .name = str(facts),
           .begin_s = 1,
@@ -48,15 +47,13 @@ TimelineSpan collective(comm::Operation operation, const std::string& communicat
 }
 
 TEST_CASE("collectives are added up by communicator and operation", "[timeline]") {
-  constexpr auto sum = comm::Operation::all_reduce;
-  constexpr auto gather = comm::Operation::all_gather;
   Timeline timeline;
   timeline.spans = {{0, "load batch", 0, 1},
-                    collective(sum, "dp", 4, 3'000'000'000, 0.5),
-                    collective(gather, "zero", 2, 500'000'000, 0.25),
-                    collective(gather, "dp", 4, 4'000'000'000, 2),
-                    collective(sum, "dp", 4, 1'000'000'000, 1.5),
-                    collective(sum, "dp", 2, 1'000'000, 0)};
+                    collective({"all_reduce", "dp", 4, 3'000'000'000, 1.5}, 0.5),
+                    collective({"all_gather", "zero", 2, 500'000'000, 0.5}, 0.25),
+                    collective({"all_gather", "dp", 4, 4'000'000'000, 0.75}, 2),
+                    collective({"all_reduce", "dp", 4, 1'000'000'000, 1.5}, 1.5),
+                    collective({"all_reduce", "dp", 2, 1'000'000, 1}, 0)};
   // 4 GB in 2 s times 6/4; 4 GB in 2 s times 3/4; 0.5 GB in 0.25 s times 1/2.
   CHECK(collective_lines(timeline) ==
         std::vector<std::string>{
@@ -66,7 +63,7 @@ TEST_CASE("collectives are added up by communicator and operation", "[timeline]"
             "dp of 2 ranks: all_reduce 1 times, 1.00 MB, busbw 0.00 GB/s"});
   CHECK(total_collectives(timeline)[0].time_s == 2);
   // The other stage has less to move, in a group of its own.
-  TimelineSpan other = collective(sum, "dp", 4, 6'000'000'000, 1);
+  TimelineSpan other = collective({"all_reduce", "dp", 4, 6'000'000'000, 1.5}, 1);
   other.rank = 1;
   timeline.spans.push_back(other);
   CHECK(total_collectives(timeline)[0].calls == 2);

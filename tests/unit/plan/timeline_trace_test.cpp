@@ -129,7 +129,7 @@ TEST_CASE("collectives lie beside what their rank does", "[timeline_trace]") {
 
 TEST_CASE("collectives say what they moved, and how fast", "[timeline_trace]") {
   parallel::Timeline measured = planned(0);
-  const parallel::CollectiveFacts sum{comm::Operation::all_reduce, "dp", 4, 1'000'000'000};
+  const parallel::CollectiveFacts sum{"all_reduce", "dp", 4, 1'000'000'000, 1.5};
   for (const double time_s : {0.5, 0.0}) {
     measured.spans.push_back({.rank = 1,
                               .name = "a sum",

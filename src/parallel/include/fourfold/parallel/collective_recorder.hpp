@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/device/timed_event.hpp>
 #include <fourfold/parallel/collective_facts.hpp>
 #include <fourfold/parallel/timeline.hpp>
@@ -15,6 +16,10 @@
 #include <vector>
 
 namespace fourfold::parallel {
+
+/// Of a call, what a timeline shows. @param bytes  of a rank's larger buffer @pre ranks > 0
+CollectiveFacts facts_of(comm::Operation operation, std::string communicator, int ranks,
+                         std::int64_t bytes);
 
 /// When collectives of one rank were under way, and messages that it received: each from when it is
 /// posted, on its stream, until it is complete; on a host transport until somebody looks after it
