@@ -13,15 +13,15 @@ import sys
 # Room -> rooms whose headers it may include. Whatever a room may include, the rooms above it may include too.
 ARROWS = {
     "base": [], "device": ["base"], "comm": ["device"], "kernels": ["device"], "io": ["comm"],
-    "model": ["kernels"], "parallel": ["model", "comm"], "plan": ["parallel"], "data": ["io"],
+    "model": ["kernels"], "schedule": ["model"], "parallel": ["schedule", "comm"], "plan": ["schedule"], "data": ["io"],
     "runfile": ["model"], "interchange": ["runfile", "io"], "telemetry": ["runfile", "io"],
-    "batch": ["telemetry"], "train": ["telemetry", "plan", "data"], "program": ["base"], "exchange": ["comm"],
+    "batch": ["telemetry"], "train": ["telemetry", "parallel", "plan", "data"], "program": ["base"], "exchange": ["comm"],
     "apps": ["train", "interchange", "batch", "program", "exchange"],
     "harness": ["comm", "program"], "tests": ["apps", "harness"], "benchmarks": ["apps"],
 }
 FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "benchmarks": "benchmarks",
            "apps/program": "program", "apps/exchange": "exchange", "tests/harness": "harness", **{f"src/{room}": room for room in
-           ("base", "device", "comm", "model", "parallel", "data", "runfile", "interchange",
+           ("base", "device", "comm", "model", "schedule", "parallel", "data", "runfile", "interchange",
             "telemetry", "batch", "train", "plan")}}
 # The same inside io, whose folders are compiled as one library. Its public headers belong to the folder of their source.
 IO_ARROWS = {

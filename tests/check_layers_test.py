@@ -24,8 +24,12 @@ class CheckLayers(unittest.TestCase):
 
     def test_arrows(self):
         self.clean("src/train/trainer.cpp", "#include <fourfold/base/box.hpp>\n#include <fourfold/io/store.hpp>\n")
-        self.clean("src/parallel/seams.cpp", "#include <fourfold/comm/mesh.hpp>\n")
+        self.clean("src/parallel/seams.cpp", "#include <fourfold/comm/mesh.hpp>\n#include <fourfold/schedule/schedule.hpp>\n")
+        self.clean("src/plan/simulate.cpp", "#include <fourfold/schedule/schedule.hpp>\n")
         self.breach("src/model/block.cpp", "#include <fourfold/comm/mesh.hpp>\n", "'model' must not include")
+        for room in ("schedule", "plan"):
+            self.breach(f"src/{room}/timeline.cpp", "#include <fourfold/comm/bandwidth.hpp>\n", f"'{room}' must not include")
+            self.breach(f"src/{room}/timeline.cpp", "#include <fourfold/parallel/pipeline.hpp>\n", f"'{room}' must not include")
         self.breach("src/base/box.cpp", "  #  include \"fourfold/device/buffer.hpp\"\n", "'base' must not include")
         self.breach("io/store.cpp", "#include <fourfold/data/dataset.hpp>\n", "'io' must not include")
         self.breach("apps/program/run.cpp", "#include <fourfold/train/trainer.hpp>\n", "'program' must not include")

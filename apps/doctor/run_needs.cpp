@@ -26,7 +26,7 @@ struct Save {
   std::int64_t most_of_rank_bytes = 0;
 };
 
-Save save_of(const runfile::RunConfig& config, const parallel::StageLayout& layout,
+Save save_of(const runfile::RunConfig& config, const schedule::StageLayout& layout,
              const comm::MeshShape& mesh, const train::RankPlan& plan) {
   const auto layouts = train::state_layouts(config.model, layout, mesh,
                                             train::zero_options(config, mesh), plan.states);
@@ -100,7 +100,7 @@ void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNee
   const runfile::RunConfig& config = effective.config;
   const comm::MeshShape mesh = train::mesh_of(effective, ranks);
   runfile::validate_batch(config, mesh.dp, effective.origins);
-  const parallel::StageLayout layout =
+  const schedule::StageLayout layout =
       train::lay_out(config, mesh, train::schedule_file_text(config));
   const train::RankPlan plan = train::plan_rank(config, layout, mesh, rank);
   save = save_of(config, layout, mesh, plan);

@@ -135,7 +135,7 @@ void describe(CLI::App& command, Arguments& arguments) {
 namespace {
 
 void validate_run(const Arguments& arguments) {
-  const parallel::ScheduleRequest& request = arguments.schedule;
+  const schedule::ScheduleRequest& request = arguments.schedule;
   if (request.stages != 0 || request.micro_batches != 0 || request.chunks != 0) {
     refuse(
         "--stages, --micro-batches and --chunks belong to --schedule (a run file knows them) set "
@@ -149,7 +149,7 @@ void validate_run(const Arguments& arguments) {
 }
 
 void validate_schedule(const Arguments& arguments) {
-  const parallel::ScheduleRequest& request = arguments.schedule;
+  const schedule::ScheduleRequest& request = arguments.schedule;
   if (arguments.ranks != 0 || arguments.rank || arguments.gpu || !arguments.overrides.empty()) {
     refuse("--ranks, --rank, --gpu and --set belong to a run file (there is none) name one");
   }

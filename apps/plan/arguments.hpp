@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/plan/simulate.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@ struct Arguments {
   std::int64_t ranks = 0;  ///< 0: as many as the run file's degrees make
   std::optional<std::int64_t> rank;
   std::optional<int> gpu;  ///< compute capability: 90 for 9.0
-  parallel::ScheduleRequest schedule{.name = "", .stages = 0, .micro_batches = 0};
+  schedule::ScheduleRequest schedule{.name = "", .stages = 0, .micro_batches = 0};
   std::vector<double> costs = {1, 1, 1};
   double link_s = 0;
   std::string trace;

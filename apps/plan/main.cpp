@@ -6,10 +6,10 @@
 
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/step_place.hpp>
-#include <fourfold/parallel/schedule_csv.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/schedule/schedule_csv.hpp>
 
 #include <fmt/format.h>
 
@@ -19,11 +19,11 @@ namespace {
 
 using fourfold::ExitCode;
 using fourfold::plan_program::Arguments;
-namespace parallel = fourfold::parallel;
+namespace schedule = fourfold::schedule;
 namespace plan = fourfold::plan;
 
 std::string content_of(const std::string& path) {
-  const auto text = parallel::schedule_file_text(path);
+  const auto text = schedule::schedule_file_text(path);
   if (!text) {
     throw fourfold::UserError(
         ExitCode::config,
@@ -35,13 +35,13 @@ std::string content_of(const std::string& path) {
 }
 
 /// What is wrong is said in the keys of a run file: there is none here.
-parallel::Schedule schedule_of(const Arguments& arguments) {
-  const parallel::ScheduleRequest& request = arguments.schedule;
+schedule::Schedule schedule_of(const Arguments& arguments) {
+  const schedule::ScheduleRequest& request = arguments.schedule;
   const std::string text = arguments.from_file() ? content_of(request.name) : std::string();
   try {
-    return arguments.from_file() ? parallel::read_schedule_csv(text, request.name, request.stages,
+    return arguments.from_file() ? schedule::read_schedule_csv(text, request.name, request.stages,
                                                                request.micro_batches)
-                                 : parallel::make_schedule(request);
+                                 : schedule::make_schedule(request);
   } catch (const fourfold::UserError& error) {
     throw fourfold::UserError(
         error.code(),
@@ -60,12 +60,12 @@ void write(const std::string& path, const std::string& text) {
 }
 
 /// The schedule, priced: to stdout, and to the files that were asked for.
-void price(const Arguments& arguments, const parallel::Schedule& schedule) {
-  parallel::Timeline timeline = plan::simulate(
+void price(const Arguments& arguments, const schedule::Schedule& schedule) {
+  schedule::Timeline timeline = plan::simulate(
       schedule, plan::even_costs(schedule, arguments.pass_costs(), arguments.link_s));
   timeline.name = "planned";
   fmt::print("{}", report(arguments, schedule, timeline));
-  const std::span<const parallel::Timeline> timelines(&timeline, 1);
+  const std::span<const schedule::Timeline> timelines(&timeline, 1);
   if (!arguments.svg.empty()) {
     write(arguments.svg,
           plan::timeline_svg(timelines, {.title = fourfold::plan_program::title(schedule),
@@ -76,7 +76,7 @@ void price(const Arguments& arguments, const parallel::Schedule& schedule) {
     write(arguments.trace, plan::timeline_trace(timelines));
   }
   if (!arguments.csv.empty()) {
-    write(arguments.csv, parallel::schedule_csv(schedule));
+    write(arguments.csv, schedule::schedule_csv(schedule));
   }
 }
 
@@ -91,7 +91,7 @@ ExitCode run_plan(const Arguments& arguments) {
   if (arguments.rank) {
     fmt::print("{}\n", rank_report(run, *arguments.rank));
   }
-  const parallel::Schedule& schedule = run.layout.schedule;
+  const schedule::Schedule& schedule = run.layout.schedule;
   Arguments named = arguments;  // so that closed forms are found by the schedule's name
   named.schedule = {.name = schedule.name,
                     .stages = schedule.stages,

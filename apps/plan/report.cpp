@@ -12,8 +12,8 @@
 namespace fourfold::plan_program {
 namespace {
 
-using parallel::Schedule;
-using parallel::TimelineSummary;
+using schedule::Schedule;
+using schedule::TimelineSummary;
 
 double share(double part_s, const TimelineSummary& summary) {
   return summary.makespan_s() > 0 ? 100 * part_s / summary.makespan_s() : 0;
@@ -65,7 +65,7 @@ std::string title(const Schedule& schedule) {
 }
 
 std::string subtitle(const Arguments& arguments, const Schedule& schedule,
-                     const parallel::Timeline& timeline) {
+                     const schedule::Timeline& timeline) {
   const TimelineSummary summary = summarize(timeline);
   const std::string link =
       arguments.link_s > 0 ? fmt::format(", messages {:g}", arguments.link_s) : "";
@@ -77,7 +77,7 @@ std::string subtitle(const Arguments& arguments, const Schedule& schedule,
 }
 
 std::string report(const Arguments& arguments, const Schedule& schedule,
-                   const parallel::Timeline& timeline) {
+                   const schedule::Timeline& timeline) {
   const TimelineSummary summary = summarize(timeline);
   const double bubble_s = summary.bubble_s();
   const auto literature = bubble_of_literature(arguments);

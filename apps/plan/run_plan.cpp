@@ -30,7 +30,7 @@ comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t 
 }
 
 /// What does not fit the mesh, or the device, is told with its place in the run file.
-parallel::StageLayout lay_out(const runfile::EffectiveConfig& effective,
+schedule::StageLayout lay_out(const runfile::EffectiveConfig& effective,
                               const comm::MeshShape& mesh) {
   try {
     model::validate_for_device(effective.config.model);

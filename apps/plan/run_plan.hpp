@@ -5,8 +5,8 @@
 #include "arguments.hpp"
 
 #include <fourfold/comm/mesh.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <cstdint>
 #include <string>
@@ -17,7 +17,7 @@ namespace fourfold::plan_program {
 struct PlannedRun {
   runfile::RunConfig config;
   comm::MeshShape mesh;
-  parallel::StageLayout layout;
+  schedule::StageLayout layout;
   int compute_capability = 0;  ///< of its GPUs, if it has any
 };
 

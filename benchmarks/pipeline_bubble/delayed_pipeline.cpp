@@ -6,9 +6,9 @@
 #include <fourfold/model/seams.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
-#include <fourfold/parallel/schedule_ahead.hpp>
-#include <fourfold/parallel/split_layers.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/schedule/schedule_ahead.hpp>
+#include <fourfold/schedule/split_layers.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -72,12 +72,12 @@ std::vector<model::Batch> same_batches(int count, const std::vector<std::int32_t
 /// One rank of the pipeline, set up.
 class DelayedPipeline {
  public:
-  DelayedPipeline(const parallel::Schedule& schedule, const Delays& delays,
+  DelayedPipeline(const schedule::Schedule& schedule, const Delays& delays,
                   comm::Communicator& world)
       : config_(tiny_model(world.size())),
         layout_{
             schedule,
-            parallel::split_layers(
+            schedule::split_layers(
                 config_, {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
             false},
         parameters_(model::parameter_table(config_, layout_.chunks_of(world.rank())), DType::f32,
@@ -95,7 +95,7 @@ class DelayedPipeline {
  private:
   const std::function<void(model::Stage&, int)> nobody_ = [](model::Stage&, int) {};
   model::ModelConfig config_;
-  parallel::StageLayout layout_;
+  schedule::StageLayout layout_;
   device::Arena arena_;
   model::Parameters parameters_;
   DelayedSeams seams_;
@@ -112,7 +112,7 @@ double now_s() {
 
 }  // namespace
 
-parallel::Timeline measure_delayed(const parallel::Schedule& schedule, const Delays& delays,
+schedule::Timeline measure_delayed(const schedule::Schedule& schedule, const Delays& delays,
                                    comm::Communicator& world) {
   DelayedPipeline pipeline(schedule, delays, world);
   parallel::ActionRecorder recorder(schedule.ranks[static_cast<std::size_t>(world.rank())].size());
@@ -122,13 +122,13 @@ parallel::Timeline measure_delayed(const parallel::Schedule& schedule, const Del
     world.barrier();
     pipeline.train();
   }
-  return gather_timeline(
+  return parallel::gather_timeline(
       schedule, {.actions_s = recorder.times_s(clock), .spans = {}, .clock_offset_s = 0}, world);
 }
 
-StepTimes measure_steps(const parallel::Schedule& schedule, const Delays& delays, int count,
+StepTimes measure_steps(const schedule::Schedule& schedule, const Delays& delays, int count,
                         comm::Communicator& world) {
-  const parallel::Schedule reordered = parallel::forwards_first(schedule);
+  const schedule::Schedule reordered = schedule::forwards_first(schedule);
   DelayedPipeline waiting(schedule, delays, world);
   DelayedPipeline ahead(reordered, delays, world);
   std::vector<int> members(static_cast<std::size_t>(world.size()));

@@ -3,8 +3,8 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/parallel/schedule.hpp>
-#include <fourfold/parallel/timeline.hpp>
+#include <fourfold/schedule/schedule.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 namespace fourfold::benchmarks {
 
@@ -18,7 +18,7 @@ struct Delays {
 /// real transport, every layer lasting as long as `delays` says, and gives the last step as all
 /// ranks measured it. Sleeping takes no core, so that there may be more ranks than cores.
 /// Collective; the schedule is the same on all ranks.
-parallel::Timeline measure_delayed(const parallel::Schedule& schedule, const Delays& delays,
+schedule::Timeline measure_delayed(const schedule::Schedule& schedule, const Delays& delays,
                                    comm::Communicator& world);
 
 /// How long a step takes, one after the other.
@@ -28,7 +28,7 @@ struct StepTimes {
 };
 /// The same model, without updates. Collective.
 /// @param count  of steps
-StepTimes measure_steps(const parallel::Schedule& schedule, const Delays& delays, int count,
+StepTimes measure_steps(const schedule::Schedule& schedule, const Delays& delays, int count,
                         comm::Communicator& world);
 
 }  // namespace fourfold::benchmarks

@@ -9,10 +9,10 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/kernels/runtime.hpp>
-#include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/plan/measured_costs.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 
 #include <fmt/format.h>
 
@@ -33,9 +33,9 @@ struct Options {
   int steps_in_a_row = 0;
 };
 
-std::string row(const parallel::Schedule& schedule, const parallel::Timeline& measured) {
-  const parallel::TimelineSummary run = summarize(measured);
-  const parallel::TimelineSummary plan =
+std::string row(const schedule::Schedule& schedule, const schedule::Timeline& measured) {
+  const schedule::TimelineSummary run = summarize(measured);
+  const schedule::TimelineSummary plan =
       summarize(plan::simulate(schedule, plan::measured_costs(measured)));
   const double difference = (run.bubble_s() - plan.bubble_s()) / plan.bubble_s();
   return fmt::format("{:<12}  {:>9.1f}  {:>9.1f} {:>7.2f} %  {:>9.1f} {:>7.2f} %  {:>+7.2f} %\n",
@@ -50,9 +50,9 @@ Delays delays_of(const Options& options, int rank) {
   return {.pass_s = pass_s, .weights_s = pass_s};
 }
 
-parallel::Schedule schedule_of(const std::string& name, const Options& options,
+schedule::Schedule schedule_of(const std::string& name, const Options& options,
                                const comm::Communicator& world) {
-  return parallel::make_schedule(
+  return schedule::make_schedule(
       {.name = name, .stages = world.size(), .micro_batches = options.micro_batches});
 }
 
@@ -65,7 +65,7 @@ void measure_rows(const Options& options, comm::Communicator& world) {
         "schedule      step that waits, ms   that goes ahead, ms   ratio\n",
         world.size(), options.micro_batches, options.layer_ms, options.layer_ms * options.slowdown);
   }
-  for (const std::string& name : parallel::schedule_names()) {
+  for (const std::string& name : schedule::schedule_names()) {
     const benchmarks::StepTimes times =
         benchmarks::measure_steps(schedule_of(name, options, world),
                                   delays_of(options, world.rank()), options.steps_in_a_row, world);
@@ -89,9 +89,9 @@ void measure(const Options& options, comm::Communicator& world) {
         "schedule        step, ms      bubble, measured       simulated         difference\n",
         world.size(), options.micro_batches, options.layer_ms, options.layer_ms * options.slowdown);
   }
-  for (const std::string& name : parallel::schedule_names()) {
-    const parallel::Schedule schedule = schedule_of(name, options, world);
-    const parallel::Timeline measured =
+  for (const std::string& name : schedule::schedule_names()) {
+    const schedule::Schedule schedule = schedule_of(name, options, world);
+    const schedule::Timeline measured =
         benchmarks::measure_delayed(schedule, delays_of(options, world.rank()), world);
     if (first) {
       fmt::print("{}", row(schedule, measured));

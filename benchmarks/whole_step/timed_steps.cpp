@@ -29,20 +29,20 @@ struct Steps {
   }
 };
 
-PhaseTimes phases_of(train::StepRecorder& recorder, const std::vector<parallel::Action>& actions,
+PhaseTimes phases_of(train::StepRecorder& recorder, const std::vector<schedule::Action>& actions,
                      const device::StreamClock& clock) {
   PhaseTimes phases;
   const std::vector<double> times_s = recorder.actions().times_s(clock);
   for (std::size_t i = 0; i < actions.size(); ++i) {
-    if (parallel::is_compute(actions[i].kind)) {
-      const bool forward = actions[i].kind == parallel::ActionKind::forward;
+    if (schedule::is_compute(actions[i].kind)) {
+      const bool forward = actions[i].kind == schedule::ActionKind::forward;
       (forward ? phases.forward_s : phases.backward_s) += times_s[2 * i + 1] - times_s[2 * i];
     }
   }
   const std::array parts{std::pair{StepPart::load, &phases.load_s},
                          std::pair{StepPart::reduce, &phases.reduce_s},
                          std::pair{StepPart::update, &phases.update_s}};
-  for (const parallel::TimelineSpan& span : recorder.take_spans(0, clock)) {
+  for (const schedule::TimelineSpan& span : recorder.take_spans(0, clock)) {
     for (const auto& [part, seconds] : parts) {
       *seconds += span.name == name(part) ? span.end_s - span.begin_s : 0;
     }
@@ -52,7 +52,7 @@ PhaseTimes phases_of(train::StepRecorder& recorder, const std::vector<parallel::
 
 PhaseTimes make_recorded(Steps& steps) {
   const auto& schedule = steps.runner->layout().schedule;
-  const std::vector<parallel::Action>& actions = schedule.ranks.front();
+  const std::vector<schedule::Action>& actions = schedule.ranks.front();
   train::StepRecorder recorder(actions.size());
   const device::StreamClock clock(steps.stream);
   const NextBatches noted = [&, next = steps.next](std::int64_t step, device::StreamRef stream) {

@@ -9,6 +9,10 @@
 namespace fourfold::parallel {
 namespace {
 
+using schedule::CollectiveFacts;
+using schedule::SpanKind;
+using schedule::TimelineSpan;
+
 class RecordedOperation : public comm::Work::Operation {
  public:
   RecordedOperation(comm::Work work, CollectiveRecorder& recorder, std::size_t number,

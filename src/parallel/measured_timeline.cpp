@@ -18,6 +18,10 @@ namespace fourfold::parallel {
 
 namespace {
 
+using schedule::CollectiveFacts;
+using schedule::SpanKind;
+using schedule::TimelineSpan;
+
 /// A line per span: its kind and its name; of a collective what its name is made of.
 std::string lines_of(std::span<const TimelineSpan> spans) {
   std::string text;
@@ -85,8 +89,8 @@ std::vector<double> gather_pairs(std::span<const std::int64_t> counts, const Ran
 
 }  // namespace
 
-Timeline gather_timeline(const Schedule& schedule, const RankTimings& mine,
-                         comm::Communicator& pp) {
+schedule::Timeline gather_timeline(const schedule::Schedule& schedule, const RankTimings& mine,
+                                   comm::Communicator& pp) {
   const auto rank = static_cast<std::size_t>(pp.rank());
   FOURFOLD_EXPECT(mine.actions_s.size() == 2 * schedule.ranks[rank].size());
   const std::vector<std::string> lines = comm::all_gather_text(pp, lines_of(mine.spans));
@@ -98,11 +102,11 @@ Timeline gather_timeline(const Schedule& schedule, const RankTimings& mine,
     counts.push_back(2 * (std::ssize(schedule.ranks[place]) + std::ssize(spans.back())));
   }
   const std::vector<double> all = gather_pairs(counts, mine, pp);
-  Timeline timeline = empty_timeline(schedule);
+  schedule::Timeline timeline = schedule::empty_timeline(schedule);
   std::size_t next = 0;
   const auto take = [&] { return all[next++]; };
   for (int from = 0; from < schedule.stages; ++from) {
-    for (const Action& action : schedule.ranks[static_cast<std::size_t>(from)]) {
+    for (const schedule::Action& action : schedule.ranks[static_cast<std::size_t>(from)]) {
       const double begin_s = take();
       timeline.events.push_back({from, action, begin_s, take()});
     }

@@ -14,6 +14,9 @@
 namespace fourfold::parallel {
 namespace {
 
+using schedule::Action;
+using schedule::ActionKind;
+
 constexpr int activation_tag = 0;
 constexpr int gradient_tag = 1;
 
@@ -23,7 +26,7 @@ TensorView rows(const model::Stage& stage, TensorView residual, const model::Bat
 }
 
 /// Activations go on to the next stage, gradients come back from it.
-std::vector<comm::MessageRoute> routes_of(const Schedule& schedule) {
+std::vector<comm::MessageRoute> routes_of(const schedule::Schedule& schedule) {
   std::vector<comm::MessageRoute> routes;
   for (int rank = 0; rank < schedule.stages; ++rank) {
     for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
@@ -55,7 +58,7 @@ struct Pipeline::Step {
   }
 };
 
-Pipeline::Pipeline(const model::ModelConfig& config, const StageLayout& layout,
+Pipeline::Pipeline(const model::ModelConfig& config, const schedule::StageLayout& layout,
                    comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
                    device::Arena& arena, model::StageOptions options, device::Arena* host,
                    GraphsOf graphs)
@@ -86,7 +89,7 @@ GraphCounts Pipeline::graph_counts() const noexcept {
 /// What the actions wait for follows from the lists of all ranks. A plan, which sets one rank after
 /// another up and runs none, does without.
 void Pipeline::prepare() {
-  Dependencies all = dependencies(*schedule_);
+  schedule::Dependencies all = dependencies(*schedule_);
   nodes_ = std::move(all.nodes[static_cast<std::size_t>(pp_->rank())]);
   works_.resize(all.transfers.size());
   posted_by_.resize(all.transfers.size());

@@ -49,7 +49,8 @@ std::unique_ptr<comm::Communicator> replicas_of(comm::Communicator& plane,
 }
 
 /// The ranks of the pp axis that hold the tied embedding, for those that do; others alone.
-std::unique_ptr<comm::Communicator> tie_of(const StageLayout& stages, comm::Communicator& pp,
+std::unique_ptr<comm::Communicator> tie_of(const schedule::StageLayout& stages,
+                                           comm::Communicator& pp,
                                            const model::Parameters& parameters) {
   std::vector<int> members{pp.rank()};
   if (stages.tied && parameters.find(model::token_embedding_name) != nullptr) {

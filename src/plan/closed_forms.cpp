@@ -8,13 +8,13 @@
 namespace fourfold::plan {
 namespace {
 
-bool fills_the_vee(const parallel::ScheduleRequest& request) {
+bool fills_the_vee(const schedule::ScheduleRequest& request) {
   return request.micro_batches >= 2 * request.stages - 1;
 }
 
 }  // namespace
 
-std::optional<double> bubble_closed_form(const parallel::ScheduleRequest& request,
+std::optional<double> bubble_closed_form(const schedule::ScheduleRequest& request,
                                          const PassCosts& rank) {
   const double others = request.stages - 1;
   const double fused = others * rank.sum_s();
@@ -39,7 +39,7 @@ std::optional<double> bubble_closed_form(const parallel::ScheduleRequest& reques
   return std::nullopt;
 }
 
-std::optional<double> peak_activations_closed_form(const parallel::ScheduleRequest& request,
+std::optional<double> peak_activations_closed_form(const schedule::ScheduleRequest& request,
                                                    int rank) {
   const int stages = request.stages;
   const int micro_batches = request.micro_batches;

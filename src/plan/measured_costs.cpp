@@ -8,7 +8,7 @@
 namespace fourfold::plan {
 namespace {
 
-using parallel::ActionKind;
+using schedule::ActionKind;
 
 struct Mean {
   double sum_s = 0;
@@ -46,9 +46,9 @@ struct StageMeans {
 
 }  // namespace
 
-ScheduleCosts measured_costs(const parallel::Timeline& measured) {
+ScheduleCosts measured_costs(const schedule::Timeline& measured) {
   std::vector<StageMeans> means(static_cast<std::size_t>(measured.virtual_stages()));
-  for (const parallel::TimelineEvent& event : measured.events) {
+  for (const schedule::TimelineEvent& event : measured.events) {
     if (is_compute(event.action.kind)) {
       StageMeans& stage = means[static_cast<std::size_t>(measured.virtual_stage_of(event))];
       stage.of(event.action.kind).add(event.end_s - event.begin_s);

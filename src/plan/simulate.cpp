@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/parallel/schedule_dependencies.hpp>
 #include <fourfold/plan/simulate.hpp>
+#include <fourfold/schedule/schedule_dependencies.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -10,8 +10,8 @@
 namespace fourfold::plan {
 namespace {
 
-using parallel::Action;
-using parallel::ActionKind;
+using schedule::Action;
+using schedule::ActionKind;
 
 double cost_s(const PassCosts& costs, ActionKind kind) {
   switch (kind) {
@@ -29,18 +29,18 @@ double cost_s(const PassCosts& costs, ActionKind kind) {
 
 class Simulation {
  public:
-  Simulation(const parallel::Schedule& schedule, const ScheduleCosts& costs)
+  Simulation(const schedule::Schedule& schedule, const ScheduleCosts& costs)
       : schedule_(schedule),
         costs_(costs),
-        needs_(parallel::dependencies(schedule)),
+        needs_(schedule::dependencies(schedule)),
         clock_s_(schedule.ranks.size(), 0),
         messages_(needs_.transfers.size()),
-        timeline_(parallel::empty_timeline(schedule)) {}
+        timeline_(schedule::empty_timeline(schedule)) {}
 
-  parallel::Timeline run() {
-    const auto order = parallel::execution_order(schedule_, needs_);
+  schedule::Timeline run() {
+    const auto order = schedule::execution_order(schedule_, needs_);
     timeline_.events.reserve(order.done.size());
-    for (const parallel::ActionPlace& place : order.done) {
+    for (const schedule::ActionPlace& place : order.done) {
       step(place);
     }
     return std::move(timeline_);
@@ -54,9 +54,9 @@ class Simulation {
     double complete_s = 0;
   };
 
-  void step(const parallel::ActionPlace& place) {
+  void step(const schedule::ActionPlace& place) {
     const Action& action = schedule_.ranks[place.rank][place.index];
-    const parallel::Dependencies::Node& node = needs_.nodes[place.rank][place.index];
+    const schedule::Dependencies::Node& node = needs_.nodes[place.rank][place.index];
     double& clock_s = clock_s_[place.rank];
     for (const int wait : node.waits) {
       clock_s = wait < 0 ? clock_s : std::max(clock_s, messages_[wait].complete_s);
@@ -69,13 +69,13 @@ class Simulation {
       return;
     }
     Message& message = messages_[node.transfer];
-    (parallel::is_send(action.kind) ? message.send_s : message.receive_s) = clock_s;
+    (schedule::is_send(action.kind) ? message.send_s : message.receive_s) = clock_s;
     if (++message.posted == 2) {
       complete(needs_.transfers[node.transfer], message);
     }
   }
 
-  void complete(const parallel::Transfer& transfer, Message& message) {
+  void complete(const schedule::Transfer& transfer, Message& message) {
     const Action& send = schedule_.ranks[transfer.send.rank][transfer.send.index];
     const Action& receive = schedule_.ranks[transfer.receive.rank][transfer.receive.index];
     const int stage = schedule_.virtual_stage(transfer.send.rank, send.chunk);
@@ -90,17 +90,17 @@ class Simulation {
         {transfer.receive.rank, receive, message.receive_s, message.complete_s});
   }
 
-  const parallel::Schedule& schedule_;
+  const schedule::Schedule& schedule_;
   const ScheduleCosts& costs_;
-  parallel::Dependencies needs_;
+  schedule::Dependencies needs_;
   std::vector<double> clock_s_;  ///< [rank] when it is free
   std::vector<Message> messages_;
-  parallel::Timeline timeline_;
+  schedule::Timeline timeline_;
 };
 
 }  // namespace
 
-ScheduleCosts even_costs(const parallel::Schedule& schedule, const PassCosts& rank, double link_s) {
+ScheduleCosts even_costs(const schedule::Schedule& schedule, const PassCosts& rank, double link_s) {
   const double chunks = schedule.chunks;
   const auto stages = static_cast<std::size_t>(schedule.virtual_stages());
   return {std::vector<PassCosts>(stages, {rank.forward_s / chunks, rank.backward_input_s / chunks,
@@ -108,7 +108,7 @@ ScheduleCosts even_costs(const parallel::Schedule& schedule, const PassCosts& ra
           std::vector<double>(stages - 1, link_s)};
 }
 
-parallel::Timeline simulate(const parallel::Schedule& schedule, const ScheduleCosts& costs) {
+schedule::Timeline simulate(const schedule::Schedule& schedule, const ScheduleCosts& costs) {
   FOURFOLD_EXPECT(std::ssize(costs.stages) == schedule.virtual_stages());
   FOURFOLD_EXPECT(costs.links_s.empty() || costs.links_s.size() + 1 == costs.stages.size());
   return Simulation(schedule, costs).run();

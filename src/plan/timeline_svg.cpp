@@ -15,11 +15,11 @@
 namespace fourfold::plan {
 namespace {
 
-using parallel::Action;
-using parallel::ActionKind;
-using parallel::Timeline;
-using parallel::TimelineEvent;
-using parallel::TimelineSummary;
+using schedule::Action;
+using schedule::ActionKind;
+using schedule::Timeline;
+using schedule::TimelineEvent;
+using schedule::TimelineSummary;
 
 constexpr double left = 64;
 constexpr double right = 66;

@@ -14,16 +14,16 @@ namespace fourfold::plan {
 namespace {
 
 using nlohmann::ordered_json;
-using parallel::Action;
-using parallel::ActionKind;
-using parallel::TimelineEvent;
+using schedule::Action;
+using schedule::ActionKind;
+using schedule::TimelineEvent;
 
 constexpr double us_per_s = 1e6;
 
 /// Writes one timeline as process `pid`.
 class Process {
  public:
-  Process(const parallel::Timeline& timeline, int pid, ordered_json& events)
+  Process(const schedule::Timeline& timeline, int pid, ordered_json& events)
       : timeline_(timeline), pid_(pid), events_(events) {}
 
   void write() {
@@ -31,8 +31,8 @@ class Process {
     for (int rank = 0; rank < timeline_.stages; ++rank) {
       add_row(rank, 2 * rank + 1, fmt::format("rank {}", rank));
     }
-    for (const parallel::TimelineSpan& span : timeline_.spans) {
-      if (span.kind == parallel::SpanKind::communication) {
+    for (const schedule::TimelineSpan& span : timeline_.spans) {
+      if (span.kind == schedule::SpanKind::communication) {
         add_collective(span);
       } else {
         add_span(span);
@@ -74,7 +74,7 @@ class Process {
   }
 
   /// In a row of its own above that of the rank's actions.
-  void add_span(const parallel::TimelineSpan& span) {
+  void add_span(const schedule::TimelineSpan& span) {
     const int row = timeline_.stages + span.rank;
     if (named_rows_.insert(row).second) {
       add_row(row, 2 * span.rank, fmt::format("rank {}, step", span.rank));
@@ -119,7 +119,7 @@ class Process {
   }
 
   /// Beside what the rank does: a track of its own in the rank's.
-  void add_collective(const parallel::TimelineSpan& span) {
+  void add_collective(const schedule::TimelineSpan& span) {
     const std::int64_t id = next_id_++;
     for (const char* phase : {"b", "e"}) {
       ordered_json json = head(phase, span.rank);
@@ -134,7 +134,7 @@ class Process {
     }
   }
 
-  static ordered_json described(const parallel::CollectiveFacts& collective, double time_s) {
+  static ordered_json described(const schedule::CollectiveFacts& collective, double time_s) {
     ordered_json json{{"operation", collective.operation},
                       {"communicator", collective.communicator},
                       {"ranks", collective.ranks},
@@ -172,7 +172,7 @@ class Process {
     }
   }
 
-  const parallel::Timeline& timeline_;
+  const schedule::Timeline& timeline_;
   int pid_;
   ordered_json& events_;
   std::map<Pass, const TimelineEvent*> passes_;
@@ -183,10 +183,10 @@ class Process {
 
 }  // namespace
 
-std::string timeline_trace(std::span<const parallel::Timeline> timelines) {
+std::string timeline_trace(std::span<const schedule::Timeline> timelines) {
   ordered_json events = ordered_json::array();
   int pid = 0;
-  for (const parallel::Timeline& timeline : timelines) {
+  for (const schedule::Timeline& timeline : timelines) {
     Process(timeline, ++pid, events).write();
   }
   return ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump(

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-#include <fourfold/parallel/schedule_generators.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
@@ -51,7 +51,7 @@ void add_replicated(comm::MeshShape mesh, const RunConfig& config, std::int64_t 
 /// Stages that are given one by one cannot be fewer.
 bool stages_are_fixed(const RunConfig& config) {
   return !config.mesh.stage_layers.empty() ||
-         std::ranges::count(parallel::schedule_names(), config.mesh.schedule) == 0;
+         std::ranges::count(schedule::schedule_names(), config.mesh.schedule) == 0;
 }
 
 /// What may be tried, the best first. @pre the model's own ranks are too many for the tasks
@@ -97,7 +97,7 @@ std::vector<comm::MeshShape> meshes_to_try(const RunConfig& config, std::int64_t
 /// Memory of the rank that needs most, of one mesh with one micro-batch.
 /// @throws UserError as lay_out()
 std::size_t most_bytes(const RunConfig& config, const comm::MeshShape& mesh) {
-  const parallel::StageLayout layout = lay_out(config, mesh, schedule_file_text(config));
+  const schedule::StageLayout layout = lay_out(config, mesh, schedule_file_text(config));
   std::size_t most = 0;
   for (int pp = 0; pp < mesh.pp; ++pp) {
     const std::int64_t first = comm::rank_of(mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});

@@ -3,12 +3,12 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/parallel/context_cut.hpp>
-#include <fourfold/parallel/schedule_ahead.hpp>
-#include <fourfold/parallel/schedule_check.hpp>
-#include <fourfold/parallel/schedule_csv.hpp>
-#include <fourfold/parallel/schedule_generators.hpp>
-#include <fourfold/parallel/split_layers.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
+#include <fourfold/schedule/schedule_ahead.hpp>
+#include <fourfold/schedule/schedule_check.hpp>
+#include <fourfold/schedule/schedule_csv.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
+#include <fourfold/schedule/split_layers.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -27,7 +27,7 @@ bool is_whole(const runfile::RunConfig& config, int pp) {
 }
 
 bool has_a_name(const std::string& schedule) {
-  return std::ranges::count(parallel::schedule_names(), schedule) > 0;
+  return std::ranges::count(schedule::schedule_names(), schedule) > 0;
 }
 
 parallel::ContextMode context_mode(const runfile::RunConfig& config) {
@@ -43,7 +43,7 @@ parallel::ContextMode context_mode(const runfile::RunConfig& config) {
 }
 
 /// A schedule with a name; one chunk on one rank takes any.
-parallel::ScheduleRequest request_of(const runfile::RunConfig& config,
+schedule::ScheduleRequest request_of(const runfile::RunConfig& config,
                                      const comm::MeshShape& mesh) {
   const auto micro_batches = static_cast<int>(batch_plan(config, mesh).accumulation_steps());
   if (is_whole(config, mesh.pp)) {
@@ -56,10 +56,10 @@ parallel::ScheduleRequest request_of(const runfile::RunConfig& config,
           .sequences = mesh.dp * config.train.micro_batch};
 }
 
-parallel::Schedule schedule_from_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+schedule::Schedule schedule_from_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                                       const std::string& csv) {
   const std::string& name = config.mesh.schedule;
-  parallel::Schedule schedule = parallel::read_schedule_csv(
+  schedule::Schedule schedule = schedule::read_schedule_csv(
       csv, name, mesh.pp, static_cast<int>(batch_plan(config, mesh).accumulation_steps()));
   if (config.mesh.chunks != 0 && config.mesh.chunks != schedule.chunks) {
     throw UserError(ExitCode::config,
@@ -76,22 +76,22 @@ std::vector<std::int64_t> stage_layers(const runfile::RunConfig& config,
 }
 
 /// Layers are dealt out first: what does not fit them is a wrong mesh.pp, whatever the batch.
-parallel::StageLayout lay_out_named(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
-  const parallel::ScheduleRequest request = request_of(config, mesh);
+schedule::StageLayout lay_out_named(const runfile::RunConfig& config, const comm::MeshShape& mesh) {
+  const schedule::ScheduleRequest request = request_of(config, mesh);
   std::vector<model::Units> stages =
-      parallel::split_layers(config.model, {.stages = mesh.pp,
-                                            .chunks = parallel::chunks_of(request),
+      schedule::split_layers(config.model, {.stages = mesh.pp,
+                                            .chunks = schedule::chunks_of(request),
                                             .stage_layers = stage_layers(config, mesh),
                                             .least_stages = 1,
-                                            .least_chunks = parallel::usual_chunks(request.name)});
-  return {parallel::make_schedule(request), std::move(stages), config.model.tie_embeddings};
+                                            .least_chunks = schedule::usual_chunks(request.name)});
+  return {schedule::make_schedule(request), std::move(stages), config.model.tie_embeddings};
 }
 
-parallel::StageLayout lay_out_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+schedule::StageLayout lay_out_file(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                                    const std::string& csv) {
-  parallel::Schedule schedule = schedule_from_file(config, mesh, csv);
+  schedule::Schedule schedule = schedule_from_file(config, mesh, csv);
   std::vector<model::Units> stages =
-      parallel::split_layers(config.model, {.stages = mesh.pp,
+      schedule::split_layers(config.model, {.stages = mesh.pp,
                                             .chunks = schedule.chunks,
                                             .stage_layers = stage_layers(config, mesh),
                                             .least_stages = 0,
@@ -155,14 +155,14 @@ std::string schedule_file_text(const runfile::RunConfig& config) {
   if (is_whole(config, config.mesh.pp) || has_a_name(name)) {
     return "";
   }
-  auto text = parallel::schedule_file_text(name);
+  auto text = schedule::schedule_file_text(name);
   if (!text) {
-    const auto near = nearest(name, parallel::schedule_names());
+    const auto near = nearest(name, schedule::schedule_names());
     throw UserError(
         ExitCode::config,
         fmt::format("mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read "
                     "{}",
-                    name, fmt::join(parallel::schedule_names(), ", "),
+                    name, fmt::join(schedule::schedule_names(), ", "),
                     near ? fmt::format("did you mean \"{}\"?", *near) : "use one of these"));
   }
   return std::move(*text);
@@ -172,18 +172,18 @@ std::string schedule_file_text(const runfile::RunConfig& config, comm::Communica
   return comm::broadcast_text(world, world.rank() == 0 ? schedule_file_text(config) : "", 0);
 }
 
-parallel::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                               const std::string& schedule_csv) {
   parallel::validate_tensor_cut(config.model, mesh.tp);
   parallel::validate_context_cut(config.model, context_mode(config), mesh.cp, mesh.tp);
   zero_options(config, mesh);
   const bool named = is_whole(config, mesh.pp) || has_a_name(config.mesh.schedule);
-  parallel::StageLayout layout =
+  schedule::StageLayout layout =
       named ? lay_out_named(config, mesh) : lay_out_file(config, mesh, schedule_csv);
   if (goes_ahead(config, mesh)) {
-    layout.schedule = parallel::forwards_first(std::move(layout.schedule));
+    layout.schedule = schedule::forwards_first(std::move(layout.schedule));
   }
-  if (const auto defect = parallel::check_schedule(layout.schedule)) {
+  if (const auto defect = schedule::check_schedule(layout.schedule)) {
     throw Error(ExitCode::internal,
                 fmt::format("the schedule {} cannot run: {}", layout.schedule.name, *defect));
   }

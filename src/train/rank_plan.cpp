@@ -85,7 +85,7 @@ std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShap
       kernels::library_memory_bytes(uses, config.train.precision, compute_capability));
 }
 
-RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout& layout,
+RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout& layout,
                    const comm::MeshShape& mesh, std::int64_t rank, int compute_capability) {
   const auto world = comm::make_dry_run(static_cast<int>(rank), static_cast<int>(mesh.ranks()));
   comm::Mesh my_mesh(mesh, *world);

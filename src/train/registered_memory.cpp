@@ -15,7 +15,7 @@ device::Arena make_arena(const runfile::RunConfig& config, comm::Mesh& mesh) {
   if (!mesh.world().registers_memory()) {
     return device::Arena();
   }
-  const parallel::StageLayout layout =
+  const schedule::StageLayout layout =
       lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world()));
   return device::Arena(plan_rank(config, layout, mesh.shape(), mesh.world().rank()).extent_bytes);
 }

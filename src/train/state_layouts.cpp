@@ -25,7 +25,7 @@ namespace {
 /// positions of the tp axis hold is that of the first: their shares may be cut elsewhere.
 class Holders {
  public:
-  Holders(const model::ModelConfig& config, const parallel::StageLayout& stages,
+  Holders(const model::ModelConfig& config, const schedule::StageLayout& stages,
           const comm::MeshShape& mesh, const parallel::ZeroOptions& zero)
       : config_(config), stages_(stages), mesh_(mesh), shard_ranks_(zero.shard_ranks) {
     for (int pp = 0; shard_ranks_ > 1 && pp < mesh.pp; ++pp) {
@@ -89,7 +89,7 @@ class Holders {
   }
 
   const model::ModelConfig& config_;
-  const parallel::StageLayout& stages_;
+  const schedule::StageLayout& stages_;
   comm::MeshShape mesh_;
   int shard_ranks_;
   std::map<std::tuple<int, int, std::string>, std::vector<Share>> shares_;  ///< by pp, tp, name
@@ -154,7 +154,7 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
 }  // namespace
 
 std::vector<io::TensorLayout> state_layouts(const model::ModelConfig& config,
-                                            const parallel::StageLayout& stages,
+                                            const schedule::StageLayout& stages,
                                             const comm::MeshShape& mesh,
                                             const parallel::ZeroOptions& zero,
                                             std::span<const io::TensorState> states) {
@@ -198,7 +198,7 @@ TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
   constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
   config.train.global_batch =
       shape.dp * enough_micro_batches * shape.pp * std::max<std::int64_t>(2, wanted.chunks);
-  const parallel::StageLayout stages = lay_out(config, shape, schedule_file_text(config));
+  const schedule::StageLayout stages = lay_out(config, shape, schedule_file_text(config));
   return {shape, state_layouts(config.model, stages, shape, zero_options(config, shape), states)};
 }
 

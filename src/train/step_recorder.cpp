@@ -14,9 +14,9 @@ std::string_view name(StepPart part) noexcept {
   return names[static_cast<std::size_t>(part)];
 }
 
-std::vector<parallel::TimelineSpan> StepRecorder::take_spans(int rank,
+std::vector<schedule::TimelineSpan> StepRecorder::take_spans(int rank,
                                                              const device::StreamClock& clock) {
-  std::vector<parallel::TimelineSpan> spans;
+  std::vector<schedule::TimelineSpan> spans;
   for (std::size_t part = 0; part < step_part_count; ++part) {
     spans.push_back({rank, std::string(name(static_cast<StepPart>(part))),
                      clock.time_s(marks_[part]), clock.time_s(marks_[part + 1])});

@@ -23,7 +23,7 @@ using device::MemoryUse;
 namespace {
 
 model::Parameters my_parameters(const runfile::RunConfig& config,
-                                const parallel::StageLayout& layout, const comm::Mesh& mesh,
+                                const schedule::StageLayout& layout, const comm::Mesh& mesh,
                                 const parallel::ZeroOptions& zero, device::Arena& arena) {
   const std::vector<model::Units> chunks = layout.chunks_of(mesh.coordinate().pp);
   const std::vector<model::ParameterSpec> table = model::parameter_table(config.model, chunks);
@@ -56,7 +56,7 @@ StepRunner::StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, devic
     : StepRunner(config, lay_out(config, mesh.shape(), schedule_file_text(config, mesh.world())),
                  mesh, arena) {}
 
-StepRunner::StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout,
+StepRunner::StepRunner(const runfile::RunConfig& config, schedule::StageLayout layout,
                        comm::Mesh& mesh, device::Arena& arena)
     : goes_ahead_(train::goes_ahead(config, mesh.shape())),
       loss_scale_(config.train),

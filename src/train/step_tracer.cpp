@@ -21,8 +21,8 @@
 namespace fourfold::train {
 namespace {
 
-double bubble_share(const parallel::Timeline& timeline) {
-  const parallel::TimelineSummary summary = summarize(timeline);
+double bubble_share(const schedule::Timeline& timeline) {
+  const schedule::TimelineSummary summary = summarize(timeline);
   return summary.makespan_s() > 0 ? summary.bubble_s() / summary.makespan_s() : 0;
 }
 
@@ -34,7 +34,7 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
 
 }  // namespace
 
-StepTracer::StepTracer(const runfile::RunConfig& config, const parallel::Schedule& schedule,
+StepTracer::StepTracer(const runfile::RunConfig& config, const schedule::Schedule& schedule,
                        comm::Mesh& mesh, std::int64_t first_step, device::StreamRef stream)
     : schedule_(&schedule),
       pp_(&mesh.axis(comm::Axis::pp)),
@@ -70,23 +70,23 @@ void StepTracer::finish_step(std::int64_t step) {
 
 void StepTracer::take_in(std::int64_t step, StepRecorder& made) {
   const std::vector<double> actions_s = made.actions().times_s(clock_);
-  std::vector<parallel::TimelineSpan> spans = made.take_spans(pp_->rank(), clock_);
+  std::vector<schedule::TimelineSpan> spans = made.take_spans(pp_->rank(), clock_);
   if (StepRecorder* const before = recorder(step - 2)) {  // gathers of weights that it had begun
     std::ranges::move(before->collectives().take_spans(pp_->rank(), clock_),
                       std::back_inserter(spans));
   }
-  parallel::Timeline measured = parallel::gather_timeline(
+  schedule::Timeline measured = parallel::gather_timeline(
       *schedule_, {.actions_s = actions_s, .spans = spans, .clock_offset_s = clock_offset_s_},
       *pp_);
   if (!writes_) {
     return;
   }
   if (!origin_s_) {
-    origin_s_ = std::ranges::min(measured.spans, {}, &parallel::TimelineSpan::begin_s).begin_s;
+    origin_s_ = std::ranges::min(measured.spans, {}, &schedule::TimelineSpan::begin_s).begin_s;
   }
   shift(measured, -*origin_s_);
   measured.name = fmt::format("step {}, measured", step);
-  parallel::Timeline planned = plan::simulate(*schedule_, plan::measured_costs(measured));
+  schedule::Timeline planned = plan::simulate(*schedule_, plan::measured_costs(measured));
   planned.name = fmt::format("step {}, planned by its costs", step);
   shift(planned, summarize(measured).begin_s);
   try {
@@ -96,8 +96,8 @@ void StepTracer::take_in(std::int64_t step, StepRecorder& made) {
   }
 }
 
-void StepTracer::write(std::int64_t step, const parallel::Timeline& measured,
-                       const parallel::Timeline& planned) {
+void StepTracer::write(std::int64_t step, const schedule::Timeline& measured,
+                       const schedule::Timeline& planned) {
   const telemetry::RunFiles files(folder_);
   timelines_.push_back(measured);
   timelines_.push_back(planned);
@@ -110,7 +110,7 @@ void StepTracer::write(std::int64_t step, const parallel::Timeline& measured,
                  std::array{measured, planned},
                  {.title = fmt::format("{}, step {}", schedule_->name, step), .subtitle = shares}));
   log::info(fmt::format("traced step {}: {} ({})", step, shares, (files.trace()).string()));
-  for (const std::string& line : parallel::collective_lines(measured)) {
+  for (const std::string& line : schedule::collective_lines(measured)) {
     log::info(fmt::format("traced step {}: {}", step, line));
   }
 }

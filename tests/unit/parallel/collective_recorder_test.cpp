@@ -5,8 +5,8 @@
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/harness/on_ranks.hpp>
 #include <fourfold/harness/shared_vector.hpp>
-#include <fourfold/parallel/collective_facts.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
+#include <fourfold/schedule/collective_facts.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -21,6 +21,9 @@ namespace {
 using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
+using schedule::CollectiveFacts;
+using schedule::SpanKind;
+using schedule::TimelineSpan;
 
 comm::Work sum(RecordedCommunicator& group, harness::SharedVector<float>& values) {
   return group.all_reduce({values.data(), {std::ssize(values)}}, comm::ReduceOp::sum, {});

@@ -84,7 +84,7 @@ class Bench {
  public:
   Bench(Communicator& world, const ZeroOptions& zero, const CompressionOptions& compression)
       : config_(small_model()),
-        stages_(whole_model(config_)),
+        stages_(schedule::whole_model(config_)),
         world_(world),
         mesh_({.dp = world.size()}, world),
         parameters_(model::parameter_table(config_), whole_boxes(config_), DType::f32, arena_,
@@ -175,7 +175,7 @@ class Bench {
 
  private:
   model::ModelConfig config_;
-  StageLayout stages_;
+  schedule::StageLayout stages_;
   Communicator& world_;
   comm::Mesh mesh_;
   fourfold::harness::SharedArena arena_;

@@ -12,9 +12,9 @@
 #include <fourfold/parallel/collective_recorder.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
 #include <fourfold/parallel/pipeline.hpp>
-#include <fourfold/parallel/schedule_generators.hpp>
-#include <fourfold/parallel/split_layers.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
+#include <fourfold/schedule/split_layers.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <fmt/format.h>
@@ -33,6 +33,12 @@ namespace {
 using comm::Communicator;
 using harness::Findings;
 using harness::on_ranks;
+using schedule::CollectiveFacts;
+using schedule::Schedule;
+using schedule::StageLayout;
+using schedule::Timeline;
+using schedule::TimelineEvent;
+using schedule::TimelineSpan;
 
 constexpr std::int64_t tokens = 8;
 constexpr std::int64_t most_sequences = 2;
@@ -157,16 +163,16 @@ void compare(Run& piped, const Run& whole, const std::string& what, Findings& fi
 void try_schedule(const std::string& name, int micro_batches, Communicator& world,
                   Findings& findings) {
   const std::string what = fmt::format("{} of {} on {} ranks", name, micro_batches, world.size());
-  const Schedule schedule =
-      make_schedule({.name = name, .stages = world.size(), .micro_batches = micro_batches});
+  const Schedule schedule = schedule::make_schedule(
+      {.name = name, .stages = world.size(), .micro_batches = micro_batches});
   const StageLayout layout{
       schedule,
-      split_layers(small_model(),
-                   {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
+      schedule::split_layers(
+          small_model(), {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
       false};
   const auto alone = world.subgroup(std::vector<int>{world.rank()}, "alone");
   Run piped(layout, world);
-  Run whole(whole_model(small_model(), micro_batches), *alone);
+  Run whole(schedule::whole_model(small_model(), micro_batches), *alone);
   const Batches batches(micro_batches);
   for (int step = 0; step < 2; ++step) {  // again with slots that have been used
     piped.train(batches);
@@ -180,7 +186,7 @@ void try_schedule(const std::string& name, int micro_batches, Communicator& worl
 
 TEST_CASE("every schedule gives the bits of the whole model, step after step", "[pipeline]") {
   on_ranks([](Communicator& world, Findings& findings) {
-    for (const std::string& name : schedule_names()) {
+    for (const std::string& name : schedule::schedule_names()) {
       for (const int micro_batches : {world.size(), 2 * world.size() + 1}) {
         try_schedule(name, micro_batches, world, findings);
       }
@@ -193,7 +199,7 @@ TEST_CASE("every schedule gives the bits of the whole model, step after step", "
 /// complete on neither side before both have posted it.
 void check_times(const Timeline& timeline, const Schedule& schedule, const std::string& what,
                  Findings& findings) {
-  const Dependencies needs = dependencies(schedule);
+  const schedule::Dependencies needs = schedule::dependencies(schedule);
   std::vector<std::vector<TimelineEvent>> ranks(schedule.ranks.size());
   for (const TimelineEvent& event : timeline.events) {
     ranks[static_cast<std::size_t>(event.rank)].push_back(event);
@@ -231,12 +237,12 @@ void check_times(const Timeline& timeline, const Schedule& schedule, const std::
 }
 
 void record_schedule(const std::string& name, Communicator& world, Findings& findings) {
-  const Schedule schedule =
-      make_schedule({.name = name, .stages = world.size(), .micro_batches = 2 * world.size() + 1});
+  const Schedule schedule = schedule::make_schedule(
+      {.name = name, .stages = world.size(), .micro_batches = 2 * world.size() + 1});
   const StageLayout layout{
       schedule,
-      split_layers(small_model(),
-                   {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
+      schedule::split_layers(
+          small_model(), {.stages = world.size(), .chunks = schedule.chunks, .stage_layers = {}}),
       false};
   Run run(layout, world);
   const Batches batches(schedule.micro_batches);
@@ -272,7 +278,7 @@ void record_schedule(const std::string& name, Communicator& world, Findings& fin
 TEST_CASE("a recorded step has every action once, in an order that the schedule allows",
           "[pipeline][measured_timeline]") {
   on_ranks([](Communicator& world, Findings& findings) {
-    for (const std::string& name : schedule_names()) {
+    for (const std::string& name : schedule::schedule_names()) {
       record_schedule(name, world, findings);
     }
   });
@@ -281,7 +287,7 @@ TEST_CASE("a recorded step has every action once, in an order that the schedule 
 TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
   on_ranks([](Communicator& world, Findings& findings) {
     Schedule schedule =
-        make_schedule({.name = "gpipe", .stages = world.size(), .micro_batches = 2});
+        schedule::make_schedule({.name = "gpipe", .stages = world.size(), .micro_batches = 2});
     const auto rank = static_cast<std::size_t>(world.rank());
     const double ahead_s = 64.0 * world.rank();
     std::vector<double> actions_s;
@@ -297,7 +303,7 @@ TEST_CASE("times are put on rank 0's clock", "[measured_timeline]") {
                                            .name = str(sum),
                                            .begin_s = ahead_s - 1,
                                            .end_s = ahead_s,
-                                           .kind = SpanKind::communication,
+                                           .kind = schedule::SpanKind::communication,
                                            .collective = sum}};
     const Timeline timeline = gather_timeline(
         schedule, {.actions_s = actions_s, .spans = spans, .clock_offset_s = ahead_s}, world);

@@ -55,7 +55,7 @@ class Bench {
  public:
   Bench(const model::ModelConfig& config, Communicator& world, const ZeroOptions& zero)
       : config_(config),
-        stages_(whole_model(config)),
+        stages_(schedule::whole_model(config)),
         mesh_({.dp = world.size()}, world),
         parameters_(model::parameter_table(config), whole_boxes(config), DType::f32, arena_,
                     parameter_memory(zero, config)),
@@ -224,7 +224,7 @@ class Bench {
   }
 
   model::ModelConfig config_;
-  StageLayout stages_;
+  schedule::StageLayout stages_;
   comm::Mesh mesh_;
   fourfold::harness::SharedArena arena_;
   model::Parameters parameters_;
@@ -292,7 +292,7 @@ TEST_CASE("ranks begin sums over groups and replicas in one order, whatever has 
     bench.train(world.rank(), 2);
     int groups = 0;
     int replicas = 0;
-    for (const TimelineSpan& span : recorder.take_spans(world.rank(), clock)) {
+    for (const schedule::TimelineSpan& span : recorder.take_spans(world.rank(), clock)) {
       if (span.name.starts_with("all_reduce replicas")) {
         ++replicas;
         continue;

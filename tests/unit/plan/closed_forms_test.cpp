@@ -13,8 +13,8 @@ namespace fourfold::plan {
 namespace {
 
 /// Stages, and micro-batches as the literature has them: one per stage, two, and an odd number.
-std::vector<parallel::ScheduleRequest> cases(const std::string& name, int chunks = 0) {
-  std::vector<parallel::ScheduleRequest> list;
+std::vector<schedule::ScheduleRequest> cases(const std::string& name, int chunks = 0) {
+  std::vector<schedule::ScheduleRequest> list;
   for (const int stages : {2, 4, 8, 16}) {
     for (const int micro_batches : {stages, 2 * stages, 4 * stages + 1}) {
       list.push_back(
@@ -32,16 +32,16 @@ const std::vector<PassCosts>& some_costs() {
   return costs;
 }
 
-parallel::TimelineSummary simulated(const parallel::ScheduleRequest& request,
+schedule::TimelineSummary simulated(const schedule::ScheduleRequest& request,
                                     const PassCosts& costs) {
-  const parallel::Schedule schedule = parallel::make_schedule(request);
+  const schedule::Schedule schedule = schedule::make_schedule(request);
   return summarize(simulate(schedule, even_costs(schedule, costs)));
 }
 
 /// Checks every case against the closed form; how many cases have one.
-int check_bubbles(const std::vector<parallel::ScheduleRequest>& requests) {
+int check_bubbles(const std::vector<schedule::ScheduleRequest>& requests) {
   int with_closed_form = 0;
-  for (const parallel::ScheduleRequest& request : requests) {
+  for (const schedule::ScheduleRequest& request : requests) {
     for (const PassCosts& costs : some_costs()) {
       const auto closed_form = bubble_closed_form(request, costs);
       if (!closed_form) {
@@ -51,7 +51,7 @@ int check_bubbles(const std::vector<parallel::ScheduleRequest>& requests) {
       INFO(request.name << " p " << request.stages << " m " << request.micro_batches << " v "
                         << request.chunks << " costs " << costs.forward_s << ","
                         << costs.backward_input_s << "," << costs.backward_weight_s);
-      const parallel::TimelineSummary summary = simulated(request, costs);
+      const schedule::TimelineSummary summary = simulated(request, costs);
       for (int rank = 0; rank < request.stages; ++rank) {
         CHECK(summary.bubble_s(rank) == *closed_form);
       }
@@ -101,7 +101,7 @@ TEST_CASE("zb-v waits nowhere once the pipeline is filled", "[closed_forms]") {
 }
 
 TEST_CASE("the closed form of zb-h1 ends where the weight half is the dearest", "[closed_forms]") {
-  const parallel::ScheduleRequest request{.name = "zb-h1", .stages = 4, .micro_batches = 8};
+  const schedule::ScheduleRequest request{.name = "zb-h1", .stages = 4, .micro_batches = 8};
   CHECK_FALSE(bubble_closed_form(request, {1, 2, 1.25}));
   CHECK(simulated(request, {1, 2, 1.25}).bubble_s() > 3 * (1 + 2 - 1.25));
 }
@@ -111,13 +111,13 @@ TEST_CASE("peaks of activations are exactly those of the literature", "[closed_f
   const int most_chunks = name == std::string("interleaved") ? 4 : 0;
   const int least_chunks = most_chunks == 0 ? 0 : 2;
   for (int chunks = least_chunks; chunks <= most_chunks; ++chunks) {
-    std::vector<parallel::ScheduleRequest> requests = cases(name, chunks);
+    std::vector<schedule::ScheduleRequest> requests = cases(name, chunks);
     requests.push_back({.name = name, .stages = 1, .micro_batches = 3, .chunks = chunks});
     if (most_chunks == 0) {
       requests.push_back({.name = name, .stages = 6, .micro_batches = 2, .chunks = chunks});
     }
-    for (const parallel::ScheduleRequest& request : requests) {
-      const parallel::Schedule schedule = parallel::make_schedule(request);
+    for (const schedule::ScheduleRequest& request : requests) {
+      const schedule::Schedule schedule = schedule::make_schedule(request);
       for (int rank = 0; rank < request.stages; ++rank) {
         const auto closed_form = peak_activations_closed_form(request, rank);
         if (closed_form) {
@@ -133,8 +133,8 @@ TEST_CASE("peaks of activations are exactly those of the literature", "[closed_f
 TEST_CASE("buffers are as many as the peak, but for chunks that peak at different times",
           "[closed_forms]") {
   for (const std::string name : {"naive", "gpipe", "1f1b", "zb-h1", "zb-v"}) {
-    for (const parallel::ScheduleRequest& request : cases(name)) {
-      const parallel::Schedule schedule = parallel::make_schedule(request);
+    for (const schedule::ScheduleRequest& request : cases(name)) {
+      const schedule::Schedule schedule = schedule::make_schedule(request);
       for (int rank = 0; rank < request.stages; ++rank) {
         int slots = 0;
         for (int chunk = 0; chunk < schedule.chunks; ++chunk) {

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/plan/measured_costs.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -11,14 +11,14 @@
 namespace fourfold::plan {
 namespace {
 
-using parallel::ActionKind;
+using schedule::ActionKind;
 
-parallel::Schedule four_stages(const std::string& name) {
-  return parallel::make_schedule({.name = name, .stages = 4, .micro_batches = 9});
+schedule::Schedule four_stages(const std::string& name) {
+  return schedule::make_schedule({.name = name, .stages = 4, .micro_batches = 9});
 }
 
 /// Another cost for every virtual stage; all are multiples of 1/8, so that sums are exact.
-ScheduleCosts uneven_costs(const parallel::Schedule& schedule) {
+ScheduleCosts uneven_costs(const schedule::Schedule& schedule) {
   ScheduleCosts costs;
   for (int stage = 0; stage < schedule.virtual_stages(); ++stage) {
     costs.stages.push_back({1 + stage / 8.0, 2 + stage / 4.0, 1.5 - stage / 8.0});
@@ -29,9 +29,9 @@ ScheduleCosts uneven_costs(const parallel::Schedule& schedule) {
 TEST_CASE("the costs of a simulated timeline are those it was simulated with", "[measured_costs]") {
   const std::string name = GENERATE("gpipe", "1f1b", "interleaved", "zb-h1", "zb-v");
   CAPTURE(name);
-  const parallel::Schedule schedule = four_stages(name);
+  const schedule::Schedule schedule = four_stages(name);
   const ScheduleCosts costs = uneven_costs(schedule);
-  const parallel::Timeline timeline = simulate(schedule, costs);
+  const schedule::Timeline timeline = simulate(schedule, costs);
   const ScheduleCosts measured = measured_costs(timeline);
   REQUIRE(measured.stages.size() == costs.stages.size());
   for (std::size_t stage = 0; stage < costs.stages.size(); ++stage) {
@@ -48,7 +48,7 @@ TEST_CASE("the costs of a simulated timeline are those it was simulated with", "
 }
 
 TEST_CASE("costs are means over the micro-batches", "[measured_costs]") {
-  parallel::Timeline timeline;
+  schedule::Timeline timeline;
   timeline.stages = 1;
   timeline.events = {{0, {ActionKind::forward, 0, 0, 0}, 0, 1},
                      {0, {ActionKind::forward, 1, 0, 1}, 1, 4},
@@ -60,7 +60,7 @@ TEST_CASE("costs are means over the micro-batches", "[measured_costs]") {
 }
 
 TEST_CASE("backward passes in one piece and in halves have a mean each", "[measured_costs]") {
-  parallel::Timeline timeline;
+  schedule::Timeline timeline;
   timeline.stages = 1;
   timeline.events = {{0, {ActionKind::forward, 0, 0, 0}, 0, 1},
                      {0, {ActionKind::backward_input, 0, 0, 0}, 1, 3},

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/parallel/schedule_csv.hpp>
-#include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/plan/simulate.hpp>
+#include <fourfold/schedule/schedule_csv.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -15,10 +15,10 @@
 namespace fourfold::plan {
 namespace {
 
-using parallel::ActionKind;
-using parallel::Schedule;
-using parallel::Timeline;
-using parallel::TimelineEvent;
+using schedule::ActionKind;
+using schedule::Schedule;
+using schedule::Timeline;
+using schedule::TimelineEvent;
 
 /// When an action begins and ends.
 std::pair<double, double> times_of(const Timeline& timeline, int rank, ActionKind kind,
@@ -33,7 +33,7 @@ std::pair<double, double> times_of(const Timeline& timeline, int rank, ActionKin
 
 TEST_CASE("a step of two micro-batches on two ranks is timed as by hand", "[simulate]") {
   // Rank 0 has a dear backward; rank 1 a dear forward; messages take 10.
-  const Schedule schedule = parallel::read_schedule_csv("F0,F1,B0,B1\nF0,B0,F1,B1\n", "by hand");
+  const Schedule schedule = schedule::read_schedule_csv("F0,F1,B0,B1\nF0,B0,F1,B1\n", "by hand");
   const Timeline timeline = simulate(schedule, {{{1, 2, 3}, {4, 1, 1}}, {10}});
   using Times = std::pair<double, double>;
   CHECK(times_of(timeline, 0, ActionKind::forward, 0) == Times{0, 1});
@@ -56,7 +56,7 @@ TEST_CASE("a step of two micro-batches on two ranks is timed as by hand", "[simu
 
 TEST_CASE("messages of one channel go one after the other", "[simulate]") {
   const Schedule schedule =
-      parallel::make_schedule({.name = "gpipe", .stages = 2, .micro_batches = 3});
+      schedule::make_schedule({.name = "gpipe", .stages = 2, .micro_batches = 3});
   const Timeline timeline = simulate(schedule, even_costs(schedule, {1, 1, 1}, 5));
   CHECK(times_of(timeline, 1, ActionKind::forward, 0).first == 6);
   CHECK(times_of(timeline, 1, ActionKind::forward, 1).first == 11);
@@ -65,7 +65,7 @@ TEST_CASE("messages of one channel go one after the other", "[simulate]") {
 
 TEST_CASE("chunks on the same rank hand over without a message", "[simulate]") {
   const Schedule schedule =
-      parallel::make_schedule({.name = "zb-v", .stages = 1, .micro_batches = 4});
+      schedule::make_schedule({.name = "zb-v", .stages = 1, .micro_batches = 4});
   const Timeline timeline = simulate(schedule, even_costs(schedule, {2, 2, 2}, 100));
   CHECK(summarize(timeline).makespan_s() == 4 * 6);
   CHECK(timeline.events.size() == 4 * 6);
@@ -74,7 +74,7 @@ TEST_CASE("chunks on the same rank hand over without a message", "[simulate]") {
 TEST_CASE("links delay a step, but by no more than all their messages", "[simulate]") {
   const auto name = GENERATE("1f1b", "interleaved", "zb-h1", "zb-v");
   const Schedule schedule =
-      parallel::make_schedule({.name = name, .stages = 4, .micro_batches = 12});
+      schedule::make_schedule({.name = name, .stages = 4, .micro_batches = 12});
   const auto makespan = [&](double link_s) {
     return summarize(simulate(schedule, even_costs(schedule, {2, 2, 2}, link_s))).makespan_s();
   };
@@ -119,7 +119,7 @@ void check_times(const Schedule& schedule, const Timeline& timeline) {
 TEST_CASE("no pass begins before what it needs is there, nor two at once", "[simulate]") {
   const auto name = GENERATE("naive", "gpipe", "1f1b", "interleaved", "zb-h1", "zb-v");
   const Schedule schedule =
-      parallel::make_schedule({.name = name, .stages = 3, .micro_batches = 7});
+      schedule::make_schedule({.name = name, .stages = 3, .micro_batches = 7});
   for (const double link_s : {0.0, 0.3}) {
     ScheduleCosts costs = even_costs(schedule, {1, 1.5, 0.7}, link_s);
     costs.stages[1].forward_s = 3;

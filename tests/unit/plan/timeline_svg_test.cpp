@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/plan/simulate.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -16,9 +16,9 @@ namespace {
 
 using Catch::Matchers::ContainsSubstring;
 
-parallel::Timeline planned(const std::string& name, int micro_batches) {
-  const parallel::Schedule schedule =
-      parallel::make_schedule({.name = name, .stages = 2, .micro_batches = micro_batches});
+schedule::Timeline planned(const std::string& name, int micro_batches) {
+  const schedule::Schedule schedule =
+      schedule::make_schedule({.name = name, .stages = 2, .micro_batches = micro_batches});
   return simulate(schedule, even_costs(schedule, {1, 1, 1}));
 }
 
@@ -47,7 +47,7 @@ TEST_CASE("a picture has every pass, its number and what is left of each row", "
 TEST_CASE("chunks have shades, and panels one axis", "[timeline_svg]") {
   std::vector timelines = {planned("zb-v", 3), planned("zb-v", 3)};
   timelines[1].name = "measured";
-  for (parallel::TimelineEvent& event : timelines[1].events) {
+  for (schedule::TimelineEvent& event : timelines[1].events) {
     event.begin_s = 1e-3 * event.begin_s + 7;  // begins at another time
     event.end_s = 1e-3 * event.end_s + 7;
   }
@@ -61,7 +61,7 @@ TEST_CASE("chunks have shades, and panels one axis", "[timeline_svg]") {
 }
 
 TEST_CASE("a timeline without passes is an empty picture", "[timeline_svg]") {
-  const std::vector<parallel::Timeline> timelines(1);
+  const std::vector<schedule::Timeline> timelines(1);
   const std::string svg = timeline_svg(timelines, {});
   CHECK(svg.ends_with("</svg>\n"));
   CHECK_THAT(svg, !ContainsSubstring("nan") && !ContainsSubstring("inf"));

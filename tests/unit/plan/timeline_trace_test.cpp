@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/plan/simulate.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
@@ -16,14 +16,14 @@
 namespace fourfold::plan {
 namespace {
 
-nlohmann::json events_of(const std::vector<parallel::Timeline>& timelines) {
+nlohmann::json events_of(const std::vector<schedule::Timeline>& timelines) {
   return nlohmann::json::parse(timeline_trace(timelines)).at("traceEvents");
 }
 
-parallel::Timeline planned(double link_s) {
-  const parallel::Schedule schedule =
-      parallel::make_schedule({.name = "zb-v", .stages = 2, .micro_batches = 3});
-  parallel::Timeline timeline = simulate(schedule, even_costs(schedule, {2, 2, 2}, link_s));
+schedule::Timeline planned(double link_s) {
+  const schedule::Schedule schedule =
+      schedule::make_schedule({.name = "zb-v", .stages = 2, .micro_batches = 3});
+  schedule::Timeline timeline = simulate(schedule, even_costs(schedule, {2, 2, 2}, link_s));
   timeline.name = "planned \"by\" <me>";
   return timeline;
 }
@@ -83,7 +83,7 @@ TEST_CASE("messages that take time are slices of their own", "[timeline_trace]")
 }
 
 TEST_CASE("timelines are processes under each other", "[timeline_trace]") {
-  parallel::Timeline measured = planned(0);
+  schedule::Timeline measured = planned(0);
   measured.name = "measured";
   std::map<int, std::string> names;
   std::map<std::int64_t, int> ids;
@@ -111,9 +111,9 @@ TEST_CASE("arrows of hundreds of timelines keep to themselves", "[timeline_trace
 }
 
 TEST_CASE("collectives lie beside what their rank does", "[timeline_trace]") {
-  parallel::Timeline measured = planned(0);
-  measured.spans = {{1, "all_gather", 2, 5, parallel::SpanKind::communication},
-                    {1, "all_gather", 3, 4, parallel::SpanKind::communication}};
+  schedule::Timeline measured = planned(0);
+  measured.spans = {{1, "all_gather", 2, 5, schedule::SpanKind::communication},
+                    {1, "all_gather", 3, 4, schedule::SpanKind::communication}};
   std::map<std::int64_t, std::pair<double, double>> by_id;
   for (const nlohmann::json& event : events_of({measured})) {
     if (event.at("name") == "all_gather") {
@@ -128,14 +128,14 @@ TEST_CASE("collectives lie beside what their rank does", "[timeline_trace]") {
 }
 
 TEST_CASE("collectives say what they moved, and how fast", "[timeline_trace]") {
-  parallel::Timeline measured = planned(0);
-  const parallel::CollectiveFacts sum{"all_reduce", "dp", 4, 1'000'000'000, 1.5};
+  schedule::Timeline measured = planned(0);
+  const schedule::CollectiveFacts sum{"all_reduce", "dp", 4, 1'000'000'000, 1.5};
   for (const double time_s : {0.5, 0.0}) {
     measured.spans.push_back({.rank = 1,
                               .name = "a sum",
                               .begin_s = 2,
                               .end_s = 2 + time_s,
-                              .kind = parallel::SpanKind::communication,
+                              .kind = schedule::SpanKind::communication,
                               .collective = sum});
   }
   std::vector<nlohmann::json> found;
@@ -151,7 +151,7 @@ TEST_CASE("collectives say what they moved, and how fast", "[timeline_trace]") {
 }
 
 TEST_CASE("spans have a row of their own above the rank's", "[timeline_trace]") {
-  parallel::Timeline measured = planned(0);
+  schedule::Timeline measured = planned(0);
   measured.spans = {{0, "load batch", -1, 0}, {1, "load batch", -1, 0}, {1, "update", 18, 19}};
   std::map<int, std::string> rows;
   std::map<int, int> places;

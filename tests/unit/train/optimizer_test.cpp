@@ -7,7 +7,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/training_state.hpp>
 #include <fourfold/train/weight_update.hpp>
@@ -132,7 +132,7 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
   train::Optimizer optimizer(config, share, tier, 0, {});
   const auto world = fourfold::comm::make_dry_run(0, 4);
   const fourfold::comm::Mesh mesh({.dp = 4}, *world);
-  const train::TrainingState state(tiny_model(), fourfold::parallel::whole_model(tiny_model()),
+  const train::TrainingState state(tiny_model(), fourfold::schedule::whole_model(tiny_model()),
                                    share, optimizer, mesh, {});
   const std::size_t states = sgd ? 2 : 3;
   CHECK(state.layouts().size() == parameters.all().size() * states);

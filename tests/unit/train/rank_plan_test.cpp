@@ -77,7 +77,7 @@ TEST_CASE("a planned rank needs to the byte what a real one takes", "[rank_plan]
     options.insert(options.end(), more.begin(), more.end());
     const runfile::EffectiveConfig effective = tiny.config(1, "planned", options);
     const comm::MeshShape mesh = mesh_of(effective, 8);
-    const parallel::StageLayout layout = lay_out(effective.config, mesh, "");
+    const schedule::StageLayout layout = lay_out(effective.config, mesh, "");
     const std::vector<Taken> taken = memory_of_run(effective, 8);
     for (int rank = 0; rank < 8; ++rank) {
       CAPTURE(family, more, rank);
@@ -174,7 +174,7 @@ TEST_CASE("a planned head in chunks has the logits of one chunk", "[rank_plan]")
     options.back() = "train.head_chunks=" + chunks;  // and f32
     const runfile::RunConfig config = tiny.config(1, "planned", options).config;
     const comm::MeshShape mesh{.pp = 2, .dp = 1, .cp = 2, .tp = 2};
-    const parallel::StageLayout layout = lay_out(config, mesh, "");
+    const schedule::StageLayout layout = lay_out(config, mesh, "");
     return std::pair(plan_rank(config, layout, mesh, 0).memory_bytes,  // zb-v: stages 0 and 3
                      layout.schedule.slots(0, 1));
   };
@@ -243,7 +243,7 @@ TEST_CASE("planned ranks hold every element of the model, each once per replica"
   const TinyRun tiny("gpt2");
   const runfile::EffectiveConfig effective = tiny.config(1, "planned", four_axes);
   const comm::MeshShape mesh{.pp = 2, .dp = 2, .cp = 2, .tp = 2};
-  const parallel::StageLayout layout = lay_out(effective.config, mesh, "");
+  const schedule::StageLayout layout = lay_out(effective.config, mesh, "");
   std::map<std::string, std::int64_t> held;  // by distinct boxes
   std::map<std::string, std::int64_t> whole;
   std::set<std::tuple<std::string, std::string>> seen;
@@ -288,7 +288,7 @@ TEST_CASE("a rank of sixteen thousand is planned like any other", "[rank_plan]")
   config.train.global_batch = 64 * 32;
   config.mesh.schedule = "1f1b";
   const comm::MeshShape mesh{.pp = 16, .dp = 64, .cp = 2, .tp = 8};
-  const parallel::StageLayout layout = lay_out(config, mesh, "");
+  const schedule::StageLayout layout = lay_out(config, mesh, "");
   const RankPlan plan = plan_rank(config, layout, mesh, 9381);
   CHECK(plan.coordinate == comm::MeshCoordinate{.pp = 9, .dp = 10, .cp = 0, .tp = 5});
   CHECK(plan.lines[static_cast<std::size_t>(comm::Axis::tp)].front() == 9376);

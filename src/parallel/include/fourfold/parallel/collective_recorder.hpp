@@ -5,8 +5,8 @@
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/device/timed_event.hpp>
-#include <fourfold/parallel/collective_facts.hpp>
-#include <fourfold/parallel/timeline.hpp>
+#include <fourfold/schedule/collective_facts.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -18,8 +18,8 @@
 namespace fourfold::parallel {
 
 /// Of a call, what a timeline shows. @param bytes  of a rank's larger buffer @pre ranks > 0
-CollectiveFacts facts_of(comm::Operation operation, std::string communicator, int ranks,
-                         std::int64_t bytes);
+schedule::CollectiveFacts facts_of(comm::Operation operation, std::string communicator, int ranks,
+                                   std::int64_t bytes);
 
 /// When collectives of one rank were under way, and messages that it received: each from when it is
 /// posted, on its stream, until it is complete; on a host transport until somebody looks after it
@@ -29,7 +29,7 @@ class CollectiveRecorder {
   /// Forgets what was recorded.
   void begin_step();
   /// @return a number for end()
-  std::size_t begin(CollectiveFacts collective, device::StreamRef stream);
+  std::size_t begin(schedule::CollectiveFacts collective, device::StreamRef stream);
   /// Right behind its posting: its end, if the device knows it. @pre of this step
   void posted(std::size_t number, comm::Work& work);
   /// It was seen to be complete, or a stream waits for it. The first call for a number counts; of
@@ -39,11 +39,11 @@ class CollectiveRecorder {
   /// Those that are complete and were not taken before, in the order they were posted. What is
   /// under way and no stream waits for yet is left for later.
   /// @pre recorded since `clock` was made
-  std::vector<TimelineSpan> take_spans(int rank, const device::StreamClock& clock);
+  std::vector<schedule::TimelineSpan> take_spans(int rank, const device::StreamClock& clock);
 
  private:
   struct Collective {
-    CollectiveFacts facts;
+    schedule::CollectiveFacts facts;
     device::TimedEvent begin;
     device::TimedEvent end;
     bool ended = false;  ///< the end is recorded

@@ -10,9 +10,9 @@
 #include <fourfold/model/seams.hpp>
 #include <fourfold/model/stage.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
-#include <fourfold/parallel/schedule.hpp>
-#include <fourfold/parallel/schedule_dependencies.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
+#include <fourfold/schedule/schedule.hpp>
+#include <fourfold/schedule/schedule_dependencies.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -49,9 +49,9 @@ class Pipeline {
   /// @param host        as Stage has it
   /// @param graphs      none, unless: one stage, one chunk, no dropout, activations stay on the
   ///   device, device::has_own_memory, and passes of partial gradients talk to no other rank
-  Pipeline(const model::ModelConfig& config, const StageLayout& layout, comm::Communicator& pp,
-           const model::Parameters& parameters, model::Seams& seams, device::Arena& arena,
-           model::StageOptions options, device::Arena* host = nullptr,
+  Pipeline(const model::ModelConfig& config, const schedule::StageLayout& layout,
+           comm::Communicator& pp, const model::Parameters& parameters, model::Seams& seams,
+           device::Arena& arena, model::StageOptions options, device::Arena* host = nullptr,
            GraphsOf graphs = GraphsOf::none);
   ~Pipeline();
   Pipeline(Pipeline&&) noexcept;
@@ -99,29 +99,29 @@ class Pipeline {
   /// Whether this action and the one behind it are the passes of a micro-batch that may be a graph.
   bool begins_graph(std::size_t index) const;
   void take_as_graph(std::size_t index, const Step& step);
-  void post(const Action& action, const Step& step, int transfer);
+  void post(const schedule::Action& action, const Step& step, int transfer);
   void compute(std::size_t index, const Step& step);
-  void forward(const Action& action, const Step& step);
-  void backward(const Action& action, model::Gradients state, const Step& step);
+  void forward(const schedule::Action& action, const Step& step);
+  void backward(const schedule::Action& action, model::Gradients state, const Step& step);
   void wait_for(int transfer, device::StreamRef stream);
   void make_progress();
   void note_complete(int transfer);
 
   model::Stage& stage(int chunk) { return stages_[static_cast<std::size_t>(chunk)]; }
-  const std::vector<Action>& actions() const;
+  const std::vector<schedule::Action>& actions() const;
   int slot_of(int chunk, int micro_batch) const;
 
-  const Schedule* schedule_;
+  const schedule::Schedule* schedule_;
   comm::Communicator* pp_;
   std::vector<model::Stage> stages_;  ///< by chunk
   // From the first step on:
-  std::vector<Dependencies::Node> nodes_;  ///< of this rank's actions
-  std::vector<std::size_t> last_weight_;   ///< per chunk: the action that completes its gradients
-  std::vector<std::vector<int>> slots_;    ///< [chunk][micro-batch]
-  std::vector<comm::Work> works_;          ///< by transfer; of those this rank takes part in
-  std::vector<int> in_flight_;             ///< transfers to look after
-  std::size_t taken_ = 0;                  ///< actions of the step under way
-  std::vector<std::size_t> posted_by_;     ///< the action that posted it, by transfer
+  std::vector<schedule::Dependencies::Node> nodes_;  ///< of this rank's actions
+  std::vector<std::size_t> last_weight_;  ///< per chunk: the action that completes its gradients
+  std::vector<std::vector<int>> slots_;   ///< [chunk][micro-batch]
+  std::vector<comm::Work> works_;         ///< by transfer; of those this rank takes part in
+  std::vector<int> in_flight_;            ///< transfers to look after
+  std::size_t taken_ = 0;                 ///< actions of the step under way
+  std::vector<std::size_t> posted_by_;    ///< the action that posted it, by transfer
   GraphsOf graphs_of_ = GraphsOf::none;
   std::unique_ptr<class MicroBatchGraphs> graphs_;
   ActionRecorder* recorder_ = nullptr;

@@ -14,9 +14,9 @@
 #include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
 #include <fourfold/parallel/replica_sums.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/weight_gathering.hpp>
 #include <fourfold/parallel/zero.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +35,7 @@ class TrainingSeams : public MeshSeams {
   /// What the seams work on; borrowed.
   struct State {
     const model::ModelConfig& config;
-    const StageLayout& stages;            ///< of all ranks of the pp axis
+    const schedule::StageLayout& stages;  ///< of all ranks of the pp axis
     const model::Parameters& parameters;  ///< tensor_boxes(config, table, tp, rank)
     const ParameterShare& share;
     const ShardLayout& layout;  ///< of the share

@@ -20,8 +20,8 @@
 /// (TimelineSummary:: waiting_s) it has none.
 #pragma once
 
-#include <fourfold/parallel/schedule_generators.hpp>
 #include <fourfold/plan/simulate.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
 
 #include <optional>
 
@@ -29,11 +29,11 @@ namespace fourfold::plan {
 
 /// In the unit of the costs: how much longer than its work the step takes. Nothing where the table
 /// says nothing. @pre validate(request) passes
-std::optional<double> bubble_closed_form(const parallel::ScheduleRequest& request,
+std::optional<double> bubble_closed_form(const schedule::ScheduleRequest& request,
                                          const PassCosts& rank);
 
 /// In micro-batches. Same precondition; 0 <= rank < request.stages
-std::optional<double> peak_activations_closed_form(const parallel::ScheduleRequest& request,
+std::optional<double> peak_activations_closed_form(const schedule::ScheduleRequest& request,
                                                    int rank);
 
 }  // namespace fourfold::plan

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/parallel/timeline.hpp>
 #include <fourfold/plan/simulate.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 namespace fourfold::plan {
 
@@ -13,6 +13,6 @@ namespace fourfold::plan {
 ///
 /// A stage that has backward passes in one piece and in halves (a schedule written by hand) has a
 /// mean of each.
-ScheduleCosts measured_costs(const parallel::Timeline& measured);
+ScheduleCosts measured_costs(const schedule::Timeline& measured);
 
 }  // namespace fourfold::plan

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/parallel/schedule.hpp>
-#include <fourfold/parallel/timeline.hpp>
+#include <fourfold/schedule/schedule.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 #include <optional>
 #include <vector>
@@ -27,10 +27,10 @@ struct ScheduleCosts {
 };
 
 /// Every chunk costs 1 / chunks of what a rank does with a micro-batch, and every link the same.
-ScheduleCosts even_costs(const parallel::Schedule& schedule, const PassCosts& rank,
+ScheduleCosts even_costs(const schedule::Schedule& schedule, const PassCosts& rank,
                          double link_s = 0);
 
-/// When each action of a schedule happens by the rules of fourfold/parallel/schedule.hpp, if
+/// When each action of a schedule happens by the rules of fourfold/schedule/schedule.hpp, if
 /// actions cost what is said: everything begins as soon as it can. Messages take the link's time
 /// from when both ends are posted, one after the other in a channel, and cost the ranks nothing.
 /// The event of a message lasts from its posting on that rank until it is complete.
@@ -38,6 +38,6 @@ ScheduleCosts even_costs(const parallel::Schedule& schedule, const PassCosts& ra
 /// Sums and maxima of the costs alone: with costs that are multiples of a power of two every time
 /// is exact. Linear in the number of actions.
 /// @pre check_schedule(schedule) finds nothing; costs.stages.size() == schedule.virtual_stages()
-parallel::Timeline simulate(const parallel::Schedule& schedule, const ScheduleCosts& costs);
+schedule::Timeline simulate(const schedule::Schedule& schedule, const ScheduleCosts& costs);
 
 }  // namespace fourfold::plan

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/parallel/timeline.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 #include <cstddef>
 #include <span>
@@ -25,6 +25,6 @@ inline constexpr std::size_t most_drawn_actions = 100'000;
 /// kind and shaded by chunk, with the micro-batch's number where it fits and all of it as a tool
 /// tip. What is not filled is bubble; its share stands at the end of the row.
 /// @throws UserError (config) for more than most_drawn_actions
-std::string timeline_svg(std::span<const parallel::Timeline> timelines, const Drawing& drawing);
+std::string timeline_svg(std::span<const schedule::Timeline> timelines, const Drawing& drawing);
 
 }  // namespace fourfold::plan

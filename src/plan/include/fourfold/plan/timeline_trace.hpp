@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/parallel/timeline.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 #include <span>
 #include <string>
@@ -15,7 +15,7 @@ namespace fourfold::plan {
 /// micro_batch, chunk and slot as arguments; messages between ranks are arrows from the slice that
 /// makes them to the one that needs them, and asynchronous slices where they take time. Spans have
 /// a row of their own above each rank's. Collectives have operation, communicator, ranks, bytes and
-/// busbw_gb_s (parallel::bus_gb_s()) as arguments.
-std::string timeline_trace(std::span<const parallel::Timeline> timelines);
+/// busbw_gb_s (schedule::bus_gb_s()) as arguments.
+std::string timeline_trace(std::span<const schedule::Timeline> timelines);
 
 }  // namespace fourfold::plan

@@ -9,10 +9,10 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/parallel/context_parallel.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/tensor_parallel.hpp>
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <string>
 
@@ -36,7 +36,7 @@ std::string schedule_file_text(const runfile::RunConfig& config, comm::Communica
 /// @throws UserError (config) naming the key and the nearest value that works: heads, vocabulary or
 ///   sequence that cannot be cut, fewer layers than stages, fewer micro-batches than the schedule
 ///   needs, a schedule that cannot run
-parallel::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
+schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::MeshShape& mesh,
                               const std::string& schedule_csv);
 
 /// What the seams need to know of a run.

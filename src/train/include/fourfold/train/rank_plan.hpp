@@ -12,8 +12,8 @@
 #include <fourfold/device/arena.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/model/model_config.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <array>
 #include <cstddef>
@@ -57,7 +57,7 @@ std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShap
 
 /// @param layout  lay_out() of this run on this mesh
 /// @pre 0 <= rank < mesh.ranks(); validate_batch(config, mesh.dp) passes
-RankPlan plan_rank(const runfile::RunConfig& config, const parallel::StageLayout& layout,
+RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout& layout,
                    const comm::MeshShape& mesh, std::int64_t rank,
                    int compute_capability = usual_compute_capability);
 

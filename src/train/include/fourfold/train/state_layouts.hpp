@@ -8,9 +8,9 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/model/model_config.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 
 #include <span>
 #include <string>
@@ -22,7 +22,7 @@ namespace fourfold::train {
 /// the stage of its unit, as tensor parallelism cuts it, shared out among the data plane as ZeRO
 /// does; error feedback is shared out with ZeRO and without.
 std::vector<io::TensorLayout> state_layouts(const model::ModelConfig& config,
-                                            const parallel::StageLayout& stages,
+                                            const schedule::StageLayout& stages,
                                             const comm::MeshShape& mesh,
                                             const parallel::ZeroOptions& zero,
                                             std::span<const io::TensorState> states);

@@ -5,7 +5,7 @@
 #include <fourfold/device/timed_event.hpp>
 #include <fourfold/parallel/action_recorder.hpp>
 #include <fourfold/parallel/collective_recorder.hpp>
-#include <fourfold/parallel/timeline.hpp>
+#include <fourfold/schedule/timeline.hpp>
 
 #include <array>
 #include <cstddef>
@@ -49,7 +49,7 @@ class StepRecorder {
 
   /// The parts, and the collectives that are complete, of rank `rank`. @pre all were recorded since
   /// `clock` was made
-  std::vector<parallel::TimelineSpan> take_spans(int rank, const device::StreamClock& clock);
+  std::vector<schedule::TimelineSpan> take_spans(int rank, const device::StreamClock& clock);
 
  private:
   parallel::ActionRecorder actions_;

@@ -10,9 +10,9 @@
 #include <fourfold/model/stage.hpp>
 #include <fourfold/parallel/moved_memory.hpp>
 #include <fourfold/parallel/pipeline.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/training_seams.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/loss_scale.hpp>
@@ -80,7 +80,7 @@ class StepRunner {
   /// Collective over the mesh. Parameters are zero until initialised or restored.
   StepRunner(const runfile::RunConfig& config, comm::Mesh& mesh, device::Arena& arena);
   /// The same with a layout that is known already: lay_out() of this run on this mesh.
-  StepRunner(const runfile::RunConfig& config, parallel::StageLayout layout, comm::Mesh& mesh,
+  StepRunner(const runfile::RunConfig& config, schedule::StageLayout layout, comm::Mesh& mesh,
              device::Arena& arena);
 
   /// Draws the initial weights. Collective over the data plane. Blocks the host.
@@ -144,7 +144,7 @@ class StepRunner {
     return update_.weights_are_finite(stream);
   }
   const OuterOptimizer& outer_optimizer() const noexcept { return outer_; }
-  const parallel::StageLayout& layout() const noexcept { return layout_; }
+  const schedule::StageLayout& layout() const noexcept { return layout_; }
   /// Micro-batches launched as CUDA graphs so far, and how many of these were recorded.
   parallel::GraphCounts graph_counts() const noexcept { return pipeline_.graph_counts(); }
   /// What communicators of the mesh and of this runner move of the arena.
@@ -173,7 +173,7 @@ class StepRunner {
   bool goes_ahead_;
   LossScale loss_scale_;
   comm::Mesh* mesh_;
-  parallel::StageLayout layout_;
+  schedule::StageLayout layout_;
   parallel::ZeroOptions zero_;
   model::Parameters parameters_;
   parallel::ShardLayout shards_;

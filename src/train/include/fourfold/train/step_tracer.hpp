@@ -5,9 +5,9 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/device/timed_event.hpp>
-#include <fourfold/parallel/schedule.hpp>
-#include <fourfold/parallel/timeline.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/schedule/schedule.hpp>
+#include <fourfold/schedule/timeline.hpp>
 #include <fourfold/train/step_recorder.hpp>
 
 #include <cstdint>
@@ -30,7 +30,7 @@ class StepTracer {
   /// Collective over the pp axis.
   /// @param schedule  the mesh's; borrowed
   /// @param first_step  finished steps when the run starts
-  StepTracer(const runfile::RunConfig& config, const parallel::Schedule& schedule, comm::Mesh& mesh,
+  StepTracer(const runfile::RunConfig& config, const schedule::Schedule& schedule, comm::Mesh& mesh,
              std::int64_t first_step, device::StreamRef stream);
 
   /// Where to record the step after `step` finished ones; nullptr: it is not traced. The same on
@@ -43,10 +43,10 @@ class StepTracer {
 
  private:
   void take_in(std::int64_t step, StepRecorder& made);
-  void write(std::int64_t step, const parallel::Timeline& measured,
-             const parallel::Timeline& planned);
+  void write(std::int64_t step, const schedule::Timeline& measured,
+             const schedule::Timeline& planned);
 
-  const parallel::Schedule* schedule_;
+  const schedule::Schedule* schedule_;
   comm::Communicator* pp_;
   bool writes_;  ///< this rank
   std::int64_t begin_ = 0;
@@ -57,7 +57,7 @@ class StepTracer {
   device::StreamClock clock_;
   double clock_offset_s_ = 0;
   std::optional<double> origin_s_;             ///< of the files' axis of time
-  std::vector<parallel::Timeline> timelines_;  ///< measured and planned, step after step
+  std::vector<schedule::Timeline> timelines_;  ///< measured and planned, step after step
 };
 
 }  // namespace fourfold::train

@@ -10,9 +10,9 @@
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/save_request.hpp>
 #include <fourfold/model/parameters.hpp>
-#include <fourfold/parallel/stage_layout.hpp>
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/step_runner.hpp>
@@ -57,7 +57,7 @@ class TrainingState {
   /// parallelism cuts it, shared out among the data plane as ZeRO does; layouts() are of the whole
   /// model.
   /// @param share  of this rank
-  TrainingState(const model::ModelConfig& config, const parallel::StageLayout& stages,
+  TrainingState(const model::ModelConfig& config, const schedule::StageLayout& stages,
                 const parallel::ParameterShare& share, const Optimizer& optimizer,
                 const comm::Mesh& mesh, const parallel::ZeroOptions& zero,
                 const OptionalState& more = {});

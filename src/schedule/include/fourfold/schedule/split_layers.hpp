@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/model/model_config.hpp>
+#include <fourfold/model/parameter_table.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace fourfold::schedule {
+
+/// FLOPs of one token through some units, as model::flops_per_token counts them: products, and
+/// causal attention as half the square. Embeddings are look-ups and count nothing. The sum over all
+/// units and passes is flops_per_token.
+struct PassFlops {
+  double forward = 0;
+  double backward_input = 0;
+  double backward_weight = 0;
+  double sum() const noexcept { return forward + backward_input + backward_weight; }
+};
+/// @param tokens  of a sequence
+PassFlops pass_flops(const model::ModelConfig& config, model::Units units, std::int64_t tokens);
+
+struct LayerSplit {
+  int stages = 1;  ///< mesh.pp
+  int chunks = 1;  ///< mesh.chunks
+  /// mesh.stage_layers: layers of each of the stages * chunks virtual stages; empty: by cost
+  std::vector<std::int64_t> stage_layers;
+  /// The fewest of both that the schedule can have: for messages, so that they name a value that
+  /// works. 0: it can have no other number (a file says both).
+  int least_stages = 1;
+  int least_chunks = 1;
+};
+
+/// Cuts a model into stages * chunks ranges of units, along the forward pass: the embedding is with
+/// the first, the head with the last. By cost: the dearest virtual stage is as cheap as it can be;
+/// then all are as even as they can be; then the last has as few layers as it can (the head makes
+/// up for them: none, if the vocabulary is large), and of the others the later ones have one more,
+/// since the first ones hold more activations. A pure function; all ranks get the same.
+/// @param config  resolved
+/// @throws UserError (config): fewer layers than virtual stages, or stage_layers that do not fit,
+///   with the nearest value that works
+std::vector<model::Units> split_layers(const model::ModelConfig& config, const LayerSplit& split);
+
+}  // namespace fourfold::schedule

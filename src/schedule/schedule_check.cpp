@@ -1,0 +1,160 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule_defects.hpp"
+
+#include <fourfold/schedule/schedule_check.hpp>
+#include <fourfold/schedule/schedule_dependencies.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace fourfold::schedule {
+namespace {
+
+Defect check_memory(const Schedule& schedule, const std::vector<std::vector<int>>& slot_limits,
+                    const Places& places) {
+  for (std::size_t rank = 0; rank < slot_limits.size(); ++rank) {
+    for (std::size_t chunk = 0; chunk < slot_limits[rank].size(); ++chunk) {
+      const int limit = slot_limits[rank][chunk];
+      const std::vector<Action>& actions = schedule.ranks[rank];
+      const auto over = std::ranges::find_if(actions, [&](const Action& action) {
+        return action.chunk == static_cast<int>(chunk) && action.slot >= limit;
+      });
+      if (over != actions.end()) {
+        const auto index = static_cast<int>(over - actions.begin());
+        return fmt::format("{} uses slot {}, but chunk {} has memory for {} micro-batches",
+                           places.action(static_cast<int>(rank), index), over->slot, chunk, limit);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// Why a rank stands still: the end of a message that another rank has not posted.
+struct Wait {
+  int rank = 0;  ///< whom it waits for
+  std::string text;
+};
+
+Wait wait_of(const Dependencies& needs, const ExecutionOrder& order, const Places& places,
+             int rank) {
+  const int index = order.reached[rank];
+  for (const int number : needs.nodes[rank][index].waits) {
+    if (number < 0) {
+      continue;
+    }
+    const Transfer& transfer = needs.transfers[number];
+    for (const ActionPlace& end : {transfer.send, transfer.receive}) {
+      if (order.reached[end.rank] <= end.index) {
+        return {end.rank, fmt::format("{} waits for {}", places.action(rank, index),
+                                      places.action(end.rank, end.index))};
+      }
+    }
+  }
+  return {rank, places.action(rank, index)};
+}
+
+}  // namespace
+
+Defect check_ranges(const Schedule& schedule) {
+  if (schedule.stages < 1 || schedule.micro_batches < 1 || schedule.chunks < 1 ||
+      std::ssize(schedule.ranks) != schedule.stages) {
+    return fmt::format("{} lists for {} stages, {} micro-batches and {} chunks",
+                       schedule.ranks.size(), schedule.stages, schedule.micro_batches,
+                       schedule.chunks);
+  }
+  if (schedule.placement == Placement::vee && schedule.chunks != 2) {
+    return fmt::format("a vee has 2 chunks, not {}", schedule.chunks);
+  }
+  for (int rank = 0; rank < schedule.stages; ++rank) {
+    for (int index = 0; index < std::ssize(schedule.ranks[rank]); ++index) {
+      const Action& action = schedule.ranks[rank][index];
+      const bool fits = action.kind <= ActionKind::receive_gradient && action.micro_batch >= 0 &&
+                        action.micro_batch < schedule.micro_batches && action.chunk >= 0 &&
+                        action.chunk < schedule.chunks && action.slot >= 0 &&
+                        action.slot < std::ssize(schedule.ranks[rank]);
+      if (!fits) {
+        return fmt::format(
+            "rank {}, action {}: micro-batch {}, chunk {}, slot {} are not all below {}, {}, {}",
+            rank, index, action.micro_batch, action.chunk, action.slot, schedule.micro_batches,
+            schedule.chunks, schedule.ranks[rank].size());
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+Defect check_channels(const Schedule& schedule, const Places& places) {
+  for (const Channel& channel : channels(schedule)) {
+    const std::size_t both = std::min(channel.sends.size(), channel.receives.size());
+    for (std::size_t i = 0; i < both; ++i) {
+      const auto [from, sent] = channel.sends[i];
+      const auto [to, got] = channel.receives[i];
+      const Action& send = schedule.ranks[from][sent];
+      const Action& receive = schedule.ranks[to][got];
+      const auto wanted = channel.kind == ActionKind::send_activation
+                              ? schedule.next(from, send.chunk)
+                              : schedule.previous(from, send.chunk);
+      if (send.micro_batch != receive.micro_batch || wanted != ChunkPlace{to, receive.chunk}) {
+        return fmt::format(
+            "{} is met by {}: sends and receives cross (both ends of a channel must "
+            "keep the same order) give one rank the order of the other",
+            places.action(from, sent), places.action(to, got));
+      }
+    }
+    if (both < channel.sends.size()) {
+      const auto [rank, index] = channel.sends[both];
+      return fmt::format("{} goes to rank {}, which does not receive it",
+                         places.action(rank, index), channel.to);
+    }
+    if (both < channel.receives.size()) {
+      const auto [rank, index] = channel.receives[both];
+      return fmt::format("{} waits for rank {}, which does not send it", places.action(rank, index),
+                         channel.from);
+    }
+  }
+  return std::nullopt;
+}
+
+Defect check_progress(const Schedule& schedule, const Places& places) {
+  const Dependencies needs = dependencies(schedule);
+  const ExecutionOrder order = execution_order(schedule, needs);
+  int rank = 0;
+  while (rank < schedule.stages && order.reached[rank] == std::ssize(schedule.ranks[rank])) {
+    ++rank;
+  }
+  if (rank == schedule.stages) {
+    return std::nullopt;
+  }
+  std::string text = "deadlock: ";
+  std::vector<bool> told(schedule.ranks.size());
+  while (!told[rank]) {
+    told[rank] = true;
+    const Wait wait = wait_of(needs, order, places, rank);
+    text += (text.back() == ' ' ? "" : "; ") + wait.text;
+    rank = wait.rank;
+  }
+  return text + " (no rank can go on) let one of them do earlier what the other waits for";
+}
+
+Defect check_all(const Schedule& schedule, const Places& places) {
+  if (auto defect = check_ranges(schedule)) {
+    return defect;
+  }
+  for (const auto check : {check_compute, check_buffers, check_channels, check_progress}) {
+    if (auto defect = check(schedule, places)) {
+      return defect;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> check_schedule(const Schedule& schedule,
+                                          const std::vector<std::vector<int>>& slot_limits) {
+  const Places places(schedule);
+  auto defect = check_all(schedule, places);
+  return defect ? defect : check_memory(schedule, slot_limits, places);
+}
+
+}  // namespace fourfold::schedule

@@ -1,0 +1,309 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "schedule_defects.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/text.hpp>
+#include <fourfold/schedule/schedule_csv.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace fourfold::schedule {
+namespace {
+
+constexpr std::size_t most_bytes = std::size_t{64} << 20;
+constexpr int most_micro_batches = 1 << 20;
+constexpr int most_chunks = 1 << 10;
+constexpr std::string_view blank = " \t\r";
+
+std::string_view trimmed(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(blank);
+  return begin == std::string_view::npos
+             ? std::string_view{}
+             : text.substr(begin, text.find_last_not_of(blank) - begin + 1);
+}
+
+/// A number below `limit` at the front of `text`, which it is taken from.
+std::optional<int> take_number(std::string_view& text, int limit) {
+  int value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || value < 0 || value >= limit || text.front() == '-') {
+    return std::nullopt;
+  }
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+/// F3 or F3.1.
+std::optional<Action> parse_cell(std::string_view cell) {
+  constexpr std::string_view letters = "FBIW";
+  const std::size_t letter = letters.find(cell.front());
+  if (letter == std::string_view::npos) {
+    return std::nullopt;
+  }
+  Action action{static_cast<ActionKind>(letter), 0, 0, 0};
+  cell.remove_prefix(1);
+  const auto micro_batch = cell.empty() ? std::nullopt : take_number(cell, most_micro_batches);
+  if (!micro_batch) {
+    return std::nullopt;
+  }
+  action.micro_batch = *micro_batch;
+  if (cell.starts_with('.') && cell.size() > 1) {
+    cell.remove_prefix(1);
+    const auto chunk = take_number(cell, most_chunks);
+    if (!chunk) {
+      return std::nullopt;
+    }
+    action.chunk = *chunk;
+  }
+  return cell.empty() ? std::optional(action) : std::nullopt;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view file_name) : file_name_(file_name) {
+    schedule_.name = file_name;
+    schedule_.micro_batches = 0;
+    schedule_.chunks = 0;
+  }
+
+  void read(std::string_view text) {
+    if (text.size() > most_bytes) {
+      refuse(fmt::format("has {} bytes (more than {} cannot be a schedule) check the file name",
+                         text.size(), most_bytes));
+    }
+    constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+    text.remove_prefix(text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0);
+    while (!text.empty()) {
+      ++line_;
+      const std::size_t end = std::min(text.find('\n'), text.size());
+      read_line(text.substr(0, end));
+      text.remove_prefix(std::min(end + 1, text.size()));
+    }
+    schedule_.stages = static_cast<int>(schedule_.ranks.size());
+  }
+
+  Schedule take() { return std::move(schedule_); }
+  const CellTable& cells() const noexcept { return cells_; }
+  /// "F7 at line 1, column 4": the first cell that names the last micro-batch, or the last chunk.
+  /// Where the file's size looks wrong, a typing error in it may be what is wrong.
+  const std::string& highest_micro_batch() const noexcept { return highest_micro_batch_; }
+  const std::string& highest_chunk() const noexcept { return highest_chunk_; }
+
+  [[noreturn]] void refuse(const std::string& what) const {
+    throw UserError(ExitCode::config, fmt::format("mesh.schedule: {} {}", file_name_, what));
+  }
+
+ private:
+  void read_line(std::string_view line) {
+    const std::size_t comment = std::min(line.find('#'), line.size());
+    const bool has_comment = comment < line.size();
+    read_comment(trimmed(line.substr(comment).substr(has_comment ? 1 : 0)), comment);
+    line = line.substr(0, comment);
+    if (trimmed(line).empty()) {
+      const bool behind_ranks = !has_comment && !schedule_.ranks.empty();
+      first_empty_ = first_empty_ == 0 && behind_ranks ? line_ : first_empty_;
+      return;
+    }
+    if (first_empty_ != 0) {
+      refuse(
+          fmt::format("line {} is empty (from the first rank to the last every line is one) "
+                      "remove it, or write what this rank does",
+                      first_empty_));
+    }
+    std::vector<Action>& actions = schedule_.ranks.emplace_back();
+    cells_.lines.push_back(line_);
+    cells_.cells.emplace_back();
+    std::size_t begin = 0;
+    while (begin <= line.size()) {
+      const std::size_t end = std::min(line.find(',', begin), line.size());
+      const std::string_view cell = trimmed(line.substr(begin, end - begin));
+      if (!cell.empty()) {
+        const auto offset = static_cast<std::size_t>(cell.data() - line.data());
+        actions.push_back(read_cell(cell, offset));
+        cells_.cells.back().push_back({line_, static_cast<int>(offset) + 1});
+      }
+      begin = end + 1;
+    }
+  }
+
+  Action read_cell(std::string_view cell, std::size_t offset) {
+    const auto action = parse_cell(cell);
+    if (!action) {
+      refuse_at(offset, fmt::format("'{}' is no action (they are F, B, I or W with the number of a "
+                                    "micro-batch and, after a dot, of a chunk) write F3 or F3.1",
+                                    printable(cell.substr(0, 20))));
+    }
+    const auto cell_text = [&] {
+      return fmt::format("{} at line {}, column {}", cell, line_, offset + 1);
+    };
+    if (action->micro_batch >= schedule_.micro_batches) {
+      schedule_.micro_batches = action->micro_batch + 1;
+      highest_micro_batch_ = cell_text();
+    }
+    if (action->chunk >= schedule_.chunks) {
+      schedule_.chunks = action->chunk + 1;
+      highest_chunk_ = cell_text();
+    }
+    return *action;
+  }
+
+  void read_comment(std::string_view comment, std::size_t offset) {
+    constexpr std::string_view key = "placement:";
+    if (!comment.starts_with(key)) {
+      return;
+    }
+    const std::string_view value = trimmed(comment.substr(key.size()));
+    if (value == name(Placement::vee)) {
+      schedule_.placement = Placement::vee;
+    } else if (value == name(Placement::loop)) {
+      schedule_.placement = Placement::loop;
+    } else {
+      refuse_at(offset, fmt::format("placement '{}' is not known (it says where the chunks lie) "
+                                    "write loop or vee",
+                                    printable(value.substr(0, 20))));
+    }
+  }
+
+  [[noreturn]] void refuse_at(std::size_t offset, const std::string& what) const {
+    refuse(fmt::format("line {}, column {}: {}", line_, offset + 1, what));
+  }
+
+  std::string_view file_name_;
+  int line_ = 0;
+  int first_empty_ = 0;  ///< line without a rank behind the first rank's; 0: none
+  Schedule schedule_;
+  CellTable cells_;
+  std::string highest_micro_batch_;
+  std::string highest_chunk_;
+};
+
+/// A number that is mistyped is too large for the rest, or leaves a gap among the others.
+void check_no_micro_batch_missing(const Reader& reader, const Schedule& schedule, int rank) {
+  std::vector<bool> seen(static_cast<std::size_t>(schedule.micro_batches));
+  for (const Action& action : schedule.ranks[rank]) {
+    seen[static_cast<std::size_t>(action.micro_batch)] = true;
+  }
+  const auto missing = std::ranges::find(seen, false);
+  if (missing != seen.end()) {
+    reader.refuse(fmt::format(
+        "line {} (rank {}) does nothing with micro-batch {} (the last micro-batch is "
+        "that of {}) complete it, or correct that cell",
+        reader.cells().lines[rank], rank, missing - seen.begin(), reader.highest_micro_batch()));
+  }
+}
+
+void check_no_chunk_missing(const Reader& reader, const Schedule& schedule, int rank) {
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    if (std::ranges::find(schedule.ranks[rank], chunk, &Action::chunk) ==
+        schedule.ranks[rank].end()) {
+      reader.refuse(
+          fmt::format("line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}) "
+                      "complete it, or correct that cell",
+                      reader.cells().lines[rank], rank, chunk, reader.highest_chunk()));
+    }
+  }
+}
+
+/// The text is about this run, and the tables of the checker stay as small as the text.
+void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int micro_batches) {
+  if (schedule.micro_batches == 0) {
+    reader.refuse(
+        "has no actions (every rank has a line) write one, as `fourfold plan --csv` does");
+  }
+  if (stages != 0 && stages != schedule.stages) {
+    reader.refuse(
+        fmt::format("has lines for {} ranks, but mesh.pp = {} (one line per stage) set "
+                    "mesh.pp to {} or write {} lines",
+                    schedule.stages, stages, schedule.stages, stages));
+  }
+  if (micro_batches != 0 && micro_batches != schedule.micro_batches) {
+    reader.refuse(
+        fmt::format("is for {} micro-batches (its last is that of {}), but a step has {} "
+                    "(train.global_batch / (mesh.dp * train.micro_batch)) correct the cell, or "
+                    "change train.global_batch so that it has {}",
+                    schedule.micro_batches, reader.highest_micro_batch(), micro_batches,
+                    schedule.micro_batches));
+  }
+  if (schedule.placement == Placement::vee && schedule.chunks != 2) {
+    reader.refuse(
+        fmt::format("has {} chunk{} (the last is that of {}), but its placement is vee (down the "
+                    "ranks and back up) use chunks 0 and 1, or write '# placement: loop'",
+                    schedule.chunks, schedule.chunks == 1 ? "" : "s", reader.highest_chunk()));
+  }
+  for (int rank = 0; rank < schedule.stages; ++rank) {
+    const std::int64_t least = std::int64_t{2} * schedule.chunks * schedule.micro_batches;
+    if (2 * std::ssize(schedule.ranks[rank]) < least) {
+      reader.refuse(fmt::format(
+          "line {} (rank {}) has {} actions (forward and backward of {} micro-batches in {} "
+          "chunk{} "
+          "are {}; the last micro-batch is that of {}, the last chunk that of {}) complete it, or "
+          "correct that cell",
+          reader.cells().lines[rank], rank, schedule.ranks[rank].size(), schedule.micro_batches,
+          schedule.chunks, schedule.chunks == 1 ? "" : "s", least, reader.highest_micro_batch(),
+          reader.highest_chunk()));
+    }
+    check_no_micro_batch_missing(reader, schedule, rank);
+    check_no_chunk_missing(reader, schedule, rank);
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> schedule_file_text(const std::string& path) {
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(path, failure) ||
+      std::filesystem::file_size(path, failure) > most_bytes) {
+    return std::nullopt;
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  return in.is_open() && !in.bad() ? std::optional(std::move(text)) : std::nullopt;
+}
+
+Schedule read_schedule_csv(std::string_view text, const std::string& file_name, int stages,
+                           int micro_batches) {
+  Reader reader(file_name);
+  reader.read(text);
+  const Schedule compute = reader.take();
+  check_sizes(reader, compute, stages, micro_batches);
+  if (const Defect defect = check_compute(compute, CellPlaces(compute, reader.cells()))) {
+    reader.refuse(fmt::format("is wrong: {}", *defect));
+  }
+  Schedule schedule = lowered(compute);
+  if (const Defect defect = check_all(schedule, CellPlaces(schedule, reader.cells()))) {
+    reader.refuse(fmt::format("cannot run: {}", *defect));
+  }
+  return schedule;
+}
+
+std::string schedule_csv(const Schedule& schedule) {
+  std::string text = fmt::format(
+      "# {}: {} stages, {} micro-batches\n"
+      "# placement: {}\n"
+      "# One line per rank. F forward, B backward, I and W its input and weight halves; {}\n",
+      schedule.name, schedule.stages, schedule.micro_batches, name(schedule.placement),
+      schedule.chunks == 1 ? "F3: micro-batch 3" : "F3.1: micro-batch 3, chunk 1");
+  for (const std::vector<Action>& actions : without_transfers(schedule).ranks) {
+    bool first = true;
+    for (const Action& action : actions) {
+      text += (first ? "" : ",") + str(action, schedule.chunks);
+      first = false;
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace fourfold::schedule

@@ -1,0 +1,168 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/schedule/schedule_dependencies.hpp>
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <tuple>
+#include <utility>
+
+namespace fourfold::schedule {
+namespace {
+
+/// Finds what each action of one rank waits for, going through its list once.
+class RankWaits {
+ public:
+  RankWaits(const Schedule& schedule, int rank) : schedule_(schedule), rank_(rank) {
+    for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+      slots_.emplace_back(static_cast<std::size_t>(schedule.slots(rank, chunk)));
+      slot_of_.emplace_back(static_cast<std::size_t>(schedule.micro_batches), -1);
+    }
+  }
+
+  void pass(const Action& action, Dependencies::Node& node) {
+    SlotMessages& slot = slots_[action.chunk][action.slot];
+    switch (action.kind) {
+      case ActionKind::receive_activation:
+        node.waits[0] = std::exchange(slot.leaving_activation, -1);
+        slot.arriving_activation = node.transfer;
+        break;
+      case ActionKind::forward:
+        node.waits = {std::exchange(slot.arriving_activation, -1),
+                      std::exchange(slot.leaving_activation, -1)};
+        slot_of_[action.chunk][action.micro_batch] = action.slot;
+        break;
+      case ActionKind::send_activation:
+        slot.leaving_activation = node.transfer;
+        break;
+      case ActionKind::receive_gradient:
+        node.waits[0] = std::exchange(slot.leaving_gradient, -1);
+        slot.arriving_gradient = node.transfer;
+        break;
+      case ActionKind::backward:
+      case ActionKind::backward_input:
+        node.waits = {std::exchange(slot.arriving_gradient, -1), gradient_to_leave(action)};
+        break;
+      case ActionKind::send_gradient:
+        slot.leaving_gradient = node.transfer;
+        break;
+      case ActionKind::backward_weight:
+        break;
+    }
+  }
+
+ private:
+  /// Numbers of the transfers that use a slot's buffers; -1: none.
+  struct SlotMessages {
+    int arriving_activation = -1;
+    int leaving_activation = -1;
+    int arriving_gradient = -1;
+    int leaving_gradient = -1;
+  };
+
+  /// The message that must have left the buffer that this backward writes: its own at the end of
+  /// the model, the earlier chunk's where that lies on this rank.
+  int gradient_to_leave(const Action& action) {
+    if (!schedule_.next(rank_, action.chunk)) {
+      return std::exchange(slots_[action.chunk][action.slot].leaving_gradient, -1);
+    }
+    const auto earlier = schedule_.previous_here(rank_, action.chunk);
+    const int slot = earlier ? slot_of_[*earlier][action.micro_batch] : -1;
+    return slot < 0 ? -1 : std::exchange(slots_[*earlier][slot].leaving_gradient, -1);
+  }
+
+  const Schedule& schedule_;
+  int rank_;
+  std::vector<std::vector<SlotMessages>> slots_;  ///< [chunk][slot]
+  std::vector<std::vector<int>> slot_of_;         ///< [chunk][micro-batch]; -1: not yet
+};
+
+}  // namespace
+
+std::vector<Channel> channels(const Schedule& schedule) {
+  std::map<std::tuple<int, int, ActionKind>, Channel> by_key;
+  for (int rank = 0; rank < schedule.stages; ++rank) {
+    for (int index = 0; index < std::ssize(schedule.ranks[rank]); ++index) {
+      const Action& action = schedule.ranks[rank][index];
+      const auto peer =
+          is_compute(action.kind) ? std::nullopt : schedule.message_peer(rank, action);
+      if (!peer) {
+        continue;
+      }
+      const bool sends = is_send(action.kind);
+      const bool activation = action.kind == ActionKind::send_activation ||
+                              action.kind == ActionKind::receive_activation;
+      const Channel key{sends ? rank : peer->rank,
+                        sends ? peer->rank : rank,
+                        activation ? ActionKind::send_activation : ActionKind::send_gradient,
+                        {},
+                        {}};
+      Channel& channel = by_key.try_emplace({key.from, key.to, key.kind}, key).first->second;
+      (sends ? channel.sends : channel.receives).push_back({rank, index});
+    }
+  }
+  std::vector<Channel> list;
+  for (auto& [key, channel] : by_key) {
+    list.push_back(std::move(channel));
+  }
+  return list;
+}
+
+Dependencies dependencies(const Schedule& schedule) {
+  Dependencies result;
+  for (const std::vector<Action>& actions : schedule.ranks) {
+    result.nodes.emplace_back(actions.size());
+  }
+  for (const Channel& channel : channels(schedule)) {
+    FOURFOLD_EXPECT(channel.sends.size() == channel.receives.size());
+    for (std::size_t i = 0; i < channel.sends.size(); ++i) {
+      const int number = static_cast<int>(result.transfers.size());
+      const ActionPlace send = channel.sends[i];
+      const ActionPlace receive = channel.receives[i];
+      result.transfers.push_back({send, receive, i == 0 ? -1 : number - 1});
+      result.nodes[send.rank][send.index].transfer = number;
+      result.nodes[receive.rank][receive.index].transfer = number;
+    }
+  }
+  for (int rank = 0; rank < schedule.stages; ++rank) {
+    RankWaits waits(schedule, rank);
+    for (std::size_t index = 0; index < schedule.ranks[rank].size(); ++index) {
+      waits.pass(schedule.ranks[rank][index], result.nodes[rank][index]);
+    }
+  }
+  return result;
+}
+
+ExecutionOrder execution_order(const Schedule& schedule, const Dependencies& dependencies) {
+  ExecutionOrder order;
+  order.reached.assign(schedule.ranks.size(), 0);
+  std::vector<int> posted(dependencies.transfers.size(), 0);  // ends of each message
+  const auto complete = [&](int transfer) { return transfer < 0 || posted[transfer] == 2; };
+  std::deque<int> awake;
+  for (int rank = 0; rank < schedule.stages; ++rank) {
+    awake.push_back(rank);
+  }
+  while (!awake.empty()) {
+    const int rank = awake.front();
+    awake.pop_front();
+    int& index = order.reached[rank];
+    while (index < std::ssize(schedule.ranks[rank])) {
+      const Dependencies::Node& node = dependencies.nodes[rank][index];
+      if (!std::ranges::all_of(node.waits, complete)) {
+        break;
+      }
+      order.done.push_back({rank, index});
+      ++index;
+      if (node.transfer >= 0 && ++posted[node.transfer] == 2) {
+        const Transfer& transfer = dependencies.transfers[node.transfer];
+        const int other = transfer.send.rank == rank ? transfer.receive.rank : transfer.send.rank;
+        awake.push_back(other);
+      }
+    }
+  }
+  return order;
+}
+
+}  // namespace fourfold::schedule

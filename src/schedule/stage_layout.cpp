@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/contract.hpp>
+#include <fourfold/schedule/schedule_generators.hpp>
+#include <fourfold/schedule/stage_layout.hpp>
+
+#include <algorithm>
+
+namespace fourfold::schedule {
+namespace {
+
+/// Chunks in the order of their last weight gradients.
+std::vector<int> finishing_chunks(const Schedule& schedule, int rank) {
+  std::vector<int> order;
+  const std::vector<Action>& actions = schedule.ranks[static_cast<std::size_t>(rank)];
+  for (auto action = actions.rbegin(); action != actions.rend(); ++action) {
+    if (ends_backward(action->kind) && std::ranges::count(order, action->chunk) == 0) {
+      order.push_back(action->chunk);
+    }
+  }
+  std::reverse(order.begin(), order.end());
+  return order;
+}
+
+}  // namespace
+
+std::vector<model::Units> StageLayout::chunks_of(int rank) const {
+  std::vector<model::Units> chunks;
+  for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
+    chunks.push_back(stages[static_cast<std::size_t>(schedule.virtual_stage(rank, chunk))]);
+  }
+  return chunks;
+}
+
+int StageLayout::rank_of_unit(int unit) const {
+  const auto stage =
+      std::ranges::find_if(stages, [&](const model::Units& units) { return units.contains(unit); });
+  FOURFOLD_EXPECT(stage != stages.end());
+  return schedule.rank_of_stage(static_cast<int>(stage - stages.begin()));
+}
+
+std::vector<int> StageLayout::holders(const model::ParameterSpec& spec) const {
+  return spec.name == model::token_embedding_name ? token_embedding_holders()
+                                                  : std::vector{rank_of_unit(spec.unit)};
+}
+
+std::vector<int> StageLayout::token_embedding_holders() const {
+  const int first = rank_of_unit(0);
+  const int head = rank_of_unit(stages.back().end - 1);
+  return tied && head != first ? std::vector{std::min(first, head), std::max(first, head)}
+                               : std::vector{first};
+}
+
+std::vector<int> StageLayout::finishing_units(int rank) const {
+  const std::vector<model::Units> chunks = chunks_of(rank);
+  std::vector<int> order;
+  for (const int chunk : finishing_chunks(schedule, rank)) {
+    const model::Units& units = chunks[static_cast<std::size_t>(chunk)];
+    for (int unit = units.end; unit-- > units.begin;) {
+      order.push_back(unit);
+    }
+  }
+  const auto embedding = std::ranges::find(order, 0);
+  const auto head = std::ranges::find(order, stages.back().end - 1);
+  if (tied && embedding != order.end() && head != order.end() && embedding < head) {
+    std::rotate(embedding, embedding + 1, head + 1);
+  }
+  return order;
+}
+
+StageLayout whole_model(const model::ModelConfig& config, int micro_batches) {
+  return {make_schedule({.micro_batches = micro_batches}),
+          {model::all_units(config)},
+          config.tie_embeddings};
+}
+
+}  // namespace fourfold::schedule
