@@ -28,10 +28,6 @@ bool is_send(ActionKind kind) noexcept {
   return kind == ActionKind::send_activation || kind == ActionKind::send_gradient;
 }
 
-bool is_receive(ActionKind kind) noexcept {
-  return kind == ActionKind::receive_activation || kind == ActionKind::receive_gradient;
-}
-
 bool ends_backward(ActionKind kind) noexcept {
   return kind == ActionKind::backward || kind == ActionKind::backward_weight;
 }

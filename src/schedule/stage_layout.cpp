@@ -1,7 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-#include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/schedule/stage_layout.hpp>
 
 #include <algorithm>
@@ -66,12 +65,6 @@ std::vector<int> StageLayout::finishing_units(int rank) const {
     std::rotate(embedding, embedding + 1, head + 1);
   }
   return order;
-}
-
-StageLayout whole_model(const model::ModelConfig& config, int micro_batches) {
-  return {make_schedule({.micro_batches = micro_batches}),
-          {model::all_units(config)},
-          config.tie_embeddings};
 }
 
 }  // namespace fourfold::schedule

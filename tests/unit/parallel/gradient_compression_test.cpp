@@ -4,6 +4,7 @@
 // rank can make for all others.
 #include "counting_communicator.hpp"
 #include "shared_arena.hpp"
+#include "whole_model.hpp"
 
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/arena.hpp>

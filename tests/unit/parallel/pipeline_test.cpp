@@ -3,6 +3,7 @@
 /// @file
 /// The executor: every rank of a pipeline also runs the whole model alone, and compares.
 #include "shared_arena.hpp"
+#include "whole_model.hpp"
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/device/arena.hpp>

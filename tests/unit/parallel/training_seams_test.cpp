@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "shared_arena.hpp"
+#include "whole_model.hpp"
 
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/buffer.hpp>

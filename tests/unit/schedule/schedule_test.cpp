@@ -55,8 +55,7 @@ TEST_CASE("kinds and actions have names", "[schedule]") {
   CHECK(is_compute(ActionKind::backward_weight));
   CHECK_FALSE(is_compute(ActionKind::send_activation));
   CHECK(is_send(ActionKind::send_gradient));
-  CHECK(is_receive(ActionKind::receive_activation));
-  CHECK_FALSE(is_receive(ActionKind::send_activation));
+  CHECK_FALSE(is_send(ActionKind::receive_activation));
   CHECK(str({ActionKind::backward_input, 7, 1, 0}, 2) == "I7.1");
   CHECK(str({ActionKind::receive_gradient, 7, 0, 0}, 1) == "receive gradient 7");
   CHECK(name(Placement::vee) == "vee");

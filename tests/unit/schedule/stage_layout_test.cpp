@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "whole_model.hpp"
+
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/schedule/split_layers.hpp>
 #include <fourfold/schedule/stage_layout.hpp>

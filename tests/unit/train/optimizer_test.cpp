@@ -2,12 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 #include "shared_arena.hpp"
+#include "whole_model.hpp"
 
 #include <fourfold/comm/dry_run.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
-#include <fourfold/schedule/stage_layout.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/training_state.hpp>
 #include <fourfold/train/weight_update.hpp>

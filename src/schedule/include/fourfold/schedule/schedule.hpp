@@ -53,7 +53,6 @@ enum class ActionKind : std::uint8_t {
 
 bool is_compute(ActionKind kind) noexcept;
 bool is_send(ActionKind kind) noexcept;
-bool is_receive(ActionKind kind) noexcept;
 /// backward or backward_weight: the micro-batch's weight gradients are added, its slot is free.
 bool ends_backward(ActionKind kind) noexcept;
 /// "forward", "backward input", "send activation", ...
@@ -115,7 +114,7 @@ struct Schedule {
   std::optional<int> previous_here(int rank, int chunk) const noexcept;
   std::optional<int> next_here(int rank, int chunk) const noexcept;
   /// Whom a rank's send goes to, or a receive comes from; nothing at the ends of the model.
-  /// @pre is_send or is_receive
+  /// @pre not is_compute
   std::optional<ChunkPlace> message_peer(int rank, const Action& action) const noexcept;
 
   /// Number of slots the actions of a rank use in a chunk. Scans the rank's list.

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/schedule/schedule.hpp>
 
@@ -29,8 +28,5 @@ struct StageLayout {
   /// is complete when both are.
   std::vector<int> finishing_units(int rank) const;
 };
-
-/// The one stage of a run without a pipeline.
-StageLayout whole_model(const model::ModelConfig& config, int micro_batches = 1);
 
 }  // namespace fourfold::schedule
