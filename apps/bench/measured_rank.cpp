@@ -1,0 +1,182 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "measured_rank.hpp"
+
+#include "plot.hpp"
+#include "results.hpp"
+
+#include <fourfold/base/log.hpp>
+#include <fourfold/exchange/exercise.hpp>
+#include <fourfold/exchange/measure.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/step_place.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace fourfold::bench {
+namespace {
+
+/// The files that were asked for, on rank 0: opened before anything is measured, so that one that
+/// cannot be written is told at once.
+class Files {
+ public:
+  Files(const Arguments& arguments, bool writes) {
+    for (const std::string& path : {arguments.csv, arguments.svg}) {
+      if (writes && !path.empty()) {
+        io::refuse_place_in_step(path);
+      }
+    }
+    if (writes && !arguments.csv.empty()) {
+      csv_.emplace(arguments.csv);
+    }
+    if (writes && !arguments.svg.empty()) {
+      svg_.emplace(arguments.svg);
+    }
+  }
+  void write(const Setting& setting, std::span<const Row> rows) {
+    if (csv_) {
+      publish(*csv_, to_csv(setting, rows));
+    }
+    if (svg_) {
+      publish(*svg_, plot_svg(setting, rows));
+    }
+  }
+
+ private:
+  static void publish(io::AtomicFile& file, const std::string& text) {
+    file.write(text);
+    file.publish();
+    fmt::print("# wrote {}\n", file.path().string());
+  }
+
+  std::optional<io::AtomicFile> csv_;
+  std::optional<io::AtomicFile> svg_;
+};
+
+/// What rank 0 is at, on a terminal only: a line that the next one draws over.
+class Status {
+ public:
+  explicit Status(bool shows) : shows_(shows && ::isatty(STDERR_FILENO) != 0) {}
+  void show(const std::string& text) const { draw(text); }
+  void clear() const { draw(""); }
+
+ private:
+  void draw(const std::string& text) const {
+    if (shows_) {
+      log::write_stderr(fmt::format("\r{}\x1b[K", text));
+    }
+  }
+  bool shows_;
+};
+
+/// Everything that one rank needs; all of it but the files is the same on all.
+struct Session {
+  const Arguments& arguments;
+  Request request;
+  Setting setting;
+  comm::Communicator& world;
+  comm::Communicator& line;
+  comm::LibraryCollectives* library;
+};
+
+Row measure_row(Session& session, Row row) {
+  exchange::Exercise exercise(row.operation, row.extent, session.request.dtype, session.line);
+  row.wrong =
+      comm::all_reduce_scalar(session.world, exercise.wrong_elements(), comm::ReduceOp::sum);
+  comm::LibraryCollectives* const library = exercise.library_can() ? session.library : nullptr;
+  const exchange::Timing timing =
+      exchange::measure(exercise, library, session.world, session.arguments.pace);
+  row.call_s = timing.call_s;
+  row.library_call_s = timing.library_call_s;
+  return row;
+}
+
+/// All sizes of one operation, with the algorithm that the line uses.
+void measure_sizes(Session& session, exchange::Operation operation, comm::Algorithm algorithm,
+                   std::vector<Row>& rows) {
+  const bool speaks = session.world.rank() == 0;
+  const Status status(speaks);
+  const auto element_bytes = static_cast<std::int64_t>(size_in_bytes(session.request.dtype));
+  std::int64_t last_bytes = 0;
+  for (const std::int64_t bytes : session.request.sizes_bytes) {
+    const exchange::Extent extent =
+        exchange::extent_of(operation, bytes, element_bytes, session.line.size());
+    if (extent.bytes == last_bytes) {
+      continue;  // sizes below one element per part are all the same
+    }
+    last_bytes = extent.bytes;
+    status.show(fmt::format("measuring {}, {}: {} bytes of up to {}", name(operation),
+                            comm::name(algorithm), extent.bytes,
+                            session.request.sizes_bytes.back()));
+    rows.push_back(
+        measure_row(session, {.operation = operation, .algorithm = algorithm, .extent = extent}));
+    status.clear();
+    if (speaks) {
+      fmt::print("{}", table_line(session.setting, rows.back()));
+      std::fflush(stdout);
+    }
+  }
+}
+
+std::vector<Row> measure_all(Session& session) {
+  std::vector<Row> rows;
+  for (const exchange::Operation operation : session.request.operations) {
+    std::vector<comm::Algorithm> measured;  // two wishes may come to the same
+    for (const comm::Algorithm wish : session.request.algorithms) {
+      session.line.use(wish);
+      const comm::Algorithm algorithm = way_of(operation, session.line.algorithm());
+      if (std::ranges::count(measured, algorithm) == 0) {
+        measured.push_back(algorithm);
+        measure_sizes(session, operation, algorithm, rows);
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace
+
+ExitCode measure_rank(const Arguments& arguments, const Request& request,
+                      const std::string& transport, comm::Communicator& world) {
+  Files files(arguments, world.rank() == 0);
+  comm::Mesh mesh(request.mesh, world);
+  comm::Communicator& line = request.axis ? mesh.axis(*request.axis) : world;
+  std::optional<comm::LibraryCollectives> library;
+  if (arguments.library) {
+    library.emplace(line);
+  }
+  Session session{.arguments = arguments,
+                  .request = request,
+                  .setting = {.transport = transport,
+                              .axis = arguments.axis,
+                              .ranks = line.size(),
+                              .lines = world.size() / line.size(),
+                              .dtype = request.dtype,
+                              .library = library ? comm::LibraryCollectives::library() : ""},
+                  .world = world,
+                  .line = line,
+                  .library = library ? &*library : nullptr};
+  if (world.rank() == 0) {
+    fmt::print("{}", table_head(session.setting));
+    std::fflush(stdout);
+  }
+  const std::vector<Row> rows = measure_all(session);
+  std::int64_t wrong = 0;
+  for (const Row& row : rows) {
+    wrong += row.wrong;
+  }
+  if (world.rank() == 0) {
+    fmt::print("{}", table_foot(session.setting, rows));
+    files.write(session.setting, rows);
+  }
+  return wrong == 0 ? ExitCode::finished : ExitCode::differs;
+}
+
+}  // namespace fourfold::bench
