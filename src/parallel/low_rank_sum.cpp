@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "low_rank_sum.hpp"
 
-#include <fourfold/base/box.hpp>
+#include "reduction_order.hpp"
+
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
@@ -12,14 +13,6 @@
 #include <utility>
 
 namespace fourfold::parallel {
-namespace {
-
-std::int64_t all_reduced_bytes(std::int64_t elements, const comm::Communicator& ranks) {
-  return 2 * (elements - even_part(elements, ranks.size(), ranks.rank()).count) *
-         static_cast<std::int64_t>(sizeof(float));
-}
-
-}  // namespace
 
 bool gains_by_low_rank(std::int64_t rows, std::int64_t columns, std::int64_t rank) noexcept {
   return 2 * rank * (rows + columns) <= rows * columns;
@@ -138,8 +131,8 @@ void LowRankSum::settle(bool applied) {
 }
 
 std::int64_t LowRankSum::sent_bytes() const {
-  return all_reduced_bytes(left_.elements(), *plane_) +
-         all_reduced_bytes(own_right_.elements(), *plane_);
+  return (all_reduced(left_.elements(), *plane_) + all_reduced(own_right_.elements(), *plane_)) *
+         static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace fourfold::parallel

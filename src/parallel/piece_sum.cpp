@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "piece_sum.hpp"
 
+#include "reduction_order.hpp"
+
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
 
@@ -52,12 +54,9 @@ void PieceSum::wait(device::StreamRef stream) {
 }
 
 std::int64_t PieceSum::sent_bytes() const {
-  const auto all_reduced = [](const TensorView& data, const comm::Communicator& ranks) {
-    return 2 * (data.elements() - even_part(data.elements(), ranks.size(), ranks.rank()).count);
-  };
   const std::int64_t in_group =
-      counts_.empty() ? all_reduced(all_, *group_) : all_.elements() - mine_.elements();
-  const std::int64_t elements = in_group + all_reduced(mine_, *replicas_);
+      counts_.empty() ? all_reduced(all_.elements(), *group_) : all_.elements() - mine_.elements();
+  const std::int64_t elements = in_group + all_reduced(mine_.elements(), *replicas_);
   return elements * static_cast<std::int64_t>(sizeof(float));
 }
 

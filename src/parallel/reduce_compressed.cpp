@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bucket_sum.hpp"
 #include "coded_sum.hpp"
-#include "finishing_order.hpp"
 #include "low_rank_sum.hpp"
+#include "reduction_order.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/parallel/gradient_compression.hpp>
@@ -56,8 +56,6 @@ class CompressedReduction : public GradientReduction {
   enum class Way : std::uint8_t { plain, compressed, compressed_copies };
   Way way_of(const model::Parameter& matrix, Copies copies) const;
   void share_wire_memory(device::Arena& arena);
-  template <class Make>
-  void for_buckets(Range flat, const Make& make) const;
   void start(std::size_t ready, device::StreamRef stream);
 
   ReductionPlan plan_;
@@ -91,18 +89,13 @@ CompressedReduction::CompressedReduction(const ReductionPlan& plan,
                                          device::Arena& arena)
     : plan_(plan), options_(options), errors_(&errors), order_(plan.finishing_units) {
   const std::vector<model::Segment>& segments = plan_.parameters->layout().segments;
-  for (std::size_t place = 0; place < order_.units(); ++place) {
-    for (std::size_t i = segments.size(); i-- > 0;) {
-      if (segments[i].unit == order_[place]) {
-        add_matrices(i, place + 1, copies_of, arena);
-      }
+  for_each_segment(segments, order_, [&](std::size_t segment, std::size_t ready_after) {
+    if (segments[segment].unit == model::Segment::every_unit) {
+      add_plain(segment, segments[segment].flat, ready_after);
+    } else {
+      add_matrices(segment, ready_after, copies_of, arena);
     }
-  }
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].unit == model::Segment::every_unit) {
-      add_plain(i, segments[i].flat, order_.units() + 1);
-    }
-  }
+  });
   share_wire_memory(arena);
 }
 
@@ -167,19 +160,11 @@ void CompressedReduction::add_low_rank(std::size_t segment, std::span<const Matr
   }
 }
 
-template <class Make>
-void CompressedReduction::for_buckets(Range flat, const Make& make) const {
-  const std::int64_t most = plan_.bucket_bytes / static_cast<std::int64_t>(sizeof(float));
-  for (std::int64_t done = 0; done < flat.count; done += most) {
-    make(Range{flat.begin + done, std::min(most, flat.count - done)});
-  }
-}
-
 void CompressedReduction::add_coded(std::size_t segment, Range flat, std::size_t ready_after) {
   const kernels::GradientCodec codec = options_.kind == Compression::bf16
                                            ? kernels::GradientCodec::bf16
                                            : kernels::GradientCodec::int8;
-  for_buckets(flat, [&](Range piece) {
+  for_each_bucket(flat, plan_.bucket_bytes, [&](Range piece) {
     auto sum = std::make_unique<CodedSum>(plan_, codec, *errors_, segment, piece);
     coded_.push_back(sum.get());
     buckets_.push_back({std::move(sum), segment, ready_after});
@@ -187,7 +172,7 @@ void CompressedReduction::add_coded(std::size_t segment, Range flat, std::size_t
 }
 
 void CompressedReduction::add_plain(std::size_t segment, Range flat, std::size_t ready_after) {
-  for_buckets(flat, [&](Range piece) {
+  for_each_bucket(flat, plan_.bucket_bytes, [&](Range piece) {
     buckets_.push_back(
         {std::make_unique<PlainSum>(PieceSum(plan_, segment, piece)), segment, ready_after});
   });

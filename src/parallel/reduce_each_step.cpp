@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "finishing_order.hpp"
 #include "piece_sum.hpp"
+#include "reduction_order.hpp"
 
 #include <fourfold/base/contract.hpp>
 
@@ -52,19 +52,9 @@ class StepReduction : public GradientReduction {
 StepReduction::StepReduction(const ReductionPlan& plan)
     : plan_(plan), order_(plan.finishing_units) {
   const std::vector<model::Segment>& segments = plan_.parameters->layout().segments;
-  const std::size_t units = order_.units();
-  for (std::size_t order = 0; order < units; ++order) {
-    for (std::size_t i = segments.size(); i-- > 0;) {
-      if (segments[i].unit == order_[order]) {
-        add(i, segments[i].flat, order + 1);
-      }
-    }
-  }
-  for (std::size_t i = 0; i < segments.size(); ++i) {
-    if (segments[i].unit == model::Segment::every_unit) {
-      add(i, segments[i].flat, units + 1);
-    }
-  }
+  for_each_segment(segments, order_, [&](std::size_t segment, std::size_t ready_after) {
+    add(segment, segments[segment].flat, ready_after);
+  });
 }
 
 void StepReduction::add(std::size_t segment, Range range, std::size_t ready_after) {
@@ -82,11 +72,9 @@ void StepReduction::add(std::size_t segment, Range range, std::size_t ready_afte
 }
 
 void StepReduction::append(std::size_t segment, Range range, std::size_t ready_after) {
-  const std::int64_t most = plan_.bucket_bytes / static_cast<std::int64_t>(sizeof(float));
-  for (std::int64_t done = 0; done < range.count; done += most) {
-    const Range piece{range.begin + done, std::min(most, range.count - done)};
+  for_each_bucket(range, plan_.bucket_bytes, [&](Range piece) {
     buckets_.push_back({PieceSum(plan_, segment, piece), ready_after});
-  }
+  });
 }
 
 void StepReduction::ready(model::Part part, model::Gradients state, device::StreamRef stream) {
