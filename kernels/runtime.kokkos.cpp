@@ -5,6 +5,7 @@
 #include "threads.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 
 #include <Kokkos_Core.hpp>
@@ -12,11 +13,13 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 
 namespace fourfold::kernels {
 namespace {
 
 std::atomic<int> runtime_threads = 1;
+int exceptions_at_start = 0;  ///< under way
 
 /// OpenMP takes every core when nothing is said; a rank of ours takes one.
 int threads_from_environment() {
@@ -32,11 +35,17 @@ Runtime::Runtime(int threads) {
   runtime_threads = threads > 0 ? threads : threads_from_environment();
   // Before Kokkos starts: a Kokkos with OpenMP takes its number of threads from there.
   use_runtime_threads();
+  exceptions_at_start = std::uncaught_exceptions();
   start_kokkos();
 }
 
+/// While an exception unwinds a device may have failed, of which Kokkos makes an abort that nobody
+/// explains, or be in a message from a rank that is gone: Kokkos waits for all that a device does.
+/// The process ends soon, and with it what Kokkos has taken.
 Runtime::~Runtime() {
-  Kokkos::finalize();
+  if (!device::has_own_memory || std::uncaught_exceptions() == exceptions_at_start) {
+    stop_kokkos();
+  }
 }
 
 void use_runtime_threads() {

@@ -190,7 +190,6 @@ CaseGroup cast_cases(DType dtype) {
   Group group(dtype, parameters, 1);
   const auto x = filled(dtype, {parameters});
   const auto other = filled(dtype == DType::f32 ? DType::bf16 : DType::f32, {parameters});
-  const int size = group.size;
   group.add(dtype == DType::f32 ? "cast to bf16" : "cast to f32",
             dtype == DType::f32 ? mix_of<Word, 1, Word, 0, Half, 1>()
                                 : mix_of<Half, 1, Half, 0, Word, 1>(),

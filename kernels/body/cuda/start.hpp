@@ -4,9 +4,12 @@
 
 #include "kokkos_errors.hpp"
 
+#include <fourfold/base/log.hpp>
 #include <fourfold/device/device.hpp>
 
 #include <Kokkos_Core.hpp>
+
+#include <exception>
 
 namespace fourfold::kernels {
 
@@ -16,6 +19,15 @@ inline void start_kokkos() {
   with_errors_told("Kokkos::initialize", [&] {
     Kokkos::initialize(Kokkos::InitializationSettings().set_device_id(index));
   });
+}
+
+/// What goes wrong then is told, and nothing more: all is done.
+inline void stop_kokkos() noexcept {
+  try {
+    with_errors_told("Kokkos::finalize", [] { Kokkos::finalize(); });
+  } catch (const std::exception& failure) {
+    log::local(log::Level::warning, failure.what());
+  }
 }
 
 }  // namespace fourfold::kernels

@@ -11,4 +11,8 @@ inline void start_kokkos() {
   Kokkos::initialize();
 }
 
+inline void stop_kokkos() {
+  Kokkos::finalize();
+}
+
 }  // namespace fourfold::kernels

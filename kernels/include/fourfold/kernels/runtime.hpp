@@ -9,7 +9,8 @@
 namespace fourfold::kernels {
 
 /// Starts what the kernels need (Kokkos). One per process, made by main (or the test main) before
-/// anything else of the kernels is used and destroyed after all of it.
+/// anything else of the kernels is used and destroyed after all of it. Destroyed while an exception
+/// unwinds it leaves a device alone.
 class Runtime {
  public:
   /// @param threads  threads per rank for products (and for Kokkos kernels where Kokkos has a
