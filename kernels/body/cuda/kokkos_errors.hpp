@@ -18,6 +18,7 @@ namespace fourfold::kernels {
 template <class Work>
 void with_errors_told(const char* call, const Work& work) {
   device::check_device();
+  static_cast<void>(cudaGetLastError());  // of a call whose failure nobody minds, not of this one
   try {
     work();
   } catch (const Error&) {
