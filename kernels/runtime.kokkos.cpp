@@ -45,6 +45,8 @@ Runtime::Runtime(int threads) {
 Runtime::~Runtime() {
   if (!device::has_own_memory || std::uncaught_exceptions() == exceptions_at_start) {
     stop_kokkos();
+  } else {
+    leave_kokkos();
   }
 }
 

@@ -1,33 +1,52 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What becomes of Kokkos's failures. Of launches it does not ask what became of them; other
+/// failures it throws without the device's name, or makes an allocation's of them; and where a
+/// device has failed it ends the process.
 #pragma once
 
 #include <fourfold/base/error.hpp>
 
 #include <cuda_check.hpp>
 
+#include <exception>
 #include <new>
 #include <stdexcept>
 
 namespace fourfold::kernels {
 
-/// Calls `work`, which has Kokkos call CUDA. Of launches Kokkos does not ask what became of them;
-/// other failures it throws without the device's name, and of a device that has failed it ends the
-/// process. So all are told here, as check_cuda() does.
+/// While it lives an abort on this thread is Kokkos's: it is told as a fault of the node, and the
+/// process ends with that code.
+class KokkosCall {
+ public:
+  explicit KokkosCall(const char* call) noexcept;
+  ~KokkosCall();
+  KokkosCall(const KokkosCall&) = delete;
+  KokkosCall& operator=(const KokkosCall&) = delete;
+};
+/// For the process: from here on aborts are looked at.
+void watch_kokkos_aborts();
+
+/// Tells what Kokkos has thrown as check_cuda() would. @throws SystemError, always
+[[noreturn]] void tell_kokkos_failure(const char* call, const std::exception& failure,
+                                      bool of_memory);
+
+/// Calls `work`, which has Kokkos call CUDA; its failures are told as check_cuda() does.
 /// @param call  what Kokkos does: "cudaLaunchKernel"
 template <class Work>
 void with_errors_told(const char* call, const Work& work) {
   device::check_device();
   static_cast<void>(cudaGetLastError());  // of a call whose failure nobody minds, not of this one
   try {
+    const KokkosCall kokkos_call(call);
     work();
   } catch (const Error&) {
     throw;
-  } catch (const std::bad_alloc&) {
-    device::check_cuda(cudaErrorMemoryAllocation, call);
-  } catch (const std::runtime_error&) {
-    device::check_cuda(cudaGetLastError(), call);
-    throw;
+  } catch (const std::bad_alloc& failure) {
+    tell_kokkos_failure(call, failure, true);
+  } catch (const std::runtime_error& failure) {
+    tell_kokkos_failure(call, failure, false);
   }
   device::check_cuda(cudaGetLastError(), call);
 }

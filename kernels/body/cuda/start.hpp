@@ -8,7 +8,10 @@
 #include <fourfold/device/device.hpp>
 
 #include <Kokkos_Core.hpp>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 namespace fourfold::kernels {
@@ -16,6 +19,7 @@ namespace fourfold::kernels {
 /// Starts Kokkos on the device that this process has taken.
 inline void start_kokkos() {
   const int index = device::device_facts().index;
+  watch_kokkos_aborts();
   with_errors_told("Kokkos::initialize", [&] {
     Kokkos::initialize(Kokkos::InitializationSettings().set_device_id(index));
   });
@@ -28,6 +32,17 @@ inline void stop_kokkos() noexcept {
   } catch (const std::exception& failure) {
     log::local(log::Level::warning, failure.what());
   }
+}
+
+/// Kokkos stays as it is until the process ends. Then it would complain, behind the words that say
+/// why the process ends: that is left out, with all that comes at an exit.
+inline void leave_kokkos() noexcept {
+  static_cast<void>(::on_exit(
+      [](int code, void* /*nothing*/) {
+        std::fflush(nullptr);
+        ::_exit(code);
+      },
+      nullptr));
 }
 
 }  // namespace fourfold::kernels
