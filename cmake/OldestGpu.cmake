@@ -1,5 +1,5 @@
-# The oldest compute capability that code of this build runs on: of each list of architectures the first, as each serves
-# what comes after it (by PTX), and of ours and Kokkos's the later.
+# The oldest compute capability that code of this build runs on: of each list of architectures the first, and of ours and
+# Kokkos's the later. What comes after runs by PTX; where there is none ("90-real", "90a") the first launch says that there is no code.
 function(fourfold_oldest_gpu result)
   set(oldest 80)
   foreach(list IN ITEMS CMAKE_CUDA_ARCHITECTURES Kokkos_CUDA_ARCHITECTURES)

@@ -80,7 +80,10 @@ Arena::Block& Arena::add_block(MemoryUse use, std::size_t bytes, MemoryKind kind
         fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB, of which "
                     "{:.1f} GiB are free) {}",
                     name(use), gib(bytes), gib(owned), owner.name, gib(owner.total_bytes),
-                    gib(owner.free_bytes), memory_advice));
+                    gib(owner.free_bytes),
+                    has_own_memory && owner.name != "host"
+                        ? memory_advice
+                        : "use a smaller model, batch or context, or more ranks on more hosts"));
   }
   return blocks_.emplace_back(Block{.use = use, .memory = Buffer(bytes, kind)});
 }

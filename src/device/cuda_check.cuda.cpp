@@ -4,6 +4,7 @@
 
 #include "gib.hpp"
 #include "memory_advice.hpp"
+#include "taken_device.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
@@ -15,18 +16,33 @@
 namespace fourfold::device {
 namespace {
 
-/// "GPU 0 (NVIDIA H100 80GB HBM3)", as far as it can still be asked.
+/// Of the host, which every device may copy from and to.
+std::string out_of_pinned_memory(const char* call, std::size_t bytes) {
+  return fmt::format(
+      "{}: {} of {} bytes ({:.2f} GiB) of pinned host memory failed (the machine, the job's memory "
+      "limit or `ulimit -l` has no more) ask for more memory, use more ranks on more machines, or "
+      "leave less to the host with offload.optimizer or offload.activations",
+      described_device(), call, bytes, gib(bytes));
+}
+
+std::string out_of_memory(const char* call, std::size_t bytes) {
+  const std::string size =
+      bytes > 0 ? fmt::format(" of {} bytes ({:.2f} GiB)", bytes, gib(bytes)) : "";
+  return fmt::format("{}: {}{} failed {}", described_device(), call, size, out_of_memory_advice());
+}
+
+}  // namespace
+
 std::string described_device() {
-  int index = 0;
+  const int index = taken_device();
   cudaDeviceProp properties{};
-  if (cudaGetDevice(&index) != cudaSuccess ||
-      cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
-    return "the GPU";
+  if (cudaGetDeviceProperties(&properties, index) != cudaSuccess) {
+    static_cast<void>(cudaGetLastError());
+    return fmt::format("GPU {}", index);
   }
   return fmt::format("GPU {} ({})", index, static_cast<const char*>(properties.name));
 }
 
-/// What a restart on other nodes can mend.
 bool is_fault_of_node(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:
@@ -45,23 +61,6 @@ bool is_fault_of_node(cudaError_t error) {
       return false;
   }
 }
-
-/// Of the host, which every device may copy from and to.
-std::string out_of_pinned_memory(const char* call, std::size_t bytes) {
-  return fmt::format(
-      "{}: {} of {} bytes ({:.2f} GiB) of pinned host memory failed (the machine, the job's memory "
-      "limit or `ulimit -l` has no more) ask for more memory, use more ranks on more machines, or "
-      "leave less to the host with offload.optimizer or offload.activations",
-      described_device(), call, bytes, gib(bytes));
-}
-
-std::string out_of_memory(const char* call, std::size_t bytes) {
-  const std::string size =
-      bytes > 0 ? fmt::format(" of {} bytes ({:.2f} GiB)", bytes, gib(bytes)) : "";
-  return fmt::format("{}: {}{} failed {}", described_device(), call, size, out_of_memory_advice());
-}
-
-}  // namespace
 
 std::string out_of_memory_advice() {
   std::size_t free_bytes = 0;
@@ -82,6 +81,12 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
     const bool of_host = std::string_view(call).starts_with("cudaHost");
     throw SystemError(ExitCode::config,
                       of_host ? out_of_pinned_memory(call, bytes) : out_of_memory(call, bytes));
+  }
+  if (result == cudaErrorNoKernelImageForDevice) {
+    throw SystemError(ExitCode::config,
+                      fmt::format("{}: {} failed (this build has no code for this GPU) build it "
+                                  "for it, Kokkos too (docs/gpu.md), or ask for other nodes",
+                                  described_device(), call));
   }
   const std::string size = bytes > 0 ? fmt::format(" of {} bytes", bytes) : "";
   const bool node = is_fault_of_node(result);

@@ -3,6 +3,7 @@
 #include "cuda_check.hpp"
 #include "driver_function.hpp"
 #include "host_bytes.hpp"
+#include "taken_device.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/device.hpp>
@@ -38,6 +39,9 @@ int count_devices() {
   int runtime = 0;
   static_cast<void>(cudaDriverGetVersion(&driver));
   static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  if (driver != 0 && is_fault_of_node(result)) {
+    check_cuda(result, "cudaGetDeviceCount");
+  }
   const std::string why =
       driver == 0 ? "there is no NVIDIA driver"
       : result == cudaErrorInsufficientDriver
@@ -119,6 +123,10 @@ void bind_thread() {
     check_cuda(cudaSetDevice(index), "cudaSetDevice");
     bound_index = index;
   }
+}
+
+int taken_device() noexcept {
+  return taken_index.load(std::memory_order_relaxed);
 }
 
 void check_device() {

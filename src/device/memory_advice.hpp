@@ -4,7 +4,7 @@
 
 namespace fourfold::device {
 
-/// What a run that takes too much of a device's memory, or a host's, can do: for messages.
+/// What a run that takes too much of a device's memory can do: for messages.
 inline constexpr const char* memory_advice =
     "use a smaller train.micro_batch, train.recompute = \"full\", "
     "train.deterministic_attention = false, a higher mesh.zero, offload.optimizer or more ranks; "

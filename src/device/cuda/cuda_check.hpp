@@ -17,6 +17,12 @@ namespace fourfold::device {
 /// CUDA otherwise takes the first. @throws UserError (config) without driver or device
 void bind_thread();
 
+/// "GPU 0 (NVIDIA H100 80GB HBM3)": this process's, as far as it can still be asked.
+std::string described_device();
+
+/// Whether a restart on other nodes can mend it.
+bool is_fault_of_node(cudaError_t error);
+
 /// For who calls a library that ends the process where CUDA says that the device has failed: to be
 /// asked first. A kernel's failure is told by the next call, whichever that is.
 /// @throws SystemError as check_cuda()
