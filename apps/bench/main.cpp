@@ -6,6 +6,7 @@
 
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/device/device.hpp>
 #include <fourfold/device/host_memory.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -38,6 +39,7 @@ ExitCode measure_threads(const bench::Arguments& arguments) {
 
 ExitCode measure_processes(const bench::Arguments& arguments, int argc, char** argv) {
   const comm::MpiRuntime mpi(&argc, &argv);
+  fourfold::device::take_device(mpi.device_place(true));  // whose memory the messages lie in
   const bench::Request request = bench::request_of(arguments, mpi.world().size());
   // The least of all machines, so that all ranks come to the same end.
   const std::int64_t own = fourfold::device::available_memory_bytes().value_or(-1);

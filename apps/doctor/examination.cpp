@@ -91,6 +91,7 @@ class Examiner {
       log::warning(warning);
     }
     RankFacts own = own_facts([](const char* name) { return std::getenv(name); });
+    own.gpu = device::has_own_memory ? device::device_facts().bus_id : "";
     own.rank = world_.rank();
     own.host = mpi_.host();
     own.needed_bytes = found_.needs.rank_bytes;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fourfold::doctor {
@@ -117,15 +118,21 @@ void check_drivers(const std::vector<Node>& nodes, Check& check) {
   }
 }
 
-/// As device::take_device() will in a run: one that is seen alone is the rank's own.
-void check_ranks(const Node& node, const Ranks& ranks, Check& check) {
-  const auto gpus = std::ssize(node.gpus->gpus);
-  const auto here = std::ranges::count(ranks.nodes, node.name);
-  if (gpus > 1 && here > gpus) {
-    check.fail(
-        fmt::format("{} ranks on {}, but {} GPUs (each rank takes one) start {} ranks per "
-                    "node, or ask for more GPUs",
-                    here, node.name, gpus, gpus));
+/// A run gives each rank a GPU of its own.
+void check_ranks(const Ranks& ranks, Check& check) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> ranks_of;
+  for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
+    const RankFacts& facts = ranks.facts[rank];
+    ranks_of[{facts.machine, facts.gpu}].push_back(std::to_string(rank));
+  }
+  for (const auto& [gpu, sharing] : ranks_of) {
+    if (sharing.size() > 1) {
+      check.fail(
+          fmt::format("ranks {} have the same GPU (PCI {} of {}) start one rank per GPU, or "
+                      "ask for more GPUs",
+                      first_of(sharing), gpu.second,
+                      ranks.nodes[static_cast<std::size_t>(std::stoi(sharing.front()))]));
+    }
   }
 }
 
@@ -160,6 +167,9 @@ Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus, bo
   for (std::size_t i = 0; i < nodes_gpus.size(); ++i) {
     nodes.push_back({ranks.nodes[static_cast<std::size_t>(firsts[i])], &nodes_gpus[i]});
   }
+  if (on_gpus) {
+    check_ranks(ranks, check);
+  }
   const bool has_gpus =
       std::ranges::any_of(nodes, [](const Node& node) { return !node.gpus->gpus.empty(); });
   if (!has_gpus) {
@@ -170,9 +180,6 @@ Check devices_check(const Ranks& ranks, std::span<const NodeGpus> nodes_gpus, bo
   const std::size_t usual = usual_count(nodes);
   for (const Node& node : nodes) {
     check_count(node, usual, check);
-    if (on_gpus) {
-      check_ranks(node, ranks, check);
-    }
     for (const GpuFacts& gpu : node.gpus->gpus) {
       check_gpu(node.name, gpu, check);
     }

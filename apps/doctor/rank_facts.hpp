@@ -31,12 +31,13 @@ struct RankFacts {
   bool has_shm = true;
   bool has_rdma = false;      ///< InfiniBand and its like
   bool shares_memory = true;  ///< with the ranks of its host, as collectives do
+  std::string gpu;            ///< that it computes on: its place on the PCI bus; "": on cores
   std::string version;
   std::string mpi;
   std::string hdf5;
 };
 
-/// Reads what this process can find out alone. Not: rank, host, needs, shared memory.
+/// Reads what this process can find out alone. Not: rank, host, needs, shared memory, GPU.
 /// @param environment  as getenv()
 RankFacts own_facts(const std::function<const char*(const char* name)>& environment);
 

@@ -10,7 +10,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankFacts, rank, host, slurm_node, machine, l
                                    job_tasks, threads, cores, memory_bytes, available_bytes,
                                    needed_bytes, huge_pages, open_files, locked_bytes, file_bytes,
                                    address_bytes, shm_free_bytes, has_shm, has_rdma, shares_memory,
-                                   version, mpi, hdf5)
+                                   gpu, version, mpi, hdf5)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(RankSpeed, products_gflops, triad_gb_s, cores_had)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LineSpeed, axis, ranks, latency_s, bus_gb_s, bytes,
                                    wrong_elements)

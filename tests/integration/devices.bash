@@ -44,4 +44,18 @@ looks() {
 expect_exit 85 looks
 expect_stderr 'GPU 2 (Emulated GPU): cudaLaunchKernel failed'
 
+
+# More ranks than devices are found, and a driver that has failed is the node's fault.
+FOURFOLD_EMULATED_GPUS=2 expect_exit 78 doctor 3
+expect_stdout 'ranks 0, 2 have the same GPU'
+FOURFOLD_EMULATED_GPU_FAIL=cudaGetDeviceCount:1:802 expect_exit 85 "$fourfold" train run.toml --set log.dir=run
+expect_stderr 'cudaGetDeviceCount failed'
+# Which device it is, also where a thread cannot be bound to it.
+bound() {
+  FOURFOLD_EMULATED_GPUS=2 "$MPIEXEC" -n 1 "$fourfold" doctor --seconds 5 : \
+    -n 1 env FOURFOLD_EMULATED_GPU_FAIL=cudaSetDevice:1:46 "$fourfold" doctor --seconds 5
+}
+expect_exit 85 bound
+expect_stderr 'GPU 1 (Emulated GPU): cudaSetDevice failed'
+
 expectations_met
