@@ -10,6 +10,7 @@ the GPU.
     benchmarks/gpu_step/compare.py --build build/cuda --peer-python python3 --models gpt2-124m --markdown page.md
 """
 import argparse
+import contextlib
 import dataclasses
 import json
 import pathlib
@@ -55,6 +56,11 @@ class Watch:
                 self.seen[name] = {"median": statistics.median(values), "highest": max(values)}
 
 
+def why_it_ended(done):
+    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    return next((line for line in lines if "error: " in line), lines[-1])
+
+
 def run(command, limit_s):
     """What a program writes with --json, with what was seen meanwhile; or the error that ended it. Libraries print what they like."""
     with tempfile.TemporaryDirectory() as folder, Watch() as watch:
@@ -63,11 +69,11 @@ def run(command, limit_s):
             done = subprocess.run([*command, "--json", str(figures)], capture_output=True, text=True, timeout=limit_s, check=False,
                                   stdin=subprocess.DEVNULL)
         except subprocess.TimeoutExpired:
-            return {"error": f"not over in {limit_s:.0f} s", "left_out": True}
+            return {"error": f"not over in {limit_s:.0f} s", "left_out": True, "limit_s": limit_s}
         except OSError as problem:
             return {"error": str(problem)}
         if done.returncode != 0:
-            return {"error": (done.stderr.strip() or f"exit code {done.returncode}").splitlines()[-1][:300]}
+            return {"error": why_it_ended(done)[:300]}
         try:
             found = json.loads(figures.read_text(encoding="utf-8"))
         except (OSError, ValueError) as problem:
@@ -112,13 +118,13 @@ class Comparison:
         """All ways with a few steps, then the slow compilation of the best of them. What there was no time for is left out, and
         may be made up for by another run (--tried)."""
         tries = []
-        known = {tuple(one["way"]): one for one in self.tried().get(model, [])}
+        known = self.tried(model)
 
         def best():
             return max((one for one in tries if "error" not in one), key=rate, default=None)
 
         def attempt(way):
-            if way in known:
+            if way in known and "error" not in known[way]:
                 one = known[way]
             elif self.searches():
                 one = self.peer(model, way, None, self.counts(3, self.options.search_steps), self.search_end)
@@ -127,23 +133,36 @@ class Comparison:
             tries.append(one)
             tell(f"  PyTorch {' '.join(way)}", one)
 
-        for way in self.options.ways:
+        # What has not been over in an earlier run's time comes last: the others may have some left for it.
+        for way in sorted(self.options.ways, key=lambda way: known.get(way, {}).get("left_out", False)):
             attempt(way)
         if best() and self.options.autotune:
             precision, _, attention = best()["way"]
             attempt((precision, "max-autotune", attention))
             if "error" in tries[-1]:  # its graphs do not go with gradients that are added up over micro-batches everywhere
                 attempt((precision, "max-autotune-no-cudagraphs", attention))
-        self.note_tried(model, [one for one in tries if not one.get("left_out")])
+        self.note_tried(model, tries)
         return tries, best()["way"] if best() else None
 
-    def tried(self):
-        path = self.options.tried
-        return json.loads(path.read_text(encoding="utf-8")) if path and path.exists() else {}
+    def tried(self, model):
+        """What an earlier run has tried, by way. What cannot be read was not tried."""
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            record = json.loads(self.options.tried.read_text(encoding="utf-8"))
+            return {tuple(one["way"]): one for one in record[model] if "error" in one or rate(one) > 0}
+        return {}
 
     def note_tried(self, model, tries):
-        if self.options.tried:
-            self.options.tried.write_text(json.dumps(self.tried() | {model: tries}, indent=1) + "\n", encoding="utf-8")
+        path = self.options.tried
+        if path is None:
+            return
+        record = {}
+        with contextlib.suppress(OSError, ValueError, TypeError):
+            record = dict(json.loads(path.read_text(encoding="utf-8")))
+        # Ways that were never begun say nothing; other errors are tried again.
+        begun = [one for one in tries if "error" not in one or "limit_s" in one]
+        new = path.with_name(path.name + ".new")
+        new.write_text(json.dumps(record | {model: begun}, indent=1) + "\n", encoding="utf-8")
+        new.replace(path)
 
     def turns(self, model, way, token_file):
         """Ours and the peer's in turn."""
@@ -159,9 +178,11 @@ class Comparison:
         return {"data": token_file or "random", "ours": ours, "peer": theirs}
 
     def model(self, model, models_left):
-        """In its part of the time, of which more than half is for the turns."""
+        """In its part of the time, of which more than half is for the turns; but where an earlier run has tried most ways, the others
+        may take longer, and the turns find what was compiled then."""
         print(model, flush=True)
-        self.search_end = time.monotonic() + 0.45 * (self.end - time.monotonic()) / models_left
+        share = 0.7 if self.tried(model) else 0.45
+        self.search_end = time.monotonic() + share * (self.end - time.monotonic()) / models_left
         tries, way = self.best_way(model) if self.options.peer_python else ([], None)
         parts = [self.turns(model, way, token_file) for token_file in (None, *self.options.token_files)]
         return {"model": model, "tries": tries, "runs": [part | summary(part) for part in parts],

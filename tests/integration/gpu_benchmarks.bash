@@ -128,9 +128,18 @@ hurried() {
 }
 hurried "$1" 20
 judged skipped 'bf16-autocast default default'
+expect python3 -c 'import json
+tried = json.load(open("tried.json"))["tiny"]
+assert [(one["way"][0], "error" in one) for one in tried] == [("bf16-weights", False), ("bf16-autocast", True)], tried
+json.dump({"other": None, "tiny": tried + [{"way": ["bf16-weights", "default", "cudnn"], "error": "busy"}]}, open("tried.json", "w"))'
 hurried "$1" 90
 judged passed 'times PyTorch'
 holds all.json '[one.get("left_out", False) for one in it["models"][0]["tries"]] == [False] * 6'
+for damage in '{"tiny": [' '{"tiny": null}' '[]' ''; do
+  printf '%s' "$damage" >tried.json
+  expect_exit 0 "$compare" --build "$1" --models tiny --warmup 0 --steps 2 --rounds 1 --no-autotune --peer-python ./peer --tried tried.json
+  holds tried.json '[one["way"] for one in it["tiny"]] == [["bf16-weights", "default", "default"], ["bf16-autocast", "default", "default"]]'
+done
 expect_exit 1 env PARAMETERS=1 "$compare" --build "$1" --models tiny --warmup 0 --steps 2 --no-autotune --peer-python ./peer
 expect_stderr 'the models differ'
 
