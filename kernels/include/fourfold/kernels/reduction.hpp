@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// Sums over whole tensors: of f32, bf16 or f16, in f64, written to the device scalar `result` (f64,
-/// one element) or added to what it holds. Stream-ordered; the order of summation depends on
+/// Sums over whole tensors: of f32, bf16 or f16, in f64, written to the device scalar `result`
+/// (f64, one element) or added to what it holds. Stream-ordered; the order of summation depends on
 /// elements() only, so that wherever `x` lies the bits are the same. No element: 0 is written.
 #pragma once
 
