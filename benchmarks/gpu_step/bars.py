@@ -65,7 +65,7 @@ def judge_steps(model, record):
         left_out = [" ".join(one["way"]) for result in record["models"] for one in result["tries"] if one.get("left_out")]
         if reached == "passed" and left_out:  # one of them may be faster
             reached = "skipped"
-            note += f"; there was no time for {', '.join(left_out)}: run it again into the same folder, or with a longer --seconds"
+            note += f"; there was no time for {', '.join(left_out)}: run it again into the same folder"
         found[f"PyTorch {model}"] = (reached, note)
     else:
         found |= skipped([f"PyTorch {model}"], no_peer(record))

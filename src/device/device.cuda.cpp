@@ -116,17 +116,17 @@ bool is_only_for_device(const void* data) {
   return attributes.type == cudaMemoryTypeDevice;
 }
 
+int taken_device() noexcept {
+  return taken_index.load(std::memory_order_relaxed);
+}
+
 void bind_thread() {
-  const int index = taken_index.load(std::memory_order_relaxed);
+  const int index = taken_device();
   if (bound_index != index) {
     count_devices();
     check_cuda(cudaSetDevice(index), "cudaSetDevice");
     bound_index = index;
   }
-}
-
-int taken_device() noexcept {
-  return taken_index.load(std::memory_order_relaxed);
 }
 
 void check_device() {

@@ -44,7 +44,6 @@ looks() {
 expect_exit 85 looks
 expect_stderr 'GPU 2 (Emulated GPU): cudaLaunchKernel failed'
 
-
 # More ranks than devices are found, and a driver that has failed is the node's fault.
 FOURFOLD_EMULATED_GPUS=2 expect_exit 78 doctor 3
 expect_stdout 'ranks 0, 2 have the same GPU'

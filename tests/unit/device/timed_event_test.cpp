@@ -6,11 +6,13 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 using fourfold::steady_time_s;
 using fourfold::device::Stream;
@@ -30,6 +32,25 @@ void wait_a_while() {
 }
 
 }  // namespace
+
+TEST_CASE("a clock that is renewed is fine again", "[timed_event]") {
+  const Stream stream;
+  StreamClock clock(stream);
+  // From here on f32 milliseconds are 30 ns apart.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::vector<double> errors_ns;
+  for (int pair = 0; pair < 51; ++pair) {
+    clock.renew(stream);
+    TimedEvent first;
+    TimedEvent second;
+    first.record(stream);
+    second.record(stream);
+    const double between_s = clock.time_s(second) - clock.time_s(first);
+    errors_ns.push_back(std::abs(1e9 * between_s - 1e3 * second.us_since(first)));
+  }
+  std::ranges::nth_element(errors_ns, errors_ns.begin() + 25);
+  CHECK(errors_ns[25] < 1);
+}
 
 TEST_CASE("events lie between the host's times around them, in the order of the stream",
           "[timed_event]") {
