@@ -36,25 +36,22 @@ done
 FOURFOLD_EMULATED_GPUS=no-driver expect_exit 78 verify
 expect_stderr 'there is no NVIDIA driver'
 
-# Each rank looks at its own device: of three, the last one fails.
-looks() {
-  FOURFOLD_EMULATED_GPUS=3 "$MPIEXEC" -n 2 "$fourfold" doctor --seconds 5 : \
-    -n 1 env FOURFOLD_EMULATED_GPU_FAIL=cudaLaunchKernel:1:214 "$fourfold" doctor --seconds 5
+# last_fails GPUS FAILURE: a rank for each device, of which the last one has the failure.
+last_fails() {
+  FOURFOLD_EMULATED_GPUS=$1 "$MPIEXEC" -n $(($1 - 1)) "$fourfold" doctor --seconds 5 : \
+    -n 1 env FOURFOLD_EMULATED_GPU_FAIL="$2" "$fourfold" doctor --seconds 5
 }
-expect_exit 85 looks
+# Each rank looks at its own.
+expect_exit 85 last_fails 3 cudaLaunchKernel:1:214
 expect_stderr 'GPU 2 (Emulated GPU): cudaLaunchKernel failed'
+# It is named, also where a thread cannot be bound to it.
+expect_exit 85 last_fails 2 cudaSetDevice:1:46
+expect_stderr 'GPU 1 (Emulated GPU): cudaSetDevice failed'
 
 # More ranks than devices are found, and a driver that has failed is the node's fault.
 FOURFOLD_EMULATED_GPUS=2 expect_exit 78 doctor 3
 expect_stdout 'ranks 0, 2 have the same GPU'
 FOURFOLD_EMULATED_GPU_FAIL=cudaGetDeviceCount:1:802 expect_exit 85 "$fourfold" train run.toml --set log.dir=run
 expect_stderr 'cudaGetDeviceCount failed'
-# Which device it is, also where a thread cannot be bound to it.
-bound() {
-  FOURFOLD_EMULATED_GPUS=2 "$MPIEXEC" -n 1 "$fourfold" doctor --seconds 5 : \
-    -n 1 env FOURFOLD_EMULATED_GPU_FAIL=cudaSetDevice:1:46 "$fourfold" doctor --seconds 5
-}
-expect_exit 85 bound
-expect_stderr 'GPU 1 (Emulated GPU): cudaSetDevice failed'
 
 expectations_met
