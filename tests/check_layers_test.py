@@ -34,6 +34,14 @@ class CheckLayers(unittest.TestCase):
         self.breach("io/store.cpp", "#include <fourfold/data/dataset.hpp>\n", "'io' must not include")
         self.breach("apps/program/run.cpp", "#include <fourfold/train/trainer.hpp>\n", "'program' must not include")
 
+    def test_calls(self):
+        for line in ("auto x = nlohmann::json::parse(text);", "x = Json::parse(text, nullptr, false);",
+                     "return ordered_json{1}.dump(2);"):
+            self.breach("src/data/tokens.json.cpp", line + "\n", "json_text.hpp")
+            self.clean("src/base/include/fourfold/base/json_text.hpp", line + "\n")
+            self.clean("tests/unit/data/tokens_test.cpp", line + "\n")
+        self.clean("src/data/tokens.json.cpp", "auto x = parse_json<json>(text, file);\n")
+
     def test_doors(self):
         self.clean("src/comm/mpi.cpp", "#include <mpi.h>\n")
         self.clean("kernels/host/norm.kokkos.cpp", "#include <Kokkos_Core.hpp>\n")

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 
 #include <nlohmann/json.hpp>
@@ -78,7 +79,7 @@ ordered_json or_null(std::optional<std::int64_t> step) {
 
 /// Texts and paths may hold bytes that are no UTF-8.
 std::string dumped(const ordered_json& json) {
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(json, 2);
 }
 
 std::string_view text_of(io::TensorDifference::Kind kind) {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/json_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 namespace fourfold::apps {
@@ -32,7 +34,7 @@ std::string to_json(const std::vector<FileFacts>& files) {
                     {"first_text", or_null(facts.first_text)}});
   }
   // Text cut inside a character is not UTF-8; JSON has to be.
-  return list.dump(2, ' ', false, ordered_json::error_handler_t::replace);
+  return json_text(list, 2);
 }
 
 }  // namespace fourfold::apps

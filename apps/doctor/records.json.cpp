@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "records.hpp"
 
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/json_text.hpp>
+
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace fourfold::doctor {
@@ -26,14 +30,22 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(NodeGpus, has_driver, problem, gpus, apart)
 
 namespace {
 
-/// Paths may hold bytes that are not UTF-8.
 std::string dump(const nlohmann::json& object) {
-  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return json_text(object);
 }
 
+/// @throws UserError (config): a rank that runs another version has other records
 template <class Record>
 void parse(const std::string& text, Record& record) {
-  record = nlohmann::json::parse(text).get<Record>();
+  record = read_json(
+      json_if_any<nlohmann::json>(text),
+      [](const nlohmann::json& json) { return json.get<Record>(); },
+      [](const std::string& why) {
+        throw UserError(ExitCode::config,
+                        fmt::format("a rank has sent what this one cannot read ({}); start the "
+                                    "same version of fourfold on all ranks",
+                                    why));
+      });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "report.hpp"
 
 #include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/json_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -135,7 +136,7 @@ std::string to_json(const Examination& examination) {
       {"groups", groups_of(examination)},
       {"directories", directories_of(examination)}};
   // Paths may hold bytes that are not UTF-8.
-  return object.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json_text(object, 2);
 }
 
 }  // namespace fourfold::doctor

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "evaluation_report.hpp"
 
+#include <fourfold/base/json_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -16,7 +18,7 @@ std::string to_json(const Report& report) {
                                       {"tokens", report.evaluation.targets},
                                       {"samples", report.samples},
                                       {"seconds", report.seconds}};
-  return object.dump();
+  return json_text(object);
 }
 
 }  // namespace fourfold::evaluate

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <fourfold/base/json_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 namespace fourfold::status_program {
@@ -84,7 +86,7 @@ std::string to_json(std::span<const batch::RunView> views) {
   for (const batch::RunView& view : views) {
     document["runs"].push_back(json_of(view));
   }
-  return document.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json_text(document, 2);
 }
 
 }  // namespace fourfold::status_program

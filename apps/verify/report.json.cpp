@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <fourfold/base/json_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 namespace fourfold::verify {
@@ -27,7 +29,7 @@ std::string to_json(const Arguments& arguments, const train::Tolerances& toleran
                                 {"weight_error", result.weight_error},
                                 {"first_difference", result.first_difference.value_or("")}});
   }
-  return object.dump();
+  return json_text(object);
 }
 
 }  // namespace fourfold::verify

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "version.hpp"
 
+#include <fourfold/base/json_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 namespace fourfold::version {
@@ -16,7 +18,7 @@ std::string to_json(const BuildFacts& facts) {
   for (const LibraryFact& library : facts.libraries) {
     document["libraries"][std::string(library.name)] = library.version;
   }
-  return document.dump(2);
+  return json_text(document, 2);
 }
 
 }  // namespace fourfold::version

@@ -3,6 +3,7 @@
 #include "foreign/safetensors_header.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/safetensors.hpp>
 
@@ -251,24 +252,15 @@ Defect parse_safetensors_index(std::string_view text, std::map<std::string, std:
   Defect defect;
   std::set<std::string> names;
   const auto look = [&](int depth, json::parse_event_t event, json& value) {
-    if (depth > 16) {
-      throw std::length_error("is nested too deep");  // nobody's index is; memory is for texts
-    }
     if (event == json::parse_event_t::key && depth == 2 &&
         !names.insert(value.get<std::string>()).second) {
       defect = fmt::format("names '{}' twice", printable(value.get<std::string>()));
     }
     return true;
   };
-  json index;
-  try {
-    index = json::parse(text, look);
-  } catch (const json::parse_error& error) {
-    return fmt::format("is no JSON from byte {} on", error.byte);
-  } catch (const json::exception&) {
-    return "has a number that no type holds";
-  } catch (const std::length_error& error) {
-    return error.what();
+  const auto index = json_if_any<json>(text, look);
+  if (index.is_discarded()) {
+    return json_defect<json>(text);
   }
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     return "has no object \"weight_map\"";
@@ -295,7 +287,7 @@ std::string safetensors_header(std::span<const ArrayToWrite> arrays,
                           {"data_offsets", {offset, offset + array.bytes()}}};
     offset += array.bytes();
   }
-  std::string text = header.dump();
+  std::string text = json_text(header);
   text.resize((text.size() + 7) / 8 * 8, ' ');
   std::uint64_t length = text.size();
   static_assert(std::endian::native == std::endian::little);
@@ -309,7 +301,7 @@ std::string safetensors_index(const std::map<std::string, std::string>& file_of,
   const ordered_json index{
       {"metadata", {{"total_size", total_bytes}, {"total_parameters", total_parameters}}},
       {"weight_map", file_of}};
-  return index.dump(2) + "\n";
+  return json_text(index, 2) + "\n";
 }
 
 }  // namespace fourfold::io

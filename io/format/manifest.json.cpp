@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/manifest.hpp"
 
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/io/crc32c.hpp>
 
 #include <fmt/format.h>
@@ -153,7 +153,7 @@ std::string manifest_text(const Manifest& manifest) {
   for (const auto& [id, digest] : manifest.digests) {
     json["digests"][id.str()] = digest.str();
   }
-  std::string text = json.dump(2);
+  std::string text = json_text(json, 2);
   text.resize(text.rfind('\n'));  // up to the closing brace
   const std::uint32_t crc = crc32c(std::as_bytes(std::span(text)));
   return text + std::string(checksum_member) + hex(crc) + std::string(end_of_text);
@@ -176,10 +176,10 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
   if (Defect damage = manifest_damage(text)) {
     return damage;
   }
-  if (is_json_too_deep(text)) {
-    return "is nested too deep (no checkpoint writes such a manifest)";
+  const Json json = json_if_any<Json>(text);
+  if (json.is_discarded()) {
+    return json_defect<Json>(text);
   }
-  const Json json = Json::parse(text, nullptr, false);
   Reader reader;
   if (reader.text(json, "format") != "fourfold checkpoint") {
     reader.fail("is not of a fourfold checkpoint");

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/io/line_file.hpp>
 #include <fourfold/io/line_follower.hpp>
@@ -18,7 +18,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string line_of(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 template <class T>
@@ -93,11 +93,8 @@ std::vector<Attempt> AttemptLog::read() const {
   constexpr std::uint64_t most_bytes = 64 << 20;
   std::istringstream in(io::text_if_readable(file_, most_bytes).value_or(""));
   for (std::string line; std::getline(in, line);) {
-    if (is_json_too_deep(line)) {
-      continue;
-    }
     try {
-      add(Json::parse(line), attempts);
+      add(json_if_any<Json>(line), attempts);
     } catch (const Json::exception&) {  // cut off by a full disk, or somebody's own remark
       continue;
     }

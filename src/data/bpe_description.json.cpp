@@ -59,7 +59,7 @@ std::int32_t id_of(const std::filesystem::path& file, const json& value, const s
   if (!value.is_number_integer() || value.get<std::int64_t>() < 0 ||
       value.get<std::int64_t>() > largest_id) {
     corrupt(file, fmt::format("token '{}' has the number {} instead of one from 0 to {}", token,
-                              value.dump(), largest_id));
+                              json_text(value), largest_id));
   }
   return value.get<std::int32_t>();
 }
@@ -98,7 +98,7 @@ void read_merges(const json& merges, BpeDescription& description) {
       description.merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
     } else {
       corrupt(description.file,
-              fmt::format("merge {} is {} instead of two tokens", number, merge.dump()));
+              fmt::format("merge {} is {} instead of two tokens", number, json_text(merge)));
     }
   }
 }
@@ -227,7 +227,7 @@ BpeDescription read_tokenizer_json(const std::filesystem::path& file) {
     corrupt(file, "is not a JSON object");
   }
   if (const json& normalizer = member(document, "normalizer"); !normalizer.is_null()) {
-    unsupported(file, fmt::format("the normalizer {}", member(normalizer, "type").dump()));
+    unsupported(file, fmt::format("the normalizer {}", json_text(member(normalizer, "type"))));
   }
   read_model(member(document, "model"), description);
   read_added_tokens(member(document, "added_tokens"), description);

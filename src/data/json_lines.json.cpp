@@ -3,7 +3,7 @@
 #include "documents.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,22 +15,14 @@ namespace {
 
 std::string text_of_line(const std::filesystem::path& file, std::size_t line_number,
                          std::string_view line) {
-  if (is_json_too_deep(line)) {
-    throw UserError(
-        ExitCode::data_corrupt,
-        fmt::format("{}: line {}: is nested too deep (memory is for documents); mend or "
-                    "remove the line",
-                    file.string(), line_number));
-  }
-  const nlohmann::json document = nlohmann::json::parse(line, nullptr, false);
-  if (document.is_discarded() || !document.is_object() || !document.contains("text") ||
-      !document["text"].is_string()) {
+  const auto document = json_if_any<nlohmann::json>(line);
+  if (!document.is_object() || !document.contains("text") || !document["text"].is_string()) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{}: line {}: {} (every line of a .jsonl file must be an object "
                                 "with its document under "
                                 "\"text\"); mend or remove the line",
                                 file.string(), line_number,
-                                document.is_discarded() ? "is not JSON"
+                                document.is_discarded() ? json_defect<nlohmann::json>(line)
                                                         : "has no text under the key \"text\""));
   }
   return document["text"].get<std::string>();

@@ -2,9 +2,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json_file.json.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/data/token_record.hpp>
 
+#include <fmt/format.h>
+
 namespace fourfold::data {
+namespace {
+
+TokenRecord record_of(const nlohmann::json& document) {
+  TokenRecord record;
+  document.at("tokenizer").get_to(record.tokenizer);
+  document.at("tokenizer_description").get_to(record.tokenizer_description);
+  document.at("vocab_size").get_to(record.vocab_size);
+  if (!document.at("end_of_text").is_null()) {
+    record.end_of_text = document.at("end_of_text").get<std::int32_t>();
+  }
+  document.at("end_of_text_appended").get_to(record.end_of_text_appended);
+  document.at("tokens").get_to(record.tokens);
+  document.at("documents").get_to(record.documents);
+  document.at("inputs").get_to(record.inputs);
+  return record;
+}
+
+}  // namespace
 
 std::string to_json(const TokenRecord& record) {
   const nlohmann::ordered_json document{
@@ -20,7 +41,7 @@ std::string to_json(const TokenRecord& record) {
       {"inputs", record.inputs},
   };
   // File names need not be UTF-8; JSON has to be.
-  return document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_text(document, 2) + "\n";
 }
 
 std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
@@ -30,28 +51,14 @@ std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
   if (bin.extension() != ".bin" || !std::filesystem::is_regular_file(path, ignored)) {
     return std::nullopt;
   }
-  const nlohmann::json document = detail::parse_json_file(path);
-  try {
-    TokenRecord record;
-    document.at("tokenizer").get_to(record.tokenizer);
-    document.at("tokenizer_description").get_to(record.tokenizer_description);
-    document.at("vocab_size").get_to(record.vocab_size);
-    if (!document.at("end_of_text").is_null()) {
-      record.end_of_text = document.at("end_of_text").get<std::int32_t>();
-    }
-    document.at("end_of_text_appended").get_to(record.end_of_text_appended);
-    document.at("tokens").get_to(record.tokens);
-    document.at("documents").get_to(record.documents);
-    document.at("inputs").get_to(record.inputs);
-    return record;
-  } catch (const nlohmann::json::exception& error) {
+  return read_json(detail::parse_json_file(path), record_of, [&](const std::string& why) {
     throw UserError(
         ExitCode::data_corrupt,
         fmt::format(
             "{}: is not a record of `fourfold data prepare` ({}); move the file away or prepare "
             "the tokens again",
-            path.string(), error.what()));
-  }
+            path.string(), why));
+  });
 }
 
 }  // namespace fourfold::data

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 
@@ -92,10 +92,7 @@ class Members {
  private:
   std::string shown(const std::string& key) const {
     const auto found = object_.find(key);
-    return found == object_.end()
-               ? "(nothing)"
-               : printable(
-                     found->dump(-1, ' ', false, json::error_handler_t::replace).substr(0, 200));
+    return found == object_.end() ? "(nothing)" : printable(json_text(*found).substr(0, 200));
   }
 
   const json& object_;
@@ -103,17 +100,11 @@ class Members {
 };
 
 json parse(std::string_view text, const std::string& file_name) {
-  json document;
-  try {
-    document = is_json_too_deep(text) ? json(nullptr) : json::parse(text);
-  } catch (const json::exception&) {  // no JSON, or a number that no type holds
-    document = nullptr;
-  }
+  auto document = parse_json<json>(text, file_name);
   if (!document.is_object()) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: is no JSON object; the file is damaged, fetch or make it "
-                                "again",
-                                file_name));
+    throw UserError(
+        ExitCode::data_corrupt,
+        fmt::format("{}: is JSON, but no object; fetch or make the file again", file_name));
   }
   return document;
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 
 #include <fmt/format.h>
@@ -120,7 +121,7 @@ std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_
   json["eos_token_id"] = nullptr;
   json["dtype"] = torch_name(dtype);        // transformers 5
   json["torch_dtype"] = torch_name(dtype);  // and 4
-  return json.dump(2) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace fourfold::interchange

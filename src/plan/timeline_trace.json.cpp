@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
 
 #include <fmt/format.h>
@@ -189,8 +190,7 @@ std::string timeline_trace(std::span<const schedule::Timeline> timelines) {
   for (const schedule::Timeline& timeline : timelines) {
     Process(timeline, ++pid, events).write();
   }
-  return ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}.dump(
-             -1, ' ', false, ordered_json::error_handler_t::replace) +
+  return json_text(ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}) +
          "\n";
 }
 

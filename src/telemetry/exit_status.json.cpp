@@ -19,7 +19,7 @@ constexpr const char* running = "running";
 /// Bytes that are not UTF-8 (a file name, say) are replaced instead of refused: the file must be
 /// written.
 std::string dump(const Json& json) {
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 /// A value that is not known is null.

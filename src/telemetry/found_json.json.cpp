@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "found_json.json.hpp"
 
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/io/line_follower.hpp>
 
 #include <cmath>
@@ -25,8 +25,7 @@ std::optional<double> number_between(const Json& json, const char* key, double l
 Json json_of_file(const std::filesystem::path& file) {
   constexpr std::uint64_t most_bytes = 64 << 20;
   const std::optional<std::string> text = io::text_if_readable(file, most_bytes);
-  return text && !is_json_too_deep(*text) ? Json::parse(*text, nullptr, false)
-                                          : Json(Json::value_t::discarded);
+  return text ? json_if_any<Json>(*text) : Json(Json::value_t::discarded);
 }
 
 std::optional<double> number_in(const Json& json, const char* key) {

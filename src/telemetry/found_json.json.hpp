@@ -6,6 +6,7 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/json_text.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
 
 #include <nlohmann/json.hpp>
@@ -24,7 +25,7 @@ void add_device_memory(const Record& record, Json& json) {
 }
 
 std::string line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return json_text(json);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
 
 #include <fmt/format.h>
@@ -21,8 +21,7 @@ using Json = nlohmann::ordered_json;
 /// A line as a person may have damaged it: every look-up has an answer.
 class Line {
  public:
-  explicit Line(std::string_view text)
-      : json_(is_json_too_deep(text) ? Json(nullptr) : Json::parse(text, nullptr, false)) {}
+  explicit Line(std::string_view text) : json_(json_if_any<Json>(text)) {}
 
   bool is_object() const { return json_.is_object(); }
   std::string text(const char* key) const {

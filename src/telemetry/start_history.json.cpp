@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "found_json.json.hpp"
 
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/telemetry/start_history.hpp>
 
 #include <algorithm>
@@ -90,7 +91,7 @@ void StartHistory::add_line(std::string_view line) {
     }
     return;
   }
-  const Json json = Json::parse(line, nullptr, false);
+  const Json json = json_if_any<Json>(line);
   const std::string event = text_in(json, "event");
   const std::optional<double> time_s = time_in(json, "time");
   if (event.empty() || !time_s) {
@@ -106,7 +107,7 @@ void StartHistory::add_line(std::string_view line) {
 }
 
 void StartHistory::read_step_line() {
-  const Json json = Json::parse(step_line_, nullptr, false);
+  const Json json = json_if_any<Json>(step_line_);
   step_line_.clear();
   if (const auto time_s = time_in(json, "time"); time_s && !starts_.empty()) {
     note_step(json, *time_s, starts_.back());

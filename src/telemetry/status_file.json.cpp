@@ -72,7 +72,7 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
   json["code"] = end == nullptr ? Json(nullptr) : Json(end->code);
   json["reason"] = end == nullptr ? Json(nullptr) : Json(end->reason);
   io::AtomicFile out(path_);
-  out.write(json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  out.write(json_text(json, 2) + "\n");
   out.publish();
   written_s_ = unix_time_s;
 }

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "product_choices_text.hpp"
 
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -60,14 +60,11 @@ std::string to_json(const LibraryChoices& choices) {
                                  {"us", finite_or_0(choice.us)},
                                  {"default_us", finite_or_0(choice.default_us)}});
   }
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(object, 2) + "\n";
 }
 
 std::optional<LibraryChoices> choices_from_json(std::string_view text) {
-  if (is_json_too_deep(text)) {
-    return std::nullopt;
-  }
-  const Json object = Json::parse(text, nullptr, false);
+  const Json object = json_if_any<Json>(text);
   const auto library = text_of(object, "library");
   const auto list = object.find("choices");
   if (text_of(object, "format") != format || !library || list == object.end() ||

@@ -28,6 +28,15 @@ dir = "run"
 END
 expect_exit 0 ranks 2 train run.toml --set mesh.tp=2
 
+# A report on a folder whose name is not UTF-8.
+odd=$'lat\xe9'
+cp -r run/checkpoints "$odd"
+expect_exit 0 ranks 1 evaluate --checkpoint "$odd" --data tokens --json
+expect python3 -m json.tool "$output"
+expect_exit 0 "$fourfold" ckpt info "$odd" --json
+expect python3 -m json.tool "$output"
+rm -r "$odd"
+
 # The same weights, the same loss.
 loss_of() {
   expect_exit 0 ranks 1 evaluate --checkpoint "$1" --data tokens --json

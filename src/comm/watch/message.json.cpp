@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/message.hpp"
 
-#include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_text.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -158,15 +158,13 @@ ToldCall told(const FlightRecord& record, const FlightSnapshot& snapshot) {
 
 std::string line_of(const Message& message) {
   // File names and stacks are not always UTF-8.
-  return std::visit(ToJson{}, message).dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(std::visit(ToJson{}, message)) + "\n";
 }
 
 std::optional<Message> message_of(std::string_view line) {
-  if (is_json_too_deep(line)) {
-    return std::nullopt;
-  }
+  const Json json = json_if_any<Json>(line);
   try {
-    return from_json(Json::parse(line));
+    return from_json(json);
   } catch (const Json::exception&) {
     return std::nullopt;
   }

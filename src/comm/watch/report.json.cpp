@@ -3,6 +3,8 @@
 #include "watch/court.hpp"
 #include "watch/judge.hpp"
 
+#include <fourfold/base/json_text.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -83,7 +85,7 @@ std::string report_of(const WorldState& world, const HangVerdict& verdict,
   for (const int rank : shown) {
     json["ranks"].push_back(json_of(rank, world, answers));
   }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace fourfold::comm

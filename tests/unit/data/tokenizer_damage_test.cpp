@@ -10,6 +10,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fmt/format.h>
 
 #include <string>
 #include <vector>
@@ -78,6 +79,14 @@ TEST_CASE("files that are no tokenizers are corrupt", "[tokenizer]") {
   check_refused(
       folder.write("tokenizer.json", read_bytes(golden + "llama3.json").substr(0, 5000)).string(),
       ExitCode::data_corrupt, "is not JSON from here on");
+  for (const char* number : {"1e999", "-2.5e+400"}) {
+    check_refused(
+        folder.write("tokenizer.json", fmt::format("{{\"model\":\n {{\"dropout\": {}}}}}", number))
+            .string(),
+        ExitCode::data_corrupt,
+        fmt::format("tokenizer.json: line 2, byte 24: {} is a number that no double holds",
+                    number));
+  }
   for (const std::string text : {"", "not a model", "\x0a\xff\xff\xff\xff\x7f"}) {
     check_refused(folder.write("m.model", text).string(), ExitCode::data_corrupt,
                   "m.model: is not a SentencePiece model");

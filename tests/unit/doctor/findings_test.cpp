@@ -6,6 +6,8 @@
 #include "records.hpp"
 #include "report.hpp"
 
+#include <fourfold/base/error.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 #include <nlohmann/json.hpp>
 
@@ -155,6 +157,19 @@ TEST_CASE("records come over as they were sent", "[records]") {
             directories);
   REQUIRE(directories.size() == 1);
   CHECK(directories[0].problem == "gone");
+}
+
+TEST_CASE("records of another version are refused, and are no fault of ours", "[records]") {
+  for (const char* text : {R"({"rank": 1})", "{", R"({"rank": 1e999})"}) {
+    RankFacts got;
+    try {
+      from_text(text, got);
+      FAIL("accepted");
+    } catch (const UserError& error) {
+      CHECK(error.code() == ExitCode::config);
+      CHECK(std::string(error.what()).find("same version") != std::string::npos);
+    }
+  }
 }
 
 TEST_CASE("the report ends with what sbatch takes, the JSON has it as a list", "[report]") {

@@ -190,10 +190,15 @@ TEST_CASE("what we do not compute is refused by name and value") {
   CHECK_THAT(told, ContainsSubstring(reason));
 }
 
-TEST_CASE("what is no JSON object is refused") {
-  for (const std::string& text :
-       {std::string(), std::string("[]"), std::string("{"), std::string(R"({"a":"\ud800"})"),
-        std::string(1'000'000, '['), gpt2("") + "x"}) {
-    CHECK_THAT(refusal(text, ExitCode::data_corrupt), ContainsSubstring("is no JSON object"));
-  }
+TEST_CASE("what is no JSON object is refused with its place") {
+  const auto [text, reason] = GENERATE(table<std::string, std::string>({
+      {"", "line 1, byte 1: is not JSON from here on"},
+      {"[]", "is JSON, but no object"},
+      {"{\n", "line 2, byte 3: is not JSON from here on"},
+      {gpt2("") + "x", "is not JSON from here on"},
+      {std::string(1'000'000, '['), "is nested too deep"},
+  }));
+  const std::string told = refusal(text, ExitCode::data_corrupt);
+  CHECK_THAT(told, ContainsSubstring("config.json: "));
+  CHECK_THAT(told, ContainsSubstring(reason));
 }

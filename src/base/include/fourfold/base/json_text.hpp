@@ -1,0 +1,131 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// The one way from text to JSON and back. Nothing that the JSON library throws leaves it: what is
+/// wrong with a file of unknown origin is a UserError with the place, or a value that tells so.
+/// The library's type is the template parameter, so that this header needs none of it; only
+/// *.json.cpp files can call these functions.
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/json_depth.hpp>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace fourfold {
+
+/// For the functions below.
+namespace json_detail {
+
+/// "line 3, byte 120: WHAT", `byte` counted from 1.
+std::string at_byte(std::string_view text, std::size_t byte, const std::string& what);
+
+/// What a library's exception says, without its name and number in brackets.
+std::string reason_in(std::string_view message);
+
+/// Reads text only to find the place where the library stops.
+template <class Json>
+class PlaceFinder final : public Json::json_sax_t {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(typename Json::number_integer_t /*number*/) override { return true; }
+  bool number_unsigned(typename Json::number_unsigned_t /*number*/) override { return true; }
+  bool number_float(typename Json::number_float_t /*number*/,
+                    const typename Json::string_t& /*text*/) override {
+    return true;
+  }
+  bool string(typename Json::string_t& /*text*/) override { return true; }
+  bool binary(typename Json::binary_t& /*bytes*/) override { return true; }
+  bool start_object(std::size_t /*members*/) override { return true; }
+  bool key(typename Json::string_t& /*text*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t /*elements*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(std::size_t position, const std::string& token,
+                   const typename Json::exception& error) override {
+    if (dynamic_cast<const typename Json::out_of_range*>(&error) != nullptr) {
+      byte_ = position - token.size() + 1;
+      what_ = token + " is a number that no double holds";
+    } else {
+      byte_ = position;
+      what_ = "is not JSON from here on";
+    }
+    return false;
+  }
+  std::string found_in(std::string_view text) const { return at_byte(text, byte_, what_); }
+
+ private:
+  std::size_t byte_ = 1;
+  std::string what_ = "is not JSON";
+};
+
+}  // namespace json_detail
+
+/// The value that `text` holds; "discarded" when it is no JSON, is nested too deep (see
+/// json_depth.hpp) or has a number that no double holds.
+/// @param look  the library's callback, which sees keys and values as they come
+template <class Json>
+Json json_if_any(std::string_view text, const typename Json::parser_callback_t& look = nullptr) {
+  // The parser takes a zero byte for the end of its input, and whatever follows would go unseen.
+  const bool is_text = text.find('\0') == std::string_view::npos;
+  return is_text && !is_json_too_deep(text) ? Json::parse(text, look, false)
+                                            : Json(Json::value_t::discarded);
+}
+
+/// Why json_if_any() gives nothing for this text: "line 1, byte 8: 1e999 is a number that no double
+/// holds".
+template <class Json>
+std::string json_defect(std::string_view text) {
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
+    return json_detail::at_byte(text, zero + 1, "is not JSON from here on");
+  }
+  if (is_json_too_deep(text)) {
+    return "is nested too deep (" + std::to_string(most_json_depth) + " levels are read)";
+  }
+  json_detail::PlaceFinder<Json> finder;
+  Json::sax_parse(text, &finder);
+  return finder.found_in(text);
+}
+
+/// The value that a file holds.
+/// @param file_name  of the file, for the message
+/// @param advice     what to do with a file that is no JSON
+/// @throws UserError (data_corrupt) with the place
+template <class Json>
+Json parse_json(std::string_view text, const std::string& file_name,
+                const std::string& advice = "fetch or make the file again") {
+  Json value = json_if_any<Json>(text);
+  if (value.is_discarded()) {
+    throw UserError(ExitCode::data_corrupt,
+                    file_name + ": " + json_defect<Json>(text) + "; " + advice);
+  }
+  return value;
+}
+
+/// What `read` makes of a value; in it the library may find that members are missing or of another
+/// type.
+/// @param refuse  called with what the library says then; does not return
+template <class Json, class Read, class Refuse>
+auto read_json(const Json& value, const Read& read, const Refuse& refuse) -> decltype(read(value)) {
+  try {
+    return read(value);
+  } catch (const typename Json::exception& error) {
+    refuse(json_detail::reason_in(error.what()));
+    throw;  // unreachable where `refuse` keeps to its word
+  }
+}
+
+/// JSON as text. Bytes that are not UTF-8, as names of files may have them, are replaced by U+FFFD:
+/// a report must not fail on them.
+/// @param indent  spaces of a level; -1: all on one line
+template <class Json>
+std::string json_text(const Json& value, int indent = -1) {
+  return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace fourfold
