@@ -90,6 +90,7 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
   }
   const auto prompt = prompt_tokens(*tokenizer, arguments.prompt);
   arguments.sampling.stop_token = tokenizer->end_of_text();
+  arguments.sampling.vocab = tokenizer->vocab_size();
   if (mpi.world().rank() != 0) {
     return ExitCode::finished;
   }

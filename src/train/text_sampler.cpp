@@ -34,7 +34,11 @@ std::vector<double> as_doubles(ConstTensorView logits) {
 
 std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options,
                         std::int64_t draw) {
-  const std::vector<double> logits = as_doubles(logits_V);
+  FOURFOLD_EXPECT(!options.vocab || *options.vocab > 0);
+  std::vector<double> logits = as_doubles(logits_V);
+  if (options.vocab) {
+    logits.resize(std::min<std::size_t>(logits.size(), static_cast<std::size_t>(*options.vocab)));
+  }
   std::vector<std::int32_t> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {

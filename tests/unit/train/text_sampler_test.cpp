@@ -45,6 +45,21 @@ TEST_CASE("top_k leaves only the likeliest", "[sampler]") {
   }
 }
 
+TEST_CASE("tokens that only the model has are never drawn", "[sampler]") {
+  // 3 is the likeliest of the model's, 1 of the tokenizer's.
+  const std::array<float, 5> rounded_up{0.0F, 1.0F, 0.5F, 9.0F, 8.0F};
+  const ConstTensorView rounded_up_V(rounded_up.data(), {5});
+  CHECK(draw_token(rounded_up_V, {.temperature = 0, .vocab = 3}, 0) == 1);
+  CHECK(draw_token(rounded_up_V, {.temperature = 0, .vocab = 4}, 0) == 3);
+  for (const std::int64_t top_k : {0, 2, 5}) {
+    for (int draw = 0; draw < 200; ++draw) {
+      CHECK(draw_token(rounded_up_V, {.temperature = 5, .top_k = top_k, .vocab = 3}, draw) < 3);
+    }
+  }
+  // A tokenizer that has more than the model takes nothing away.
+  CHECK(draw_token(rounded_up_V, {.temperature = 0, .vocab = 500}, 0) == 3);
+}
+
 TEST_CASE("the same seed and draw give the same token", "[sampler]") {
   const SamplingOptions one{.seed = 1};
   const SamplingOptions other{.seed = 2};

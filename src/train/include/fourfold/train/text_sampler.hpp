@@ -19,11 +19,15 @@ struct SamplingOptions {
   double temperature = 0.8;   ///< logits are divided by it; 0 takes the likeliest token each time
   std::int64_t top_k = 0;     ///< only the k likeliest tokens may come; 0: all
   std::uint64_t seed = 0;
+  /// Tokens of the tokenizer; those that only the model has (its vocabulary may be rounded up) are
+  /// never drawn. Nothing: all of the model's may come. Positive
+  std::optional<std::int32_t> vocab = {};
   std::optional<std::int32_t> stop_token = {};  ///< drawing it ends the text; it is not given out
 };
 
-/// Draws a token from softmax(logits / temperature) over the top_k likeliest (ties: lower numbers
-/// first). `draw` is the number of the draw: with the seed it fixes the random number.
+/// Draws a token from softmax(logits / temperature) over the top_k likeliest of the tokenizer's
+/// tokens (ties: lower numbers first). `draw` is the number of the draw: with the seed it fixes the
+/// random number.
 /// @param logits_V  host memory, f32, bf16 or f16, any shape
 std::int32_t draw_token(ConstTensorView logits_V, const SamplingOptions& options,
                         std::int64_t draw);
