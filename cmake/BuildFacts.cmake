@@ -35,6 +35,7 @@ set(library_facts "")
 foreach(fact "Kokkos=${Kokkos_VERSION}" "${products}" "MPI=${mpi_version}" "HDF5=${HDF5_VERSION}"
              "fmt=${fmt_VERSION}" "CLI11=${CLI11_VERSION}" "toml++=${tomlplusplus_VERSION}"
              "nlohmann-json=${nlohmann_json_VERSION}" "xxHash=${XXHASH_VERSION}" "PCRE2=${PCRE2_VERSION}"
+             "utf8proc=${UTF8PROC_VERSION}"
              "SentencePiece=${SENTENCEPIECE_VERSION}")
   string(REGEX REPLACE "^([^=]*)=(.*)$" " \\\\\n  {\"\\1\", \"\\2\"}," fact "${fact}")
   string(APPEND library_facts "${fact}")

@@ -43,7 +43,7 @@ DOORS = {
     r"nccl\.h$": r"^src/comm/[^/]*\.nccl\.[ch]pp$", r"Kokkos_": r"^kernels/(?!include/)",
     r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/": r"^(?!.*include/fourfold).*\.json\.[ch]pp$",
     r"toml\+\+|toml\.hpp": r"^(?!.*include/fourfold).*\.toml\.[ch]pp$",
-    r"CLI/": r"^apps/", r"pcre2\.h|sentencepiece": r"^(io|src/data)/(?!include/)", r"omp\.h$": r"^kernels/(?!include/)",
+    r"CLI/": r"^apps/", r"pcre2\.h|sentencepiece|utf8proc": r"^(io|src/data)/(?!include/)", r"omp\.h$": r"^kernels/(?!include/)",
 }
 # A call that one file alone may make -> that file (tests and benchmarks may too), and what others call instead.
 CALLS = {

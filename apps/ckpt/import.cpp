@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/import.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -14,7 +17,6 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <system_error>
 
 namespace fourfold::ckpt {
 namespace {
@@ -29,15 +31,20 @@ interchange::ForeignModel open_model(const ImportRequest& request) {
                                 : interchange::open_llmc(request.from, options);
 }
 
-/// data.tokenizer for the run file: what the user says, else what lies in the folder.
+/// data.tokenizer for the run file: what the user says, else the file of the folder that can be
+/// used.
 std::string tokenizer_of(const ImportRequest& request) {
-  const std::filesystem::path found = std::filesystem::path(request.from) / "tokenizer.json";
-  std::error_code ignored;
-  if (!request.tokenizer.empty() || request.format != "hf" ||
-      !std::filesystem::exists(found, ignored)) {
+  if (!request.tokenizer.empty() || request.format != "hf") {
     return request.tokenizer;
   }
-  return std::filesystem::absolute(found).lexically_normal().string();
+  try {
+    const auto found = data::tokenizer_in(request.from);
+    return found ? std::filesystem::absolute(*found).lexically_normal().string() : "";
+  } catch (const UserError& error) {  // the weights are good without
+    log::warning(
+        fmt::format("the model is imported without its tokenizer: {}", printable(error.what())));
+    return "";
+  }
 }
 
 void print_model(const model::ModelConfig& config) {

@@ -70,9 +70,10 @@ void describe_import(CLI::App& verb, ImportRequest& request) {
       ->check(rows)
       ->capture_default_str()
       ->type_name("N");
-  verb.add_option("--tokenizer", request.tokenizer,
-                  "data.tokenizer of its run file; default: tokenizer.json of the folder, if there "
-                  "is one")
+  verb.add_option(
+          "--tokenizer", request.tokenizer,
+          "data.tokenizer of its run file; default: the folder's tokenizer.json, vocab.json or "
+          "tokenizer.model, the first that can be used")
       ->type_name("FILE");
   add_shared_options(verb, request.format, request.memory_bytes, request.dry_run, request.progress);
 }

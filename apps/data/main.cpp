@@ -14,7 +14,7 @@ using fourfold::apps::PrepareRequest;
 
 void describe_prepare(CLI::App& verb, PrepareRequest& request) {
   verb.add_option("--tokenizer", request.tokenizer,
-                  "'byte', a SentencePiece .model, a Hugging Face tokenizer.json, a vocab.json "
+                  "'byte', a SentencePiece model, a Hugging Face tokenizer.json, a vocab.json "
                   "with merges.txt beside "
                   "it, or a folder that holds one of these")
       ->capture_default_str();

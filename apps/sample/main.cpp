@@ -94,14 +94,18 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
   if (mpi.world().rank() != 0) {
     return ExitCode::finished;
   }
+  const auto decoder = tokenizer->stream_decoder();
+  for (const std::int32_t token : prompt) {
+    decoder->next(token);  // what follows a text is not printed like the beginning of one
+  }
   fmt::print("{}", arguments.prompt);
   const auto emit = [&](std::int32_t token) {
-    fmt::print("{}", tokenizer->decode(std::span(&token, 1)));
+    fmt::print("{}", decoder->next(token));
     std::fflush(stdout);
   };
   fourfold::train::continue_text(model.stage(), model.config().model.context, prompt,
                                  arguments.sampling, emit, {});
-  fmt::print("\n");
+  fmt::print("{}\n", decoder->finish());
   return ExitCode::finished;
 }
 

@@ -3,7 +3,9 @@
 #include "added_tokens.hpp"
 #include "bpe_description.hpp"
 #include "bpe_model.hpp"
-#include "split_expression.hpp"
+#include "normalizer.hpp"
+#include "pre_tokenizer.hpp"
+#include "token_decoder.hpp"
 #include "utf8.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -12,19 +14,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
 namespace fourfold::data {
 namespace {
 
+using detail::AddedToken;
 using detail::AddedTokens;
 using detail::BpeDescription;
 using detail::BpeModel;
-using detail::SplitExpression;
-using detail::SplitStep;
 
-std::optional<std::int32_t> find_end_of_text(const BpeDescription& description) {
-  for (const char* known : {"<|endoftext|>", "<|end_of_text|>", "</s>", "<|eot_id|>"}) {
-    for (const detail::AddedToken& token : description.added) {
+std::optional<std::int32_t> find_end_of_text(const std::vector<AddedToken>& added) {
+  for (const char* known : {"<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>",
+                            "<eos>", "<|eot_id|>"}) {
+    for (const AddedToken& token : added) {
       if (token.content == known) {
         return token.id;
       }
@@ -33,138 +37,179 @@ std::optional<std::int32_t> find_end_of_text(const BpeDescription& description) 
   return std::nullopt;
 }
 
-/// Text goes through five sieves: added tokens of the first round, of the second round, runs of
-/// bytes that are not UTF-8, the splitting steps, and what is left of it are words for the BPE.
+std::string describe(const BpeDescription& description, std::int32_t tokens, int unknown_bytes) {
+  std::string text = fmt::format("{} BPE, {} tokens, {} merges",
+                                 description.is_byte_level ? "byte-level" : "character-level",
+                                 tokens, description.merges.size());
+  if (unknown_bytes > 0) {
+    text +=
+        fmt::format(", no token for {} of the 256 bytes (a text {})", unknown_bytes,
+                    description.unknown_token ? "gets the unknown token for them" : "loses them");
+  }
+  return fmt::format("{}, {}", text, description.file.string());
+}
+
+/// What each token prints before it is decoded, by number. A number may be that of no token.
+using Spelled = std::unordered_map<std::int32_t, std::string>;
+
+class BpeDecoder final : public StreamDecoder {
+ public:
+  BpeDecoder(const BpeDescription& description, const Spelled& spelled, std::int32_t vocab_size)
+      : spelled_(spelled),
+        vocab_size_(vocab_size),
+        file_(description.file.string()),
+        decoder_(description.decoding, file_) {}
+
+ private:
+  void take(std::int32_t token, std::string& bytes) override {
+    if (token < 0 || token >= vocab_size_) {
+      throw UserError(ExitCode::data_corrupt,
+                      fmt::format("token {} is outside the vocabulary [0, {}) of {}; the "
+                                  "tokens were made with another tokenizer",
+                                  token, vocab_size_, file_));
+    }
+    if (const auto found = spelled_.find(token); found != spelled_.end()) {
+      decoder_.take(found->second, bytes);
+    }
+  }
+  void end(std::string& bytes) override { decoder_.finish(bytes); }
+
+  const Spelled& spelled_;
+  std::int32_t vocab_size_;
+  std::string file_;
+  detail::TokenDecoder decoder_;
+};
+
+/// Text goes through six sieves: runs of bytes that are not UTF-8, added tokens that are looked for
+/// in the text as it is, the normalizer, added tokens that are looked for in normal text, the steps
+/// of pre-tokenisation, and what is left of it are words for the BPE.
 class BpeTokenizer final : public Tokenizer {
  public:
-  explicit BpeTokenizer(const BpeDescription& description)
-      : model_(description),
-        first_round_(description.added, true),
-        second_round_(description.added, false),
-        steps_(description.steps),
-        end_of_text_(find_end_of_text(description)),
-        description_(fmt::format("byte-level BPE, {} tokens, {} merges, {}", model_.vocab_size(),
-                                 description.merges.size(), description.file.string())) {
-    for (const SplitStep& step : steps_) {
-      auto& expression = expressions_.emplace_back();
-      if (step.kind != SplitStep::Kind::prefix_space) {
-        expression.emplace(step.pattern,
-                           step.kind == SplitStep::Kind::literal
-                               ? SplitExpression::Kind::literal
-                               : SplitExpression::Kind::expression,
-                           description.file.string());
-      }
-    }
+  explicit BpeTokenizer(BpeDescription description)
+      : description_(std::move(description)),
+        normalizer_(description_.normalization, description_.file.string()),
+        added_tokens_(detail::numbered(description_)),
+        added_(spelled_added(false)),
+        added_normal_(spelled_added(true)),
+        pre_tokenizer_(description_.splitting, description_.file.string()),
+        model_(description_),
+        spelled_(spelled()),
+        vocab_size_(smallest_vocab_size()),
+        end_of_text_(find_end_of_text(added_tokens_)),
+        text_(describe(description_, vocab_size_, model_.unknown_bytes())) {
+    detail::TokenDecoder(description_.decoding,
+                         description_.file.string());  // refuses what it must
+    description_.vocab = {};
+    description_.merges = {};
   }
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
-    around_added_tokens(first_round_, text, ids, [&](std::string_view outer) {
-      around_added_tokens(second_round_, outer, ids,
-                          [&](std::string_view inner) { encode_plain(inner, ids); });
-    });
-  }
-
-  std::string decode(std::span<const std::int32_t> ids) const override {
-    std::string text;
-    for (const std::int32_t id : ids) {
-      if (id < 0 || id >= model_.vocab_size()) {
-        throw UserError(ExitCode::data_corrupt,
-                        fmt::format("token {} is outside the vocabulary [0, {}) of {}; the "
-                                    "tokens were made with another tokenizer",
-                                    id, model_.vocab_size(), description_));
+    ids_ = &ids;
+    for (std::size_t done = 0; done < text.size();) {
+      const std::size_t valid = detail::valid_utf8_prefix(text.substr(done));
+      if (valid > 0) {
+        encode_valid(text.substr(done, valid), done == 0);
       }
-      text += model_.bytes_of(id);
+      done += valid;
+      const std::size_t invalid = detail::invalid_utf8_prefix(text.substr(done));
+      if (invalid > 0) {
+        encode_invalid(text.substr(done, invalid), done == 0);
+      }
+      done += invalid;
     }
-    return text;
   }
 
-  std::int32_t vocab_size() const noexcept override { return model_.vocab_size(); }
+  std::unique_ptr<StreamDecoder> stream_decoder() const override {
+    return std::make_unique<BpeDecoder>(description_, spelled_, vocab_size_);
+  }
+
+  std::int32_t vocab_size() const noexcept override { return vocab_size_; }
   std::optional<std::int32_t> end_of_text() const noexcept override { return end_of_text_; }
-  std::string description() const override { return description_; }
+  std::string description() const override { return text_; }
 
  private:
-  /// Emits added tokens and hands the non-empty texts between them on.
-  template <class Between>
-  static void around_added_tokens(const AddedTokens& added, std::string_view text,
-                                  std::vector<std::int32_t>& ids, Between&& between) {
-    std::size_t done = 0;
-    while (done < text.size()) {
-      const auto match = added.find(text, done);
-      const std::size_t end = match ? match->begin : text.size();
-      if (end > done) {
-        between(text.substr(done, end - done));
+  /// The added tokens of one round, by what is looked for.
+  std::vector<AddedTokens::Spelled> spelled_added(bool normalized) {
+    std::vector<AddedTokens::Spelled> spelled;
+    for (const AddedToken& token : added_tokens_) {
+      if (token.normalized == normalized) {
+        spelled.emplace_back(spelling_of(token), token);
       }
-      if (!match) {
-        return;
-      }
-      ids.push_back(match->id);
-      done = match->end;
+    }
+    return spelled;
+  }
+
+  std::string spelling_of(const AddedToken& token) {
+    return token.normalized ? std::string(normalizer_.apply(token.content)) : token.content;
+  }
+
+  Spelled spelled() {
+    Spelled spelled;
+    for (const auto& [text, id] : description_.vocab) {
+      spelled[id] = text;
+    }
+    for (const AddedToken& token : added_tokens_) {
+      spelled[token.id] = spelling_of(token);
+    }
+    return spelled;
+  }
+
+  std::int32_t smallest_vocab_size() const {
+    std::int32_t size = 0;
+    for (const auto& [id, text] : spelled_) {
+      size = std::max(size, id + 1);
+    }
+    return size;
+  }
+
+  void encode_valid(std::string_view text, bool is_first) {
+    added_.cut(
+        text,
+        [&](std::string_view piece) {
+          encode_between(piece, is_first && piece.data() == text.data());
+        },
+        [&](std::int32_t id) { ids_->push_back(id); });
+  }
+
+  void encode_between(std::string_view piece, bool is_first) {
+    const std::string_view normal = normalizer_.apply(piece);
+    added_normal_.cut(
+        normal,
+        [&](std::string_view rest) {
+          pre_tokenizer_.split(rest, is_first && rest.data() == normal.data(), word_);
+        },
+        [&](std::int32_t id) { ids_->push_back(id); });
+  }
+
+  void encode_invalid(std::string_view bytes, bool is_first) {
+    if (model_.takes_any_bytes()) {
+      model_.encode_bytes(bytes, *ids_);
+    } else {
+      encode_valid("\uFFFD", is_first);
     }
   }
 
-  void encode_plain(std::string_view text, std::vector<std::int32_t>& ids) {
-    while (!text.empty()) {
-      const std::size_t valid = detail::valid_utf8_prefix(text);
-      if (valid > 0) {
-        split(0, text.substr(0, valid), ids);
-        text.remove_prefix(valid);
-      }
-      const std::size_t invalid = detail::invalid_utf8_prefix(text);
-      if (invalid > 0) {
-        model_.encode(text.substr(0, invalid), ids);
-        text.remove_prefix(invalid);
-      }
-    }
-  }
-
-  /// Applies steps number, number + 1, ... to a non-empty piece.
-  void split(std::size_t number, std::string_view piece, std::vector<std::int32_t>& ids) {
-    if (number == steps_.size()) {
-      model_.encode(piece, ids);
-      return;
-    }
-    const SplitStep& step = steps_[number];
-    if (step.kind == SplitStep::Kind::prefix_space) {
-      if (piece.starts_with(' ')) {
-        split(number + 1, piece, ids);
-      } else {
-        split(number + 1, " " + std::string(piece), ids);
-      }
-      return;
-    }
-    std::size_t done = 0;
-    while (done < piece.size()) {
-      const auto match = expressions_[number]->find(piece, done);
-      const std::size_t begin = match ? match->begin : piece.size();
-      if (begin > done && step.keep != SplitStep::Keep::matches) {
-        split(number + 1, piece.substr(done, begin - done), ids);
-      }
-      if (match && step.keep != SplitStep::Keep::between) {
-        split(number + 1, piece.substr(begin, match->end - begin), ids);
-      }
-      done = match ? match->end : piece.size();
-    }
-  }
-
+  BpeDescription description_;  ///< without vocabulary and merges
+  detail::Normalizer normalizer_;
+  std::vector<AddedToken> added_tokens_;
+  AddedTokens added_;
+  AddedTokens added_normal_;
+  detail::PreTokenizer pre_tokenizer_;
   BpeModel model_;
-  AddedTokens first_round_;
-  AddedTokens second_round_;
-  std::vector<SplitStep> steps_;
-  /// one per step; none for a prefix space
-  std::vector<std::optional<SplitExpression>> expressions_;
+  Spelled spelled_;
+  std::int32_t vocab_size_;  ///< largest number of a token, plus one
   std::optional<std::int32_t> end_of_text_;
-  std::string description_;
+  std::string text_;
+  std::vector<std::int32_t>* ids_ = nullptr;  ///< where encode() appends
+  const detail::PreTokenizer::Word word_ = [this](std::string_view word) {
+    model_.encode(word, *ids_);
+  };
 };
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_tokenizer_json(const std::filesystem::path& file) {
-  return std::make_unique<BpeTokenizer>(detail::read_tokenizer_json(file));
-}
-
-std::unique_ptr<Tokenizer> open_vocab_and_merges(const std::filesystem::path& vocab_json,
-                                                 const std::filesystem::path& merges_txt) {
-  return std::make_unique<BpeTokenizer>(detail::read_vocab_and_merges(vocab_json, merges_txt));
+std::unique_ptr<Tokenizer> open_bpe(const std::filesystem::path& file) {
+  return std::make_unique<BpeTokenizer>(detail::read_bpe_file(file));
 }
 
 }  // namespace fourfold::data

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "byte_alphabet.hpp"
 
+#include "unicode_text.hpp"
+
+#include <algorithm>
 #include <array>
 
 namespace fourfold::data::detail {
@@ -46,6 +49,13 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelled) {
     bytes.push_back(static_cast<char>(byte_of[code_point]));
   }
   return bytes;
+}
+
+std::string spelling_of_byte(unsigned char byte) {
+  const auto* const place = std::find(byte_of.begin(), byte_of.end(), static_cast<int>(byte));
+  std::string spelled;
+  append_character(static_cast<char32_t>(place - byte_of.begin()), spelled);
+  return spelled;
 }
 
 }  // namespace fourfold::data::detail

@@ -16,4 +16,7 @@ namespace fourfold::data::detail {
 /// alphabet
 std::optional<std::string> bytes_of_spelling(std::string_view spelled);
 
+/// The character that stands for a byte.
+std::string spelling_of_byte(unsigned char byte);
+
 }  // namespace fourfold::data::detail

@@ -8,6 +8,23 @@
 namespace fourfold::data {
 namespace {
 
+constexpr std::int32_t end_of_text_id = 256;
+
+class ByteDecoder final : public StreamDecoder {
+  void take(std::int32_t token, std::string& bytes) override {
+    if (token < 0 || token > end_of_text_id) {
+      throw UserError(ExitCode::data_corrupt,
+                      fmt::format("token {} is outside the byte vocabulary [0, {}); the "
+                                  "tokens were made with another tokenizer",
+                                  token, end_of_text_id + 1));
+    }
+    if (token != end_of_text_id) {
+      bytes.push_back(static_cast<char>(token));
+    }
+  }
+  void end(std::string& /*bytes*/) override {}
+};
+
 class ByteTokenizer final : public Tokenizer {
  public:
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
@@ -17,29 +34,13 @@ class ByteTokenizer final : public Tokenizer {
     }
   }
 
-  std::string decode(std::span<const std::int32_t> ids) const override {
-    std::string text;
-    text.reserve(ids.size());
-    for (const std::int32_t id : ids) {
-      if (id < 0 || id > end_of_text_id) {
-        throw UserError(ExitCode::data_corrupt,
-                        fmt::format("token {} is outside the byte vocabulary [0, {}); the "
-                                    "tokens were made with another tokenizer",
-                                    id, end_of_text_id + 1));
-      }
-      if (id != end_of_text_id) {
-        text.push_back(static_cast<char>(id));
-      }
-    }
-    return text;
+  std::unique_ptr<StreamDecoder> stream_decoder() const override {
+    return std::make_unique<ByteDecoder>();
   }
 
   std::int32_t vocab_size() const noexcept override { return end_of_text_id + 1; }
   std::optional<std::int32_t> end_of_text() const noexcept override { return end_of_text_id; }
   std::string description() const override { return "byte-level, 256 bytes and end-of-text"; }
-
- private:
-  static constexpr std::int32_t end_of_text_id = 256;
 };
 
 }  // namespace

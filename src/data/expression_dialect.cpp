@@ -1,35 +1,24 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "split_expression.hpp"
+#include "unicode_text.hpp"
 
 #include <fourfold/base/error.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <utility>
 
 namespace fourfold::data::detail {
 namespace {
 
-/// Unicode's White_Space, first and last code point of each run.
-constexpr std::array<std::pair<unsigned, unsigned>, 10> white_space{{{0x09, 0x0D},
-                                                                     {0x20, 0x20},
-                                                                     {0x85, 0x85},
-                                                                     {0xA0, 0xA0},
-                                                                     {0x1680, 0x1680},
-                                                                     {0x2000, 0x200A},
-                                                                     {0x2028, 0x2029},
-                                                                     {0x202F, 0x202F},
-                                                                     {0x205F, 0x205F},
-                                                                     {0x3000, 0x3000}}};
-
 std::string white_space_ranges() {
   std::string ranges;
   for (const auto& [first, last] : white_space) {
-    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", first, last);
+    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", static_cast<unsigned>(first),
+                          static_cast<unsigned>(last));
   }
   return ranges;
 }
@@ -38,8 +27,8 @@ std::string other_ranges() {
   std::string ranges;
   unsigned next = 0;
   for (const auto& [first, last] : white_space) {
-    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", next, first - 1);
-    next = last + 1;
+    ranges += fmt::format("\\x{{{:x}}}-\\x{{{:x}}}", next, static_cast<unsigned>(first) - 1);
+    next = static_cast<unsigned>(last) + 1;
   }
   return ranges + fmt::format("\\x{{{:x}}}-\\x{{10ffff}}", next);
 }
@@ -99,6 +88,8 @@ class Translator {
         return property();
       case 'u':
         return code_point();
+      case 'x':
+        return braced_code_point();
       case 'r':
       case 'n':
       case 't':
@@ -120,6 +111,18 @@ class Translator {
       refuse("the escape '\\u' without four hexadecimal digits");
     }
     replace(6, fmt::format("\\x{{{}}}", digits));
+  }
+
+  /// \x{3000}, the same to both; without braces it is a byte to one of them.
+  void braced_code_point() {
+    const std::size_t close = std::min(from_.find('}', at_), from_.size());
+    const std::string_view braced = from_.substr(at_ + 2, close - at_ - 2);
+    if (!braced.starts_with('{') || braced.size() < 2 || braced.size() > 7 ||
+        !std::all_of(braced.begin() + 1, braced.end(),
+                     [](unsigned char c) { return std::isxdigit(c) != 0; })) {
+      refuse("the escape '\\x' without hexadecimal digits in braces");
+    }
+    copy(close + 1 - at_);
   }
 
   /// \p{L}, \p{^Lu}, \P{Han}: names of one or two letters are general categories, longer ones
@@ -157,9 +160,10 @@ class Translator {
           refuse("']' as the first character of [...]");
         }
         return;
-      case '^':
-      case '$':
-        refuse(fmt::format("the anchor '{}'", from_[at_]));
+      case '^':  // at the beginning of any line, but not after a line end that ends the text
+        return replace(1, "(?:\\A|(?<=\\n)(?!\\z))");
+      case '$':  // at the end of any line
+        return replace(1, "(?=\\n|\\z)");
       case '(':
         return group();
       case '{':
@@ -197,6 +201,8 @@ class Translator {
 };
 
 }  // namespace
+
+const std::string whitespace_expression = fmt::format("[{0}]+|[^\\s{0}]+", word_character_ranges);
 
 std::string to_pcre2(std::string_view expression, std::string_view source) {
   return Translator(expression, source).result();

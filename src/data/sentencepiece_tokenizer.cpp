@@ -7,8 +7,64 @@
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
 
+#include <algorithm>
+#include <utility>
+
 namespace fourfold::data {
 namespace {
+
+/// The library decodes a text as a whole; what it prints for a token depends on where the text
+/// begins and on bytes beside it. So the new tokens are decoded behind one that has printed
+/// something, and what that one prints is taken off.
+class SentencePieceDecoder final : public StreamDecoder {
+ public:
+  SentencePieceDecoder(const sentencepiece::SentencePieceProcessor& processor, std::string model)
+      : processor_(processor), model_(std::move(model)) {}
+
+ private:
+  void take(std::int32_t token, std::string& bytes) override {
+    if (token < 0 || token >= processor_.GetPieceSize()) {
+      throw UserError(ExitCode::data_corrupt,
+                      fmt::format("token {} is outside the vocabulary [0, {}) of {}; the "
+                                  "tokens were made with another tokenizer",
+                                  token, processor_.GetPieceSize(), model_));
+    }
+    window_.push_back(token);
+    // A row of bytes is decoded when it is complete: as characters, or each as U+FFFD.
+    if (!processor_.IsByte(token)) {
+      flush(bytes);
+    }
+  }
+  void end(std::string& bytes) override { flush(bytes); }
+
+  void flush(std::string& bytes) {
+    const std::string text = text_of(window_);
+    bytes += text.substr(std::min(printed_.size(), text.size()));
+    const std::string alone =
+        window_.empty() || processor_.IsByte(window_.back()) ? "" : text_of({window_.back()});
+    if (!alone.empty()) {
+      window_ = {window_.back()};
+      printed_ = alone;
+    } else {
+      printed_ = text;
+    }
+  }
+
+  std::string text_of(const std::vector<int>& tokens) const {
+    std::string text;
+    const auto status = processor_.Decode(tokens, &text);
+    if (!status.ok()) {
+      throw SystemError(ExitCode::data_corrupt,
+                        fmt::format("{}: decoding failed ({})", model_, status.ToString()));
+    }
+    return text;
+  }
+
+  const sentencepiece::SentencePieceProcessor& processor_;
+  std::string model_;
+  std::vector<int> window_;  ///< tokens from one that printed something on
+  std::string printed_;      ///< their text, as far as it has been given out
+};
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
@@ -34,22 +90,8 @@ class SentencePieceTokenizer final : public Tokenizer {
     ids.insert(ids.end(), pieces.begin(), pieces.end());
   }
 
-  std::string decode(std::span<const std::int32_t> ids) const override {
-    for (const std::int32_t id : ids) {
-      if (id < 0 || id >= vocab_size()) {
-        throw UserError(ExitCode::data_corrupt,
-                        fmt::format("token {} is outside the vocabulary [0, {}) of {}; the "
-                                    "tokens were made with another tokenizer",
-                                    id, vocab_size(), model_.string()));
-      }
-    }
-    std::string text;
-    const auto status = processor_.Decode(std::vector<int>(ids.begin(), ids.end()), &text);
-    if (!status.ok()) {
-      throw SystemError(ExitCode::data_corrupt, fmt::format("{}: decoding failed ({})",
-                                                            model_.string(), status.ToString()));
-    }
-    return text;
+  std::unique_ptr<StreamDecoder> stream_decoder() const override {
+    return std::make_unique<SentencePieceDecoder>(processor_, model_.string());
   }
 
   std::int32_t vocab_size() const noexcept override { return processor_.GetPieceSize(); }

@@ -46,15 +46,15 @@ struct SplitExpression::Compiled {
   std::string source;
 };
 
-SplitExpression::SplitExpression(std::string_view pattern, Kind kind, std::string_view source)
+SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source)
     : compiled_(std::make_unique<Compiled>()) {
-  compiled_->pattern = pattern;
+  compiled_->pattern = pattern.text;
   compiled_->source = source;
   const std::string translated =
-      kind == Kind::literal ? std::string(pattern) : to_pcre2(pattern, source);
+      pattern.is_expression ? to_pcre2(pattern.text, source) : pattern.text;
   const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
-  const std::uint32_t options = PCRE2_UTF | (kind == Kind::literal ? PCRE2_LITERAL : PCRE2_UCP);
+  const std::uint32_t options = PCRE2_UTF | (pattern.is_expression ? PCRE2_UCP : PCRE2_LITERAL);
   int error = 0;
   std::size_t offset = 0;
   compiled_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
@@ -64,7 +64,7 @@ SplitExpression::SplitExpression(std::string_view pattern, Kind kind, std::strin
         ExitCode::config,
         fmt::format("{}: the splitting expression '{}' cannot be compiled ({}); mend the "
                     "tokenizer file",
-                    source, pattern, reason_of(error)));
+                    source, pattern.text, reason_of(error)));
   }
   std::uint32_t matches_nothing = 0;
   pcre2_pattern_info(compiled_->code.get(), PCRE2_INFO_MATCHEMPTY, &matches_nothing);
@@ -73,7 +73,7 @@ SplitExpression::SplitExpression(std::string_view pattern, Kind kind, std::strin
         ExitCode::config,
         fmt::format("{}: the splitting expression '{}' can match an empty text (so it does "
                     "not say where to split); mend the tokenizer file",
-                    source, pattern));
+                    source, pattern.text));
   }
   // Where just-in-time compilation is not to be had, pcre2_match interprets: slower, same matches.
   pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE);
@@ -106,6 +106,29 @@ std::optional<SplitExpression::Match> SplitExpression::find(std::string_view tex
   }
   const std::size_t* offsets = pcre2_get_ovector_pointer(compiled_->match.get());
   return Match{offsets[0], offsets[1]};
+}
+
+bool SplitExpression::replace(std::string_view text, std::string_view content,
+                              std::string& replaced) {
+  std::size_t done = 0;
+  bool has_matched = false;
+  while (done < text.size()) {
+    const auto match = find(text, done);
+    if (!match) {
+      break;
+    }
+    if (!has_matched) {
+      replaced.clear();
+      has_matched = true;
+    }
+    replaced += text.substr(done, match->begin - done);
+    replaced += content;
+    done = match->end;
+  }
+  if (has_matched) {
+    replaced += text.substr(done);
+  }
+  return has_matched;
 }
 
 }  // namespace fourfold::data::detail

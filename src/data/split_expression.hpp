@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "bpe_description.hpp"
+
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -18,16 +20,18 @@ namespace fourfold::data::detail {
 /// @throws UserError (config) naming the construct
 std::string to_pcre2(std::string_view expression, std::string_view source);
 
+/// What the Whitespace pre-tokenizer of the `tokenizers` library keeps: words, and runs of what is
+/// neither of words nor blank.
+extern const std::string whitespace_expression;
+
 /// A compiled splitting expression (PCRE2, just-in-time compiled where the platform can).
 /// Move-only; one thread.
 class SplitExpression {
  public:
-  enum class Kind { expression, literal };
-
   /// @param source  the file it comes from, for messages
   /// @throws UserError (config) when it cannot be compiled, is outside what to_pcre2 knows, or can
   /// match nothing
-  SplitExpression(std::string_view pattern, Kind kind, std::string_view source);
+  SplitExpression(const Pattern& pattern, std::string_view source);
   SplitExpression(SplitExpression&&) noexcept;
   SplitExpression& operator=(SplitExpression&&) noexcept;
   ~SplitExpression();
@@ -39,6 +43,10 @@ class SplitExpression {
   /// The first match at or after `from`. @pre text is valid UTF-8, `from` is at the start of a
   /// character or the end
   std::optional<Match> find(std::string_view text, std::size_t from);
+
+  /// Puts `text` with `content` for each match into `replaced` and returns true; false, with
+  /// `replaced` as it was, when nothing matches. @pre text is valid UTF-8
+  bool replace(std::string_view text, std::string_view content, std::string& replaced);
 
  private:
   struct Compiled;

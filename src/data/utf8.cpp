@@ -4,8 +4,10 @@
 
 #include <fourfold/base/text.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <string>
 
 namespace fourfold::data::detail {
 
@@ -35,6 +37,26 @@ std::size_t invalid_utf8_prefix(std::string_view text) {
     ++end;
   }
   return end;
+}
+
+std::size_t begun_utf8_suffix(std::string_view text) {
+  for (std::size_t bytes = 1; bytes <= std::min<std::size_t>(3, text.size()); ++bytes) {
+    const std::string begun(text.substr(text.size() - bytes));
+    const auto lead = static_cast<unsigned char>(begun.front());
+    if (lead < 0x80) {
+      return 0;
+    }
+    if (lead < 0xC0) {
+      continue;  // inside a character
+    }
+    const std::size_t whole = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    const auto completes = [&](char filler) {
+      return bytes < whole &&
+             utf8_character_bytes(begun + std::string(whole - bytes, filler)) == whole;
+    };
+    return completes('\x80') || completes('\xBF') ? bytes : 0;
+  }
+  return 0;
 }
 
 }  // namespace fourfold::data::detail

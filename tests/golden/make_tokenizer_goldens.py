@@ -1,23 +1,26 @@
 #!/usr/bin/env python3
 """Makes tests/golden/tokenizers: small tokenizers of the GPT-2 and the Llama-3 kind, a page of nasty Unicode, and the
-tokens that the `tokenizers` library and spm_encode give for it.
+tokens that the `tokenizers` library and spm_encode give for it; small tokenizers of the structures of published ones
+(tokenizer_structures.py) and odd ones (odd_tokenizers.py) with their tokens and decoded texts; what spm_decode makes of
+tokens. --young prints the characters that src/data/unicode_text.cpp has in a table, and needs unicodedata2==18.0.0.
 
 Usage: make_tokenizer_goldens.py TEXT [--only-expected], with TEXT made by scripts/quickstart-text.
-Needs: tokenizers==0.23.3; spm_train and spm_encode (Debian 12: sentencepiece 0.1.97)."""
+Needs: tokenizers==0.23.3; spm_train, spm_encode and spm_decode (Debian 12: sentencepiece 0.1.97)."""
 import argparse
 import array
 import json
 import pathlib
+import random
 import subprocess
 import zlib
 
 import tokenizers
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from odd_tokenizers import make_odd_tokenizers
+from tokenizer_structures import LLAMA3, STRUCTURES, trained
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
 assert tokenizers.__version__ == "0.23.3", tokenizers.__version__
 FOLDER = pathlib.Path(__file__).parent / "tokenizers"
-LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+"
-          r"|\s+(?!\S)|\s+")
 GPT4O = (r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
          r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
          r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+")
@@ -59,7 +62,7 @@ def nasty_page():
     return page + "  the end   "
 
 
-def trained(pre_tokenizer, size, added, text, ignore_merges):
+def trained_bytes(pre_tokenizer, size, added, text, ignore_merges):
     tokenizer = Tokenizer(models.BPE(ignore_merges=ignore_merges))
     tokenizer.pre_tokenizer = pre_tokenizer
     tokenizer.decoder = decoders.ByteLevel()
@@ -90,7 +93,7 @@ def unreachable_words(path, words):
 
 def make_tokenizers(text, page):
     corpus = [text[:400_000], page]
-    gpt2 = trained(pre_tokenizers.ByteLevel(add_prefix_space=False), 900, ["<|endoftext|>"], corpus, False)
+    gpt2 = trained_bytes(pre_tokenizers.ByteLevel(add_prefix_space=False), 900, ["<|endoftext|>"], corpus, False)
     (FOLDER / "gpt2").mkdir(parents=True, exist_ok=True)
     gpt2.model.save(str(FOLDER / "gpt2"))
     vocab_file = FOLDER / "gpt2" / "vocab.json"
@@ -108,7 +111,7 @@ def make_tokenizers(text, page):
                 pre_tokenizers.Split("\n", "removed"),
                 pre_tokenizers.Split(Regex(r"[\S\t]+|[^\S\u3000]{1,4}"), "removed", invert=True),
                 pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]))):
-        tokenizer = trained(pre_tokenizer, 700, added, corpus, name == "llama3")
+        tokenizer = trained_bytes(pre_tokenizer, 700, added, corpus, name == "llama3")
         tokenizer.save(str(FOLDER / f"{name}.json"))
     unreachable_words(FOLDER / "llama3.json", ["ĠNebuchadnezzar", "thing", "Ġrtl", "xyzzy", "camelCaseWord", "123"])
     spm = FOLDER / "spm"
@@ -146,17 +149,91 @@ def make_expected(text, page):
     (FOLDER / "quickstart_text.json").write_text(json.dumps(expected, indent=1) + "\n")
 
 
+def short_page():
+    """Some of the nasty page, and what normalizers, byte fallback, digits and blanks make of text."""
+    lines = [line for line in nasty_page().split("\n") if len(line) < 400][:19]
+    lines += ["e\u0301 \u1e69 s\u0323\u0307 s\u0307\u0323 \u212b\u2126\uf900 \u1112\u1161\u11ab \u0958 \u09c7\u09be q\u0315\u0300\u05ae\u0328x",
+              "young \u0898\u0301 a\u08ca\u0334 o\U0001e2ae\u0334 \U00011938\U00011935\U00011930 \u32ff \U00010781",
+              "0 01 012 0123 \u0663\u0664 \u2167 x1y22z333 1.5e-10 \u00b2",
+              "<s>a</s> b <|endoftext|>  <unk>x <|end|>  \n  y <think> \u2581 \u2581\u2581 _",
+              "  two   three    four\t\ttabs\n\n\n  \u00a0\u00a0\u3000 end  "]
+    return "\n".join(lines)
+
+
+def make_structures(text, page):
+    """One small tokenizer for each published structure, the tokens of the page, and what they decode to."""
+    expected = {}
+    for name in STRUCTURES:
+        byte_level = STRUCTURES[name][0] == "bytes"
+        file = FOLDER / "structures" / f"{name}.json"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(trained(name, [text[:300_000], page], 480 if byte_level else 700) + "\n")
+        tokenizer = Tokenizer.from_file(str(file))
+        ids = tokenizer.encode(page, add_special_tokens=False).ids
+        mixed = list(range(0, tokenizer.get_vocab_size(), 7)) + ids[1::3]  # no text has them in this order
+        expected[name] = {"ids": ids, "decoded": tokenizer.decode(ids, skip_special_tokens=False), "mixed": mixed,
+                          "decoded_mixed": tokenizer.decode(mixed, skip_special_tokens=False)}
+        print(name, tokenizer.get_vocab_size(), "tokens;", len(ids), "on the short page")
+    (FOLDER / "structures" / "page.txt").write_bytes(page.encode())
+    (FOLDER / "structures" / "expected.json").write_text(json.dumps(expected, separators=(",", ":")) + "\n")
+
+
+def make_spm_decoded():
+    """Rows of tokens, and the text that spm_decode makes of each, ended by a record separator."""
+    chosen = random.Random(7)
+    known = [list(map(int, line.split())) for line in (FOLDER / "spm.ids").read_text().splitlines()]
+    rows = [line[start:start + 40] for line in known[:20] for start in (chosen.randrange(4),)]
+    rows += [[chosen.choice((chosen.randrange(600), chosen.randrange(3, 259), chosen.choice(chosen.choice(known))))
+              for _ in range(30)] for _ in range(20)]
+    rows += [[chosen.choice((0, 1, 2, 3 + 0xC3, 3 + 0xA9, 3 + 0xF0, *chosen.sample(range(259, 600), 2))) for _ in range(20)]
+             for _ in range(20)]
+    decoded = b""
+    for row in rows:
+        ids = " ".join(map(str, row))
+        text = subprocess.run(["spm_decode", f"--model={FOLDER / 'spm.model'}", "--input_format=id"], check=True,
+                              input=ids.encode(), capture_output=True).stdout
+        assert text.endswith(b"\n") and b"\x1e" not in text, text
+        decoded += ids.encode() + b"\n" + text[:-1] + b"\x1e"
+    (FOLDER / "spm_decoded.txt").write_bytes(decoded)
+
+
+def print_young():
+    """Characters with a class or a decomposition in the newest Unicode, which the library leaves alone."""
+    import unicodedata2
+    forms = {name: getattr(normalizers, name)() for name in ("NFC", "NFD", "NFKC", "NFKD")}
+    runs = []
+    for code in (c for c in range(0x110000) if not 0xD800 <= c < 0xE000):
+        character, combining = chr(code), unicodedata2.combining(chr(code))
+        if combining or unicodedata2.decomposition(character):
+            after = "\u0334" if combining > 1 else "\u0301"
+            texts = (character, "a" + character + after, "\u0315" + character if combining else character)
+            if any(form.normalize_str(text) != unicodedata2.normalize(name, text)
+                   for name, form in forms.items() for text in texts):
+                if runs and runs[-1][1] == code - 1:
+                    runs[-1][1] = code
+                else:
+                    runs.append([code, code])
+    print(f"Unicode {unicodedata2.unidata_version}:", ", ".join(f"{{0x{first:X}, 0x{last:X}}}" for first, last in runs))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("text", type=pathlib.Path)
+    parser.add_argument("text", type=pathlib.Path, nargs="?")
+    parser.add_argument("--young", action="store_true")
     parser.add_argument("--only-expected", action="store_true", help="keep the tokenizers, make the expected tokens anew")
     arguments = parser.parse_args()
+    if arguments.young:
+        print_young()
+        return
     FOLDER.mkdir(exist_ok=True)
     text, page = arguments.text.read_text(), nasty_page()
     (FOLDER / "nasty.txt").write_bytes(page.encode())
     if not arguments.only_expected:
         make_tokenizers(text, page)
     make_expected(text, page)
+    make_spm_decoded()
+    make_structures(text, short_page())
+    make_odd_tokenizers(FOLDER / "odd.json")
 
 
 main()

@@ -118,6 +118,20 @@ expect_exit 64 "$fourfold" sample --checkpoint run/checkpoints --prompt x --temp
 expect_exit 78 "$fourfold" sample --checkpoint run/checkpoints --prompt x --tokenizer "$SOURCE_DIR/tests/golden/tokenizers/gpt2.json"
 expect_stderr 'model.vocab = 257'
 
+# A model's vocabulary may be larger than its tokenizer's: what only the model has is never drawn. Nearly uniform draws.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=rounded_up --set train.steps=1 --set model.vocab=1024 --set 'data.validation=[]'
+expect_exit 0 "$fourfold" sample --checkpoint rounded_up/checkpoints --prompt x --tokens 200 --temperature 1000
+
+# What is drawn is printed as a text: words with their blanks, characters as a whole.
+spm=$SOURCE_DIR/tests/golden/tokenizers/spm.model
+expect_exit 0 "$fourfold" data prepare --output spm --tokenizer "$spm" text.txt
+expect_exit 0 "$fourfold" train run.toml --set log.dir=spm_run --set train.steps=30 --set model.vocab=640 \
+  --set "data.tokenizer=$spm" --set 'data.train=["spm"]' --set 'data.validation=[]'
+expect_exit 0 "$fourfold" sample --checkpoint spm_run/checkpoints --prompt 'verse 1: the' --tokens 100 --seed 1
+expect python3 -c 'import sys
+text = open(sys.argv[1], encoding="utf-8").read()
+assert text.startswith("verse 1: the") and text[12:].strip().count(" ") > 8 and "\u2581" not in text, text' "$output"
+
 # A damaged newest checkpoint is named and the older one taken.
 shard=$(ls run/checkpoints/step-000000012/shard-00000-*.h5)
 python3 -c 'import sys

@@ -58,6 +58,7 @@ class Fourfold(CMakePackage):
     depends_on("xxhash@0.8:")
     depends_on("libaio@0.3.110:")
     depends_on("pcre2@10.40:")
+    depends_on("utf8proc@2.5:")
     depends_on("sentencepiece@0.1.91:")
     with default_args(type=("build", "test")):
         depends_on("catch2@3:", when="+tests")

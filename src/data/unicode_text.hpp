@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What tokenizer files ask of Unicode, through utf8proc. All texts are valid UTF-8.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace fourfold::data::detail {
+
+/// Unicode's White_Space, first and last code point of each run. It is `\s` of the `tokenizers`
+/// library.
+inline constexpr std::array<std::pair<char32_t, char32_t>, 10> white_space{{{0x09, 0x0D},
+                                                                            {0x20, 0x20},
+                                                                            {0x85, 0x85},
+                                                                            {0xA0, 0xA0},
+                                                                            {0x1680, 0x1680},
+                                                                            {0x2000, 0x200A},
+                                                                            {0x2028, 0x2029},
+                                                                            {0x202F, 0x202F},
+                                                                            {0x205F, 0x205F},
+                                                                            {0x3000, 0x3000}}};
+
+bool is_white_space(char32_t character) noexcept;
+
+/// `\w` of Unicode's technical standard 18: Alphabetic, marks, decimal digits, connectors, joiners.
+bool is_word_character(char32_t character) noexcept;
+
+/// The inside of a [...] of PCRE2 that holds the same characters.
+inline constexpr const char* word_character_ranges =
+    R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{200c}\x{200d}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149})"
+    R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+
+/// The character that a text begins with; its bytes are taken off the text. @pre not empty
+char32_t take_character(std::string_view& text) noexcept;
+/// The character that a text ends with. @pre not empty
+char32_t last_character(std::string_view text) noexcept;
+void append_character(char32_t character, std::string& text);
+
+/// Each character in lower case by itself: a capital sigma becomes a small one, never a final one.
+void lower_case(std::string_view text, std::string& lower);
+
+enum class NormalForm { nfc, nfd, nfkc, nfkd };
+
+/// Puts one of Unicode's normal forms of `text` into `normal` and returns true; returns false, with
+/// `normal` as it was, when nothing in the text can change.
+///
+/// The form is that of Unicode 9, which the `tokenizers` library (0.23) applies: characters that
+/// were assigned later neither compose nor decompose nor change places. O(n log n).
+bool normalize(NormalForm form, std::string_view text, std::string& normal);
+
+}  // namespace fourfold::data::detail

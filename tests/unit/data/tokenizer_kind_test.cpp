@@ -1,0 +1,156 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What a tokenizer file is, its content tells; of a folder the first file that can be used is.
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/data/tokenizer.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::StartsWith;
+using fourfold::ExitCode;
+using fourfold::UserError;
+using fourfold::data::open_tokenizer;
+using fourfold::data::tokenizer_in;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+
+namespace {
+
+const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+const std::string unigram =
+    R"({"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,)"
+    R"( "model": {"type": "Unigram", "vocab": [["a", -1.0]], "unk_id": 0}})";
+
+/// Lines of the log while it lives.
+class LogLines {
+ public:
+  LogLines()
+      : before_(fourfold::log::set_sink(
+            [this](fourfold::log::Level, std::string_view line) { lines.emplace_back(line); })) {}
+  LogLines(const LogLines&) = delete;
+  LogLines& operator=(const LogLines&) = delete;
+  ~LogLines() { fourfold::log::set_sink(before_); }
+
+  std::vector<std::string> lines;
+
+ private:
+  fourfold::log::Sink before_;
+};
+
+}  // namespace
+
+TEST_CASE("the kind of a tokenizer file is told by its content, not by its name", "[tokenizer]") {
+  const ScratchFolder folder;
+  const auto kind = [&](const std::string& name, const std::string& from) {
+    return open_tokenizer(folder.write(name, read_bytes(golden + from)).string())->description();
+  };
+  for (const char* name : {"x.json", "vocab.json", "x", "x.txt", "tokenizer.model.v3"}) {
+    CAPTURE(name);
+    CHECK_THAT(kind(name, "spm.model"), StartsWith("SentencePiece, 600 tokens"));
+  }
+  for (const char* name : {"x.model", "vocab.json", "x", "tokenizer.JSON"}) {
+    CAPTURE(name);
+    CHECK_THAT(kind(name, "llama3.json"), StartsWith("byte-level BPE, 711 tokens"));
+    CHECK_THAT(kind(name, "structures/llama2.json"), StartsWith("character-level BPE"));
+  }
+  for (const auto& [vocab, merges] : {std::pair{"vocab.json", "merges.txt"},
+                                      {"gpt2-vocab.json", "gpt2-merges.txt"},
+                                      {"tokenizer.json", "merges.txt"},
+                                      {"words", "merges.txt"}}) {
+    CAPTURE(vocab);
+    folder.write(merges, read_bytes(golden + "gpt2/merges.txt"));
+    CHECK_THAT(kind(vocab, "gpt2/vocab.json"), StartsWith("byte-level BPE, 901 tokens"));
+    std::filesystem::remove(folder.path() / merges);
+    CHECK_THROWS_AS(open_tokenizer((folder.path() / vocab).string()), UserError);
+  }
+}
+
+TEST_CASE("a folder's tokenizer is the first file that can be used, and a line says so",
+          "[tokenizer]") {
+  const std::string damaged = read_bytes(golden + "llama3.json").substr(0, 3000);
+  const std::string vocab_alone = R"({"a": 0, "b": 1})";
+  for (const auto& [name, content, why] :
+       {std::tuple{"tokenizer.json", unigram, "a model of type Unigram"},
+        {"tokenizer.json", damaged, "is not JSON from here on"},
+        {"tokenizer.json", std::string("<html></html>"), "is no tokenizer by its content"},
+        {"vocab.json", vocab_alone, "merges.txt: cannot be opened"}}) {
+    const ScratchFolder folder;
+    folder.write(name, content);
+    {
+      const LogLines log;
+      CHECK_THROWS_AS(open_tokenizer(folder.path().string()), UserError);
+      CHECK(log.lines.empty());
+    }
+    for (const char* model : {"tokenizer.model", "spiece.model"}) {
+      const auto file = folder.write(model, read_bytes(golden + "spm.model"));
+      const LogLines log;
+      CHECK_THAT(open_tokenizer(folder.path().string())->description(),
+                 StartsWith("SentencePiece"));
+      REQUIRE(log.lines.size() == 1);
+      CHECK_THAT(log.lines.front(),
+                 ContainsSubstring(file.string() + " is used") && ContainsSubstring(why));
+      CHECK(tokenizer_in(folder.path()) == file);
+      std::filesystem::remove(file);
+    }
+    folder.write("tokenizer.model", "no model either");
+    try {
+      open_tokenizer(folder.path().string());
+      FAIL_CHECK("no error");
+    } catch (const UserError& error) {  // of the first
+      CHECK_THAT(error.what(), ContainsSubstring(why));
+    }
+  }
+}
+
+TEST_CASE("a readable tokenizer.json goes before its neighbours, without a word", "[tokenizer]") {
+  const ScratchFolder folder;
+  folder.write("tokenizer.model", read_bytes(golden + "spm.model"));
+  const auto file = folder.write("tokenizer.json", read_bytes(golden + "structures/llama2.json"));
+  const LogLines log;
+  CHECK_THAT(open_tokenizer(folder.path().string())->description(),
+             StartsWith("character-level BPE"));
+  CHECK(tokenizer_in(folder.path()) == file);
+  CHECK_FALSE(tokenizer_in(ScratchFolder().path()));
+  CHECK(log.lines.empty());
+}
+
+TEST_CASE("a description says what byte-level BPE has no token for", "[tokenizer]") {
+  const ScratchFolder folder;
+  const std::string json =
+      R"({"added_tokens": [], "pre_tokenizer": {"type": "ByteLevel", "use_regex": true},)"
+      R"( "decoder": {"type": "ByteLevel"}, "model": {"type": "BPE", UNKNOWN"vocab":)"
+      R"( {"a": 0, "b": 1, "<unk>": 2}, "merges": []}})";
+  const auto described = [&](const std::string& unknown) {
+    std::string text = json;
+    text.replace(text.find("UNKNOWN"), 7, unknown);
+    return open_tokenizer(folder.write("tokenizer.json", text).string())->description();
+  };
+  CHECK_THAT(described(""), ContainsSubstring("no token for 254 of the 256 bytes (a text loses"));
+  CHECK_THAT(described(R"("unk_token": "<unk>", )"),
+             ContainsSubstring("254 of the 256 bytes (a text gets the unknown token"));
+}
+
+TEST_CASE("a text with unknown characters needs the unknown token that the file names",
+          "[tokenizer]") {
+  const ScratchFolder folder;
+  const auto tokenizer = open_tokenizer(
+      folder
+          .write(
+              "tokenizer.json",
+              R"({"model": {"type": "BPE", "unk_token": "<zz>", "vocab": {"a": 0}, "merges": []}})")
+          .string());
+  std::vector<std::int32_t> ids;
+  tokenizer->encode("aa", ids);
+  CHECK(ids == std::vector<std::int32_t>{0, 0});
+  CHECK_THROWS_AS(tokenizer->encode("ab", ids), UserError);
+}
