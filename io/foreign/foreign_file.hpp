@@ -15,8 +15,8 @@ struct ForeignFile {
   InputFile file;
 };
 
-/// @throws UserError: config when there is no such file, or it is a link or no regular file;
-///   data_corrupt when it cannot be opened
+/// Links are followed. @throws UserError (config) when there is no such file, it cannot be opened or
+/// is no regular file, or a link leads nowhere
 std::shared_ptr<const ForeignFile> open_foreign(const std::filesystem::path& path);
 
 }  // namespace fourfold::io

@@ -3,6 +3,7 @@
 #include "foreign/safetensors_header.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/safetensors.hpp>
@@ -15,7 +16,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <set>
+#include <map>
 #include <utility>
 
 namespace fourfold::io {
@@ -77,6 +78,10 @@ class HeaderReader final : public json::json_sax_t {
   const Defect& defect() const noexcept { return defect_; }
 
   bool start_object(std::size_t /*members*/) override {
+    if (skips_member()) {
+      ++skipped_levels_;
+      return true;
+    }
     switch (place_) {
       case Place::before:
         place_ = Place::top;
@@ -87,6 +92,7 @@ class HeaderReader final : public json::json_sax_t {
         array_ = {};
         array_.name = name_;
         seen_ = 0;
+        is_known_member_ = true;
         shape_.clear();
         range_.clear();
         return true;
@@ -95,6 +101,10 @@ class HeaderReader final : public json::json_sax_t {
     }
   }
   bool end_object() override {
+    if (skipped_levels_ > 0) {
+      --skipped_levels_;
+      return true;
+    }
     if (place_ == Place::entry && !end_entry()) {
       return false;
     }
@@ -102,28 +112,35 @@ class HeaderReader final : public json::json_sax_t {
     return true;
   }
   bool key(std::string& text) override {
+    if (skipped_levels_ > 0) {
+      return true;
+    }
     if (place_ == Place::top) {
       name_ = text;
-      return names_.insert(name_).second ||
-             fail(fmt::format("has two entries '{}'", printable(name_)));
+      const bool is_second = name_ == metadata_name && std::exchange(has_metadata_, true);
+      return !is_second || fail(fmt::format("has two entries '{}'", name_));
     }
     member_ = text;
     if (place_ == Place::metadata) {
-      return header_->metadata.emplace(member_, "").second ||
-             fail(fmt::format("has '{}' twice in its metadata", printable(member_)));
+      return true;
     }
     const unsigned bit = member_ == "dtype"          ? 1U
                          : member_ == "shape"        ? 2U
                          : member_ == "data_offsets" ? 4U
                                                      : 0U;
-    if (bit == 0 || (seen_ & bit) != 0) {
-      return fail(fmt::format("has '{}' {} in the entry '{}'", printable(member_),
-                              bit == 0 ? "as an unknown member" : "twice", printable(name_)));
+    if ((seen_ & bit) != 0) {
+      return fail(
+          fmt::format("has '{}' twice in the entry '{}'", printable(member_), printable(name_)));
     }
     seen_ |= bit;
+    is_known_member_ = bit != 0;
     return true;
   }
   bool start_array(std::size_t /*elements*/) override {
+    if (skips_member()) {
+      ++skipped_levels_;
+      return true;
+    }
     if (place_ != Place::entry || (member_ != "shape" && member_ != "data_offsets")) {
       return unexpected("a list");
     }
@@ -131,10 +148,17 @@ class HeaderReader final : public json::json_sax_t {
     return true;
   }
   bool end_array() override {
+    if (skipped_levels_ > 0) {
+      --skipped_levels_;
+      return true;
+    }
     place_ = Place::entry;
     return true;
   }
   bool string(std::string& text) override {
+    if (skips_member()) {
+      return true;
+    }
     if (place_ == Place::metadata) {
       header_->metadata[member_] = text;
       return true;
@@ -149,22 +173,24 @@ class HeaderReader final : public json::json_sax_t {
     const bool is_shape = member_ == "shape";
     std::vector<std::int64_t>& list = is_shape ? shape_ : range_;
     if (place_ != Place::list || number > static_cast<std::uint64_t>(INT64_MAX)) {
-      return unexpected(fmt::format("the number {}", number));
+      return skips_member() || unexpected(fmt::format("the number {}", number));
     }
-    if (list.size() == (is_shape ? Shape::max_rank : 2)) {
-      return fail(fmt::format("has more than {} numbers as {} of '{}'", list.size(), member_,
-                              printable(name_)));
+    if (!is_shape && list.size() == 2) {
+      return fail(fmt::format("has more than 2 numbers as {} of '{}'", member_, printable(name_)));
     }
     list.push_back(static_cast<std::int64_t>(number));
     return true;
   }
-  bool null() override { return unexpected("null"); }
-  bool boolean(bool /*value*/) override { return unexpected("true or false"); }
+  bool null() override {
+    const bool is_metadata = place_ == Place::top && name_ == metadata_name;
+    return is_metadata || skips_member() || unexpected("null");
+  }
+  bool boolean(bool /*value*/) override { return skips_member() || unexpected("true or false"); }
   bool number_integer(json::number_integer_t number) override {
-    return unexpected(fmt::format("the number {}", number));
+    return skips_member() || unexpected(fmt::format("the number {}", number));
   }
   bool number_float(json::number_float_t /*number*/, const json::string_t& text) override {
-    return unexpected("the number " + text);
+    return skips_member() || unexpected("the number " + text);
   }
   bool binary(json::binary_t& /*bytes*/) override { return unexpected("bytes"); }
   bool parse_error(std::size_t position, const std::string& /*token*/,
@@ -185,15 +211,23 @@ class HeaderReader final : public json::json_sax_t {
     return fail(
         fmt::format("has {} where it does not belong (entry '{}')", what, printable(name_)));
   }
+  /// Whether what comes is of a member that the format does not know, which its library skips.
+  bool skips_member() const noexcept {
+    return skipped_levels_ > 0 || (place_ == Place::entry && !is_known_member_);
+  }
   bool end_entry();
+  bool add_array();
 
   SafetensorsHeader* header_;
   Defect defect_;
   Place place_ = Place::before;
-  std::set<std::string> names_;
+  std::map<std::string, std::size_t> numbers_;  ///< of the arrays, by name
+  bool has_metadata_ = false;
   std::string name_;    ///< key of the entry
   std::string member_;  ///< key within it
   unsigned seen_ = 0;   ///< members of the entry, a bit each
+  bool is_known_member_ = true;
+  int skipped_levels_ = 0;
   StoredArray::Description array_;
   std::vector<std::int64_t> shape_;
   std::vector<std::int64_t> range_;
@@ -226,18 +260,35 @@ bool HeaderReader::end_entry() {
                             shown, range_[1] - range_[0], fmt::join(shape_, ", "), type->name));
   }
   array_.dtype = type->dtype;
-  array_.shape = Shape(shape_);
+  // No array of more dimensions is read; what is known of one is where it lies.
+  array_.shape = shape_.size() <= Shape::max_rank
+                     ? Shape(shape_)
+                     : Shape{static_cast<std::int64_t>(*bytes * 8 / type->bits)};
   array_.first_byte = static_cast<std::uint64_t>(range_[0]);
   array_.bytes = *bytes;
-  header_->arrays.push_back(std::move(array_));
-  return true;
+  return add_array();
+}
+
+/// The library takes the last of two entries of one name; here they have to agree.
+bool HeaderReader::add_array() {
+  const auto [found, is_new] = numbers_.emplace(array_.name, header_->arrays.size());
+  if (is_new) {
+    header_->arrays.push_back(std::move(array_));
+    return true;
+  }
+  const StoredArray::Description& other = header_->arrays[found->second];
+  return (other.type == array_.type && other.shape == array_.shape &&
+          other.first_byte == array_.first_byte && other.bytes == array_.bytes) ||
+         fail(fmt::format("has two entries '{}' that contradict each other", printable(name_)));
 }
 
 }  // namespace
 
 Defect parse_safetensors_header(std::string_view text, SafetensorsHeader& header) {
   // The parser takes a zero byte for the end of its input, and whatever follows would go unseen.
-  if (!text.starts_with('{') || text.find('\0') != std::string_view::npos) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos || text[begin] != '{' ||
+      text.find('\0') != std::string_view::npos) {
     return "has a header that is no JSON object";
   }
   header = {};
@@ -249,18 +300,26 @@ Defect parse_safetensors_header(std::string_view text, SafetensorsHeader& header
 }
 
 Defect parse_safetensors_index(std::string_view text, std::map<std::string, std::string>& file_of) {
+  std::string array;
+  std::map<std::string, std::string> last;
   Defect defect;
-  std::set<std::string> names;
   const auto look = [&](int depth, json::parse_event_t event, json& value) {
-    if (event == json::parse_event_t::key && depth == 2 &&
-        !names.insert(value.get<std::string>()).second) {
-      defect = fmt::format("names '{}' twice", printable(value.get<std::string>()));
+    if (event == json::parse_event_t::key) {
+      array = value.get<std::string>();
+    } else if (event == json::parse_event_t::value && depth == 2 && value.is_string()) {
+      const auto text_of = value.get<std::string>();
+      const auto [found, is_new] = last.emplace(array, text_of);
+      if (!is_new && found->second != text_of) {
+        defect = fmt::format("says that '{}' is in {} and in {}", printable(array),
+                             printable(found->second), printable(text_of));
+      }
     }
     return true;
   };
-  const auto index = json_if_any<json>(text, look);
+  const std::string standard = json_from_python(text);
+  const auto index = json_if_any<json>(standard, look);
   if (index.is_discarded()) {
-    return json_defect<json>(text);
+    return json_defect<json>(standard);
   }
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object()) {
     return "has no object \"weight_map\"";

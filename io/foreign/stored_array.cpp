@@ -10,20 +10,25 @@
 
 #include <fmt/format.h>
 
+#include <system_error>
 #include <utility>
 
 namespace fourfold::io {
 
 std::shared_ptr<const ForeignFile> open_foreign(const std::filesystem::path& path) {
-  // What a link leads to is not what was looked at, and may lie anywhere.
-  if (kind_of(path) == EntryKind::other) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: is not read (it is a symbolic link or a device, and may lead "
-                                "anywhere) copy the folder with what its links lead to: cp -rL",
-                                path.string()));
+  // A model in the cache of Hugging Face is made of links. What they lead to must be a file.
+  std::error_code failure;
+  const std::filesystem::path target = std::filesystem::canonical(path, failure);
+  if (failure && std::filesystem::is_symlink(path)) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{}: is a symbolic link to {}, which cannot be opened ({}); fetch "
+                    "or copy what it should lead to",
+                    path.string(), printable(std::filesystem::read_symlink(path).string()),
+                    failure.message()));
   }
   auto opened = std::make_shared<ForeignFile>(ForeignFile{path, {}});
-  if (const Defect defect = opened->file.open(path)) {
+  if (const Defect defect = opened->file.open(failure ? path : target)) {
     throw UserError(ExitCode::config, fmt::format("{}: {}", path.string(), *defect));
   }
   return opened;

@@ -31,8 +31,8 @@ const io::StoredArray& checked(const io::StoredArray* array, const ForeignTensor
   if (!(array->shape() == tensor.shape)) {
     throw UserError(
         ExitCode::data_corrupt,
-        fmt::format("{}: {} has the shape {}, and the model has {} there; configuration "
-                    "and weights are not of one model",
+        fmt::format("{}: {} has the shape {}, and by the sizes of the model's configuration (such "
+                    "as config.json) it has {}; configuration and weights are not of one model",
                     array->path().string(), printable(array->name()), array->shape().str(),
                     tensor.shape.str()));
   }

@@ -1,6 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "config_members.json.hpp"
+#include "hf_rope.hpp"
+
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
@@ -8,99 +12,19 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+#include <cctype>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace fourfold::interchange {
 namespace {
 
 using nlohmann::json;
 
-/// Members of a config.json by key; null counts as missing, as in transformers.
-class Members {
- public:
-  Members(const json& object, std::string file_name)
-      : object_(object), file_name_(std::move(file_name)) {}
-
-  [[noreturn]] void refuse(const std::string& key, const std::string& why) const {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: {} = {} {}", file_name_, key, shown(key), why));
-  }
-  [[noreturn]] void not_computed(const std::string& key, const std::string& what) const {
-    refuse(key, fmt::format("cannot be imported (fourfold computes {} only) choose another model",
-                            what));
-  }
-
-  const json* find(const std::string& key) const {
-    const auto found = object_.find(key);
-    return found == object_.end() || found->is_null() ? nullptr : &*found;
-  }
-  std::int64_t size(const std::string& key) const {
-    const auto value = optional_size(key);
-    if (!value) {
-      refuse(key, "is missing (the shape of the model depends on it) complete the file");
-    }
-    return *value;
-  }
-  std::optional<std::int64_t> optional_size(const std::string& key) const {
-    const json* const value = find(key);
-    if (value == nullptr) {
-      return std::nullopt;
-    }
-    if (!value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
-        value->get<std::uint64_t>() > 1'000'000'000) {
-      refuse(key, "is no size (a whole number from 1 to 1000000000 is) correct the file");
-    }
-    return value->get<std::int64_t>();
-  }
-  double number(const std::string& key, std::optional<double> otherwise = {}) const {
-    const json* const value = find(key);
-    if ((value == nullptr && !otherwise) || (value != nullptr && !value->is_number())) {
-      refuse(key, "is no number (the model depends on it) correct the file");
-    }
-    return value == nullptr ? *otherwise : value->get<double>();
-  }
-  bool flag(const std::string& key, bool otherwise) const {
-    const json* const value = find(key);
-    if (value != nullptr && !value->is_boolean()) {
-      refuse(key, "is neither true nor false; correct the file");
-    }
-    return value == nullptr ? otherwise : value->get<bool>();
-  }
-  std::string text(const std::string& key, const std::string& otherwise) const {
-    const json* const value = find(key);
-    if (value != nullptr && !value->is_string()) {
-      refuse(key, "is no text; correct the file");
-    }
-    return value == nullptr ? otherwise : value->get<std::string>();
-  }
-  void require_flag(const std::string& key, bool needed, const std::string& what) const {
-    if (flag(key, needed) != needed) {
-      not_computed(key, what);
-    }
-  }
-  std::optional<Members> object(const std::string& key) const {
-    const json* const value = find(key);
-    if (value == nullptr) {
-      return std::nullopt;
-    }
-    if (!value->is_object()) {
-      refuse(key, "is no object; correct the file");
-    }
-    return Members(*value, fmt::format("{}: in {}", file_name_, key));
-  }
-
- private:
-  std::string shown(const std::string& key) const {
-    const auto found = object_.find(key);
-    return found == object_.end() ? "(nothing)" : printable(json_text(*found).substr(0, 200));
-  }
-
-  const json& object_;
-  std::string file_name_;
-};
-
 json parse(std::string_view text, const std::string& file_name) {
-  auto document = parse_json<json>(text, file_name);
+  auto document = parse_json<json>(json_from_python(text), file_name);
   if (!document.is_object()) {
     throw UserError(
         ExitCode::data_corrupt,
@@ -128,10 +52,10 @@ void read_gpt2(const Members& members, HfModel& model) {
   model::ModelConfig& config = model.config;
   config.family = model::Family::gpt2;
   config.vocab = members.size("vocab_size");
-  config.context = members.size("n_positions");
-  config.hidden = members.size("n_embd");
-  config.layers = members.size("n_layer");
-  config.heads = members.size("n_head");
+  config.context = members.size_of({"n_positions", "max_position_embeddings", "n_ctx"});
+  config.hidden = members.size_of({"n_embd", "hidden_size"});
+  config.layers = members.size_of({"n_layer", "num_hidden_layers"});
+  config.heads = members.size_of({"n_head", "num_attention_heads"});
   config.ffn = members.optional_size("n_inner").value_or(4 * config.hidden);
   config.norm_epsilon = members.number("layer_norm_epsilon", 1e-5);
   config.tie_embeddings = members.flag("tie_word_embeddings", true);
@@ -144,46 +68,15 @@ void read_gpt2(const Members& members, HfModel& model) {
   }
 }
 
-void read_rope(const Members& members, model::ModelConfig& config) {
-  // transformers 5 has rope_parameters, 4 has rope_theta and rope_scaling.
-  const std::optional<Members> parameters = members.object("rope_parameters");
-  const std::optional<Members> scaling = parameters ? parameters : members.object("rope_scaling");
-  config.rope_theta = members.number("rope_theta", 10000.0);
-  if (parameters) {
-    config.rope_theta = parameters->number("rope_theta", config.rope_theta);
-  }
-  for (const Members* const where : {&members, scaling ? &*scaling : nullptr}) {
-    if (where != nullptr && where->number("partial_rotary_factor", 1) != 1) {
-      where->not_computed("partial_rotary_factor", "rotary positions of whole heads");
-    }
-  }
-  if (!scaling) {
-    return;
-  }
-  const char* const key = scaling->find("rope_type") != nullptr ? "rope_type" : "type";
-  const std::string type = scaling->text(key, "default");
-  if (type == "default") {
-    return;
-  }
-  if (type != "linear" && type != "llama3") {
-    scaling->not_computed(key, "default, linear and llama3");
-  }
-  config.rope_scaling.factor = scaling->number("factor");
-  config.rope_scaling.kind = model::RopeScaling::Kind::linear;
-  if (type == "llama3") {
-    config.rope_scaling = {.kind = model::RopeScaling::Kind::llama3,
-                           .factor = config.rope_scaling.factor,
-                           .low_freq_factor = scaling->number("low_freq_factor"),
-                           .high_freq_factor = scaling->number("high_freq_factor"),
-                           .original_context = scaling->size("original_max_position_embeddings")};
-  }
-}
-
 void refuse_sliding_windows(const Members& members) {
   members.require_flag("use_sliding_window", false, "attention over the whole context");
   const json* const layers = members.find("layer_types");
   if (layers == nullptr) {
     return;
+  }
+  if (layers->is_array() &&
+      static_cast<std::int64_t>(layers->size()) != members.size("num_hidden_layers")) {
+    members.contradict("layer_types", members.stated("num_hidden_layers"));
   }
   for (const json& layer : *layers) {
     if (layer != "full_attention") {
@@ -220,6 +113,22 @@ void read_llama(const Members& members, bool is_qwen2, HfModel& model) {
   note_dropout(members, "attention_dropout", 0, model);
 }
 
+/// The class of the model, for which model_type stands too.
+void refuse_other_architectures(const Members& members, std::string_view type) {
+  const json* const list = members.find("architectures");
+  if (list == nullptr || !list->is_array() || list->empty()) {
+    return;
+  }
+  const bool agrees = std::ranges::any_of(*list, [&](const json& name) {
+    return name.is_string() &&
+           std::ranges::equal(name.get<std::string>().substr(0, type.size()), type,
+                              [](char a, char b) { return std::tolower(a) == b; });
+  });
+  if (!agrees) {
+    members.contradict("architectures", members.stated("model_type"));
+  }
+}
+
 }  // namespace
 
 HfModel parse_hf_config(std::string_view text, const std::string& file_name) {
@@ -237,6 +146,7 @@ HfModel parse_hf_config(std::string_view text, const std::string& file_name) {
   } else {
     members.not_computed("model_type", "gpt2, llama and qwen2");
   }
+  refuse_other_architectures(members, type);
   try {
     model.config = model.config.resolved();
   } catch (const UserError& error) {

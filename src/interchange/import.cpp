@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "elements.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
@@ -15,7 +17,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 #include <set>
+#include <span>
+#include <system_error>
 #include <utility>
 
 namespace fourfold::interchange {
@@ -54,22 +60,74 @@ bool is_buffer(std::string_view name) {
          name.ends_with("rotary_emb.inv_freq");
 }
 
-bool same_bytes(const io::StoredArray& a, const io::StoredArray& b) {
-  if (a.type() != b.type() || !(a.shape() == b.shape())) {
+/// Elements of an array, rounded to `dtype`; nothing when one overflows it.
+std::optional<std::vector<std::byte>> rounded(const io::StoredArray& array, std::int64_t begin,
+                                              std::int64_t count, DType dtype) {
+  const std::size_t size = size_in_bytes(*array.dtype());
+  std::vector<std::byte> stored(static_cast<std::size_t>(count) * size);
+  array.read(static_cast<std::uint64_t>(begin) * size, stored);
+  if (dtype == *array.dtype()) {
+    return stored;
+  }
+  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<std::byte> elements(values.size() * size_in_bytes(dtype));
+  const bool overflows =
+      widen(stored, *array.dtype(), values).has_value() || narrow(values, dtype, elements);
+  return overflows ? std::nullopt : std::optional(std::move(elements));
+}
+
+/// Whether two arrays hold the same values, rounded to the narrower of their types where those
+/// differ: a head that was saved in another type than the embedding that it is tied to.
+bool same_values(const io::StoredArray& a, const io::StoredArray& b) {
+  if (!a.dtype() || !b.dtype() || !is_floating(*a.dtype()) || !is_floating(*b.dtype()) ||
+      !(a.shape() == b.shape())) {
     return false;
   }
-  std::vector<std::byte> of_a(std::size_t{1} << 20);
-  std::vector<std::byte> of_b(of_a.size());
-  for (std::uint64_t begin = 0; begin < a.bytes(); begin += of_a.size()) {
-    const auto count = std::min<std::uint64_t>(of_a.size(), a.bytes() - begin);
-    a.read(begin, std::span(of_a).first(count));
-    b.read(begin, std::span(of_b).first(count));
-    if (!std::equal(of_a.begin(), of_a.begin() + static_cast<std::ptrdiff_t>(count),
-                    of_b.begin())) {
+  const DType narrower =
+      size_in_bytes(*a.dtype()) <= size_in_bytes(*b.dtype()) ? *a.dtype() : *b.dtype();
+  constexpr std::int64_t piece = std::int64_t{1} << 18;
+  const std::int64_t total = a.shape().elements();
+  for (std::int64_t begin = 0; begin < total; begin += piece) {
+    const std::int64_t count = std::min(piece, total - begin);
+    const auto of_a = rounded(a, begin, count, narrower);
+    if (!of_a || of_a != rounded(b, begin, count, narrower)) {
       return false;
     }
   }
   return true;
+}
+
+/// The number of the block that a tensor belongs to: 7 of "model.layers.7.mlp.up_proj.weight".
+std::optional<std::int64_t> layer_of(std::string_view name) {
+  for (const std::string_view mark : {"layers.", "h."}) {
+    const std::size_t at = name.find(mark);
+    if (at == std::string_view::npos || (at > 0 && name[at - 1] != '.')) {
+      continue;
+    }
+    const char* const begin = name.data() + at + mark.size();
+    std::int64_t layer = 0;
+    const auto [end, failure] = std::from_chars(begin, name.data() + name.size(), layer);
+    if (failure == std::errc() && end != name.data() + name.size() && *end == '.') {
+      return layer;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The number of blocks is in config.json and in the names of tensors.
+void refuse_more_layers(const std::filesystem::path& path, const model::ModelConfig& config,
+                        std::span<const std::string> others) {
+  for (const std::string& name : others) {
+    if (const auto layer = layer_of(name); layer && *layer >= config.layers) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format("{}: config.json says {} = {}, and the files hold {}; correct the one that "
+                      "is wrong",
+                      path.string(),
+                      config.family == model::Family::gpt2 ? "n_layer" : "num_hidden_layers",
+                      config.layers, name));
+    }
+  }
 }
 
 /// What is in the files must be what the model has: a head that is left out would make another
@@ -83,7 +141,7 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
       const bool is_gpt2 = config.family == model::Family::gpt2;
       const io::StoredArray* const embedding =
           find_array(folder, is_gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight");
-      if (!same_bytes(array, *embedding)) {
+      if (!same_values(array, *embedding)) {
         throw UserError(ExitCode::config,
                         fmt::format("{}: lm_head.weight differs from {}, which config.json ties it "
                                     "to; set tie_word_embeddings to false there, or remove the one "
@@ -94,6 +152,7 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
       others.push_back(printable(array.name()));
     }
   }
+  refuse_more_layers(path, config, others);
   if (!others.empty()) {
     const std::size_t count = others.size();
     others.resize(std::min<std::size_t>(count, 5));

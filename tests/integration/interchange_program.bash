@@ -80,10 +80,25 @@ expect_exit 64 "$fourfold" ckpt export --format hf --shard-size many run/checkpo
 expect_exit 78 "$fourfold" ckpt import --format hf no/such out
 expect_exit 78 "$fourfold" ckpt import --format llm.c text.txt out
 expect_stderr 'is no model of llm.c'
-# A folder as the cache of Hugging Face has it, an index that leads out of it, and a file that is cut off.
+# A folder as the cache of Hugging Face has it, whose links are followed; a link that leads nowhere; a folder and a file
+# that are links; an index that leads out of its folder, and a file that is cut off.
 mkdir links && ln -s "$PWD"/hf/* links/
-expect_exit 78 "$fourfold" ckpt import --format hf links out
-expect_stderr 'cp -rL'
+ln -s links linked && ln -s model.bin linked.bin
+for format in hf llm.c; do
+  input=linked && [[ $format == llm.c ]] && input=linked.bin
+  expect_exit 0 "$fourfold" ckpt import --format "$format" "$input" "linked-$format"
+  expect_exit 0 "$fourfold" ckpt diff "linked-$format" from-hf
+done
+mkdir dangling && ln -s "$PWD"/hf/* dangling/ && ln -sf "$PWD/gone" dangling/config.json
+expect_exit 78 "$fourfold" ckpt import --format hf dangling out
+expect_stderr "config.json: is a symbolic link to $PWD/gone, which cannot be opened"
+# Two sources of one fact in config.json.
+cp -r hf twice && sed -i 's/"n_embd": 32,/"n_embd": 32, "hidden_size": 64,/' twice/config.json
+expect_exit 78 "$fourfold" ckpt import --format hf twice out
+expect_stderr 'n_embd = 32 contradicts hidden_size = 64'
+# What Python writes into JSON does no harm where nobody uses it.
+sed -i 's/"hidden_size": 64,/"hidden_size": 32, "task": [Infinity, NaN, 1e999],/' twice/config.json
+expect_exit 0 "$fourfold" ckpt import --format hf twice from-twice
 cp -rL links index && sed -i 's:"model-00001:"../hf/model-00001:' index/model.safetensors.index.json
 expect_exit 65 "$fourfold" ckpt import --format hf index out
 expect_stderr 'no file of this folder'

@@ -10,6 +10,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fmt/format.h>
 
 #include <string>
 
@@ -188,6 +189,72 @@ TEST_CASE("what we do not compute is refused by name and value") {
   const std::string told = refusal(text);
   CHECK_THAT(told, ContainsSubstring("config.json: "));
   CHECK_THAT(told, ContainsSubstring(reason));
+}
+
+TEST_CASE("two sources of one fact have to agree, and both are named where they do not") {
+  const auto [text, one, other] = GENERATE(table<std::string, std::string, std::string>({
+      {llama(R"(,"rope_scaling":{"type":"yarn","factor":4.0},)"
+             R"("rope_parameters":{"rope_type":"default","rope_theta":500.0})"),
+       R"(rope_scaling = {"factor":4.0,"type":"yarn"})", "rope_parameters = {"},
+      {llama(R"(,"rope_scaling":{"type":"linear","factor":4.0},)"
+             R"("rope_parameters":{"rope_type":"linear","factor":2.0})"),
+       "rope_scaling = {", R"(rope_parameters = {"factor":2.0,"rope_type":"linear"})"},
+      {llama(R"(,"rope_scaling":{"type":"linear","rope_type":"default","factor":4.0})"),
+       R"(rope_type = "default")", R"(type = "linear")"},
+      {llama(R"(,"rope_theta":10000.0,"rope_parameters":{"rope_theta":500.0})"), "rope_theta = 500",
+       "rope_theta = 10000.0"},
+      {llama(R"(,"rope_scaling":{"type":"default","rope_theta":7.0},)"
+             R"("rope_parameters":{"rope_theta":500.0})"),
+       "rope_theta = 7.0", "rope_theta = 500.0 in rope_parameters"},
+      {llama(R"(,"original_max_position_embeddings":64,"rope_scaling":{"type":"llama3",)"
+             R"("factor":8,"low_freq_factor":1,"high_freq_factor":4,)"
+             R"("original_max_position_embeddings":32})"),
+       "original_max_position_embeddings = 64", "rope_scaling = {"},
+      {llama(R"(,"architectures":["MistralForCausalLM"])"),
+       R"(architectures = ["MistralForCausalLM"])", R"(model_type = "llama")"},
+      {llama(R"(,"layer_types":["full_attention"])"), "layer_types = ", "num_hidden_layers = 32"},
+      {gpt2(R"(,"hidden_size":1024)"), "n_embd = 768", "hidden_size = 1024"},
+      {gpt2(R"(,"n_ctx":512)"), "n_positions = 1024", "n_ctx = 512"},
+      {gpt2(R"(,"num_hidden_layers":24)"), "n_layer = 12", "num_hidden_layers = 24"},
+      {gpt2(R"(,"num_attention_heads":6)"), "n_head = 12", "num_attention_heads = 6"},
+  }));
+  const std::string told = refusal(text);
+  CHECK_THAT(told, ContainsSubstring(" contradicts ") && ContainsSubstring(one) &&
+                       ContainsSubstring(other));
+}
+
+TEST_CASE("what is said twice and agrees is taken") {
+  const std::string scaling =
+      R"({"rope_type":"llama3","type":"llama3","factor":8,"low_freq_factor":1,)"
+      R"("high_freq_factor":4,"rope_theta":500000.0})";
+  const ModelConfig both = parse_hf_config(llama(R"(,"rope_theta":5e5,"rope_parameters":)" +
+                                                 scaling + R"(,"rope_scaling":)" + scaling +
+                                                 R"(,"architectures":["LLaMAForCausalLM"])"),
+                                           "c")
+                               .config;
+  CHECK(both.rope_theta == 500000);
+  CHECK(both.rope_scaling.kind == RopeScaling::Kind::llama3);
+  // As transformers does where the original context is not said.
+  CHECK(both.rope_scaling.original_context == 4096);
+  CHECK(parse_hf_config(
+            llama(R"(,"original_max_position_embeddings":64,"rope_scaling":)" + scaling), "c")
+            .config.rope_scaling.original_context == 64);
+  CHECK(parse_hf_config(R"({"model_type":"gpt2","vocab_size":9,"max_position_embeddings":8,)"
+                        R"("hidden_size":12,"num_hidden_layers":2,"n_head":3,)"
+                        R"("num_attention_heads":3})",
+                        "c")
+            .config.hidden == 12);
+}
+
+TEST_CASE("numbers of Python's that are not finite do no harm where nobody uses them") {
+  for (const char* number : {"NaN", "Infinity", "-Infinity", "1e999"}) {
+    CHECK(parse_hf_config(llama(fmt::format(R"(,"task":{{"x":[{}]}},"chunk":{})", number, number)),
+                          "c")
+              .config.hidden == 4096);
+    CHECK_THAT(refusal(llama(fmt::format(R"(,"rms_norm_eps":{})", number))),
+               ContainsSubstring(fmt::format(R"(rms_norm_eps = "{}" is no number)", number)));
+  }
+  CHECK(parse_hf_config(llama(R"(,"note":"\ud800")"), "c").config.hidden == 4096);
 }
 
 TEST_CASE("what is no JSON object is refused with its place") {

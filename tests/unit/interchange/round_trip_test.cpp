@@ -242,9 +242,27 @@ TEST_CASE("files of another model are refused with the tensor that shows it") {
     if (config.tie_embeddings) {
       arrays.push_back({"lm_head.weight", DType::f32, {131, 30}});
       CHECK(told() == "accepted");  // equal
-      files.differing = "lm_head.weight";
+      // In another type than the embedding: rounded alike.
+      for (const DType dtype : {DType::bf16, DType::f64}) {
+        arrays.back().dtype = dtype;
+        CHECK(told() == "accepted");
+      }
+      for (const DType dtype : {DType::f32, DType::bf16, DType::i32}) {
+        arrays.back().dtype = dtype;
+        files.differing = dtype == DType::i32 ? "" : "lm_head.weight";
+        CHECK_THAT(told(ExitCode::config),
+                   ContainsSubstring("lm_head.weight differs from model.embed_tokens.weight"));
+      }
+    }
+  }
+  SECTION("the configuration has fewer layers than the files") {
+    for (const char* name : {"model.layers.1.mlp.up_proj.weight", "layers.70.anything.x"}) {
+      arrays.push_back({name, DType::f32, {1}});
       CHECK_THAT(told(ExitCode::config),
-                 ContainsSubstring("lm_head.weight differs from model.embed_tokens.weight"));
+                 ContainsSubstring(std::string("config.json says num_hidden_layers = 1, and the "
+                                               "files hold ") +
+                                   name));
+      arrays.pop_back();
     }
   }
   SECTION("the configuration has very many layers") {

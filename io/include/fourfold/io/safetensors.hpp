@@ -20,12 +20,13 @@
 
 namespace fourfold::io {
 
-/// One file, whose header has been read and checked: it is JSON of the expected form, every name is
-/// there once, shape, type and byte range of each array agree, and the ranges fill the file from
-/// the header to the end without overlap or hole.
+/// One file, whose header has been read and checked: it is JSON of the expected form, entries of
+/// one name agree, shape, type and byte range of each array agree, and the ranges fill the file
+/// from the header to the end without overlap or hole.
 class SafetensorsFile {
  public:
-  /// @throws UserError: config when there is no such file, or it is a link or no regular file;
+  /// Links are followed. @throws UserError: config when there is no such file, or it is no regular
+  ///   file;
   ///   data_corrupt with the reason when it does not hold together
   explicit SafetensorsFile(const std::filesystem::path& path);
 
@@ -40,8 +41,8 @@ class SafetensorsFile {
 };
 
 /// All arrays of a model in one folder: model.safetensors, or else the files that
-/// model.safetensors.index.json names. Those must be regular files in the same folder; index and
-/// files must agree on which array is where.
+/// model.safetensors.index.json names. Those must be in the same folder, as files or as links that
+/// the user has made there; index and files must agree on which array is where.
 class SafetensorsFolder {
  public:
   /// @throws UserError as SafetensorsFile, and for names that lead out of the folder

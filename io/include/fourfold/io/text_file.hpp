@@ -8,8 +8,8 @@
 
 namespace fourfold::io {
 
-/// The whole of a small file of another program.
-/// @throws UserError: config when there is no such file, or it is a link or no regular file;
+/// The whole of a small file of another program. Links are followed.
+/// @throws UserError: config when there is no such file, or it is no regular file;
 ///   data_corrupt when it cannot be read or has more than `limit` bytes
 std::string text_of_file(const std::filesystem::path& path, std::uint64_t limit);
 

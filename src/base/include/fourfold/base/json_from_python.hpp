@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace fourfold {
+
+/// What Python's json module reads as JSON and the standard does not allow, made standard: numbers
+/// that are not finite (NaN, Infinity, -Infinity, and what no double holds, 1e999) become texts of
+/// their spelling, so that who uses one finds no number; halves of surrogate pairs in texts become
+/// U+FFFD. All else stays as it is, also what is no JSON at all.
+std::string json_from_python(std::string_view text);
+
+}  // namespace fourfold

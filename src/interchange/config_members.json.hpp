@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/json_text.hpp>
+#include <fourfold/base/text.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace fourfold::interchange {
+
+/// Members of a config.json by key; null counts as missing, as in transformers.
+class Members {
+ public:
+  Members(const nlohmann::json& object, std::string file_name)
+      : object_(object), file_name_(std::move(file_name)) {}
+
+  [[noreturn]] void refuse(const std::string& key, const std::string& why) const {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: {} = {} {}", file_name_, key, shown(key), why));
+  }
+  [[noreturn]] void not_computed(const std::string& key, const std::string& what) const {
+    refuse(key, fmt::format("cannot be imported (fourfold computes {} only); choose another model",
+                            what));
+  }
+
+  const nlohmann::json* find(const std::string& key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() || found->is_null() ? nullptr : &*found;
+  }
+  std::int64_t size(const std::string& key) const {
+    const auto value = optional_size(key);
+    if (!value) {
+      refuse(key, "is missing (the shape of the model depends on it); complete the file");
+    }
+    return *value;
+  }
+  std::optional<std::int64_t> optional_size(const std::string& key) const {
+    const nlohmann::json* const value = find(key);
+    if (value == nullptr) {
+      return std::nullopt;
+    }
+    if (!value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
+        value->get<std::uint64_t>() > 1'000'000'000) {
+      refuse(key, "is no size (a whole number from 1 to 1000000000 is); correct the file");
+    }
+    return value->get<std::int64_t>();
+  }
+  /// One fact under several names, of which transformers takes any.
+  std::optional<std::int64_t> optional_size_of(std::initializer_list<const char*> names) const {
+    std::optional<std::int64_t> result;
+    std::string first;
+    for (const char* const name : names) {
+      const auto value = optional_size(name);
+      if (value && result && *value != *result) {
+        contradict(first, fmt::format("{} = {}", name, shown(name)));
+      }
+      first = value && !result ? name : first;
+      result = result ? result : value;
+    }
+    return result;
+  }
+  std::int64_t size_of(std::initializer_list<const char*> names) const {
+    const auto value = optional_size_of(names);
+    return value ? *value : size(*names.begin());
+  }
+  [[noreturn]] void contradict(const std::string& key, const std::string& other) const {
+    refuse(key, fmt::format("contradicts {}; correct the one that is wrong, or remove it", other));
+  }
+  double number(const std::string& key, std::optional<double> otherwise = {}) const {
+    const nlohmann::json* const value = find(key);
+    if ((value == nullptr && !otherwise) || (value != nullptr && !value->is_number())) {
+      refuse(key, "is no number (the model depends on it); correct the file");
+    }
+    return value == nullptr ? *otherwise : value->get<double>();
+  }
+  bool flag(const std::string& key, bool otherwise) const {
+    const nlohmann::json* const value = find(key);
+    if (value != nullptr && !value->is_boolean()) {
+      refuse(key, "is neither true nor false; correct the file");
+    }
+    return value == nullptr ? otherwise : value->get<bool>();
+  }
+  std::string text(const std::string& key, const std::string& otherwise) const {
+    const nlohmann::json* const value = find(key);
+    if (value != nullptr && !value->is_string()) {
+      refuse(key, "is no text; correct the file");
+    }
+    return value == nullptr ? otherwise : value->get<std::string>();
+  }
+  void require_flag(const std::string& key, bool needed, const std::string& what) const {
+    if (flag(key, needed) != needed) {
+      not_computed(key, what);
+    }
+  }
+  /// "rope_scaling = {...}", for messages.
+  std::string stated(const std::string& key) const {
+    return fmt::format("{} = {}", key, shown(key));
+  }
+  std::optional<Members> object(const std::string& key) const {
+    const nlohmann::json* const value = find(key);
+    if (value == nullptr) {
+      return std::nullopt;
+    }
+    if (!value->is_object()) {
+      refuse(key, "is no object; correct the file");
+    }
+    return Members(*value, fmt::format("{}: in {}", file_name_, key));
+  }
+
+ private:
+  std::string shown(const std::string& key) const {
+    const auto found = object_.find(key);
+    return found == object_.end() ? "(nothing)" : printable(json_text(*found).substr(0, 200));
+  }
+
+  const nlohmann::json& object_;
+  std::string file_name_;
+};
+
+}  // namespace fourfold::interchange
