@@ -5,6 +5,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
@@ -97,6 +98,10 @@ void print_steps(const std::vector<io::Checkpoint>& steps) {
 }  // namespace
 
 ExitCode info(const InfoRequest& request) {
+  if (request.run_file) {
+    fmt::print("{}", open(request.path).scalars().text(runfile::config_text_name));
+    return ExitCode::finished;
+  }
   if (io::list_steps(request.path).empty()) {
     const io::Checkpoint checkpoint = open(request.path);
     if (request.json) {

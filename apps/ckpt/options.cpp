@@ -24,6 +24,9 @@ void describe_info(CLI::App& verb, InfoRequest& request) {
       ->type_name("");
   verb.add_flag("--tensors", request.tensors,
                 "Show each tensor with its shape, digest and boxes, and the datasets they are in");
+  verb.add_flag(
+      "--run-file", request.run_file,
+      "Print the run file in it (of the newest valid step of a folder), and nothing else");
   verb.add_flag("--json", request.json, "Print one JSON object, tensors and all");
 }
 

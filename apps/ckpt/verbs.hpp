@@ -29,6 +29,7 @@ inline constexpr std::int64_t default_memory_bytes = std::int64_t{256} << 20;
 struct InfoRequest {
   std::string path;  ///< a step folder, or a folder of them
   bool tensors = false;
+  bool run_file = false;
   bool json = false;
 };
 void describe_info(CLI::App& verb, InfoRequest& request);

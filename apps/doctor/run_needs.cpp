@@ -7,6 +7,7 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/state_layouts.hpp>
@@ -122,7 +123,7 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_
   RunNeeds needs;
   if (!arguments.run_file.empty()) {
     const runfile::EffectiveConfig effective =
-        runfile::load_run_config(arguments.run_file, arguments.overrides);
+        train::load_run(arguments.run_file, arguments.overrides);
     needs.warnings = effective.warnings;
     needs.precision = effective.config.train.precision;
     needs.algorithm = train::collectives_of(effective.config);

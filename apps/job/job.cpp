@@ -11,6 +11,8 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
+#include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
@@ -111,7 +113,8 @@ void note_refusal(const Request& request, const UserError& error) {
 
 ExitCode begin_run(const Request& request) {
   const runfile::EffectiveConfig effective =
-      runfile::load_run_config(request.run_file, request.overrides);
+      runfile::load_run_config(request.run_file, request.overrides,
+                               runfile::model_by_run_file(program::run_file_in_checkpoint));
   const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps)) {

@@ -4,6 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/state_layouts.hpp>
@@ -224,7 +226,8 @@ std::string tokens_text(const train::RankPlan& plan, std::int64_t context) {
 
 PlannedRun plan_run(const Arguments& arguments) {
   const runfile::EffectiveConfig effective =
-      runfile::load_run_config(arguments.run_file, arguments.overrides);
+      runfile::load_run_config(arguments.run_file, arguments.overrides,
+                               runfile::model_by_run_file(program::run_file_in_checkpoint));
   for (const std::string& warning : effective.warnings) {
     log::warning(warning);
   }

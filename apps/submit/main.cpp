@@ -8,8 +8,10 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/program/command_output.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -60,8 +62,9 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
 }
 
 ExitCode make(const submit::Arguments& arguments) {
-  const runfile::EffectiveConfig effective =
-      runfile::load_run_config(arguments.run_file, arguments.overrides);
+  const runfile::EffectiveConfig effective = runfile::load_run_config(
+      arguments.run_file, arguments.overrides,
+      runfile::model_by_run_file(fourfold::program::run_file_in_checkpoint));
   for (const std::string& warning : effective.warnings) {
     fourfold::log::warning(warning);
   }

@@ -73,7 +73,8 @@ void describe(CLI::App& command, Arguments& arguments) {
             arguments.overrides.push_back("checkpoint.resume=" + path);
             arguments.overrides.emplace_back("checkpoint.weights_only=true");
           },
-          "Begin a new run with the weights of this step directory and nothing else of it")
+          "Begin a new run with the weights of this step directory and nothing else of it; without a "
+          "[model] table also with its model")
       ->type_name("PATH");
   add_short(command, arguments, "--progress", "log.progress",
             "Short for --set log.progress=...: auto, bar, plain or none");

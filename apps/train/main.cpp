@@ -9,6 +9,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
 
@@ -24,7 +25,7 @@ namespace runfile = fourfold::runfile;
 
 ExitCode print_config(const Arguments& arguments) {
   fmt::print("{}", runfile::print_run_config(
-                       runfile::load_run_config(arguments.run_file, arguments.overrides)));
+                       fourfold::train::load_run(arguments.run_file, arguments.overrides)));
   return ExitCode::finished;
 }
 

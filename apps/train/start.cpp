@@ -11,6 +11,7 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/command_output.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
 
@@ -73,7 +74,7 @@ void note_start_hang(const fs::path& log_dir, const comm::HangVerdict& verdict,
 
 std::optional<runfile::EffectiveConfig> config_before_mpi(const Arguments& arguments) {
   try {
-    return runfile::load_run_config(arguments.run_file, arguments.overrides);
+    return train::load_run(arguments.run_file, arguments.overrides);
   } catch (const Error&) {
     return std::nullopt;
   }

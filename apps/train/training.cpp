@@ -16,6 +16,7 @@
 #include <fourfold/runfile/run_key.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/product_choices_file.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -102,7 +103,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;
   comm::MpiRuntime mpi(&argc, &argv);
   const runfile::EffectiveConfig effective =
-      early ? *early : runfile::load_run_config(arguments.run_file, arguments.overrides);
+      early ? *early : train::load_run(arguments.run_file, arguments.overrides);
   runfile::validate_data(effective.config, effective.origins);
   const comm::MeshShape shape = train::mesh_of(effective, mpi.world().size());
   runfile::validate_batch(effective.config, shape.dp, effective.origins);

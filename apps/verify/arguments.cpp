@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/state_tier.hpp>
 
@@ -169,8 +170,7 @@ MeshRun read_mesh(const Arguments& arguments, const std::string& text) {
   overrides.insert(overrides.end(), {"mesh.pp=1", "mesh.dp=1", "mesh.cp=1", "mesh.tp=1"});
   try {
     std::ranges::move(overrides_of(text), std::back_inserter(overrides));
-    const runfile::EffectiveConfig effective =
-        runfile::load_run_config(arguments.run_file, overrides);
+    const runfile::EffectiveConfig effective = train::load_run(arguments.run_file, overrides);
     runfile::validate_data(effective.config, effective.origins);
     require_offload_path(effective.config.offload);
     const runfile::MeshConfig& wanted = effective.config.mesh;

@@ -5,6 +5,7 @@
 #include "run_file_value.toml.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
@@ -208,15 +209,52 @@ void follow_heads(EffectiveConfig& effective, const std::string& preset) {
   }
 }
 
-/// Lays preset and entries over the defaults.
-EffectiveConfig layered(const std::vector<Entry>& entries) {
+bool is_of_model(const RunKey& key) {
+  return key.table.starts_with("model");
+}
+
+/// The model of the checkpoint that the run begins with, where the run file has no [model] table.
+void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
+                                    const ModelOfCheckpoint& model_of, EffectiveConfig& effective) {
+  const bool has_table = std::ranges::any_of(entries, [](const Entry& entry) {
+    return is_of_model(*entry.key) && (entry.origin.source == Origin::Source::file ||
+                                       entry.key->full_name() == "model.preset");
+  });
+  if (has_table || !model_of) {
+    return;
+  }
+  RunConfig named;
+  for (const Entry& entry : entries) {
+    if (entry.key->table == "checkpoint" || entry.key->table == "log") {
+      entry.key->field.set(named, entry.value);
+    }
+  }
+  Origins ignored;
+  resolve(named, ignored);
+  const std::string& path = named.checkpoint.resume;
+  if (path == "auto" || path == "never") {
+    return;
+  }
+  if (const auto found = model_of(named.checkpoint)) {
+    effective.config.model = *found;
+    for (const RunKey& key : run_keys()) {
+      if (is_of_model(key) && key.full_name() != "model.preset") {
+        effective.origins[key.full_name()] = {Origin::Source::derived, "checkpoint.resume"};
+      }
+    }
+  }
+}
+
+/// Lays preset or checkpoint, and entries, over the defaults.
+EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoint& model_of = {}) {
   EffectiveConfig effective;
+  begin_with_model_of_checkpoint(entries, model_of, effective);
   if (const Entry* entry = chosen_preset(entries)) {
     const auto& preset = std::get<std::string>(entry->value);
     if (!preset.empty()) {
       effective.config.model = model::preset(preset);
       for (const RunKey& key : run_keys()) {
-        if (key.table.starts_with("model")) {
+        if (is_of_model(key)) {
           effective.origins[key.full_name()] = {Origin::Source::preset, preset};
         }
       }
@@ -248,13 +286,14 @@ void warn_of_idle_values(EffectiveConfig& effective) {
 }  // namespace
 
 EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
-                                 std::span<const std::string> overrides) {
+                                 std::span<const std::string> overrides,
+                                 const ModelOfCheckpoint& model_of) {
   Reader reader(file_name, false);
   reader.read(parsed(toml, file_name));
   for (const std::string& text : overrides) {
     reader.read_override(text);
   }
-  EffectiveConfig effective = layered(reader.entries());
+  EffectiveConfig effective = layered(reader.entries(), model_of);
   try {
     resolve(effective.config, effective.origins);
   } catch (const UserError&
@@ -264,6 +303,11 @@ EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_
   validate(effective.config, effective.origins);
   warn_of_idle_values(effective);
   return effective;
+}
+
+EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
+                                 std::span<const std::string> overrides) {
+  return parse_run_config(toml, file_name, overrides, {});
 }
 
 RunConfig parse_saved_config(std::string_view toml, const std::string& file_name) {
@@ -294,7 +338,13 @@ std::string file_text(const std::filesystem::path& file) {
 
 EffectiveConfig load_run_config(const std::filesystem::path& file,
                                 std::span<const std::string> overrides) {
-  return parse_run_config(file_text(file), file.string(), overrides);
+  return load_run_config(file, overrides, {});
+}
+
+EffectiveConfig load_run_config(const std::filesystem::path& file,
+                                std::span<const std::string> overrides,
+                                const ModelOfCheckpoint& model_of) {
+  return parse_run_config(file_text(file), file.string(), overrides, model_of);
 }
 
 std::string log_dir_of(const std::filesystem::path& file, std::span<const std::string> overrides) {

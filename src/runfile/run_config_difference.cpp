@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "allowed_key.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/runfile/run_key.hpp>
@@ -12,20 +14,24 @@
 #include <vector>
 
 namespace fourfold::runfile {
+
+const RunKey& allowed_key(const std::string& name) {
+  if (const RunKey* const key = find_run_key(name)) {
+    return *key;
+  }
+  std::vector<std::string> known;
+  std::ranges::transform(run_keys(), std::back_inserter(known), &RunKey::full_name);
+  const auto near = nearest(name, known);
+  throw UserError(ExitCode::config,
+                  fmt::format("--allow-change={}: no key of the run file has this name{}", name,
+                              near ? fmt::format("; did you mean {}?", *near) : ""));
+}
+
 namespace {
 
 void check_allowed_names(std::span<const std::string> allowed) {
-  std::vector<std::string> known;
-  std::ranges::transform(run_keys(), std::back_inserter(known), &RunKey::full_name);
   for (const std::string& name : allowed) {
-    const RunKey* key = find_run_key(name);
-    if (key == nullptr) {
-      const auto near = nearest(name, known);
-      throw UserError(ExitCode::config,
-                      fmt::format("--allow-change={}: no key of the run file has this name{}", name,
-                                  near ? fmt::format("; did you mean {}?", *near) : ""));
-    }
-    if (key->on_resume == OnResume::impossible) {
+    if (allowed_key(name).on_resume == OnResume::impossible) {
       throw UserError(
           ExitCode::config,
           fmt::format(

@@ -7,6 +7,7 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/training_state.hpp>
 
@@ -55,6 +56,16 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   }
   runfile::refuse_changes(changes, request.allowed_changes);
   refuse_other_data(request, checkpoint);
+}
+
+/// A new run takes the weights alone, which mean nothing in another model.
+void examine_weights(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
+  const auto changes =
+      runfile::refuse_other_model(saved_config(checkpoint).model.resolved(), request.config.model,
+                                  request.allowed_changes, checkpoint.path().string());
+  for (const runfile::ConfigChange& change : changes) {
+    log::info(fmt::format("the model differs from the checkpoint's: {}", change.str()));
+  }
 }
 
 std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Communicator& world) {
@@ -203,7 +214,9 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
     }
     refuse_later_steps(request, checkpoint, newest);
   }
-  if (!weights_only) {
+  if (weights_only) {
+    examine_weights(request, checkpoint);
+  } else {
     examine(request, checkpoint);
   }
   const auto load = [&](std::span<const io::WantedBox> wanted,

@@ -36,7 +36,7 @@ struct Resumed {
 /// run, and loads it; the newest one may be damaged, then each older one is checked anew. With a
 /// path: a chain of jobs that has gone on from it goes on from its own newest checkpoint, or fast
 /// step. With checkpoint.weights_only a run that begins takes the masters alone, and nothing is
-/// compared but the tensors. Collective.
+/// compared but the model. Collective.
 /// @return nothing when the run starts anew
 /// @throws UserError: config when the run file or the training data differ in what they mean, when
 ///   "never" meets checkpoints, or when later steps are in the way; data_corrupt when nothing

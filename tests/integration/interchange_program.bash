@@ -74,6 +74,42 @@ for format in hf llm.c; do
   expect_stderr 'ulimit -f'
   expect test -z "$(find . -name '*full*')"
 done
+# A run that begins with weights: without [model] the checkpoint's model; another one is refused by key, not by tensor.
+sed '/^\[model\]/,/^context/d' run.toml >tuning.toml
+grep -q hidden tuning.toml && complain "tuning.toml has a model"
+tune() {
+  local code=$1 file=$2
+  shift 2
+  expect_exit "$code" ranks 2 train "$file" --set log.dir=tuned --resume-weights-only=from-hf/step-000000000 "$@"
+}
+tune 78 run.toml --set model.layers=3 --set model.rope_theta=5
+expect_stderr 'model.layers is 3, the checkpoint has 2'
+expect test "$(grep -c 'is not in the checkpoint' "$errors")" -eq 0
+tune 78 run.toml --set model.heads=4
+expect_stderr 'model.heads is 4, the checkpoint has 2  (allow it with --allow-change=model.heads)'
+tune 78 run.toml --set model.norm_epsilon=0.001 --set model.heads=4 --allow-change=model.heads
+expect_stderr 'model.norm_epsilon is 0.001, the checkpoint has 1e-05'
+expect test ! -e tuned/checkpoints/step-000000002
+tune 0 tuning.toml
+expect test "$(sed -n '/^\[model\]/,/^$/p' tuned/config.toml | grep -c 'from checkpoint.resume')" -ge 10
+expect grep -q '^heads = 2 ' tuned/config.toml
+# A later start of the chain, when what it began with is gone.
+mv from-hf gone-hf
+tune 0 tuning.toml --set train.steps=4 --allow-change=optim.decay_steps
+expect_stdout_or_stderr() { grep -qF -- "$1" "$output" "$errors" || complain "nothing says '$1'"; }
+expect_stdout_or_stderr 'cannot be opened any more'
+mv gone-hf from-hf
+expect_exit 0 ranks 2 train run.toml --set log.dir=allowed --set model.heads=4 \
+  --resume-weights-only=from-hf/step-000000000 --allow-change=model.heads --allow-change=model.kv_heads \
+  --allow-change=model.head_dim
+expect_exit 0 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=from-hf/step-000000000
+expect_stdout '2 layers, hidden 32'
+expect_exit 78 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=nowhere
+expect_stderr 'checkpoint.resume = nowhere: its model cannot be read'
+expect_exit 0 "$fourfold" ckpt info --run-file from-hf
+expect_stdout 'layers = 2'
+expect_exit 0 "$fourfold" job begin tuning.toml --set log.dir=chain --set checkpoint.resume=from-hf/step-000000000 \
+  --set model.heads=2 --set mesh.tp=2
 expect_exit 64 "$fourfold" ckpt export run/checkpoints out
 expect_exit 64 "$fourfold" ckpt export --format gguf run/checkpoints out
 expect_exit 64 "$fourfold" ckpt export --format hf --shard-size many run/checkpoints out

@@ -3,6 +3,7 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -195,10 +196,42 @@ TEST_CASE("the weights alone begin a new run, whose later starts go on from its 
                tiny.train(1, 5, "other", {options[0], options[1]});
              }),
              ContainsSubstring("already holds step 3"));
-  CHECK_THAT(refusal([&] {
-               tiny.train(1, 5, "wider", {options[0], options[1], "model.ffn=96"});
-             }),
-             ContainsSubstring("has shape"));
+  CHECK_THAT(
+      refusal([&] {
+        tiny.train(1, 5, "wider", {options[0], options[1], "model.ffn=96"});
+      }),
+      ContainsSubstring("model.ffn is 96, the checkpoint has ") && !ContainsSubstring("has shape"));
+  // The same tensors, another function: refused unless allowed.
+  const std::vector<std::string> other_norm{options[0], options[1], "model.norm_epsilon=0.01"};
+  CHECK_THAT(refusal([&] { tiny.train(1, 5, "norm", other_norm); }),
+             ContainsSubstring("model.norm_epsilon is 0.01, the checkpoint has ") &&
+                 ContainsSubstring("--allow-change=model.norm_epsilon"));
+  CHECK(tiny.train(1, 2, "norm", other_norm, {"model.norm_epsilon"}).losses.size() == 2);
   CHECK_THAT(refusal([&] { tiny.train(1, 5, "whose", {"checkpoint.weights_only=true"}); }),
              ContainsSubstring("whose weights?"));
+}
+
+TEST_CASE("a run file without [model] has that of the checkpoint, also when the run outlives it",
+          "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 2, "origin");
+  const fs::path step = step_folder(tiny, "origin", "step-000000002");
+  const fs::path file = tiny.folder() / "tuning.toml";
+  std::ofstream(file) << "[data]\ntrain = [\"" << tiny.training_tokens() << "\"]\n";
+  const std::vector<std::string> options{
+      resume_option(step), "checkpoint.dir=\"" + tiny.checkpoints("origin").string() + "\""};
+  const auto model = tiny.config(2, "origin").config.model;
+  CHECK(fourfold::train::load_run(file, options).config.model == model);
+  // The step that was named is gone, and the run's own newest one tells.
+  const fs::path moved = tiny.folder() / "moved";
+  tiny.train(1, 3, "own");
+  fs::rename(step, moved);
+  const std::vector<std::string> own{resume_option(step),
+                                     "checkpoint.dir=\"" + tiny.checkpoints("own").string() + "\""};
+  CHECK(fourfold::train::load_run(file, own).config.model == model);
+  CHECK_THAT(refusal([&] {
+               fourfold::train::load_run(
+                   file, std::vector<std::string>{resume_option(step), "checkpoint.dir=nowhere"});
+             }),
+             ContainsSubstring("is no checkpoint"));
 }

@@ -1,0 +1,55 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Runs that begin with a checkpoint: its model, where the run file has none, and what of a model
+/// may differ from it.
+#pragma once
+
+#include <fourfold/runfile/run_config.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::runfile {
+
+/// The model of the checkpoint that checkpoint.resume names. Asked where that is a path and the run
+/// file has no [model] table, with checkpoint.dir resolved; values that --set gives lie over it.
+/// @return nothing: the defaults hold
+using ModelOfCheckpoint =
+    std::function<std::optional<model::ModelConfig>(const CheckpointConfig& checkpoint)>;
+
+/// One that asks for the text of the run file in a checkpoint.
+/// @param text_of  of the step, or folder of steps, that the first names; of the second one when
+///   there is nothing at the first
+ModelOfCheckpoint model_by_run_file(
+    std::function<std::string(const std::string& path, const std::string& or_else)> text_of);
+
+/// load_run_config() and parse_run_config() of programs that can open checkpoints.
+/// @throws UserError as those; what model_of throws
+EffectiveConfig load_run_config(const std::filesystem::path& file,
+                                std::span<const std::string> overrides,
+                                const ModelOfCheckpoint& model_of);
+EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
+                                 std::span<const std::string> overrides,
+                                 const ModelOfCheckpoint& model_of);
+
+/// Refuses to begin a run with the weights of a checkpoint whose model computes something else: the
+/// keys of [model] that change what the weights compute are compared. A key may differ if it is
+/// allowed by name (--allow-change=model.rope_theta) and the tensors are the same.
+/// @param checkpoint  its path, for the message
+/// @return the changes that were allowed, and those of model.dropout and of a llama's
+///   model.context, which change nothing that is computed
+/// @throws UserError (exit code config) naming each key with both values; also when `allowed` names
+///   an unknown key
+/// @pre both models are resolved
+std::vector<ConfigChange> refuse_other_model(const model::ModelConfig& before,
+                                             const model::ModelConfig& after,
+                                             std::span<const std::string> allowed,
+                                             const std::string& checkpoint);
+
+}  // namespace fourfold::runfile

@@ -1,0 +1,90 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "allowed_key.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/model/parameter_table.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fourfold::runfile {
+namespace {
+
+bool same_tensors(const model::ModelConfig& a, const model::ModelConfig& b) {
+  return std::ranges::equal(model::parameter_table(a), model::parameter_table(b),
+                            [](const model::ParameterSpec& x, const model::ParameterSpec& y) {
+                              return x.name == y.name && x.shape == y.shape;
+                            });
+}
+
+/// Whether the same weights compute something else when the key changes. Dropout is of training
+/// alone; a llama has no table of positions, and a shorter or longer sequence is the same function.
+bool changes_function(const RunKey& key, const RunConfig& config) {
+  return key.name != "dropout" &&
+         !(key.name == "context" && config.model.family == model::Family::llama);
+}
+
+std::vector<ConfigChange> model_changes(const RunConfig& before, const RunConfig& after) {
+  std::vector<ConfigChange> changes;
+  for (const RunKey& key : run_keys()) {
+    const Value old_value = key.field.get(before);
+    const Value new_value = key.field.get(after);
+    if (key.table.starts_with("model") && old_value != new_value &&
+        (key.has_effect(before) || key.has_effect(after))) {
+      changes.push_back(
+          {key.full_name(), to_toml(old_value), to_toml(new_value),
+           changes_function(key, after) ? OnResume::needs_allowance : OnResume::free});
+    }
+  }
+  return changes;
+}
+
+}  // namespace
+
+ModelOfCheckpoint model_by_run_file(
+    std::function<std::string(const std::string& path, const std::string& or_else)> text_of) {
+  return [text_of = std::move(text_of)](const CheckpointConfig& checkpoint) {
+    return parse_saved_config(text_of(checkpoint.resume, checkpoint.dir), checkpoint.resume)
+        .model.resolved();
+  };
+}
+
+std::vector<ConfigChange> refuse_other_model(const model::ModelConfig& before,
+                                             const model::ModelConfig& after,
+                                             std::span<const std::string> allowed,
+                                             const std::string& checkpoint) {
+  std::ranges::for_each(allowed, allowed_key);
+  RunConfig there;
+  RunConfig here;
+  there.model = before;
+  here.model = after;
+  const bool fits = same_tensors(before, after);
+  std::vector<ConfigChange> changes = model_changes(there, here);
+  std::string refused;
+  for (const ConfigChange& change : changes) {
+    if (change.rule == OnResume::free || (fits && std::ranges::count(allowed, change.key) > 0)) {
+      continue;
+    }
+    refused +=
+        fmt::format("\n  {} is {}, the checkpoint has {}", change.key, change.after, change.before);
+    refused += fits ? fmt::format("  (allow it with --allow-change={})", change.key) : "";
+  }
+  if (!refused.empty()) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("the model of the run file is not that of {} ({}); leave out [model] to take "
+                    "the checkpoint's, or put these values right:{}",
+                    checkpoint,
+                    fits ? "its weights would compute something else" : "its tensors are others",
+                    refused));
+  }
+  return changes;
+}
+
+}  // namespace fourfold::runfile
