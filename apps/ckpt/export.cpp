@@ -2,12 +2,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/interchange/export.hpp>
+#include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/saved_config.hpp>
 
 #include <fmt/format.h>
 
@@ -17,12 +20,42 @@ namespace {
 /// What the process has besides: code, the index, the chunk that is being read.
 constexpr std::int64_t beside_buffers_bytes = std::int64_t{48} << 20;
 
-interchange::ExportPlan plan_of(const ExportRequest& request, const model::ModelConfig& config) {
+/// The tokenizer of the data that the model was trained on, or the one that the user names.
+interchange::HfTokenizer tokenizer_for(const ExportRequest& request,
+                                       const model::ModelConfig& config,
+                                       const std::string& trained_with) {
+  const bool is_named = !request.tokenizer.empty();
+  if (request.format != "hf" || request.tokenizer == "none") {
+    return {};
+  }
+  const std::string& named = is_named ? request.tokenizer : trained_with;
+  try {
+    interchange::HfTokenizer tokenizer = interchange::hf_tokenizer(named, config.context);
+    if (tokenizer.vocab_size > config.vocab) {
+      throw UserError(ExitCode::config,
+                      fmt::format("the tokenizer {} has {} tokens, and the model model.vocab = {}; "
+                                  "it is not the one of the model's data",
+                                  named, tokenizer.vocab_size, config.vocab));
+    }
+    return tokenizer;
+  } catch (const UserError& error) {
+    if (is_named) {
+      throw;
+    }
+    interchange::HfTokenizer none;
+    none.notes.push_back(
+        fmt::format("no tokenizer is written: {}; name one with --tokenizer", error.what()));
+    return none;
+  }
+}
+
+interchange::ExportPlan plan_of(const ExportRequest& request, const model::ModelConfig& config,
+                                const interchange::HfTokenizer& tokenizer) {
   const interchange::ExportOptions options{
       .dtype = *dtype_from_name(request.dtype),
       .shard_bytes = static_cast<std::int64_t>(request.shard_bytes),
       .vocab_multiple = request.vocab_multiple};
-  return request.format == "hf" ? interchange::plan_hf_export(config, options)
+  return request.format == "hf" ? interchange::plan_hf_export(config, options, tokenizer)
                                 : interchange::plan_llmc_export(config, options);
 }
 
@@ -36,17 +69,27 @@ void print_plan(const interchange::ExportPlan& plan, const std::string& output) 
   }
 }
 
+void print_notes(const interchange::HfTokenizer& tokenizer) {
+  for (const std::string& note : tokenizer.notes) {
+    fmt::print("note   {}\n", note);
+  }
+}
+
 }  // namespace
 
 ExitCode export_model(const ExportRequest& request) {
   io::refuse_place_in_step(request.to);
   io::CheckpointSource source(open(request.from));
   const io::Checkpoint& checkpoint = source.checkpoint();
-  const interchange::ExportPlan plan = plan_of(request, interchange::model_of(checkpoint));
+  const model::ModelConfig config = interchange::model_of(checkpoint);
+  const interchange::HfTokenizer tokenizer =
+      tokenizer_for(request, config, train::saved_config(checkpoint).data.tokenizer);
+  const interchange::ExportPlan plan = plan_of(request, config, tokenizer);
   if (request.dry_run) {
     fmt::print("step {} of {} would be written to\n", checkpoint.step(),
                checkpoint.path().string());
     print_plan(plan, request.to);
+    print_notes(tokenizer);
     return ExitCode::finished;
   }
   program::ByteProgress progress(request.progress, "exported");
@@ -56,6 +99,7 @@ ExitCode export_model(const ExportRequest& request) {
   progress.finish();
   fmt::print("step {} of {} written to\n", checkpoint.step(), checkpoint.path().string());
   print_plan(plan, request.to);
+  print_notes(tokenizer);
   return ExitCode::finished;
 }
 

@@ -8,6 +8,8 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/import.hpp>
+#include <fourfold/interchange/run_file.hpp>
+#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
@@ -24,6 +26,7 @@ namespace {
 /// What the process has besides the part of a tensor that it holds: code, the index, what foreign
 /// files are read through, the chunks that are being written.
 constexpr std::int64_t beside_parts_bytes = std::int64_t{64} << 20;
+constexpr const char* run_file_name = "run.toml";
 
 interchange::ForeignModel open_model(const ImportRequest& request) {
   const interchange::ImportOptions options{.vocab = request.vocab, .context = request.context};
@@ -31,19 +34,35 @@ interchange::ForeignModel open_model(const ImportRequest& request) {
                                 : interchange::open_llmc(request.from, options);
 }
 
+/// A tokenizer that can be used, by a name that holds in any working directory.
+/// @throws UserError when it cannot, or is another model's
+std::string checked_tokenizer(const std::string& named, const model::ModelConfig& config) {
+  const auto tokenizer = data::open_tokenizer(named);
+  if (tokenizer->vocab_size() > config.vocab) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{} has {} tokens, and the model {} rows of the vocabulary; name "
+                                "the model's tokenizer with --tokenizer",
+                                named, tokenizer->vocab_size(), config.vocab));
+  }
+  return named == "byte" ? named : std::filesystem::absolute(named).lexically_normal().string();
+}
+
 /// data.tokenizer for the run file: what the user says, else the file of the folder that can be
 /// used.
-std::string tokenizer_of(const ImportRequest& request) {
-  if (!request.tokenizer.empty() || request.format != "hf") {
-    return request.tokenizer;
+std::string tokenizer_of(const ImportRequest& request, const model::ModelConfig& config) {
+  if (!request.tokenizer.empty()) {
+    return checked_tokenizer(request.tokenizer, config);
+  }
+  if (request.format != "hf") {
+    return {};
   }
   try {
     const auto found = data::tokenizer_in(request.from);
-    return found ? std::filesystem::absolute(*found).lexically_normal().string() : "";
+    return found ? checked_tokenizer(found->string(), config) : "";
   } catch (const UserError& error) {  // the weights are good without
     log::warning(
         fmt::format("the model is imported without its tokenizer: {}", printable(error.what())));
-    return "";
+    return {};
   }
 }
 
@@ -55,6 +74,17 @@ void print_model(const model::ModelConfig& config) {
   const std::int64_t parameters = model::parameter_count(config);
   fmt::print("       {} parameters, {} as f32 masters\n", parameters,
              telemetry::bytes_text(4 * parameters));
+}
+
+/// A run file there would be the user's.
+void refuse_run_file(const std::string& directory) {
+  const std::filesystem::path file = std::filesystem::path(directory) / run_file_name;
+  if (std::filesystem::exists(std::filesystem::symlink_status(file))) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is there already (an import writes the run file to continue "
+                                "with there); name another folder",
+                                file.string()));
+  }
 }
 
 /// Its step is 0: other steps there would be another run's.
@@ -72,7 +102,9 @@ void refuse_steps(const std::string& directory) {
 ExitCode import_model(const ImportRequest& request) {
   io::refuse_step_as_directory(request.to);
   const interchange::ForeignModel model = open_model(request);
+  const std::string tokenizer = tokenizer_of(request, model.config);
   refuse_steps(request.to);
+  refuse_run_file(request.to);
   print_model(model.config);
   for (const std::string& note : model.notes) {
     fmt::print("note   {}\n", note);
@@ -81,21 +113,30 @@ ExitCode import_model(const ImportRequest& request) {
     fmt::print("step 0 would be written to {}\n", request.to);
     return ExitCode::finished;
   }
+  const std::filesystem::path step =
+      std::filesystem::absolute(request.to).lexically_normal() / "step-000000000";
+  const std::filesystem::path run_file_path = std::filesystem::path(request.to) / run_file_name;
+  std::filesystem::create_directories(request.to);
+  io::AtomicFile run_file(run_file_path);  // on the disk before the step, and named after it
+  run_file.write(interchange::run_file_of(model.config, tokenizer, step, run_file_path));
+  run_file.sync();
   const std::vector<io::TensorLayout> layouts = interchange::layouts_of(model.config);
   program::ByteProgress progress(request.progress, "imported");
   comm::run_ranks(1, [&](comm::Communicator& self) {
     const io::SaveReport report = io::save_streamed(
         request.to,
         {.mesh = {},
-         .scalars = interchange::scalars_of(model.config, tokenizer_of(request)),
+         .scalars = interchange::scalars_of(model.config, tokenizer),
          .tensors = layouts,
          .goes_on = false,  // an attempt that was killed may have been of another model
          .part_bytes = request.memory_bytes - beside_parts_bytes,
          .progress = [&](std::int64_t done_bytes,
                          std::int64_t total_bytes) { progress.show(done_bytes, total_bytes); }},
         *model.source, self);
+    run_file.publish();
     progress.finish();
     fmt::print("{}: written in {:.1f} s\n", report.path.string(), report.seconds);
+    fmt::print("{}: begins a run with it, once data.train is named\n", run_file_path.string());
   });
   return ExitCode::finished;
 }

@@ -47,6 +47,10 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
       ->check(CLI::Range(0, 1 << 20))
       ->capture_default_str()
       ->type_name("N");
+  verb.add_option("--tokenizer", request.tokenizer,
+                  "hf: tokenizer to write beside the model, as for data.tokenizer; none: none. "
+                  "Default: data.tokenizer of the run")
+      ->type_name("NAME");
   add_shared_options(verb, request.format, request.memory_bytes, request.dry_run, request.progress);
 }
 

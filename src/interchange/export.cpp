@@ -131,11 +131,19 @@ std::int64_t ExportPlan::bytes() const {
   return sum;
 }
 
-ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options) {
+ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options,
+                          const HfTokenizer& tokenizer) {
   const std::int64_t multiple = options.vocab_multiple == 0 ? 1 : options.vocab_multiple;
   const TableRows rows{.vocab = padded(config.vocab, multiple), .positions = config.context};
   ExportPlan plan{.dtype = options.dtype, .files = {}};
-  plan.texts.push_back({"config.json", hf_config_json(config, rows.vocab, options.dtype)});
+  plan.texts.push_back(
+      {"config.json", hf_config_json(config, rows.vocab, options.dtype, tokenizer.special)});
+  if (!tokenizer.special.eos.empty()) {
+    plan.texts.push_back({"generation_config.json", hf_generation_config_json(tokenizer.special)});
+  }
+  for (const HfTokenizer::File& file : tokenizer.files) {
+    plan.texts.push_back({file.name, file.contents});
+  }
   plan.files = in_files(hf_tensors(config, rows), options);
   for (std::size_t i = 0; i < plan.files.size(); ++i) {
     ForeignFile& file = plan.files[i];

@@ -121,8 +121,9 @@ void refuse_other_architectures(const Members& members, std::string_view type) {
   }
   const bool agrees = std::ranges::any_of(*list, [&](const json& name) {
     return name.is_string() &&
-           std::ranges::equal(name.get<std::string>().substr(0, type.size()), type,
-                              [](char a, char b) { return std::tolower(a) == b; });
+           std::ranges::equal(
+               name.get<std::string>().substr(0, type.size()), type,
+               [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
   });
   if (!agrees) {
     members.contradict("architectures", members.stated("model_type"));

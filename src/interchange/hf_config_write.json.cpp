@@ -100,9 +100,23 @@ void add_llama(const model::ModelConfig& config, ordered_json& json) {
   }
 }
 
+void add_special(const SpecialTokens& special, ordered_json& json) {
+  json["bos_token_id"] = special.bos ? ordered_json(*special.bos) : ordered_json(nullptr);
+  json["eos_token_id"] = special.eos.empty()       ? ordered_json(nullptr)
+                         : special.eos.size() == 1 ? ordered_json(special.eos.front())
+                                                   : ordered_json(special.eos);
+}
+
 }  // namespace
 
-std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype) {
+std::string hf_generation_config_json(const SpecialTokens& special) {
+  ordered_json json{{"_from_model_config", true}};
+  add_special(special, json);
+  return json_text(json, 2) + "\n";
+}
+
+std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype,
+                           const SpecialTokens& special) {
   FOURFOLD_EXPECT(vocab_rows >= config.vocab);
   const bool is_gpt2 = config.family == model::Family::gpt2;
   ordered_json json;
@@ -115,10 +129,7 @@ std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_
   json["initializer_range"] = 0.02;
   json["tie_word_embeddings"] = config.tie_embeddings;
   json["use_cache"] = true;
-  // Which tokens begin and end texts is known to the tokenizer alone; the defaults would be
-  // others'.
-  json["bos_token_id"] = nullptr;
-  json["eos_token_id"] = nullptr;
+  add_special(special, json);               // also null: the defaults would be others'
   json["dtype"] = torch_name(dtype);        // transformers 5
   json["torch_dtype"] = torch_name(dtype);  // and 4
   return json_text(json, 2) + "\n";

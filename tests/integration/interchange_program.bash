@@ -64,6 +64,43 @@ for format in hf llm.c; do
   expect_stderr 'holds checkpoints already'
 done
 expect_exit 0 "$fourfold" ckpt diff from-hf from-llm.c
+
+# Its tokenizer goes with it, and its run file begins a run, from wherever it is started.
+for file in tokenizer.json tokenizer_config.json generation_config.json; do expect test -s "hf/$file"; done
+expect grep -q '"eos_token_id": 256' hf/config.json
+expect_exit 0 "$fourfold" data prepare --tokenizer hf/tokenizer.json --output again --append-eot text.txt
+expect cmp again.bin tokens.bin
+expect_exit 0 "$fourfold" ckpt export --format hf --tokenizer none run/checkpoints bare
+expect test ! -e bare/tokenizer.json
+expect grep -q '"eos_token_id": null' bare/config.json
+expect_exit 78 "$fourfold" ckpt export --format hf --tokenizer nowhere run/checkpoints named
+expect test ! -e named
+cp hf/tokenizer.json gone.json
+expect_exit 0 "$fourfold" ckpt import --format hf --tokenizer gone.json bare untold
+expect grep -q "^tokenizer = \"$PWD/gone.json\"" untold/run.toml
+rm gone.json
+expect_exit 78 "$fourfold" ckpt import --format hf --tokenizer gone.json bare out
+expect_stderr 'gone.json'
+expect_exit 0 "$fourfold" ckpt export --format hf untold untold-hf
+expect_stdout 'note   no tokenizer is written'
+expect test ! -e untold-hf/tokenizer.json
+for format in hf llm.c; do
+  expect_exit 78 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format"
+  expect_stderr 'data.train'
+  expect_exit 0 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format" --set data.train=tokens \
+    --set train.steps=1 --set optim.lr=1e-37 --set optim.weight_decay=0
+  expect_exit 0 ranks 1 evaluate --checkpoint "began-$format/checkpoints" --data tokens --json
+  expect test "$(grep -o '"loss": *[0-9.e-]*' "$output")" = "$expected"
+done
+# One that cannot be used is not taken over unopened.
+cp -r bare unreadable && echo '{"model": {"type": "Unigram"}}' >unreadable/tokenizer.json
+expect_exit 0 "$fourfold" ckpt import --format hf unreadable from-unreadable
+expect_stderr 'the model is imported without its tokenizer'
+expect grep -q '^# tokenizer = ' from-unreadable/run.toml
+mkdir mine && echo '# mine' >mine/run.toml
+expect_exit 78 "$fourfold" ckpt import --format hf hf mine
+expect_stderr 'mine/run.toml: is there already'
+expect grep -q '# mine' mine/run.toml
 expect_exit 0 "$fourfold" ckpt info from-hf/step-000000000
 expect_stdout 'step      0'
 expect_exit 0 ranks 1 sample --checkpoint from-hf --prompt chapter --tokens 3
@@ -104,7 +141,7 @@ expect_exit 0 ranks 2 train run.toml --set log.dir=allowed --set model.heads=4 \
   --allow-change=model.head_dim
 expect_exit 0 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=from-hf/step-000000000
 expect_stdout '2 layers, hidden 32'
-expect_exit 78 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=nowhere
+expect_exit 78 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=nowhere --set log.dir=new
 expect_stderr 'checkpoint.resume = nowhere: its model cannot be read'
 expect_exit 0 "$fourfold" ckpt info --run-file from-hf
 expect_stdout 'layers = 2'

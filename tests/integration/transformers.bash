@@ -20,7 +20,7 @@ expect_exit 0 peer tokens tokens.bin 267 200
 
 # transformers' models, imported, compute the same; exported again, they are the same, also where transformers computes.
 cases=(gpt2-tied gpt2-untied gpt2-square gpt2-square-published gpt2-tied-bf16 llama-untied llama-tied llama-scaled
-  llama-linear llama-untied-bf16 qwen2-tied)
+  llama-scaled-unsaid llama-linear llama-untied-bf16 qwen2-tied)
 expect_exit 0 peer make "${cases[@]}"
 for case in "${cases[@]}"; do
   expect_exit 0 "$fourfold" ckpt import --format hf "$case" "$case.ckpt"
@@ -31,6 +31,12 @@ for case in "${cases[@]}"; do
   expect_exit 0 "$fourfold" ckpt diff "$case.ckpt" "$case.again"
 done
 agrees agree "${cases[@]}"
+
+# A tokenizer of 261 tokens.
+expect_exit 0 "$python" -c 'import tokenizers
+bpe = tokenizers.ByteLevelBPETokenizer()
+bpe.train_from_iterator(["the the and and "] * 9, vocab_size=261, special_tokens=["<|endoftext|>"])
+bpe.save("small.json")'
 
 # A model of our own, from a mesh with every axis that cuts tensors, in the types of inference.
 cat >run.toml <<'END'
@@ -56,6 +62,10 @@ expect_exit 0 ranks 4 train run.toml --set mesh.tp=2 --set mesh.zero=3
 expect_exit 0 ranks 1 evaluate --checkpoint run/checkpoints --data tokens.bin --logits run.h5
 expect_exit 0 "$fourfold" ckpt export --format hf run/checkpoints ours --vocab-multiple 64
 agrees logits ours run.h5
+# Its tokenizer, and one of merges; generation stops at the end of text.
+agrees tokenizer ours "$SOURCE_DIR/README.md"
+expect_exit 0 "$fourfold" ckpt export --format hf run/checkpoints ours-bpe --tokenizer small.json
+agrees tokenizer ours-bpe "$SOURCE_DIR/README.md"
 expect_exit 0 "$fourfold" ckpt export --format hf run/checkpoints ours-bf16 --dtype bf16
 expect_exit 0 "$python" -c 'import safetensors.torch, torch
 exact, rounded = (safetensors.torch.load_file(f"{folder}/model.safetensors") for folder in ("ours", "ours-bf16"))

@@ -8,10 +8,14 @@
     transformers_peer.py agree CASE...              CASE.back has the weights of CASE, bit for bit, and the logits of
                                                    both are those that `fourfold evaluate --logits` wrote to CASE.h5
     transformers_peer.py logits FOLDER FILE.h5      the same of one model
+    transformers_peer.py tokenizer FOLDER TEXT     AutoTokenizer has the same tokens as the tokenizer.json of FOLDER by the
+                                                   tokenizers library, or as the bytes; and generate() stops at its end
+                                                   of text
     transformers_peer.py to-llmc FOLDER FILE        a GPT-2 as a file of llm.c
     transformers_peer.py same-llmc FOLDER FILE      such a file has the weights of a GPT-2
 """
 
+import json
 import os
 import pathlib
 import sys
@@ -21,6 +25,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import h5py
 import numpy as np
 import safetensors.torch
+import tokenizers
 import torch
 import transformers
 
@@ -48,8 +53,8 @@ CASES = {
 
 
 def make_one(case):
-    published, half = case.endswith("-published"), case.endswith("-bf16")
-    kind = case.removesuffix("-published").removesuffix("-bf16")
+    published, half, unsaid = (case.endswith(suffix) for suffix in ("-published", "-bf16", "-unsaid"))
+    kind = case.removesuffix("-published").removesuffix("-bf16").removesuffix("-unsaid")
     torch.manual_seed(sorted(CASES).index(kind))
     net = CASES[kind]()
     with torch.no_grad():
@@ -60,6 +65,11 @@ def make_one(case):
     if half:
         net = net.bfloat16()
     net.save_pretrained(case, max_shard_size="100KB" if case == "llama-untied" else "5GB")
+    if unsaid:  # the original context is the model's then
+        file = pathlib.Path(case) / "config.json"
+        config = json.loads(file.read_text())
+        del config["rope_parameters"]["original_max_position_embeddings"]
+        file.write_text(json.dumps(config | {"note": float("inf")}))
     if published:  # as openai-community/gpt2 is: no prefix, masks among the weights, config.json of older days
         state = {name.removeprefix("transformer."): tensor.contiguous() for name, tensor in net.state_dict().items()
                  if name != "lm_head.weight"}
@@ -112,6 +122,35 @@ def agree(*cases):
     sys.exit(0 if worst <= BAR else 1)
 
 
+class Wants(transformers.LogitsProcessor):
+    """Makes one token the likeliest from a length on."""
+
+    def __init__(self, token, length):
+        self.token, self.length = token, length
+
+    def __call__(self, input_ids, scores):
+        if input_ids.shape[-1] >= self.length:
+            scores[:, self.token] = scores.max() + 1
+        return scores
+
+
+def tokenizer(folder, file):
+    text = pathlib.Path(file).read_text(encoding="utf-8")
+    loaded = transformers.AutoTokenizer.from_pretrained(folder)
+    ids = loaded(text, add_special_tokens=False)["input_ids"]
+    assert ids == tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json").encode(text, add_special_tokens=False).ids
+    assert len(loaded) > 257 or ids == list(text.encode()), ids
+    assert loaded.decode(ids) == text
+    net = load(folder)
+    end = loaded.eos_token_id
+    assert end is not None and net.config.eos_token_id == net.generation_config.eos_token_id == end
+    prompt = torch.tensor([ids[:4]])
+    made = net.generate(prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=12, do_sample=False,
+                        logits_processor=[Wants(end, 9)], pad_token_id=end)
+    assert made.shape[-1] == 10 and made[0, -1] == end, made
+    print(f"{folder}: {len(ids)} tokens equal, generation stops at {end}")
+
+
 def llmc_arrays(net):
     """What train_gpt2.py writes, in its order: names of GPT2LMHeadModel, Conv1D turned to [out, in]."""
     state = {name.removeprefix("transformer."): tensor.float() for name, tensor in net.state_dict().items()}
@@ -150,5 +189,5 @@ def same_llmc(folder, file):
 if __name__ == "__main__":
     transformers.logging.set_verbosity_error()
     verbs = {"make": make, "tokens": tokens, "logits": logits, "agree": agree, "to-llmc": to_llmc,
-             "same-llmc": same_llmc}
+             "same-llmc": same_llmc, "tokenizer": tokenizer}
     verbs[sys.argv[1]](*sys.argv[2:])

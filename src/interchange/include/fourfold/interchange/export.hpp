@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fourfold/interchange/foreign_tensor.hpp>
+#include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/model/model_config.hpp>
@@ -40,14 +41,15 @@ struct ExportPlan {
     std::string name;
     std::string contents;
   };
-  std::vector<Text> texts = {};  ///< config.json and the index
+  std::vector<Text> texts = {};  ///< config.json, the index, the tokenizer's
   std::int64_t bytes() const;
 };
 
 /// A folder that transformers' from_pretrained takes: config.json, model.safetensors, and an index
-/// when there are several. Nothing is read.
+/// when there are several; with a tokenizer its files, and generation_config.json. Nothing is read.
 /// @pre config is resolved  @throws UserError as hf_config_json
-ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options);
+ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions& options,
+                          const HfTokenizer& tokenizer = {});
 
 /// A file that llm.c's programs load. @throws UserError (config) naming key and value for what
 /// llm.c's GPT-2 cannot be, and dtype f16

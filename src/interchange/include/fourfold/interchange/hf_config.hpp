@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fourfold/base/dtype.hpp>
+#include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/model/model_config.hpp>
 
 #include <cstdint>
@@ -29,6 +30,10 @@ HfModel parse_hf_config(std::string_view text, const std::string& file_name);
 /// @param vocab_rows  rows of the embedding, at least config.vocab
 /// @param dtype       of the weights beside it
 /// @throws UserError (config) naming key and value for what those models cannot be
-std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype);
+std::string hf_config_json(const model::ModelConfig& config, std::int64_t vocab_rows, DType dtype,
+                           const SpecialTokens& special = {});
+
+/// The generation_config.json beside it, from which `generate` knows where a text ends.
+std::string hf_generation_config_json(const SpecialTokens& special);
 
 }  // namespace fourfold::interchange

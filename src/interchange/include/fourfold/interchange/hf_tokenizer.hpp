@@ -1,0 +1,42 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::interchange {
+
+/// The tokens that begin and end texts, as config.json has them.
+struct SpecialTokens {
+  std::optional<std::int32_t> bos;
+  std::vector<std::int32_t> eos;  ///< generation ends at any of them
+};
+
+/// A tokenizer as transformers' AutoTokenizer loads it.
+struct HfTokenizer {
+  struct File {
+    std::string name;
+    std::string contents;
+  };
+  std::vector<File> files;
+  SpecialTokens special;
+  std::int32_t vocab_size = 0;
+  std::vector<std::string> notes;  ///< where transformers differs from us, a line each
+};
+
+/// The files of a tokenizer. "byte" becomes a tokenizer.json with the same tokens. Files of Hugging
+/// Face stay as they are; tokenizer_config.json comes from beside them, or is made. A SentencePiece
+/// model goes as tokenizer.model, for transformers' LlamaTokenizer.
+///
+/// A text ends at the tokenizer's end of text, and at the eos_token of tokenizer_config.json where
+/// that is another; it begins with the bos_token there, else with an end of text, as in the data.
+/// @param named    as for data::open_tokenizer
+/// @param context  of the model, in tokens
+/// @throws UserError as data::open_tokenizer; data_corrupt for a tokenizer_config.json that is no
+///   JSON object
+HfTokenizer hf_tokenizer(const std::string& named, std::int64_t context);
+
+}  // namespace fourfold::interchange

@@ -1,0 +1,21 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/model/model_config.hpp>
+
+#include <filesystem>
+#include <string>
+
+namespace fourfold::interchange {
+
+/// A run file with which training goes on from an imported model: every key with its value and what
+/// it means, the model exact, the weights taken from its step. Complete but for data.train.
+/// @param tokenizer  data.tokenizer; empty: left to the record beside the token files
+/// @param step       the imported checkpoint, whole path
+/// @param file       where the run file will be, for its own example
+/// @pre model is resolved
+std::string run_file_of(const model::ModelConfig& model, const std::string& tokenizer,
+                        const std::filesystem::path& step, const std::filesystem::path& file);
+
+}  // namespace fourfold::interchange

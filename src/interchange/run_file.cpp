@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/interchange/run_file.hpp>
+#include <fourfold/runfile/run_key.hpp>
+
+#include <fmt/format.h>
+
+#include <variant>
+
+namespace fourfold::interchange {
+namespace {
+
+constexpr const char* head =
+    R"(# Begins a run with the weights of an imported model. Made by `fourfold ckpt import`; yours to change.
+#
+# 1. Make token files with the model's tokenizer: fourfold data prepare --tokenizer ... --output PREFIX TEXT...
+# 2. Name them in data.train, here or with --set data.train=PREFIX_train.
+# 3. Look at [train] and [optim]. Their values are the defaults, which are for training from the start;
+#    to tune a model that is trained already, a lower optim.lr is usual.
+# 4. fourfold train {0}
+#
+# The first start takes the weights, later ones the run's own newest checkpoint. Lines that begin with "# " and a key
+# have no effect with the values here, or are left to what is found.
+)";
+
+bool is_left_to_others(const runfile::RunKey& key, const runfile::RunConfig& config) {
+  return !key.has_effect(config) || key.full_name() == "model.preset" ||
+         (key.full_name() == "data.tokenizer" && config.data.tokenizer.empty());
+}
+
+std::string value_of(const runfile::RunKey& key, const runfile::RunConfig& config) {
+  const runfile::Value value = key.field.get(config);
+  const auto* const number = std::get_if<std::int64_t>(&value);
+  return number != nullptr && *number == 0 && !key.automatic.empty() ? "\"auto\""
+                                                                     : runfile::to_toml(value);
+}
+
+}  // namespace
+
+std::string run_file_of(const model::ModelConfig& model, const std::string& tokenizer,
+                        const std::filesystem::path& step, const std::filesystem::path& file) {
+  runfile::RunConfig config;
+  config.model = model;
+  config.data.tokenizer = tokenizer;
+  config.checkpoint.resume = step.string();
+  config.checkpoint.weights_only = true;
+  std::string text = fmt::format(fmt::runtime(head), file.string());
+  for (const runfile::RunTable& table : runfile::run_tables()) {
+    text += fmt::format("\n[{}]\n", table.name);
+    for (const runfile::RunKey& key : runfile::run_keys()) {
+      if (key.table == table.name) {
+        const std::string setting =
+            fmt::format("{}{} = {}", is_left_to_others(key, config) ? "# " : "", key.name,
+                        value_of(key, config));
+        text += fmt::format("{:<32}  # {}\n", setting, key.meaning);
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace fourfold::interchange

@@ -1,0 +1,137 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "models.hpp"
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/data/tokenizer.hpp>
+#include <fourfold/interchange/export.hpp>
+#include <fourfold/interchange/hf_tokenizer.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using fourfold::data::open_tokenizer;
+using fourfold::harness::read_bytes;
+using fourfold::harness::ScratchFolder;
+using fourfold::interchange::hf_tokenizer;
+using fourfold::interchange::HfTokenizer;
+
+namespace {
+
+const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+
+std::string contents(const HfTokenizer& tokenizer, const std::string& name) {
+  const auto found = std::ranges::find(tokenizer.files, name, &HfTokenizer::File::name);
+  return found == tokenizer.files.end() ? "(missing)" : found->contents;
+}
+
+std::vector<std::int32_t> ids_of(fourfold::data::Tokenizer& tokenizer, const std::string& text) {
+  std::vector<std::int32_t> ids;
+  tokenizer.encode(text, ids);
+  return ids;
+}
+
+}  // namespace
+
+TEST_CASE("the byte tokenizer becomes a tokenizer.json with the same tokens") {
+  const HfTokenizer bytes = hf_tokenizer("byte", 128);
+  CHECK(bytes.special.bos == 256);
+  CHECK(bytes.special.eos == std::vector<std::int32_t>{256});
+  CHECK(bytes.vocab_size == 257);
+  const ScratchFolder scratch;
+  const auto written =
+      open_tokenizer(scratch.write("tokenizer.json", contents(bytes, "tokenizer.json")).string());
+  const auto ours = open_tokenizer("byte");
+  CHECK(written->vocab_size() == 257);
+  CHECK(written->end_of_text() == 256);
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) {
+    all += static_cast<char>(byte);
+  }
+  std::string nasty = read_bytes(golden + "nasty.txt");
+  // As everywhere in transformers, text that spells a special token is that token.
+  const std::string end_of_text = "<|endoftext|>";
+  CHECK(ids_of(*written, end_of_text) == std::vector<std::int32_t>{256});
+  for (std::size_t at = nasty.find(end_of_text); at != std::string::npos;
+       at = nasty.find(end_of_text)) {
+    nasty.erase(at, end_of_text.size());
+  }
+  for (const std::string& text :
+       {all, std::string("It's 12  dogs\n\n\tand \xc3\xa9\xe6\xbc\xa2\xf0\x9f\x98\x80"), nasty}) {
+    CHECK(ids_of(*written, text) == ids_of(*ours, text));
+  }
+  CHECK_THAT(contents(bytes, "tokenizer_config.json"),
+             ContainsSubstring(R"("eos_token": "<|endoftext|>")") &&
+                 ContainsSubstring(R"("model_max_length": 128)"));
+}
+
+TEST_CASE("a tokenizer.json goes as it is, with what lies beside it") {
+  const ScratchFolder scratch;
+  const std::string text = read_bytes(golden + "gpt2.json");
+  scratch.write("tokenizer.json", text);
+  const auto ours = open_tokenizer(scratch.path().string());
+  const HfTokenizer made = hf_tokenizer(scratch.path().string(), 64);
+  CHECK(contents(made, "tokenizer.json") == text);
+  REQUIRE(ours->end_of_text());
+  CHECK(made.special.bos == ours->end_of_text());
+  CHECK(made.special.eos == std::vector<std::int32_t>{*ours->end_of_text()});
+  CHECK_THAT(contents(made, "tokenizer_config.json"),
+             ContainsSubstring("PreTrainedTokenizerFast") && ContainsSubstring("<|endoftext|>"));
+  // Its own configuration, as a link, and with another token at which generation ends.
+  const std::string config =
+      R"({"tokenizer_class":"GPT2Tokenizer","eos_token":{"content":"a"},"bos_token":"b","x":NaN})";
+  std::filesystem::create_symlink(scratch.write("config-blob", config),
+                                  scratch / "tokenizer_config.json");
+  scratch.write("chat_template.jinja", "{{ x }}");
+  const HfTokenizer own = hf_tokenizer((scratch / "tokenizer.json").string(), 64);
+  CHECK(contents(own, "tokenizer_config.json") == config);
+  CHECK(contents(own, "chat_template.jinja") == "{{ x }}");
+  CHECK(own.special.bos == ids_of(*ours, "b").front());
+  CHECK(own.special.eos ==
+        std::vector<std::int32_t>{ids_of(*ours, "a").front(), *ours->end_of_text()});
+  scratch.write("config-blob", R"({"eos_token": )");
+  CHECK_THROWS_WITH(hf_tokenizer(scratch.path().string(), 64),
+                    ContainsSubstring("tokenizer_config.json: line 1, byte 15: is not JSON"));
+}
+
+TEST_CASE("other kinds of tokenizers go under the names that transformers looks for") {
+  const HfTokenizer pair = hf_tokenizer(golden + "gpt2", 64);
+  CHECK(contents(pair, "vocab.json") == read_bytes(golden + "gpt2/vocab.json"));
+  CHECK(contents(pair, "merges.txt") == read_bytes(golden + "gpt2/merges.txt"));
+  CHECK_THAT(contents(pair, "tokenizer_config.json"), ContainsSubstring("GPT2Tokenizer"));
+  const HfTokenizer pieces = hf_tokenizer(golden + "spm.model", 64);
+  CHECK(contents(pieces, "tokenizer.model") == read_bytes(golden + "spm.model"));
+  CHECK_THAT(contents(pieces, "tokenizer_config.json"), ContainsSubstring("LlamaTokenizer"));
+  REQUIRE(pieces.notes.size() == 1);
+  CHECK_THAT(pieces.notes.front(), ContainsSubstring("does not normalize"));
+}
+
+TEST_CASE("config.json and generation_config.json say where texts end") {
+  HfTokenizer tokenizer{.files = {{"tokenizer.json", "{}"}}, .special = {}, .notes = {}};
+  const auto text_of = [&](const std::string& name) {
+    const auto plan =
+        fourfold::interchange::plan_hf_export(fourfold::harness::llama_model(), {}, tokenizer);
+    const auto found =
+        std::ranges::find(plan.texts, name, &fourfold::interchange::ExportPlan::Text::name);
+    return found == plan.texts.end() ? "(missing)" : found->contents;
+  };
+  CHECK_THAT(text_of("config.json"), ContainsSubstring(R"("eos_token_id": null)"));
+  CHECK(text_of("generation_config.json") == "(missing)");
+  tokenizer.special = {.bos = 3, .eos = {7}};
+  for (const char* file : {"config.json", "generation_config.json"}) {
+    CHECK_THAT(text_of(file), ContainsSubstring(R"("eos_token_id": 7)") &&
+                                  ContainsSubstring(R"("bos_token_id": 3)"));
+  }
+  tokenizer.special.eos = {9, 7};
+  CHECK_THAT(text_of("generation_config.json"),
+             ContainsSubstring("\"eos_token_id\": [\n    9,\n    7\n  ]"));
+  CHECK(text_of("tokenizer.json") == "{}");
+}
