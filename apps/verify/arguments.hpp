@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/comm/mesh.hpp>
-#include <fourfold/runfile/run_config.hpp>
-#include <fourfold/train/mesh_comparison.hpp>
+#include <fourfold/train/mesh_verification.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -21,25 +19,20 @@ struct Arguments {
   int steps = 5;
   std::optional<double> loss_tolerance;  ///< each: train::tolerances_for, if not given
   std::optional<double> gradient_tolerance;
+  std::optional<double> rounding_tolerance;
   std::optional<double> weight_tolerance;
   bool json = false;
 };
 
 void describe(CLI::App& command, Arguments& arguments);
 
-/// A run on one of the meshes.
-struct MeshRun {
-  std::string name;  ///< as the user wrote it
-  runfile::RunConfig config;
-  comm::MeshShape shape;
-};
-
 /// Reads "dp=2,tp=2,pp=2,schedule=1f1b": keys of [mesh], or any key with its table in front
 /// ("train.micro_batch=1"). An axis that is not named has degree 1.
+/// @return named as it is written
 /// @throws UserError (config) as the run file, with the mesh's text in front
-MeshRun read_mesh(const Arguments& arguments, const std::string& text);
+train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text);
 
-/// For comparisons among `runs`: if one of them trains in 16 bits, those of 16 bits.
-train::Tolerances tolerances_of(const Arguments& arguments, const std::vector<MeshRun>& runs);
+/// What `run` is to keep to: what is written, else what is usual in its precision.
+train::Tolerances tolerances_of(const Arguments& arguments, const train::RunOnMesh& run);
 
 }  // namespace fourfold::verify

@@ -12,12 +12,12 @@ namespace fourfold::verify {
 /// One line of the table.
 struct Verdict {
   std::string mesh;
+  train::Tolerances tolerances;
   train::MeshComparison comparison;
 };
 
 /// One JSON object; numbers to full precision.
-std::string to_json(const Arguments& arguments, const train::Tolerances& tolerances,
-                    const std::vector<double>& reference_losses,
+std::string to_json(const Arguments& arguments, const std::vector<double>& reference_losses,
                     const std::vector<Verdict>& verdicts);
 
 }  // namespace fourfold::verify

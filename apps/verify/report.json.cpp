@@ -8,26 +8,31 @@
 
 namespace fourfold::verify {
 
-std::string to_json(const Arguments& arguments, const train::Tolerances& tolerances,
-                    const std::vector<double>& reference_losses,
+std::string to_json(const Arguments& arguments, const std::vector<double>& reference_losses,
                     const std::vector<Verdict>& verdicts) {
   nlohmann::ordered_json object{
       {"reference", {{"mesh", arguments.meshes.front()}, {"losses", reference_losses}}},
-      {"tolerances",
-       {{"loss", tolerances.loss},
-        {"gradient", tolerances.gradient},
-        {"weight", tolerances.weight}}},
       {"meshes", nlohmann::ordered_json::array()}};
   for (const Verdict& verdict : verdicts) {
     const train::MeshComparison& result = verdict.comparison;
+    const train::Tolerances& tolerances = verdict.tolerances;
     object["meshes"].push_back({{"mesh", verdict.mesh},
                                 {"passed", result.passed()},
                                 {"same_initial_weights", result.same_initial_weights},
                                 {"ranks_agree", result.ranks_agree},
-                                {"loss_error", result.loss_error},
-                                {"gradient_error", result.gradient_error},
-                                {"weight_error", result.weight_error},
-                                {"first_difference", result.first_difference.value_or("")}});
+                                {"loss_error", result.largest.loss},
+                                {"gradient_error", result.largest.gradient},
+                                {"rounding_error", result.largest.rounding},
+                                {"weight_error", result.largest.weight},
+                                {"steps", result.steps},
+                                {"differing_steps", result.differing_steps},
+                                {"skipped_steps", result.skipped_steps},
+                                {"first_difference", result.first_difference.value_or("")},
+                                {"tolerances",
+                                 {{"loss", tolerances.loss},
+                                  {"gradient", tolerances.gradient},
+                                  {"rounding", tolerances.rounding},
+                                  {"weight", tolerances.weight}}}});
   }
   return json_text(object);
 }

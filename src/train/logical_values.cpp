@@ -13,6 +13,15 @@
 #include <utility>
 
 namespace fourfold::train {
+namespace {
+
+std::size_t index_of(const std::vector<model::ParameterSpec>& table, const std::string& name) {
+  const auto spec = std::ranges::find(table, name, &model::ParameterSpec::name);
+  FOURFOLD_ASSERT(spec != table.end());
+  return static_cast<std::size_t>(spec - table.begin());
+}
+
+}  // namespace
 
 LogicalValues::LogicalValues(const std::vector<model::ParameterSpec>& table, std::string what)
     : table_(&table), what_(std::move(what)) {
@@ -31,12 +40,9 @@ void LogicalValues::add(const parallel::ParameterShare& share,
     std::vector<float> values(static_cast<std::size_t>(view.elements()));
     device::copy(values.data(), view.data(), view.bytes(), stream);
     stream.synchronize();
-    const auto spec = std::find_if(
-        table_->begin(), table_->end(),
-        [&](const model::ParameterSpec& each) { return each.name == piece.parameter->spec.name; });
-    FOURFOLD_ASSERT(spec != table_->end());
+    const std::size_t tensor = index_of(*table_, piece.parameter->spec.name);
     const std::lock_guard lock(mutex_);
-    add_box(static_cast<std::size_t>(spec - table_->begin()), piece.box, values, rank);
+    add_box(tensor, piece.box, values, rank);
   }
 }
 
@@ -76,6 +82,23 @@ ParameterValues LogicalValues::take(std::vector<std::string>& disagreements) {
   }
   disagreements.insert(disagreements.end(), disagreements_.begin(), disagreements_.end());
   return std::move(values_);
+}
+
+void put_masters(const ParameterValues& values, const std::vector<model::ParameterSpec>& table,
+                 const parallel::ParameterShare& share, device::StreamRef stream) {
+  FOURFOLD_EXPECT(values.size() == table.size());
+  for (const parallel::ParameterShare::Piece& piece : share.pieces()) {
+    const std::size_t tensor = index_of(table, piece.parameter->spec.name);
+    const std::vector<float>& whole = values[tensor];
+    FOURFOLD_EXPECT(std::ssize(whole) == table[tensor].shape.elements());
+    std::vector<float> part(static_cast<std::size_t>(piece.master.elements()));
+    for_each_run(piece.box, Box::whole(table[tensor].shape), piece.box, [&](const Run& run) {
+      std::copy_n(whole.begin() + run.target_element, run.elements,
+                  part.begin() + run.source_element);
+    });
+    device::copy(piece.master.data(), part.data(), piece.master.bytes(), stream);
+    stream.synchronize();  // before the part is gone
+  }
 }
 
 }  // namespace fourfold::train

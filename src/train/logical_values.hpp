@@ -2,11 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "mesh_walk.hpp"
+
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/device/stream.hpp>
 #include <fourfold/parallel/parameter_share.hpp>
-#include <fourfold/train/mesh_trace.hpp>
 
 #include <mutex>
 #include <string>
@@ -39,5 +40,10 @@ class LogicalValues {
   std::vector<std::vector<int>> first_holder_;  ///< per element; -1: nobody yet
   std::vector<std::string> disagreements_;
 };
+
+/// The way back: writes the share's part of whole parameters into its masters. Blocks the host.
+/// @param values  per parameter of `table`, which has all parameters of the share
+void put_masters(const ParameterValues& values, const std::vector<model::ParameterSpec>& table,
+                 const parallel::ParameterShare& share, device::StreamRef stream);
 
 }  // namespace fourfold::train

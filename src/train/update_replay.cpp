@@ -6,7 +6,6 @@
 #include <fourfold/kernels/reference/gradient_scale.hpp>
 #include <fourfold/kernels/reference/optimizer.hpp>
 
-#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -68,75 +67,60 @@ UpdateError error_of(const Values& before, const Values& after, const Values& ex
   return result;
 }
 
-/// One tensor and its moments on the way through the steps.
-class Replay {
- public:
-  Replay(const runfile::OptimConfig& optim, const model::ParameterSpec& spec, const Values& initial)
-      : optim_(optim),
-        weight_decay_(static_cast<float>(spec.decays ? optim.weight_decay : 0.0)),
-        before_(&initial),
-        moments_{Values(initial.size()), Values(initial.size())} {}
-
-  UpdateError step(std::int64_t number, float scale, const Values& gradient, const Values& after) {
-    FOURFOLD_EXPECT(gradient.size() == before_->size() && after.size() == before_->size());
-    Values expected = *before_;
-    update(number, scale, gradient, expected);
-    applied_ += std::isfinite(scale) ? 1 : 0;
-    const UpdateError result = error_of(*before_, after, expected);
-    before_ = &after;
-    return result;
-  }
-
- private:
-  void update(std::int64_t number, float scale, const Values& gradient, Values& weights) {
-    const auto lr = static_cast<float>(runfile::learning_rate(optim_.schedule, number));
-    const ConstTensorView gradients(gradient.data(), Shape{std::ssize(gradient)});
-    if (optim_.name == runfile::OptimizerKind::sgd) {
-      kernels::reference::sgd({.lr = lr,
-                               .momentum = static_cast<float>(optim_.momentum),
-                               .weight_decay = weight_decay_,
-                               .gradient_scale = &scale},
-                              flat(weights), flat(moments_[0]), gradients, {}, {});
-      return;
-    }
-    kernels::reference::adam({.lr = lr,
-                              .beta1 = optim_.beta1,
-                              .beta2 = optim_.beta2,
-                              .epsilon = static_cast<float>(optim_.epsilon),
-                              .weight_decay = weight_decay_,
-                              .decoupled = optim_.name == runfile::OptimizerKind::adamw,
-                              .step = applied_ + 1,
-                              .gradient_scale = &scale},
-                             flat(weights), flat(moments_[0]), flat(moments_[1]), gradients, {},
-                             {});
-  }
-
-  const runfile::OptimConfig& optim_;
-  float weight_decay_;
-  const Values* before_;
-  std::int64_t applied_ = 0;
-  std::array<Values, 2> moments_;
-};
-
 }  // namespace
 
-std::vector<std::vector<UpdateError>> replay_updates(const MeshTrace& trace,
-                                                     const runfile::OptimConfig& optim) {
-  std::vector<float> scales;
-  for (const StepTrace& step : trace.steps) {
-    scales.push_back(clipping(step.gradients, optim.clip_norm));
-  }
-  std::vector<std::vector<UpdateError>> errors(trace.steps.size(),
-                                               std::vector<UpdateError>(trace.table.size()));
-  for (std::size_t tensor = 0; tensor < trace.table.size(); ++tensor) {
-    Replay replay(optim, trace.table[tensor], trace.initial_weights[tensor]);
-    for (std::size_t step = 0; step < trace.steps.size(); ++step) {
-      errors[step][tensor] =
-          replay.step(static_cast<std::int64_t>(step), scales[step],
-                      trace.steps[step].gradients[tensor], trace.steps[step].weights[tensor]);
+UpdateReplay::UpdateReplay(const runfile::OptimConfig& optim,
+                           const std::vector<model::ParameterSpec>& table)
+    : optim_(&optim), table_(&table) {
+  for (ParameterValues& moments : moments_) {
+    for (const model::ParameterSpec& spec : table) {
+      moments.emplace_back(static_cast<std::size_t>(spec.shape.elements()));
     }
   }
+}
+
+std::vector<UpdateError> UpdateReplay::step(const ParameterValues& before,
+                                            const ParameterValues& gradients,
+                                            const ParameterValues& after) {
+  const float scale = clipping(gradients, optim_->clip_norm);
+  std::vector<UpdateError> errors;
+  for (std::size_t tensor = 0; tensor < table_->size(); ++tensor) {
+    FOURFOLD_EXPECT(gradients[tensor].size() == moments_[0][tensor].size() &&
+                    before[tensor].size() == moments_[0][tensor].size() &&
+                    after[tensor].size() == moments_[0][tensor].size());
+    Values expected = before[tensor];
+    update(tensor, scale, gradients[tensor], expected);
+    errors.push_back(error_of(before[tensor], after[tensor], expected));
+  }
+  ++steps_;
+  applied_ += std::isfinite(scale) ? 1 : 0;
   return errors;
+}
+
+void UpdateReplay::update(std::size_t tensor, float scale, const Values& gradient,
+                          Values& weights) {
+  const auto lr = static_cast<float>(runfile::learning_rate(optim_->schedule, steps_));
+  const auto weight_decay =
+      static_cast<float>((*table_)[tensor].decays ? optim_->weight_decay : 0.0);
+  const ConstTensorView gradients(gradient.data(), Shape{std::ssize(gradient)});
+  if (optim_->name == runfile::OptimizerKind::sgd) {
+    kernels::reference::sgd({.lr = lr,
+                             .momentum = static_cast<float>(optim_->momentum),
+                             .weight_decay = weight_decay,
+                             .gradient_scale = &scale},
+                            flat(weights), flat(moments_[0][tensor]), gradients, {}, {});
+    return;
+  }
+  kernels::reference::adam({.lr = lr,
+                            .beta1 = optim_->beta1,
+                            .beta2 = optim_->beta2,
+                            .epsilon = static_cast<float>(optim_->epsilon),
+                            .weight_decay = weight_decay,
+                            .decoupled = optim_->name == runfile::OptimizerKind::adamw,
+                            .step = applied_ + 1,
+                            .gradient_scale = &scale},
+                           flat(weights), flat(moments_[0][tensor]), flat(moments_[1][tensor]),
+                           gradients, {}, {});
 }
 
 }  // namespace fourfold::train

@@ -2,10 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/runfile/run_config.hpp>
-#include <fourfold/train/mesh_trace.hpp>
+#include "mesh_walk.hpp"
 
+#include <fourfold/runfile/run_config.hpp>
+
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace fourfold::train {
@@ -19,10 +22,29 @@ struct UpdateError {
   float expected = 0;       ///< there
 };
 
-/// Makes every update of a trace again, from the trace's own gradients and the weights before it,
-/// with the reference bodies of clipping and optimizer, and holds the trace's weights against them.
-/// @return [step][tensor]
-std::vector<std::vector<UpdateError>> replay_updates(const MeshTrace& trace,
-                                                     const runfile::OptimConfig& optim);
+/// Makes the updates of a run again, step by step, with the reference bodies of clipping and
+/// optimizer: from the run's own gradients and its weights before each, with moments of its own.
+class UpdateReplay {
+ public:
+  /// @param optim, table  borrowed
+  UpdateReplay(const runfile::OptimConfig& optim, const std::vector<model::ParameterSpec>& table);
+
+  /// The next step: holds the weights after it against what the gradients make of those before it.
+  /// A step whose gradients are not finite is one that changes nothing.
+  /// @return per tensor
+  std::vector<UpdateError> step(const ParameterValues& before, const ParameterValues& gradients,
+                                const ParameterValues& after);
+
+ private:
+  /// Makes `weights` what the step of number steps_ makes of them.
+  void update(std::size_t tensor, float scale, const std::vector<float>& gradient,
+              std::vector<float>& weights);
+
+  const runfile::OptimConfig* optim_;
+  const std::vector<model::ParameterSpec>* table_;
+  std::array<ParameterValues, 2> moments_;
+  std::int64_t steps_ = 0;
+  std::int64_t applied_ = 0;
+};
 
 }  // namespace fourfold::train

@@ -43,7 +43,8 @@ expect_stdout ' at step 3'
 expect_exit 0 verify --mesh dp=1 --mesh dp=1,train.recompute=full --mesh pp=2,cp=2,tp=2,schedule=1f1b,stage_layers=[2,0] --json
 python3 -c 'import json, sys
 full, all_axes = json.load(open(sys.argv[1]))["meshes"]
-assert full["loss_error"] == full["gradient_error"] == full["weight_error"] == 0, full
+assert full["loss_error"] == full["gradient_error"] == full["rounding_error"] == full["weight_error"] == 0, full
+assert full["steps"] == 5 and full["differing_steps"] == [] and full["skipped_steps"] == 0, full
 assert all_axes["passed"] and all_axes["gradient_error"] > 0, all_axes' "$output" || complain "recompute or four axes differ"
 expect_exit 1 verify --mesh dp=1 --mesh tp=2,train.seed=5 --mesh tp=2
 grep -q '^tp=2,train.seed=5 *DIFFER .* FAILED$' "$output" || complain 'another seed passed'
@@ -54,8 +55,10 @@ python3 -c 'import json, sys
 report = json.load(open(sys.argv[1]))
 assert len(report["reference"]["losses"]) == 2, report
 (mesh,) = report["meshes"]
-assert not mesh["passed"] and mesh["same_initial_weights"] and mesh["loss_error"] > 0, mesh
-assert mesh["first_difference"].startswith("step "), mesh' "$output" || complain "the JSON is not what it should be"
+assert not mesh["passed"] and mesh["same_initial_weights"] and mesh["weight_error"] > 0.1, mesh
+assert mesh["loss_error"] == mesh["gradient_error"] == 0, mesh  # the reference starts from its weights
+assert mesh["steps"] == 2 and mesh["differing_steps"] == [1, 2], mesh
+assert mesh["first_difference"].startswith("step 1: the weight of "), mesh' "$output" || complain "the JSON is not what it should be"
 if [ -e runs ] || [ -e checkpoints ]; then complain "verify left files: $(ls)"; fi
 
 expect_exit 64 verify --mesh dp=1
@@ -91,6 +94,21 @@ for precision in bf16 f16; do
   expect_exit 1 verify --set train.precision=$precision --mesh dp=1 --mesh dp=2,train.seed=5
   expect_exit 1 verify --set train.precision=$precision --mesh dp=1 --mesh dp=2 --gradient-tolerance 1e-9
 done
+# A mesh in 16 bits leaves the tolerances of the others what they are: a slightly other model fails beside it.
+expect_exit 1 verify --mesh dp=1 --mesh dp=2,train.precision=bf16 --mesh dp=2,model.norm_epsilon=1.01e-5 --steps 20 --json
+python3 -c 'import json, sys
+coarse, other = json.load(open(sys.argv[1]))["meshes"]
+assert coarse["passed"] and coarse["tolerances"]["gradient"] == 0.1, coarse
+assert other["tolerances"] == {"loss": 1e-5, "gradient": 1e-4, "rounding": 30, "weight": 1e-4}, other
+assert other["differing_steps"] == list(range(1, 21)), other' "$output" || complain "tolerances are not those of each mesh"
+# Steps that prove nothing about gradients are said.
+expect_exit 0 verify --set train.precision=f16 --set train.loss_scale_initial=1073741824 --mesh dp=1 --mesh dp=2 --steps 12
+grep -q 'not proven: the gradients of [0-9]* of 12 steps, which overflow f16 on both' "$output" || complain 'skipped steps are not said'
+# Another model is nothing to compare with.
+expect_exit 78 verify --mesh dp=1 --mesh dp=1,model.layers=3
+expect_stderr 'has another model than the reference --mesh dp=1'
+# State on disk, of three runs at a time.
+expect_exit 0 verify --set "offload.optimizer=nvme:$PWD" --mesh dp=1 --mesh dp=2,zero=1 --steps 4
 expect_exit 78 verify --mesh dp=1 --mesh dp=auto
 expect_stderr 'says nothing here'
 expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cmath>
+#include <vector>
 
 using namespace fourfold;
 using Catch::Matchers::ContainsSubstring;
@@ -63,4 +64,17 @@ TEST_CASE("replicas with other bits and elements that nobody holds are told of",
   REQUIRE(disagreements.size() == 2);
   CHECK(disagreements[0] == "ranks 2 and 4 hold different bits of the gradient of weight");
   CHECK(disagreements[1] == "no rank holds 2 elements of the gradient of weight");
+}
+
+TEST_CASE("parts of whole tensors come back to the ranks that hold them", "[logical_values]") {
+  fourfold::harness::SharedArena arena;
+  const model::Parameters left = part({{0, 0}, {2, 2}}, arena);
+  const model::Parameters lower_right = part({{1, 1}, {1, 2}}, arena);
+  for (const model::Parameters* const parameters : {&left, &lower_right}) {
+    train::put_masters({{5, 6, 7, 8, 9, 10}}, table, parallel::ParameterShare(*parameters), {});
+  }
+  const float* const of_left = left.at("weight").master.as<float>();
+  CHECK(std::vector<float>(of_left, of_left + 4) == std::vector<float>{5, 6, 8, 9});
+  const float* const of_right = lower_right.at("weight").master.as<float>();
+  CHECK(std::vector<float>(of_right, of_right + 2) == std::vector<float>{9, 10});
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 // Training in f16: losses beside f32's, and steps whose gradients overflow on some rank.
+#include "mesh_traces.hpp"
 #include "shared_arena.hpp"
 #include "tiny_run.hpp"
 
@@ -8,8 +9,6 @@
 #include <fourfold/model/parameters.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/train/batch_loader.hpp>
-#include <fourfold/train/mesh_comparison.hpp>
-#include <fourfold/train/mesh_trace.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -94,13 +93,14 @@ TEST_CASE("f16 on any mesh computes what it does on one rank", "[loss_scaling]")
   const auto trace = [&](const MeshShape& mesh) {
     Options all = options;
     std::ranges::copy(mesh_options(mesh), std::back_inserter(all));
-    return train::trace_mesh(tiny.config(3, "none", all).config, mesh, 3);
+    return test::trace_mesh(tiny.config(3, "none", all).config, mesh, 3);
   };
-  const train::MeshTrace one = trace({});
+  const test::MeshTrace one = trace({});
   for (const MeshShape& mesh : meshes) {
     const train::MeshComparison result =
-        train::compare(one, trace(mesh), {.loss = 2e-5, .gradient = 1e-2, .weight = 1e-2});
-    CAPTURE(mesh.str(), family, result.loss_error, result.gradient_error, result.weight_error);
+        test::compare(one, trace(mesh), {.loss = 2e-5, .gradient = 1e-2, .weight = 1e-2});
+    CAPTURE(mesh.str(), family, result.largest.loss, result.largest.gradient,
+            result.largest.weight);
     CHECK(result.first_difference.value_or("") == "");
   }
 }
@@ -274,8 +274,8 @@ TEST_CASE("all ranks keep the same bits while the loss scale finds its place", "
                            "train.global_batch=4"});
     std::ranges::copy(mesh_options(mesh), std::back_inserter(options));
     constexpr int steps = 24;
-    const train::MeshTrace trace =
-        train::trace_mesh(tiny.config(steps, "none", options).config, mesh, steps);
+    const test::MeshTrace trace =
+        test::trace_mesh(tiny.config(steps, "none", options).config, mesh, steps);
     CAPTURE(mesh.str());
     CHECK(trace.disagreements == std::vector<std::string>{});
     double scale = 0x1p30;
@@ -308,7 +308,7 @@ TEST_CASE("bias corrections count applied updates only", "[loss_scaling]") {
   const TinyRun tiny("gpt2");
   const Options options = f16({"train.loss_scale_initial=1073741824", "optim.weight_decay=0",
                                "optim.lr=1e-3", "optim.warmup_steps=0", "optim.name=adam"});
-  const train::MeshTrace trace = train::trace_mesh(tiny.config(24, "none", options).config, {}, 24);
+  const test::MeshTrace trace = test::trace_mesh(tiny.config(24, "none", options).config, {}, 24);
   const auto first = std::ranges::find(trace.steps, StepFate::applied, &train::StepTrace::fate);
   REQUIRE(first != trace.steps.end());
   REQUIRE(first - trace.steps.begin() > 5);

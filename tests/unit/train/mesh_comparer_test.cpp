@@ -1,8 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "mesh_traces.hpp"
 #include "tiny_run.hpp"
-
-#include <fourfold/train/mesh_comparison.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -16,8 +15,8 @@
 using namespace fourfold;
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::WithinRel;
+using test::MeshTrace;
 using train::MeshComparison;
-using train::MeshTrace;
 
 namespace {
 
@@ -39,22 +38,22 @@ MeshTrace small_trace() {
 }
 
 MeshComparison against_reference(const MeshTrace& other) {
-  return train::compare(small_trace(), other, {});
+  return test::compare(small_trace(), other, {});
 }
 
 }  // namespace
 
-TEST_CASE("equal traces pass with errors of zero", "[mesh_comparison]") {
+TEST_CASE("equal traces pass with errors of zero", "[mesh_comparer]") {
   const MeshComparison result = against_reference(small_trace());
   CHECK(result.passed());
   CHECK(result.same_initial_weights);
   CHECK(result.ranks_agree);
-  CHECK(result.loss_error == 0);
-  CHECK(result.gradient_error == 0);
-  CHECK(result.weight_error == 0);
+  CHECK(result.largest.loss == 0);
+  CHECK(result.largest.gradient == 0);
+  CHECK(result.largest.weight == 0);
 }
 
-TEST_CASE("a step that both meshes skip has no gradients to compare", "[mesh_comparison]") {
+TEST_CASE("a step that both meshes skip has no gradients to compare", "[mesh_comparer]") {
   MeshTrace reference = small_trace();
   reference.steps[0].fate = train::StepFate::skipped;
   reference.steps[0].grad_norm = INFINITY;
@@ -63,18 +62,18 @@ TEST_CASE("a step that both meshes skip has no gradients to compare", "[mesh_com
   MeshTrace other = reference;
   other.steps[0].grad_norm = std::nan("");
   other.steps[0].gradients[0][1] = std::numeric_limits<float>::quiet_NaN();
-  CHECK(train::compare(reference, other, {}).passed());
+  CHECK(test::compare(reference, other, {}).passed());
   other.steps[0].weights[1][0] = 5;
-  CHECK_THAT(train::compare(reference, other, {}).first_difference.value(),
+  CHECK_THAT(test::compare(reference, other, {}).first_difference.value(),
              ContainsSubstring("the weight of second is off"));
-  CHECK_THAT(train::compare(reference, small_trace(), {}).first_difference.value(),
+  CHECK_THAT(test::compare(reference, small_trace(), {}).first_difference.value(),
              ContainsSubstring("step 1: applied instead of skipped"));
   other = reference;
   other.steps[0].fate = reference.steps[0].fate = train::StepFate::lost;
-  CHECK_FALSE(train::compare(reference, other, {}).passed());
+  CHECK_FALSE(test::compare(reference, other, {}).passed());
 }
 
-TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
+TEST_CASE("each kind of difference is found and named", "[mesh_comparer]") {
   MeshTrace other = small_trace();
   SECTION("one bit of an initial weight") {
     other.initial_weights[1][1] = std::nextafter(8.0F, 9.0F);
@@ -85,13 +84,13 @@ TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
   SECTION("the loss") {
     other.steps[0].loss = 2.0001;
     const MeshComparison result = against_reference(other);
-    CHECK_THAT(result.loss_error, WithinRel(5e-5, 1e-9));
+    CHECK_THAT(result.largest.loss, WithinRel(5e-5, 1e-9));
     CHECK_THAT(result.first_difference.value(), ContainsSubstring("step 1: the loss is 2.0001"));
   }
   SECTION("a gradient: |b - a| / |a|, and the element that is furthest off") {
     other.steps[0].gradients[0] = {3, 0, 0, 0, 4, 0.01F};
     const MeshComparison result = against_reference(other);
-    CHECK_THAT(result.gradient_error, WithinRel(0.002, 1e-6));
+    CHECK_THAT(result.largest.gradient, WithinRel(0.002, 1e-6));
     CHECK_THAT(result.first_difference.value(),
                ContainsSubstring("step 1: the gradient of first differs by 2.0e-03"));
     CHECK_THAT(result.first_difference.value(), ContainsSubstring("most at [1, 2]"));
@@ -110,14 +109,14 @@ TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
   SECTION("a weight: |b - expected| / |expected - before|") {
     other.steps[0].weights[1] = {6.5F, 8.51F};
     const MeshComparison result = against_reference(other);
-    CHECK_THAT(result.weight_error, WithinRel(0.01 / std::sqrt(0.5), 1e-3));
+    CHECK_THAT(result.largest.weight, WithinRel(0.01 / std::sqrt(0.5), 1e-3));
     CHECK_THAT(result.first_difference.value(),
                ContainsSubstring("step 1: the weight of second is off by 1.4e-02 of the update") &&
                    ContainsSubstring("most at [1]: 8.51") && ContainsSubstring("instead of 8.5"));
   }
   SECTION("nan is not equal to anything") {
     other.steps[0].gradients[0][1] = std::numeric_limits<float>::quiet_NaN();
-    CHECK(std::isinf(against_reference(other).gradient_error));
+    CHECK(std::isinf(against_reference(other).largest.gradient));
     CHECK_FALSE(against_reference(other).passed());
   }
   SECTION("ranks that disagree among themselves") {
@@ -128,66 +127,104 @@ TEST_CASE("each kind of difference is found and named", "[mesh_comparison]") {
   }
 }
 
-TEST_CASE("a gradient of rounding noise is held against the others", "[mesh_comparison]") {
+namespace {
+
+/// The step of small_trace() with other gradients of its first tensor, in units of a rounding of 1
+/// in each element of it.
+MeshComparison in_units_of_rounding(const std::vector<float>& first, double tolerance) {
+  const MeshTrace reference = small_trace();
+  train::StepTrace other = reference.steps[0];
+  other.gradients[0] = first;
+  train::ParameterValues rounded = reference.steps[0].gradients;
+  for (std::vector<float>& values : rounded) {
+    for (float& value : values) {
+      value += 1;
+    }
+  }
+  train::MeshComparer comparer(reference.optim, reference.table,
+                               {.loss = 1, .gradient = 1e9, .rounding = tolerance, .weight = 1e9});
+  comparer.compare_step({reference.initial_weights, {}}, reference.steps[0], other, &rounded);
+  return comparer.finish({});
+}
+
+}  // namespace
+
+TEST_CASE("tensors, rows and columns are compared in units of rounding", "[mesh_comparer]") {
+  // A column's is 2 and the average 2, or 6 / 25 of the 9 in the first.
+  const MeshComparison column = in_units_of_rounding({3, 0, 8, 0, 4, 8}, 5);
+  CHECK_THAT(column.largest.rounding, WithinRel(std::sqrt(128.0 / 4), 1e-6));
+  CHECK_THAT(
+      column.first_difference.value(),
+      ContainsSubstring("step 1: column 2 of the gradient of first differs by 5.7 times what "
+                        "rounding makes there"));
+  CHECK(column.differing_steps == std::vector<std::int64_t>{1});
+  const MeshComparison whole = in_units_of_rounding({6, 3, 3, 3, 7, 3}, 2.9);
+  CHECK_THAT(whole.largest.rounding, WithinRel(3.0, 1e-6));
+  CHECK_THAT(whole.first_difference.value(), ContainsSubstring("step 1: the gradient of first"));
+  CHECK(in_units_of_rounding({6, 3, 3, 3, 7, 3}, 3.1).passed());
+  CHECK(std::isinf(in_units_of_rounding({std::nanf(""), 0, 0, 0, 4, 0}, 1).largest.rounding));
+}
+
+TEST_CASE("a gradient of rounding noise is held against the others", "[mesh_comparer]") {
   MeshTrace reference = small_trace();
   reference.steps[0].gradients[1] = {1e-9F, -1e-9F};
   reference.steps[0].weights[1] = {7, 8};
   MeshTrace other = reference;
   other.steps[0].gradients[1] = {-2e-9F, 1e-9F};
-  CHECK(train::compare(reference, other, {}).passed());
+  CHECK(test::compare(reference, other, {}).passed());
   other.steps[0].gradients[1] = {1e-3F, 0};  // no noise any more
-  CHECK_FALSE(train::compare(reference, other, {}).passed());
+  CHECK_FALSE(test::compare(reference, other, {}).passed());
 }
 
 TEST_CASE("an update of rounding noise is right when it is that of its own noise",
-          "[mesh_comparison]") {
+          "[mesh_comparer]") {
   MeshTrace reference = small_trace();
   reference.optim.name = runfile::OptimizerKind::adamw;
   reference.optim.epsilon = 1e-20;
   reference.steps[0].gradients = {{3, -3, 1, -1, 4, -4}, {1e-9F, -1e-9F}};
   reference.steps[0].weights = {{0.5F, 2.5F, 2.5F, 4.5F, 4.5F, 6.5F}, {6.5F, 8.5F}};
-  CHECK(train::compare(reference, reference, {}).first_difference.value_or("") == "");
+  CHECK(test::compare(reference, reference, {}).first_difference.value_or("") == "");
   MeshTrace other = reference;
   other.steps[0].gradients[1] = {-2e-9F, 1e-9F};
-  CHECK_FALSE(train::compare(reference, other, {}).passed());  // the reference's weights
+  CHECK_FALSE(test::compare(reference, other, {}).passed());  // the reference's weights
   other.steps[0].weights[1] = {7.5F, 7.5F};
-  CHECK(train::compare(reference, other, {}).first_difference.value_or("") == "");
+  CHECK(test::compare(reference, other, {}).first_difference.value_or("") == "");
 }
 
-TEST_CASE("meshes of one run pass, another seed does not", "[mesh_comparison]") {
+TEST_CASE("meshes of one run pass, another seed does not", "[mesh_comparer]") {
   const test::TinyRun tiny("gpt2");
   const auto trace = [&](comm::MeshShape mesh, const std::string& change) {
-    return train::trace_mesh(
+    return test::trace_mesh(
         tiny.config(5, "none", {"optim.lr=1e-3", "optim.warmup_steps=0", change}).config, mesh, 5);
   };
   const MeshTrace one = trace({}, "mesh.tp=1");
   CHECK(one.steps.size() == 5);
   CHECK(one.steps[4].loss < one.steps[0].loss);
-  CHECK(train::compare(one, trace({.dp = 2, .tp = 2}, "mesh.tp=2"), {}).passed());
-  const MeshComparison other = train::compare(one, trace({}, "train.seed=8"), {});
+  CHECK(test::compare(one, trace({.dp = 2, .tp = 2}, "mesh.tp=2"), {}).passed());
+  const MeshComparison other = test::compare(one, trace({}, "train.seed=8"), {});
   CHECK_FALSE(other.same_initial_weights);
-  CHECK(other.loss_error > 1e-3);
+  CHECK(other.largest.loss > 1e-3);
 }
 
 TEST_CASE("an update that goes wrong shows in the weights before anything else",
-          "[mesh_comparison]") {
+          "[mesh_comparer]") {
   const test::TinyRun tiny("llama");
   const std::string optimizer = GENERATE("adamw", "adam", "sgd");
   const std::string lr = optimizer == "sgd" ? "0.5" : "1e-3";
   const std::string other_lr = optimizer == "sgd" ? "0.5005" : "1.001e-3";
   const auto trace = [&](const std::string& change) {
-    return train::trace_mesh(tiny.config(3, "none",
-                                         {"optim.name=" + optimizer, "optim.lr=" + lr,
-                                          "optim.warmup_steps=0", "optim.clip_norm=0.1", change})
-                                 .config,
-                             {}, 3);
+    return test::trace_mesh(tiny.config(3, "none",
+                                        {"optim.name=" + optimizer, "optim.lr=" + lr,
+                                         "optim.warmup_steps=0", "optim.clip_norm=0.1", change})
+                                .config,
+                            {}, 3);
   };
   const MeshTrace one = trace("mesh.tp=1");
-  CHECK(train::compare(one, one, {}).weight_error < 1e-5);
+  CHECK(test::compare(one, one, {}).largest.weight < 1e-5);
   for (const std::string& change : {std::string("optim.weight_decay=0"), "optim.lr=" + other_lr,
                                     std::string("optim.warmup_steps=2")}) {
     CAPTURE(optimizer, change);
-    const MeshComparison result = train::compare(one, trace(change), {});
+    const MeshComparison result = test::compare(one, trace(change), {});
     CHECK(result.same_initial_weights);
     CHECK_THAT(result.first_difference.value_or(""),
                ContainsSubstring("step 1: the weight of ") && ContainsSubstring("of the update"));
@@ -200,19 +237,19 @@ TEST_CASE("an update that goes wrong shows in the weights before anything else",
         wrong.steps[0].weights[tensor][i] += one.steps[0].weights[tensor][i] - before;
       }
     }
-    CHECK_THAT(train::compare(one, wrong, {}).first_difference.value_or(""),
+    CHECK_THAT(test::compare(one, wrong, {}).first_difference.value_or(""),
                ContainsSubstring("step 1: the weight of "));
   }
   SECTION("not made by the rank that holds half of a matrix") {
     std::ranges::copy_n(one.steps[0].weights[1].begin(), std::ssize(one.steps[0].weights[1]) / 2,
                         wrong.steps[1].weights[1].begin());
-    CHECK_THAT(train::compare(one, wrong, {}).first_difference.value_or(""),
+    CHECK_THAT(test::compare(one, wrong, {}).first_difference.value_or(""),
                ContainsSubstring("step 2: the weight of " + one.table[1].name));
   }
   SECTION("lost by one element") {
     const std::size_t last = one.table.size() - 1;
     wrong.steps[2].weights[last][3] = one.steps[1].weights[last][3];
-    CHECK_THAT(train::compare(one, wrong, {}).first_difference.value_or(""),
+    CHECK_THAT(test::compare(one, wrong, {}).first_difference.value_or(""),
                ContainsSubstring("step 3: the weight of " + one.table[last].name) &&
                    ContainsSubstring("most at ["));
   }

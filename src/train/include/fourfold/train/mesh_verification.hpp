@@ -1,0 +1,122 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Whether a run computes the same on several meshes (`fourfold verify`). All ranks are threads of
+/// this process, and nothing is written.
+#pragma once
+
+#include <fourfold/base/dtype.hpp>
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// A run on one mesh.
+struct RunOnMesh {
+  std::string name;           ///< for messages
+  runfile::RunConfig config;  ///< validated, and its batch sizes with the mesh (validate_batch)
+  comm::MeshShape mesh;
+};
+
+/// The largest errors that pass, the same at every step. These are for f32.
+struct Tolerances {
+  double loss = 1e-5;
+  double gradient = 1e-4;
+  double rounding = 30;  ///< in units of rounding
+  double weight = 1e-4;
+};
+
+/// What sound meshes keep to when activations are of this type. Updates are f32 in all of them. In
+/// 16 bits sums in another order differ by a hundredth of a tensor's gradient. On twelve meshes of
+/// small models, over twenty steps, errors in units of rounding were below 10 in f32 and below 8 in
+/// 16 bits.
+Tolerances tolerances_for(DType precision) noexcept;
+
+/// The largest errors of a step, or of several.
+///
+/// With a the reference's numbers and b the other's, the error of a loss (or gradient norm) is
+/// |b - a| / |a|; that of a tensor is |b - a| / |a| in the L2 norm, where |a| counts as at least
+/// 1e-2 of what an equally large piece of all tensors has on average. So gradients that are zero
+/// but for rounding (of the key biases, which a softmax does not see) are held against the others.
+///
+/// In units of rounding the same |b - a| is held against how far rounding moves the gradient: with
+/// r the gradient of a step that rounds in other ways (compare_meshes), |b - a| / |r - a|, of every
+/// tensor, and of every row and column of every matrix. For a row or column |r - a|^2 is its own
+/// plus what is usual: the average of the tensor's rows (columns), or the tensor's share of its
+/// size if that is more. So one that rounding by chance hardly moved is not held against that. It
+/// finds what the norm of a whole tensor hides: one column of thousands, and what goes wrong in
+/// tensors with small gradients.
+///
+/// Weights after a step are not held against the reference's. Adam divides by the size of the
+/// gradient, so where that is all but zero its rounding decides about the whole update, and two
+/// sound meshes move apart. They are held against what the reference's optimizer, in its plain and
+/// serial body, makes of this mesh's own gradients and its weights before the step: |b - expected|
+/// as a share of |expected - before|, in the L2 norm, without what the rounding of weights to f32
+/// can make. Gradients being compared at every step, nothing else can differ.
+struct StepErrors {
+  double loss = 0;
+  double gradient = 0;  ///< of tensors and of their global norm
+  double rounding = 0;  ///< of tensors, rows and columns, in units of rounding
+  double weight = 0;
+};
+
+/// What one mesh gave beside the reference.
+struct MeshComparison {
+  bool same_initial_weights = false;  ///< bit for bit
+  bool ranks_agree = false;           ///< those that should have the same bits
+  StepErrors largest;                 ///< over all steps
+  std::int64_t steps = 0;
+  std::vector<std::int64_t> differing_steps;  ///< those with something beyond its tolerance, from 1
+  /// Those that both skip, because f16 overflows: of their gradients nothing is known.
+  std::int64_t skipped_steps = 0;
+  /// In words, the first thing beyond its tolerance, in the order in which a step makes it:
+  /// initial weights, then per step the loss, gradients from the head down, weights.
+  std::optional<std::string> first_difference;
+
+  bool passed() const noexcept { return !first_difference; }
+};
+
+/// Which ranks are about to make a step, counted from 0.
+struct VerificationStep {
+  bool of_reference = false;
+  std::int64_t step = 0;
+};
+/// Called before each step; may be nothing.
+using BeforeStep = std::function<void(const VerificationStep&)>;
+
+/// The reference by itself.
+struct ReferenceCourse {
+  std::vector<double> losses;  ///< per step
+  /// With itself: ranks that disagree, and weights that its gradients do not make.
+  MeshComparison itself;
+};
+/// Trains the reference for `steps` steps.
+/// @throws UserError as Trainer, about data and sizes; where there is nothing to compare:
+/// (data_corrupt) when it diverges, (config) when all its steps overflow f16
+ReferenceCourse train_reference(const RunOnMesh& reference, std::int64_t steps,
+                                const Tolerances& tolerances, const BeforeStep& before_step = {});
+
+/// Trains `other` for `steps` steps, and has the reference repeat each of them: from the weights
+/// and the loss scale that the other begins it with. So no error is carried from one step into the
+/// next, one tolerance holds at every step, and what is compared is the run itself with all that it
+/// keeps between steps.
+///
+/// The reference repeats them in the other's precision, and once more rounding in other ways: in
+/// f32 from weights that are each moved to a neighbouring number; in 16 bits with activations in
+/// f32, from weights as 16 bits have them.
+///
+/// Memory: the other's run, the reference's twice, and 80 bytes per parameter, however many steps.
+/// Deterministic.
+/// @throws UserError as Trainer; (config) if the two have other tensors; (data_corrupt) when
+/// training diverges, as the reference says too
+MeshComparison compare_meshes(const RunOnMesh& reference, const RunOnMesh& other,
+                              std::int64_t steps, const Tolerances& tolerances,
+                              const BeforeStep& before_step = {});
+
+}  // namespace fourfold::train

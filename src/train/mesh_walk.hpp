@@ -1,0 +1,77 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A run on one mesh, step by step and seen from outside: losses, and gradients and weights as
+/// whole logical tensors, so that runs on different meshes can be compared.
+#pragma once
+
+#include <fourfold/comm/mesh.hpp>
+#include <fourfold/model/parameter_table.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/loss_scale.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// Per parameter in table order all its elements, row-major. What no rank holds is nan.
+using ParameterValues = std::vector<std::vector<float>>;
+
+/// What a step begins with, apart from the optimizer's moments: loss and gradients are a function
+/// of this, the number of the step and the run file.
+struct StepStart {
+  ParameterValues weights;  ///< f32 masters
+  LossScaleState loss_scale;
+};
+
+/// What one step gave.
+struct StepTrace {
+  double loss = 0;       ///< mean over the valid targets of the global batch, nats
+  double grad_norm = 0;  ///< as the clipping sees it
+  double loss_scale = 1;
+  StepFate fate = StepFate::applied;
+  ParameterValues gradients;  ///< of the global batch, before clipping
+  ParameterValues weights;    ///< f32 masters after the update
+};
+
+/// A run on a mesh whose ranks are threads of this process. The threads wait between two calls.
+/// Writes nothing to disk. Beside what the ranks themselves hold it keeps 28 bytes per parameter
+/// during a step and 4 between two, however many steps there are.
+class MeshWalk {
+ public:
+  /// Starts the ranks and draws the initial weights. Blocks until all have them.
+  /// @param config  validated, and its batch sizes with the mesh (validate_batch); a copy is kept
+  /// @param steps   at most so many will be made: with optim.post_validation each but the last goes
+  ///   ahead with the one after it
+  /// @throws UserError as Trainer, about data and sizes; this and step() throw what a rank throws,
+  ///   after which only the destructor may be called
+  MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh, std::int64_t steps);
+  ~MeshWalk();
+  MeshWalk(const MeshWalk&) = delete;
+  MeshWalk& operator=(const MeshWalk&) = delete;
+
+  const std::vector<model::ParameterSpec>& table() const noexcept;
+  /// What the next step() begins with.
+  const StepStart& start() const noexcept;
+  /// Steps made so far.
+  std::int64_t steps() const noexcept;
+  /// Makes the next step, as training does. @pre steps() is below the number at construction
+  StepTrace step();
+  /// Makes the next step from another start, and goes on from what it makes of that. The moments
+  /// stay this run's own, so the weights it makes are no other run's. Its ranks never go ahead.
+  /// @pre the run made no step() before; the start has a tensor per parameter of table()
+  StepTrace step_from(const StepStart& start);
+
+  /// What ranks that should have the same bits did not agree on so far, in words; empty when all is
+  /// well.
+  const std::vector<std::string>& disagreements() const noexcept;
+
+ private:
+  class Ranks;
+  std::unique_ptr<Ranks> ranks_;
+};
+
+}  // namespace fourfold::train

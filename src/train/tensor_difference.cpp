@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tensor_difference.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+
+namespace fourfold::train {
+namespace {
+
+double square(double x) {
+  return x * x;
+}
+
+double sum_of_squares(const std::vector<float>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0,
+                         [](double sum, float value) { return sum + square(value); });
+}
+
+/// Sums of squares, of some elements.
+struct Differences {
+  double size = 0;      ///< of a
+  double off = 0;       ///< of b - a
+  double rounding = 0;  ///< of rounded - a
+
+  void operator+=(const Differences& other) {
+    size += other.size;
+    off += other.off;
+    rounding += other.rounding;
+  }
+};
+
+}  // namespace
+
+double ratio(double x, double y) {
+  if (x == 0) {
+    return 0;
+  }
+  const double quotient = x / y;
+  return std::isnan(quotient) ? INFINITY : quotient;
+}
+
+double difference_of(float a, float b) {
+  const double difference = std::fabs(static_cast<double>(a) - static_cast<double>(b));
+  return std::isnan(difference) ? INFINITY : difference;
+}
+
+double mean_square(const ParameterValues& tensors) {
+  double sum = 0;
+  std::size_t elements = 0;
+  for (const std::vector<float>& values : tensors) {
+    sum += sum_of_squares(values);
+    elements += values.size();
+  }
+  return elements == 0 ? 0 : sum / static_cast<double>(elements);
+}
+
+Place largest_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  Place place;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = difference_of(a[i], b[i]);
+    if (difference > place.difference) {
+      place = {i, difference};
+    }
+  }
+  return place;
+}
+
+std::string position_text(const Shape& shape, std::size_t element) {
+  std::vector<std::int64_t> position(shape.rank());
+  auto rest = static_cast<std::int64_t>(element);
+  for (std::size_t dim = shape.rank(); dim-- > 0;) {
+    position[dim] = rest % shape[dim];
+    rest /= shape[dim];
+  }
+  return fmt::format("[{}]", fmt::join(position, ", "));
+}
+
+double tensor_error(const std::vector<float>& a, const std::vector<float>& b, double floor) {
+  FOURFOLD_EXPECT(a.size() == b.size());
+  double off = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    off += square(difference_of(a[i], b[i]));
+  }
+  const double least = square(floor) * static_cast<double>(a.size());
+  return ratio(std::sqrt(off), std::sqrt(std::max(sum_of_squares(a), least)));
+}
+
+TensorPart furthest_part(const std::vector<float>& a, const std::vector<float>& b,
+                         const std::vector<float>& rounded, const Shape& shape) {
+  FOURFOLD_EXPECT(a.size() == b.size() && a.size() == rounded.size());
+  const bool is_matrix = shape.rank() == 2;
+  const auto columns = is_matrix ? static_cast<std::size_t>(shape[1]) : 1;
+  Differences whole;
+  std::vector<Differences> of_row(is_matrix ? static_cast<std::size_t>(shape[0]) : 0);
+  std::vector<Differences> of_column(is_matrix ? columns : 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const Differences here{square(a[i]), square(difference_of(a[i], b[i])),
+                           square(difference_of(a[i], rounded[i]))};
+    whole += here;
+    if (is_matrix) {
+      of_row[i / columns] += here;
+      of_column[i % columns] += here;
+    }
+  }
+  TensorPart furthest{.error = ratio(std::sqrt(whole.off), std::sqrt(whole.rounding))};
+  const auto look_at = [&](const std::vector<Differences>& lines, TensorPart::Kind kind) {
+    const double average =
+        whole.rounding / static_cast<double>(std::max<std::size_t>(lines.size(), 1));
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+      const double usual = std::max(average, ratio(whole.rounding, whole.size) * lines[i].size);
+      const double error = ratio(std::sqrt(lines[i].off), std::sqrt(lines[i].rounding + usual));
+      if (error > furthest.error) {
+        furthest = {kind, i, error};
+      }
+    }
+  };
+  look_at(of_row, TensorPart::Kind::row);
+  look_at(of_column, TensorPart::Kind::column);
+  return furthest;
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,49 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "mesh_walk.hpp"
+
+#include <fourfold/base/shape.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// x / y, where 0 / 0 is nothing wrong, and nan (on either side) as wrong as can be.
+double ratio(double x, double y);
+
+/// |a - b|; infinite where it is no number.
+double difference_of(float a, float b);
+
+/// Mean square of all elements of all tensors.
+double mean_square(const ParameterValues& tensors);
+
+/// One element of a tensor that is not what it should be.
+struct Place {
+  std::size_t element = 0;
+  double difference = -1;
+};
+Place largest_difference(const std::vector<float>& a, const std::vector<float>& b);
+/// "[3, 17]"
+std::string position_text(const Shape& shape, std::size_t element);
+
+/// |b - a| / |a| in the L2 norm; a counts as at least as large as `floor` per element.
+double tensor_error(const std::vector<float>& a, const std::vector<float>& b, double floor);
+
+/// A tensor, or a row or column of one that is a matrix.
+struct TensorPart {
+  enum class Kind : std::uint8_t { whole, row, column };
+  Kind kind = Kind::whole;
+  std::size_t index = 0;  ///< of the row or column
+  double error = 0;
+};
+/// Of the tensor and, if its rank is 2, its rows and columns, that with the largest
+/// |b - a| / |rounded - a|, as StepErrors says.
+TensorPart furthest_part(const std::vector<float>& a, const std::vector<float>& b,
+                         const std::vector<float>& rounded, const Shape& shape);
+
+}  // namespace fourfold::train
