@@ -50,6 +50,16 @@ def documents_of(paths, most_bytes):
     sys.exit(f"the texts have {size} bytes instead of {most_bytes}; name more")
 
 
+def first_of(documents, most_bytes):
+    taken = []
+    for text in documents:
+        taken.append(text)
+        most_bytes -= len(text.encode())
+        if most_bytes < 0:
+            break
+    return taken
+
+
 def hash_of(name):
     value = 14695981039346656037
     for byte in name.encode(errors="surrogateescape"):
@@ -77,7 +87,7 @@ def compared(name, size, learned_from, documents, corpus, arguments, folder):
     file = folder / f"{name}.json"
     file.write_text(tokenizer_structures.trained(name, learned_from, size))
     library = tokenizers.Tokenizer.from_file(str(file))
-    output = str(folder / name)
+    output = str(folder / "tokens")
     seconds = {"fourfold": [], "library": [], "baseline": []}
     for _ in range(arguments.rounds):
         seconds["fourfold"].append(prepare(arguments.build / "bin/fourfold-data", file, corpus, output))
@@ -124,7 +134,7 @@ def main():
     parser.add_argument("--bar", type=float, default=7)
     arguments = parser.parse_args()
     documents = documents_of(arguments.texts, arguments.megabytes * 1e6 * 4 / 3)
-    learned_from = documents[3::4]
+    learned_from = first_of(documents[3::4], 4e6)
     documents = [text for number, text in enumerate(documents) if number % 4 != 3]
     documents[:0] = [tokenizer_structures.difficult_characters(), tokenizer_structures.blanks()]
     megabytes = sum(len(text.encode()) for text in documents) / 1e6

@@ -32,8 +32,11 @@ std::int32_t id_of(const std::filesystem::path& file, const json& value, const s
 }
 
 void read_vocab(const json& vocab, BpeDescription& description) {
-  if (!vocab.is_object() || vocab.empty()) {
-    damaged(description.file, "the vocabulary is missing, empty or not an object");
+  if (!vocab.is_object()) {
+    damaged(description.file, "the vocabulary is missing or not an object");
+  }
+  if (vocab.empty()) {
+    unsupported(description.file, "an empty vocabulary");
   }
   for (const auto& [token, id] : vocab.items()) {
     description.vocab.emplace_back(token, id_of(description.file, id, token));

@@ -11,12 +11,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
+#include <set>
 
 namespace fourfold::data::detail {
 namespace {
 
-constexpr std::size_t remembered_word_bytes = 64;
-constexpr std::size_t remembered_words = 1 << 17;
+/// Up to so many symbols the best merge is looked for in a row, beyond in a heap: the first is the
+/// faster for words, the second for long runs.
+constexpr std::uint32_t most_in_a_row = 128;
+/// Ranks that leave room for a place beside them in 32 bits.
+constexpr std::size_t most_ranks_in_a_row = (std::uint32_t{1} << 25) - 1;
 
 [[noreturn]] void corrupt(const BpeDescription& description, const std::string& problem) {
   throw UserError(ExitCode::data_corrupt,
@@ -58,7 +63,7 @@ BpeModel::BpeModel(const BpeDescription& description)
       fuse_unknown_(description.fuse_unknown),
       file_(description.file.string()),
       unknown_token_(description.unknown_token),
-      other_joins_(description.is_byte_level ? 0 : description.merges.size()),
+      merges_count_(description.merges.size()),
       merges_(description.merges.size()) {
   read_vocabulary(description);
   read_merges(description);
@@ -132,6 +137,7 @@ void BpeModel::read_merges(const BpeDescription& description) {
 /// A merge joins a token that ends with one character and a token that begins with another, so two
 /// characters that no merge has at its seam stay apart in every text.
 void BpeModel::find_barriers(const BpeDescription& description) {
+  std::set<std::pair<char32_t, char32_t>> others;
   for (const auto& [left, right] : description.merges) {
     if (left.empty() || right.empty()) {
       continue;
@@ -142,9 +148,13 @@ void BpeModel::find_barriers(const BpeDescription& description) {
     if (before < 128 && after < 128) {
       ascii_joins_.set(ascii_pair(before, after));
     } else {
-      other_joins_.insert(static_cast<std::int32_t>(before), static_cast<std::int32_t>(after),
-                          {0, 0});
+      others.emplace(before, after);
     }
+  }
+  other_joins_ = PairTable(others.size());
+  for (const auto& [before, after] : others) {
+    other_joins_.insert(static_cast<std::int32_t>(before), static_cast<std::int32_t>(after),
+                        {0, 0});
   }
 }
 
@@ -204,21 +214,15 @@ void BpeModel::encode_bytes(std::string_view bytes, std::vector<std::int32_t>& i
 }
 
 void BpeModel::encode_part(std::string_view part, std::vector<std::int32_t>& ids) {
-  if (part.size() > remembered_word_bytes) {
+  if (part.size() > WordMemory::most_bytes) {
     merge(part, ids);
     return;
   }
-  if (const auto known = remembered_.find(part); known != remembered_.end()) {
-    ids.insert(ids.end(), known->second.begin(), known->second.end());
-    return;
+  if (!remembered_.recall(part, ids)) {
+    const std::size_t before = ids.size();
+    merge(part, ids);
+    remembered_.remember(part, ids.data() + before, ids.size() - before);
   }
-  const std::size_t before = ids.size();
-  merge(part, ids);
-  if (remembered_.size() == remembered_words) {
-    remembered_.clear();  // a text whose words do not come back must not fill the memory
-  }
-  remembered_.emplace(part, std::vector<std::int32_t>(
-                                ids.begin() + static_cast<std::ptrdiff_t>(before), ids.end()));
 }
 
 void BpeModel::add_symbol(std::int32_t id) {
@@ -314,6 +318,65 @@ void BpeModel::merge(std::string_view part, std::vector<std::int32_t>& ids) {
   if (symbols_.empty()) {
     return;  // all of it is left out
   }
+  if (symbols_.size() <= most_in_a_row && merges_count_ <= most_ranks_in_a_row) {
+    merge_row(ids);
+  } else {
+    merge_heap(ids);
+  }
+}
+
+void BpeModel::merge_row(std::vector<std::int32_t>& ids) const {
+  constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+  const std::size_t length = symbols_.size();
+  std::array<std::uint32_t, most_in_a_row> order;  // rank of the merge with the next, then place
+  std::array<std::int32_t, most_in_a_row> id;
+  std::array<std::int32_t, most_in_a_row> merged;
+  std::array<std::uint8_t, most_in_a_row + 1> next;  // length at the end
+  std::array<std::uint8_t, most_in_a_row + 1> previous;
+  const auto consider_pair = [&](std::size_t place) {
+    order[place] = none;
+    if (next[place] < length) {
+      const PairTable::Merge found = merges_.find(id[place], id[next[place]]);
+      merged[place] = found.merged;
+      if (found.rank >= 0) {
+        order[place] = static_cast<std::uint32_t>(found.rank) * most_in_a_row +
+                       static_cast<std::uint32_t>(place);
+      }
+    }
+  };
+  for (std::size_t place = 0; place < length; ++place) {
+    id[place] = symbols_[place].id;
+    next[place] = static_cast<std::uint8_t>(place + 1);
+    previous[place + 1] = static_cast<std::uint8_t>(place);
+  }
+  for (std::size_t place = 0; place < length; ++place) {
+    consider_pair(place);
+  }
+  for (;;) {
+    std::uint32_t best = none;
+    for (std::size_t place = 0; place < length; ++place) {
+      best = std::min(best, order[place]);
+    }
+    if (best == none) {
+      break;
+    }
+    const std::size_t place = best % most_in_a_row;
+    const std::size_t gone = next[place];
+    id[place] = merged[place];
+    order[gone] = none;
+    next[place] = next[gone];
+    previous[next[place]] = static_cast<std::uint8_t>(place);
+    consider_pair(place);
+    if (place > 0) {
+      consider_pair(previous[place]);
+    }
+  }
+  for (std::size_t place = 0; place < length; place = next[place]) {
+    ids.push_back(id[place]);
+  }
+}
+
+void BpeModel::merge_heap(std::vector<std::int32_t>& ids) {
   const auto length = static_cast<std::int32_t>(symbols_.size());
   candidates_.clear();
   for (std::int32_t i = 0; i < length; ++i) {

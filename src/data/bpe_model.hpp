@@ -4,6 +4,7 @@
 
 #include "bpe_description.hpp"
 #include "pair_table.hpp"
+#include "word_memory.hpp"
 
 #include <array>
 #include <bitset>
@@ -78,6 +79,8 @@ class BpeModel {
   void add_known(std::int32_t id, Unknown& unknown);
   void add_unknown(std::string_view spelled, Unknown& unknown);
   void merge(std::string_view part, std::vector<std::int32_t>& ids);
+  void merge_row(std::vector<std::int32_t>& ids) const;
+  void merge_heap(std::vector<std::int32_t>& ids);
   void consider(std::int32_t position);
 
   bool is_byte_level_;
@@ -94,8 +97,9 @@ class BpeModel {
   std::vector<std::int32_t> character_ids_;         ///< of the characters up to the largest, or -1
   std::bitset<128 * 128> ascii_joins_;              ///< pairs of characters that a merge may join
   PairTable other_joins_;
+  std::size_t merges_count_;
   PairTable merges_;
-  Words<std::vector<std::int32_t>> remembered_;
+  WordMemory remembered_;
   std::vector<Symbol> symbols_;
   std::vector<Candidate> candidates_;  ///< a heap, best first
 };

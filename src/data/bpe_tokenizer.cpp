@@ -9,6 +9,8 @@
 #include "utf8.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/data/tokenizer.hpp>
 
 #include <fmt/format.h>
@@ -35,6 +37,23 @@ std::optional<std::int32_t> find_end_of_text(const std::vector<AddedToken>& adde
     }
   }
   return std::nullopt;
+}
+
+/// Says where the file and the library disagree about the numbers of added tokens, in one line.
+void warn_of_other_numbers(const BpeDescription& description,
+                           const std::vector<AddedToken>& added) {
+  for (const AddedToken& listed : description.added) {
+    const auto token = std::find_if(added.begin(), added.end(), [&](const AddedToken& one) {
+      return one.content == listed.content;
+    });
+    if (token != added.end() && token->id != listed.id) {
+      log::warning(fmt::format(
+          "{}: the added token '{}' is {}, not {} as the file says (the tokenizers library numbers "
+          "them anew when it reads a file, and so does fourfold)",
+          printable(description.file.string()), printable(listed.content), token->id, listed.id));
+      return;
+    }
+  }
 }
 
 std::string describe(const BpeDescription& description, std::int32_t tokens, int unknown_bytes) {
@@ -97,6 +116,7 @@ class BpeTokenizer final : public Tokenizer {
         vocab_size_(smallest_vocab_size()),
         end_of_text_(find_end_of_text(added_tokens_)),
         text_(describe(description_, vocab_size_, model_.unknown_bytes())) {
+    warn_of_other_numbers(description_, added_tokens_);
     detail::TokenDecoder(description_.decoding,
                          description_.file.string());  // refuses what it must
     description_.vocab = {};

@@ -19,17 +19,25 @@ class PairTable {
     std::int32_t merged = 0;
   };
 
-  explicit PairTable(std::size_t pairs = 0) : slots_(std::bit_ceil(2 * pairs + 2)) {}
+  explicit PairTable(std::size_t pairs = 0)
+      : slots_(std::bit_ceil(2 * pairs + 2)), seen_(std::bit_ceil(pairs / 4 + 1)) {}
 
   /// A later merge of the same pair replaces an earlier one. @pre no more than `pairs` different
   /// ones are put in
   void insert(std::int32_t left, std::int32_t right, Merge merge) {
-    Slot& slot = slots_[place_of(key_of(left, right))];
-    slot = {key_of(left, right), merge};
+    const std::uint64_t key = key_of(left, right);
+    const std::uint64_t hash = mix64(key);
+    seen_[word_of(hash)] |= bit_of(hash);
+    slots_[place_of(key, hash)] = {key, merge};
   }
 
   Merge find(std::int32_t left, std::int32_t right) const {
-    return slots_[place_of(key_of(left, right))].merge;
+    const std::uint64_t key = key_of(left, right);
+    const std::uint64_t hash = mix64(key);
+    if ((seen_[word_of(hash)] & bit_of(hash)) == 0) {
+      return {};
+    }
+    return slots_[place_of(key, hash)].merge;
   }
 
  private:
@@ -44,15 +52,25 @@ class PairTable {
   }
 
   /// The slot that holds `key`, or the empty one where it belongs.
-  std::size_t place_of(std::uint64_t key) const noexcept {
-    std::size_t place = mix64(key) & (slots_.size() - 1);
+  std::size_t place_of(std::uint64_t key, std::uint64_t hash) const noexcept {
+    std::size_t place = hash & (slots_.size() - 1);
     while (slots_[place].merge.rank >= 0 && slots_[place].key != key) {
       place = (place + 1) & (slots_.size() - 1);
     }
     return place;
   }
 
+  std::size_t word_of(std::uint64_t hash) const noexcept {
+    return (hash >> 32) & (seen_.size() - 1);
+  }
+  static std::uint64_t bit_of(std::uint64_t hash) noexcept {
+    return std::uint64_t{1} << (hash >> 58);
+  }
+
   std::vector<Slot> slots_;
+  /// A bit for each pair, of 16 or more: most questions are about pairs that do not merge, and this
+  /// answers them from the caches nearby.
+  std::vector<std::uint64_t> seen_;
 };
 
 }  // namespace fourfold::data::detail

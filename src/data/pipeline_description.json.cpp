@@ -177,7 +177,7 @@ void read_pre_tokenizer(const json& component, const std::string& type,
 
 std::size_t count_of(const std::filesystem::path& file, const json& component, const char* key) {
   const json& value = member(component, key);
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > 1'000'000) {
+  if (!value.is_number_unsigned()) {
     damaged(file, fmt::format("'{}' of a Strip decoder is missing or not a count", key));
   }
   return value.get<std::size_t>();

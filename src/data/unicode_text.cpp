@@ -159,14 +159,6 @@ bool is_word_character(char32_t character) noexcept {
   }
 }
 
-char32_t take_character(std::string_view& text) noexcept {
-  utf8proc_int32_t character = 0;
-  const auto bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                      std::ssize(text), &character);
-  text.remove_prefix(bytes > 0 ? static_cast<std::size_t>(bytes) : 1);
-  return static_cast<char32_t>(character);
-}
-
 char32_t last_character(std::string_view text) noexcept {
   std::size_t begin = text.size() - 1;
   while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) {

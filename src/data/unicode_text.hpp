@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +36,25 @@ inline constexpr const char* word_character_ranges =
     R"(\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
 
 /// The character that a text begins with; its bytes are taken off the text. @pre not empty
-char32_t take_character(std::string_view& text) noexcept;
+inline char32_t take_character(std::string_view& text) noexcept {
+  const auto byte = [&](std::size_t i) { return static_cast<char32_t>(text[i]) & 0xFF; };
+  const auto trail = [&](std::size_t i) { return byte(i) & 0x3F; };
+  const char32_t lead = byte(0);
+  char32_t character = lead;
+  std::size_t bytes = 1;
+  if (lead >= 0xF0) {
+    character = (lead & 0x07) << 18 | trail(1) << 12 | trail(2) << 6 | trail(3);
+    bytes = 4;
+  } else if (lead >= 0xE0) {
+    character = (lead & 0x0F) << 12 | trail(1) << 6 | trail(2);
+    bytes = 3;
+  } else if (lead >= 0xC0) {
+    character = (lead & 0x1F) << 6 | trail(1);
+    bytes = 2;
+  }
+  text.remove_prefix(bytes);
+  return character;
+}
 /// The character that a text ends with. @pre not empty
 char32_t last_character(std::string_view text) noexcept;
 void append_character(char32_t character, std::string& text);

@@ -57,7 +57,8 @@ STRUCTURES = {
               {"byte_fallback": True, "fuse_unk": True, "unk_token": "<unk>"}),
     "llama3": ("bytes", None, pre_tokenizers.Sequence([split(LLAMA3), byte_level(False)]), decoders.ByteLevel(),
                [added("<|begin_of_text|>"), added("<|end_of_text|>"), added("<|eot_id|>")], {"ignore_merges": True}),
-    # not among those that are timed
+    # beside the seven
+    "gpt2": ("bytes", None, byte_level(True), decoders.ByteLevel(), [added("<|endoftext|>")], {}),
     **{form: ("bytes", normalizer, byte_level(True), decoders.ByteLevel(), [added("<s>")], {})
        for form, normalizer in (("nfd", normalizers.NFD()), ("nfkd", normalizers.NFKD()), ("lower", normalizers.Lowercase()),
                                 ("nfkc", normalizers.Sequence([normalizers.NFKC(), normalizers.Strip()])))},

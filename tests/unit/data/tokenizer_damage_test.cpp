@@ -3,6 +3,7 @@
 /// @file
 /// Tokenizer files that are damaged, or of a kind that is not supported: the message names the file
 /// and the reason.
+#include "log_lines.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -149,6 +150,7 @@ TEST_CASE("components outside the subset are named", "[tokenizer]") {
   check_changed("\"normalizer\": null", "\"normalizer\": " + nested, config,
                 "a normalizer nested 9 Sequences deep");
   check_changed("\"type\": \"BPE\"", "\"type\": \"Unigram\"", config, "a model of type Unigram");
+  check_changed("\"vocab\": {", "\"vocab\": {}, \"was\": {", config, "an empty vocabulary");
   check_changed("\"type\": \"BPE\"", "\"type\": \"WordPiece\"", config,
                 "a model of type WordPiece");
   check_changed("\"end_of_word_suffix\": null", "\"end_of_word_suffix\": \"</w>\"", config,
@@ -191,6 +193,7 @@ TEST_CASE("splitting expressions that others would read differently are refused"
 // Bytes of good files changed at random: whatever comes of it is refused by name, or a tokenizer
 // that encodes and decodes.
 TEST_CASE("tokenizer files with random damage are refused or used, nothing else", "[tokenizer]") {
+  const fourfold::harness::LogLines quiet;
   const std::string letters = "\"{}[]:,0198-e.tfn\\u\x80\xE2▁Ġ ";
   const auto key = fourfold::philox_key(3, fourfold::RandomUse::test);
   const ScratchFolder folder;

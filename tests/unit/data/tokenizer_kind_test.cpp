@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// What a tokenizer file is, its content tells; of a folder the first file that can be used is.
+#include "log_lines.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/log.hpp>
 #include <fourfold/data/tokenizer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -21,6 +21,7 @@ using fourfold::ExitCode;
 using fourfold::UserError;
 using fourfold::data::open_tokenizer;
 using fourfold::data::tokenizer_in;
+using fourfold::harness::LogLines;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 
@@ -30,22 +31,6 @@ const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
 const std::string unigram =
     R"({"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": null,)"
     R"( "model": {"type": "Unigram", "vocab": [["a", -1.0]], "unk_id": 0}})";
-
-/// Lines of the log while it lives.
-class LogLines {
- public:
-  LogLines()
-      : before_(fourfold::log::set_sink(
-            [this](fourfold::log::Level, std::string_view line) { lines.emplace_back(line); })) {}
-  LogLines(const LogLines&) = delete;
-  LogLines& operator=(const LogLines&) = delete;
-  ~LogLines() { fourfold::log::set_sink(before_); }
-
-  std::vector<std::string> lines;
-
- private:
-  fourfold::log::Sink before_;
-};
 
 }  // namespace
 
@@ -122,6 +107,19 @@ TEST_CASE("a readable tokenizer.json goes before its neighbours, without a word"
   CHECK(tokenizer_in(folder.path()) == file);
   CHECK_FALSE(tokenizer_in(ScratchFolder().path()));
   CHECK(log.lines.empty());
+}
+
+TEST_CASE("other numbers of added tokens than the file's are told once", "[tokenizer]") {
+  const ScratchFolder folder;
+  const auto file = folder.write(
+      "tokenizer.json",
+      R"({"added_tokens": [{"id": 9, "content": "<x>"}, {"id": 8, "content": "<y>"},)"
+      R"( {"id": 0, "content": "a"}], "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}})");
+  const LogLines log;
+  const auto tokenizer = open_tokenizer(file.string());
+  REQUIRE(log.lines.size() == 1);
+  CHECK_THAT(log.lines.front(), ContainsSubstring("'<x>' is 1, not 9 as the file says"));
+  CHECK(tokenizer->vocab_size() == 3);
 }
 
 TEST_CASE("a description says what byte-level BPE has no token for", "[tokenizer]") {

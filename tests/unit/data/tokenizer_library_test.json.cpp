@@ -3,6 +3,7 @@
 /// @file
 /// Tokens and text of the `tokenizers` library, for small tokenizers of the structures of published
 /// ones, and for odd files that it accepts; tests/golden/make_tokenizer_goldens.py wrote both.
+#include "log_lines.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/data/tokenizer.hpp>
@@ -61,6 +62,7 @@ TEST_CASE("structures of published tokenizers give the tokens and the text of th
 }
 
 TEST_CASE("odd files that the library accepts give its tokens and its text", "[tokenizer]") {
+  const fourfold::harness::LogLines quiet;
   const auto cases = nlohmann::json::parse(read_bytes(golden + "odd.json"));
   CHECK(cases.size() > 75);
   for (const auto& odd : cases) {
