@@ -9,6 +9,7 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/saved_config.hpp>
 
@@ -20,33 +21,55 @@ namespace {
 /// What the process has besides: code, the index, the chunk that is being read.
 constexpr std::int64_t beside_buffers_bytes = std::int64_t{48} << 20;
 
-/// The tokenizer of the data that the model was trained on, or the one that the user names.
+/// No tokenizer, and the reason.
+interchange::HfTokenizer no_tokenizer(const std::string& why) {
+  interchange::HfTokenizer none;
+  none.notes.push_back(
+      fmt::format("no tokenizer is written: {}; name the model's with --tokenizer", why));
+  return none;
+}
+
+/// The tokenizer that the user names. @throws UserError when it cannot be the model's
+interchange::HfTokenizer named_tokenizer(const std::string& named,
+                                         const model::ModelConfig& config) {
+  interchange::HfTokenizer tokenizer = interchange::hf_tokenizer(named, config.context);
+  if (tokenizer.vocab_size > config.vocab) {
+    throw UserError(ExitCode::config,
+                    fmt::format("the tokenizer {} has {} tokens, and the model {} rows of the "
+                                "vocabulary; name the one of the model's data",
+                                named, tokenizer.vocab_size, config.vocab));
+  }
+  return tokenizer;
+}
+
+/// The tokenizer of the data that the model was trained on, as far as its run file says. A run on
+/// token files without a record may have kept the default, which then is another one.
+interchange::HfTokenizer trained_tokenizer(const std::string& named,
+                                           const model::ModelConfig& config) {
+  if (named == runfile::unknown_tokenizer_name) {
+    return no_tokenizer("the model was imported without one");
+  }
+  try {
+    interchange::HfTokenizer tokenizer = named_tokenizer(named, config);
+    return config.vocab <= 2 * std::int64_t{tokenizer.vocab_size}
+               ? tokenizer
+               : no_tokenizer(
+                     fmt::format("data.tokenizer = \"{}\" has {} tokens, and model.vocab = "
+                                 "{} is too large for it",
+                                 named, tokenizer.vocab_size, config.vocab));
+  } catch (const UserError& error) {
+    return no_tokenizer(error.what());
+  }
+}
+
 interchange::HfTokenizer tokenizer_for(const ExportRequest& request,
                                        const model::ModelConfig& config,
                                        const std::string& trained_with) {
-  const bool is_named = !request.tokenizer.empty();
   if (request.format != "hf" || request.tokenizer == "none") {
     return {};
   }
-  const std::string& named = is_named ? request.tokenizer : trained_with;
-  try {
-    interchange::HfTokenizer tokenizer = interchange::hf_tokenizer(named, config.context);
-    if (tokenizer.vocab_size > config.vocab) {
-      throw UserError(ExitCode::config,
-                      fmt::format("the tokenizer {} has {} tokens, and the model model.vocab = {}; "
-                                  "it is not the one of the model's data",
-                                  named, tokenizer.vocab_size, config.vocab));
-    }
-    return tokenizer;
-  } catch (const UserError& error) {
-    if (is_named) {
-      throw;
-    }
-    interchange::HfTokenizer none;
-    none.notes.push_back(
-        fmt::format("no tokenizer is written: {}; name one with --tokenizer", error.what()));
-    return none;
-  }
+  return request.tokenizer.empty() ? trained_tokenizer(trained_with, config)
+                                   : named_tokenizer(request.tokenizer, config);
 }
 
 interchange::ExportPlan plan_of(const ExportRequest& request, const model::ModelConfig& config,

@@ -7,6 +7,7 @@
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/text_sampler.hpp>
 
@@ -78,6 +79,14 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
                             mpi.device_world());
   const fourfold::kernels::Runtime kernels;
   fourfold::train::SavedModel model(checkpoint, 1, mesh);
+  if (arguments.tokenizer.empty() &&
+      model.config().data.tokenizer == fourfold::runfile::unknown_tokenizer_name) {
+    throw fourfold::UserError(
+        ExitCode::config,
+        fmt::format("{} does not say which tokenizer its model was trained with (it was imported "
+                    "without one); name it with --tokenizer",
+                    checkpoint.path().string()));
+  }
   const auto tokenizer = fourfold::data::open_tokenizer(
       arguments.tokenizer.empty() ? model.config().data.tokenizer : arguments.tokenizer);
   if (tokenizer->vocab_size() > model.config().model.vocab) {

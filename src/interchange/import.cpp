@@ -223,9 +223,7 @@ std::vector<io::TensorLayout> layouts_of(const model::ModelConfig& config) {
 io::CheckpointScalars scalars_of(const model::ModelConfig& config, const std::string& tokenizer) {
   runfile::RunConfig run;
   run.model = config;
-  if (!tokenizer.empty()) {
-    run.data.tokenizer = tokenizer;
-  }
+  run.data.tokenizer = tokenizer.empty() ? runfile::unknown_tokenizer_name : tokenizer;
   runfile::Origins origins;
   runfile::resolve(run, origins);
   io::CheckpointScalars scalars;

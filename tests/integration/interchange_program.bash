@@ -92,6 +92,20 @@ for format in hf llm.c; do
   expect_exit 0 ranks 1 evaluate --checkpoint "began-$format/checkpoints" --data tokens --json
   expect test "$(grep -o '"loss": *[0-9.e-]*' "$output")" = "$expected"
 done
+# Nobody takes the default for the tokenizer of a model that came without one.
+expect_exit 78 ranks 1 sample --checkpoint from-llm.c --prompt chapter --tokens 3
+expect_stderr 'does not say which tokenizer its model was trained with'
+expect_exit 0 ranks 1 sample --checkpoint from-llm.c --prompt chapter --tokens 3 --tokenizer byte
+expect_exit 0 "$fourfold" ckpt export --format hf from-llm.c untold-2
+expect_stdout 'note   no tokenizer is written'
+expect grep -q '"eos_token_id": null' untold-2/config.json
+# Nor the default for a run that cannot have been trained with it.
+expect_exit 0 ranks 1 train run.toml --set log.dir=wide --set model.vocab=600 --set train.steps=1
+expect_exit 0 "$fourfold" ckpt export --format hf wide/checkpoints untold-3
+expect_stdout 'data.tokenizer = "byte" has 257 tokens, and model.vocab = 600 is too large for it'
+expect test ! -e untold-3/tokenizer.json
+expect_exit 0 "$fourfold" ckpt export --format hf --tokenizer byte wide/checkpoints told-3
+expect test -e told-3/tokenizer.json
 # One that cannot be used is not taken over unopened.
 cp -r bare unreadable && echo '{"model": {"type": "Unigram"}}' >unreadable/tokenizer.json
 expect_exit 0 "$fourfold" ckpt import --format hf unreadable from-unreadable

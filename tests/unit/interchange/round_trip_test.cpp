@@ -283,5 +283,8 @@ TEST_CASE("an imported checkpoint holds masters, the model's run file, and no pr
       scalars.text(fourfold::runfile::config_text_name), "config.toml");
   CHECK(run.model == config);
   CHECK(run.data.tokenizer == "/there/tokenizer.json");
+  const auto untold = fourfold::runfile::parse_saved_config(
+      interchange::scalars_of(config, "").text(fourfold::runfile::config_text_name), "config.toml");
+  CHECK(untold.data.tokenizer == fourfold::runfile::unknown_tokenizer_name);
   CHECK(run.train == fourfold::runfile::RunConfig().train);
 }

@@ -40,7 +40,8 @@ ForeignModel open_llmc(const std::filesystem::path& file, const ImportOptions& o
 std::vector<io::TensorLayout> layouts_of(const model::ModelConfig& config);
 
 /// What it holds besides: a run file with this model and else the defaults, and a run that has not
-/// begun. @param tokenizer  data.tokenizer; empty: the default
+/// begun. @param tokenizer  data.tokenizer; empty: nobody
+/// knows, and programs that need one ask for it
 io::CheckpointScalars scalars_of(const model::ModelConfig& config, const std::string& tokenizer);
 
 }  // namespace fourfold::interchange

@@ -12,5 +12,8 @@ inline constexpr const char* config_text_name = "config.toml";
 inline constexpr const char* token_counts_name = "train_tokens";
 inline constexpr const char* consumed_samples_name = "consumed_samples";
 inline constexpr const char* consumed_tokens_name = "consumed_tokens";
+/// data.tokenizer of a checkpoint whose model was imported without its tokenizer: nobody knows, and
+/// who needs one asks for it.
+inline constexpr const char* unknown_tokenizer_name = "none";
 
 }  // namespace fourfold::runfile
