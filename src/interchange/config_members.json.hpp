@@ -105,6 +105,15 @@ class Members {
   std::string stated(const std::string& key) const {
     return fmt::format("{} = {}", key, shown(key));
   }
+  /// The first member that is an object; empty: there is none.
+  std::string nested() const {
+    for (const auto& [key, value] : object_.items()) {
+      if (value.is_object()) {
+        return key;
+      }
+    }
+    return {};
+  }
   std::optional<Members> object(const std::string& key) const {
     const nlohmann::json* const value = find(key);
     if (value == nullptr) {

@@ -17,6 +17,9 @@ namespace {
 class RopeObject {
  public:
   explicit RopeObject(const Members& members) : members_(members) {
+    if (const std::string key = members.nested(); !key.empty()) {
+      members.not_computed(key, "the same rotary positions in all layers");
+    }
     if (members.find("rope_type") != nullptr && members.find("type") != nullptr &&
         members.text("rope_type", "") != members.text("type", "")) {
       members.contradict("rope_type", members.stated("type"));
