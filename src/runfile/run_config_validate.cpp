@@ -61,6 +61,14 @@ void validate_schedule(const LearningRateSchedule& schedule, const Origins& orig
            origins);
   }
   const std::int64_t rest = schedule.decay_steps - schedule.warmup_steps;
+  if (schedule.kind == ScheduleKind::wsd && rest < 1) {
+    refuse(
+        fmt::format("optim.warmup_steps = {} leaves no update for the cool-down of "
+                    "optim.schedule = \"wsd\" (optim.decay_steps = {}); set it to {} or less, or "
+                    "choose optim.schedule = \"constant\"",
+                    schedule.warmup_steps, schedule.decay_steps, schedule.decay_steps - 1),
+        origins);
+  }
   if (schedule.kind == ScheduleKind::wsd && schedule.cooldown_steps > rest) {
     refuse(fmt::format("optim.cooldown_steps = {} is longer than what the warm-up leaves "
                        "(optim.decay_steps = {}, "

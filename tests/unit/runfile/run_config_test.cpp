@@ -293,6 +293,16 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "run.toml:5:1: optim.cooldown_steps = 95 is longer than what the warm-up leaves "
        "(optim.decay_steps = 100, "
        "optim.warmup_steps = 10) set it to 90 or less"},
+      {"[train]\nsteps = 40\n[optim]\nschedule = \"wsd\"\nwarmup_steps = 40\n" + data_table,
+       "run.toml:5:1: optim.warmup_steps = 40 leaves no update for the cool-down of "
+       "optim.schedule = \"wsd\" (optim.decay_steps = 40); set it to 39 or less, or choose "
+       "optim.schedule = \"constant\""},
+      {"[optim]\nschedule = \"wsd\"\nwarmup_steps = 7\ndecay_steps = 7\ncooldown_steps = 1\n" +
+           data_table,
+       "run.toml:3:1: optim.warmup_steps = 7 leaves no update for the cool-down of optim.schedule "
+       "= "
+       "\"wsd\" (optim.decay_steps = 7); set it to 6 or less, or choose optim.schedule = "
+       "\"constant\""},
       {"[model]\nhidden = 770\n" + data_table,
        "run.toml:2:1: model.heads = 12 does not divide model.hidden = 770"},
       {"[model]\nheads = 8\nkv_heads = 3\n" + data_table,
