@@ -3,6 +3,8 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -48,6 +50,28 @@ double learning_rate(const LearningRateSchedule& schedule, std::int64_t step) {
   }
   const double angle = std::numbers::pi * progress(step, warmup, decay);
   return schedule.min_lr - span * 0.5 * (1.0 + std::cos(angle));
+}
+
+std::string rate_outlook(const LearningRateSchedule& before, const LearningRateSchedule& now,
+                         std::int64_t made, std::int64_t steps) {
+  FOURFOLD_EXPECT(made >= 1 && made < steps);
+  std::string text =
+      fmt::format("the learning rate was {:.4g} at update {} and is {:.4g} at update {}",
+                  learning_rate(before, made - 1), made, learning_rate(now, made), made + 1);
+  if (now.kind == ScheduleKind::constant) {
+    return text;
+  }
+  return text +
+         (now.decay_steps <= made
+              ? fmt::format(": optim.min_lr, since the decay ended at update {}", now.decay_steps)
+              : fmt::format("; it comes to optim.min_lr = {:.4g} after update {}", now.min_lr,
+                            now.decay_steps));
+}
+
+bool ends_at_rate_zero(const LearningRateSchedule& now, std::int64_t made, std::int64_t steps) {
+  FOURFOLD_EXPECT(made >= 0 && made < steps);
+  const bool is_over = now.kind != ScheduleKind::constant && now.decay_steps <= made;
+  return now.lr == 0 || (is_over && made >= now.warmup_steps && now.min_lr == 0);
 }
 
 }  // namespace fourfold::runfile

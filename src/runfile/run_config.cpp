@@ -36,9 +36,7 @@ std::string Origin::where() const {
   }
 }
 
-void resolve(RunConfig& config, Origins& origins) {
-  const RunConfig before = config;
-  config.model = config.model.resolved();
+void resolve_run(RunConfig& config) {
   LearningRateSchedule& schedule = config.optim.schedule;
   if (schedule.decay_steps == 0) {
     schedule.decay_steps = std::max<std::int64_t>(config.train.steps, 1);
@@ -49,6 +47,12 @@ void resolve(RunConfig& config, Origins& origins) {
   if (config.checkpoint.dir.empty()) {
     config.checkpoint.dir = config.log.dir + "/checkpoints";
   }
+}
+
+void resolve(RunConfig& config, Origins& origins) {
+  const RunConfig before = config;
+  config.model = config.model.resolved();
+  resolve_run(config);
   for (const RunKey& key : run_keys()) {
     if (key.field.get(before) != key.field.get(config)) {
       origins[key.full_name()] = {Origin::Source::derived, key.automatic};

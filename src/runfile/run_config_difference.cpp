@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 namespace fourfold::runfile {
@@ -49,10 +51,24 @@ bool is_of_one_start(const RunKey& key) {
          name == "log.progress" || key.table == "watch";
 }
 
+/// Whether a key has the value that it gets where nobody writes one.
+bool follows_others(const RunKey& key, const RunConfig& config) {
+  if (key.automatic.empty()) {
+    return false;
+  }
+  RunConfig unwritten = config;
+  key.field.set(unwritten, std::holds_alternative<std::string>(key.field.get(config))
+                               ? Value(std::string())
+                               : Value(std::int64_t{0}));
+  resolve_run(unwritten);
+  return key.field.get(unwritten) == key.field.get(config);
+}
+
 }  // namespace
 
 std::string ConfigChange::str() const {
-  return fmt::format("{}: {} -> {}", key, before, after);
+  return fmt::format("{}: {} -> {}{}", key, before, after,
+                     follows.empty() ? "" : fmt::format(" (follows {})", follows));
 }
 
 std::vector<ConfigChange> config_difference(const RunConfig& before, const RunConfig& after) {
@@ -62,7 +78,13 @@ std::vector<ConfigChange> config_difference(const RunConfig& before, const RunCo
     const Value new_value = key.field.get(after);
     if (old_value != new_value && !is_of_one_start(key) &&
         (key.has_effect(before) || key.has_effect(after))) {
-      changes.push_back({key.full_name(), to_toml(old_value), to_toml(new_value), key.on_resume});
+      ConfigChange change{key.full_name(), to_toml(old_value), to_toml(new_value), key.on_resume};
+      if (key.on_resume == OnResume::needs_allowance && follows_others(key, before) &&
+          follows_others(key, after)) {
+        change.rule = OnResume::free;  // it says no more than the change that it follows
+        change.follows = key.automatic;
+      }
+      changes.push_back(std::move(change));
     }
   }
   return changes;
@@ -88,7 +110,7 @@ void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::
   if (!refused.empty()) {
     throw UserError(
         ExitCode::config,
-        "the run file differs from the checkpoint's configuration (going on would be another run) "
+        "the run file differs from the checkpoint's configuration (this would be another run); "
         "put the "
         "values back, allow them by name, or start anew with checkpoint.resume = \"never\":" +
             refused);

@@ -48,6 +48,27 @@ void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& check
                   checkpoint.path().string(), change, data_key));
 }
 
+/// A run that is made longer or shorter: what becomes of its learning rate.
+void tell_rates(const runfile::RunConfig& config, const io::Checkpoint& checkpoint) {
+  const runfile::RunConfig before = saved_config(checkpoint);
+  const std::int64_t made = checkpoint.step();
+  const std::int64_t steps = config.train.steps;
+  if (made < 1 || made >= steps) {
+    return;
+  }
+  const runfile::LearningRateSchedule& schedule = config.optim.schedule;
+  if (before.train.steps != steps || before.optim.schedule != schedule) {
+    log::info(runfile::rate_outlook(before.optim.schedule, schedule, made, steps));
+  }
+  if (runfile::ends_at_rate_zero(schedule, made, steps)) {
+    log::warning(
+        fmt::format("the learning rate of all updates from {} to {} is 0: they change no weights; "
+                    "set optim.decay_steps = {} or optim.min_lr, and allow it with "
+                    "--allow-change=optim.decay_steps or --allow-change=optim.min_lr",
+                    made + 1, steps, steps));
+  }
+}
+
 void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   const auto changes =
       runfile::config_difference(checkpoint.scalars().text(config_text_name), request.config);
@@ -56,6 +77,7 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   }
   runfile::refuse_changes(changes, request.allowed_changes);
   refuse_other_data(request, checkpoint);
+  tell_rates(request.config, checkpoint);
 }
 
 /// A new run takes the weights alone, which mean nothing in another model.

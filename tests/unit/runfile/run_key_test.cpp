@@ -159,13 +159,34 @@ TEST_CASE("resuming tells what changed and what that takes", "[run_config]") {
   CHECK(free.size() == 7);  // log.dir moves checkpoint.dir with it
   refuse_changes(free, {});
 
-  // A longer run stretches a decay that follows it: that is a change of the learning rate.
+  // A longer run stretches a decay that follows it, and whatever follows that.
   const auto stretched = changes_with({"train.steps=2000"});
-  CHECK_THROWS_WITH(
-      refuse_changes(stretched, {}),
-      ContainsSubstring(
-          "optim.decay_steps: 1000 -> 2000  (allow it with --allow-change=optim.decay_steps)"));
-  refuse_changes(stretched, std::vector<std::string>{"optim.decay_steps"});
+  REQUIRE(stretched.size() == 2);
+  CHECK(stretched[1].str() == "optim.decay_steps: 1000 -> 2000 (follows train.steps)");
+  refuse_changes(stretched, {});
+  const std::vector<std::string> wsd{"optim.schedule=wsd"};
+  const auto wsd_changes = config_difference(
+      to_toml(parse_run_config(data_table, "a", wsd).config),
+      parse_run_config(data_table, "b", std::vector<std::string>{wsd[0], "train.steps=2000"})
+          .config);
+  REQUIRE(wsd_changes.size() == 3);
+  CHECK(wsd_changes[2].str() ==
+        "optim.cooldown_steps: 100 -> 200 (follows a tenth of optim.decay_steps)");
+  refuse_changes(wsd_changes, {});
+  // One that somebody wrote, then or now, is a change of its own.
+  for (const auto& [then, now] :
+       {std::pair{"optim.decay_steps=900", "optim.decay_steps=950"},
+        {"optim.decay_steps=900", "train.steps=2000"},     // not written any more
+        {"train.steps=2000", "optim.decay_steps=900"}}) {  // written now
+    const RunConfig saved_then =
+        parse_run_config(data_table, "a", std::vector<std::string>{then}).config;
+    CHECK_THROWS_WITH(
+        refuse_changes(config_difference(
+                           to_toml(saved_then),
+                           parse_run_config(data_table, "b", std::vector<std::string>{now}).config),
+                       {}),
+        ContainsSubstring("(allow it with --allow-change=optim.decay_steps)"));
+  }
 
   const auto several = changes_with({"model.layers=3", "optim.lr=0.5", "data.train=other.bin"});
   const std::vector<std::string> allowed{"optim.lr", "data.train"};

@@ -275,9 +275,11 @@ EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_
 /// that this version does not know are skipped, and nothing is validated beyond types.
 RunConfig parse_saved_config(std::string_view toml, const std::string& file_name);
 
-/// Fills in what is derived from other keys: optim.decay_steps, optim.cooldown_steps,
-/// checkpoint.dir. Idempotent.
+/// Fills in what is derived from other keys: those of the model, optim.decay_steps,
+/// optim.cooldown_steps, checkpoint.dir. Idempotent.
 void resolve(RunConfig& config, Origins& origins);
+/// The same but for the model.
+void resolve_run(RunConfig& config);
 
 /// Checks between keys that do not need the number of ranks.
 /// @throws UserError (exit code config) naming key, origin and the nearest values that work
@@ -312,11 +314,15 @@ struct ConfigChange {
   std::string before;
   std::string after;
   OnResume rule = OnResume::free;
+  /// Where both values are derived from the same other key: that key. Then the change is free.
+  std::string follows = {};
   std::string str() const;  ///< "optim.lr: 0.0006 -> 0.0003"
 };
 
 /// Differences in the order of the table of keys. Keys without effect on either side are
-/// left out, and so are checkpoint.resume and log.progress, which are about one start alone.
+/// left out, and so are checkpoint.resume and log.progress, which are about one start alone. A key
+/// whose value is on both sides the one that it gets where nobody writes one changes freely: a
+/// longer train.steps stretches optim.decay_steps.
 std::vector<ConfigChange> config_difference(const RunConfig& before, const RunConfig& after);
 std::vector<ConfigChange> config_difference(std::string_view before_toml, const RunConfig& after);
 
