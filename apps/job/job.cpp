@@ -50,7 +50,7 @@ batch::AttemptLog log_in(const fs::path& log_dir) {
 }
 
 /// Both leases that a run needs. What has to be waited for, if somebody has left them behind, is
-/// waited for here, by one process, and once.
+/// waited for here, by one process, and once. A start that is refused leaves them as it found them.
 class HeldRun {
  public:
   explicit HeldRun(const runfile::RunConfig& config)
@@ -58,8 +58,16 @@ class HeldRun {
     std::error_code ignored;
     io::refuse_step_as_directory(config.checkpoint.dir);
     if (fs::is_directory(config.checkpoint.dir, ignored)) {
-      checkpoint_dir_.emplace(config.checkpoint.dir, io::LeaseHolder::this_process(),
-                              io::LeaseOptions{.gone = log_dir_->left_behind_by()});
+      checkpoint_dir_.emplace(
+          config.checkpoint.dir, io::LeaseHolder::this_process(),
+          io::LeaseOptions{.gone = log_dir_->left_behind_by(), .provisional = true});
+    }
+  }
+
+  void settle() {
+    log_dir_->settle();
+    if (checkpoint_dir_) {
+      checkpoint_dir_->settle();
     }
   }
 
@@ -92,19 +100,19 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
   return lines;
 }
 
-/// A start that is refused leaves exit.json, so that nobody takes the end of an earlier one for
-/// its own; where another start lives, that is not ours to write.
+/// A start that is refused changes nothing of the run but for a line in attempts.jsonl, by which it
+/// is known. There is no such file, and none is made, where no run has a directory yet.
 void note_refusal(const Request& request, const UserError& error) {
   try {
     const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
     std::error_code ignored;
-    if (fs::is_directory(log_dir, ignored) && !telemetry::run_lease_holder(log_dir)) {
-      telemetry::write_exit_status(
-          telemetry::RunFiles(log_dir).exit_status(),
-          {.code = error.code(),
-           .reason = error.what(),
-           .step = telemetry::checkpoint_step_of(telemetry::RunFiles(log_dir).status()),
-           .hold = true});
+    if (fs::is_directory(log_dir, ignored) && !io::is_place_in_step(log_dir)) {
+      const batch::Attempt start = this_attempt();
+      log_in(log_dir).refuse({.job = start.job,
+                              .restart = start.restart,
+                              .unix_s = start.began_unix_s,
+                              .code = error.code(),
+                              .reason = error.what()});
     }
   } catch (const Error& second) {  // nobody knows where log.dir is, or it cannot be written
     log::warning(second.what());
@@ -121,18 +129,18 @@ ExitCode begin_run(const Request& request) {
     fmt::print("finished\n");
     return ExitCode::finished;
   }
-  const HeldRun held(config);
+  HeldRun held(config);
   batch::Attempt attempt = this_attempt();
   attempt.from_step = telemetry::checkpoint_step_of(telemetry::RunFiles(log_dir).status());
   const batch::AttemptLog attempts = log_in(log_dir);
-  if (const auto refusal =
-          batch::refusal(attempts.read(), attempt.chain, attempt.from_step, request.limits)) {
+  if (const auto refusal = batch::refusal(attempts.read().attempts, attempt.chain,
+                                          attempt.from_step, request.limits)) {
     throw UserError(refusal->code, refusal->reason);
   }
   const std::string lines = start_lines(effective);
-  std::error_code ignored;  // the run replaces it as well
-  fs::remove(telemetry::RunFiles(log_dir).exit_status(), ignored);
+  attempt.exit_unix_s = telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status()).unix_s;
   attempts.begin(attempt);
+  held.settle();
   fmt::print("{}", lines);
   return ExitCode::finished;
 }
@@ -165,24 +173,27 @@ ExitCode end(const Request& request) {
   const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
   io::refuse_place_in_step(log_dir);
   const batch::AttemptLog attempts = log_in(log_dir);
-  const batch::Attempt attempt = this_attempt();
-  if (batch::is_superseded(attempts.read(), attempt)) {  // exit.json is another's
+  batch::Attempt attempt = this_attempt();
+  const batch::AttemptRecords records = attempts.read();
+  if (batch::is_superseded(records.attempts, attempt)) {  // exit.json is another's
     attempts.end(attempt, {.unix_s = unix_time_s(),
                            .code = ExitCode::no_progress,
                            .reason = "a later start of the chain has taken over"});
     fmt::print("superseded\n");
     return ExitCode::no_progress;
   }
+  if (const batch::Attempt* const begun = records.find(attempt.job, attempt.restart)) {
+    attempt = *begun;
+  }
   const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();
   const BatchJob own = BatchJob::of_this_process();
   telemetry::ExitRecord left = telemetry::read_exit(exit_file);
-  const bool is_own = left.may_be_of(own);
-  if (is_own && left.end && request.preempted) {
+  const bool has_told = batch::is_since(left, attempt) && left.is_of(own) && left.end;
+  if (has_told && request.preempted) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
-  batch::AttemptEnd end = batch::end_of(left, own, request.launcher_code, unix_time_s());
-  const bool has_told = is_own && left.end;
+  batch::AttemptEnd end = batch::end_of(left, attempt, own, request.launcher_code, unix_time_s());
   if (const auto error = end.retry && !has_told ? no_room_in(exit_file) : std::nullopt) {
     end.code = error->code();
     end.reason = error->what();

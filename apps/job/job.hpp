@@ -21,9 +21,9 @@ struct Request {
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do.
 /// Behind "start", a line each: how many of the job's tasks to start, or "all", and what `fourfold
 /// train` gets besides, so that a run with mesh.dp = "auto" takes what is there
-/// (train/elastic_mesh.hpp). Notes the attempt, and removes the exit.json of the one before.
+/// (train/elastic_mesh.hpp). Notes the attempt.
 /// @throws UserError with the code that the batch script should end with, when the run must not be
-/// started; exit.json says so too
+/// started: noted in attempts.jsonl, and nothing else of the run changes
 ExitCode begin(const Request& request);
 
 /// Notes how the attempt ended, and prints "again" when the run should be started once more,

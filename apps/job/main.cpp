@@ -16,7 +16,7 @@ OUTPUT
          number) and, one on each line, what `fourfold train` gets besides: with mesh.dp =
          "auto" the mesh is chosen for what the job has.
          "finished": there is nothing left to do. When it must not be started: nothing, with the
-         reason on stderr and in exit.json, and the exit code
+         reason on stderr and in attempts.jsonl, and the exit code. Nothing else of the run changes
   end    "again", "finished" or "stop"; behind "again", nodes that failed: leave them out.
          "superseded": the chain has gone on without this start; do nothing. Its exit code is
          that of the run

@@ -54,6 +54,18 @@ std::string state_text(const RunView& view) {
   }
 }
 
+/// Beside the state, which is not of that start.
+std::string refusal_text(const RunView& view) {
+  constexpr std::size_t most_characters = 300;
+  if (!view.refused) {
+    return {};
+  }
+  return fmt::format("; last start refused: {} (code {}, job {}, {})",
+                     shown(view.refused->reason, most_characters),
+                     static_cast<int>(view.refused->code), shown(view.refused->job),
+                     ago(view.refused->unix_s, view));
+}
+
 std::string hours_text(double hours) {
   return hours < 10 ? fmt::format("{:.3g}", hours) : fmt::format("{:.1f}", hours);
 }
@@ -158,13 +170,14 @@ void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<st
   if (all == 0) {
     return;
   }
+  const RunAttempt* const newest = batch::newest_of_run(view.attempts);
   lines.emplace_back("");
   lines.push_back(fmt::format("  {:<12} {:>7} {:>5}  {:<19} {:>7} {:>8} {:>8}  {:>4}  {}", "job",
                               "restart", "nodes", "began", "lasted", "from", "to step", "code",
                               first == 0 ? "end" : fmt::format("end ({} earlier ones)", first)));
   for (std::size_t i = first; i < all; ++i) {
-    lines.push_back(
-        attempt_line(view.attempts[i], view.verdict.newest_goes_on && i + 1 == all, view));
+    lines.push_back(attempt_line(view.attempts[i],
+                                 view.verdict.newest_goes_on && &view.attempts[i] == newest, view));
   }
 }
 
@@ -177,7 +190,8 @@ std::vector<std::string> page_of(const RunView& view, std::size_t most_attempts)
       lines.push_back(fmt::format("  {:<12} {}", name, text));
     }
   };
-  lines.push_back(fmt::format("{}: {}", printable(view.log_dir.string()), state_text(view)));
+  lines.push_back(fmt::format("{}: {}{}", printable(view.log_dir.string()), state_text(view),
+                              refusal_text(view)));
   row("reason", view.verdict.state == RunState::finished ? "" : shown(view.verdict.reason));
   row("next", advice(view));
   if (view.steps > 0 || view.step > 0) {
@@ -225,6 +239,7 @@ std::string line_of(const RunView& view) {
   if (is_over(view.verdict.state) && view.verdict.state != RunState::finished) {
     line += ": " + shown(view.verdict.reason, most_characters);
   }
+  line += refusal_text(view);
   return line;
 }
 

@@ -33,6 +33,14 @@ Json json_of(const batch::RunAttempt& attempt) {
           {"reason", attempt.ended ? Json(attempt.reason) : Json(nullptr)}};
 }
 
+Json json_of(const batch::RefusedStart& start) {
+  return {{"job", start.job},
+          {"restart", start.restart},
+          {"time", start.unix_s},
+          {"code", static_cast<int>(start.code)},
+          {"reason", start.reason}};
+}
+
 void add_outlook(const batch::RunView& view, Json& json) {
   const batch::Outlook outlook = view.outlook.value_or(batch::Outlook{});
   json["remaining_s"] = or_null(view.remaining_s);
@@ -70,6 +78,7 @@ Json json_of(const batch::RunView& view) {
   json["hang_file"] = view.hang_file;
   json["node_hours_used"] = view.node_hours.used;
   json["node_hours_lost"] = view.node_hours.lost;
+  json["refused"] = view.refused ? json_of(*view.refused) : Json(nullptr);
   json["attempts"] = Json::array();
   for (const batch::RunAttempt& attempt : view.attempts) {
     json["attempts"].push_back(json_of(attempt));

@@ -58,7 +58,8 @@ ExitCode watch_on_terminal(const WatchRequest& request, batch::RunReader& run) {
 /// What somebody who reads lines wants to be told of.
 auto news_of(const RunView& view) {
   return std::tuple(view.verdict.state, view.verdict.code, view.checkpoint_step,
-                    view.attempts.size(), view.stop_file, view.save_file, view.hang_file);
+                    view.attempts.size(), view.refused, view.stop_file, view.save_file,
+                    view.hang_file);
 }
 
 ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {

@@ -29,8 +29,8 @@ ExitCode print_config(const Arguments& arguments) {
   return ExitCode::finished;
 }
 
-/// Tells exit.json of an error. One that comes before the run file is read, or from it, is told as
-/// well if log.dir can be found: the end of an earlier start must not stay.
+/// Leaves word of an error. One that comes before the run file is read, or from it, is told as well
+/// if log.dir can be found: `fourfold job end` looks for it there.
 void note_failure(const Arguments& arguments, std::optional<RunDirectory>& directory, ExitCode code,
                   const std::string& message) {
   const fourfold::RankIdentity& self = fourfold::rank_identity();

@@ -2,7 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_directory.hpp"
 
+#include <fourfold/base/batch_job.hpp>
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/comm/start_watch.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -19,6 +22,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <functional>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -56,21 +60,20 @@ void sweep_leftovers(const std::filesystem::path& folder) {
   }
 }
 
-/// Replaces config.toml when the run really starts.
-class ConfigFile : public telemetry::MetricSink {
+/// Does something when the run really starts.
+class OnStart : public telemetry::MetricSink {
  public:
-  ConfigFile(std::filesystem::path file, std::string text)
-      : path_(std::move(file)), text_(std::move(text)) {}
-  void start(const telemetry::RunStart& /*run*/, double /*unix_time_s*/) override {
-    io::AtomicFile config(path_);
-    config.write(text_);
-    config.publish();
-  }
+  explicit OnStart(std::function<void()> action) : action_(std::move(action)) {}
+  void start(const telemetry::RunStart& /*run*/, double /*unix_time_s*/) override { action_(); }
 
  private:
-  std::filesystem::path path_;
-  std::string text_;
+  std::function<void()> action_;
 };
+
+/// Of a start that another one would not mend, and that has changed nothing yet.
+bool refuses_start(ExitCode code) {
+  return code != ExitCode::internal && !telemetry::worth_retrying(code);
+}
 
 }  // namespace
 
@@ -80,10 +83,9 @@ RunDirectory::RunDirectory(const runfile::EffectiveConfig& effective, int rank, 
       files_(folder_),
       rank_(rank),
       dry_run_(dry_run),
+      exit_before_unix_s_(telemetry::read_exit(files_.exit_status()).unix_s),
       metrics_(effective.config.log.every_steps),
-      last_(std::make_shared<SharedLastState>()) {
-  metrics_.add(std::make_unique<LastStateSink>(last_));
-}
+      last_(std::make_shared<SharedLastState>()) {}
 
 RunDirectory::~RunDirectory() {
   if (rank_ == 0) {
@@ -92,13 +94,16 @@ RunDirectory::~RunDirectory() {
 }
 
 void RunDirectory::open() {
-  if (rank_ != 0) {
-    return;
-  }
-  if (!dry_run_) {
+  if (rank_ == 0 && !dry_run_) {
     lease_ = telemetry::take_run_lease(folder_);
     metrics_.only_while([this] { return is_ours(); });
-    telemetry::write_running(files_.exit_status());
+    metrics_.add(
+        std::make_unique<OnStart>([this] { telemetry::write_running(files_.exit_status()); }));
+  }
+  // Before what can fail behind that: the run has started then, and its end is to be told.
+  metrics_.add(std::make_unique<LastStateSink>(last_));
+  if (rank_ != 0) {
+    return;
   }
   auto console = std::make_unique<telemetry::Console>(stderr, effective_.config.log.progress);
   log::set_sink(console->log_sink());
@@ -108,11 +113,11 @@ void RunDirectory::open() {
   }
   if (train::is_stop_asked_for(folder_)) {
     throw UserError(ExitCode::no_progress,
-                    fmt::format("{} exists (it asks for no more training) remove it to go on",
+                    fmt::format("{} exists (it asks for no more training); remove it to train on",
                                 files_.stop().string()));
   }
   if (!dry_run_) {
-    open_files();
+    add_files();
   }
 }
 
@@ -132,17 +137,23 @@ bool RunDirectory::is_leased_to_another() const {
   return holder && (rank_ == 0 || !holder->is_of_start(io::LeaseHolder::this_process()));
 }
 
-void RunDirectory::open_files() {
-  sweep_leftovers(folder_);
-  std::error_code ignored;  // a run that is over at once writes it again
-  std::filesystem::remove(files_.finished(), ignored);
-  metrics_.add(
-      std::make_unique<ConfigFile>(files_.config(), runfile::print_run_config(effective_)));
+void RunDirectory::add_files() {
+  metrics_.add(std::make_unique<OnStart>([this] { take_over(); }));
   metrics_.add(std::make_unique<telemetry::MetricsFile>(files_.metrics()));
   metrics_.add(std::make_unique<telemetry::StatusFile>(files_.status()));
   if (effective_.config.log.tensorboard) {
     metrics_.add(std::make_unique<telemetry::TensorBoardFile>(folder_));
   }
+}
+
+void RunDirectory::take_over() {
+  lease_->settle();
+  sweep_leftovers(folder_);
+  std::error_code ignored;  // a run that is over at once writes it again
+  std::filesystem::remove(files_.finished(), ignored);
+  io::AtomicFile config(files_.config());
+  config.write(runfile::print_run_config(effective_));
+  config.publish();
 }
 
 void RunDirectory::finish(const telemetry::ExitStatus& status) {
@@ -168,6 +179,11 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
 }
 
 void RunDirectory::fail(ExitCode code, const std::string& message) {
+  if (!dry_run_ && !last_->get().step && refuses_start(code)) {
+    lease_.reset();  // first: another start may come for it
+    note_refusal(code, message);
+    return;
+  }
   if (!dry_run_ && !may_write()) {
     return;
   }
@@ -182,10 +198,34 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   const bool metrics_started = last.step.has_value();
   if (rank_ == 0 && metrics_started) {
     finish(status);
-  } else if (!dry_run_ && (rank_ == 0 || !telemetry::read_exit(files_.exit_status()).end)) {
+  } else if (!dry_run_ && (rank_ == 0 || !is_end_told())) {
     telemetry::write_exit_status(files_.exit_status(), status);
   }
   lease_.reset();  // what ends now is ended without its destructors
+}
+
+bool RunDirectory::is_end_told() const {
+  const telemetry::ExitRecord record = telemetry::read_exit(files_.exit_status());
+  return record.end && record.unix_s != exit_before_unix_s_;
+}
+
+void RunDirectory::note_refusal(ExitCode code, const std::string& message) const {
+  const BatchJob job = BatchJob::of_this_process();
+  const batch::AttemptLog attempts(files_.attempts());
+  const batch::AttemptRecords records = attempts.read();
+  const batch::Attempt* const attempt = records.find(job.id, job.restarts);
+  if (attempt == nullptr || attempt->end || attempt->refused) {
+    return;  // `fourfold job begin` has not noted it, or somebody has told already
+  }
+  const auto holder = telemetry::run_lease_holder(folder_);
+  if (rank_ == 0 && holder && holder->job == job.id && holder->restarts == job.restarts) {
+    return;  // that one is the attempt; behind another rank it may be rank 0 of this start
+  }
+  attempts.refuse({.job = job.id,
+                   .restart = job.restarts,
+                   .unix_s = unix_time_s(),
+                   .code = code,
+                   .reason = message});
 }
 
 void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string& report) const {

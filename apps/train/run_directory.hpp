@@ -14,6 +14,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace fourfold::train_program {
@@ -30,10 +31,10 @@ class RunDirectory {
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
 
-  /// Rank 0; nothing on the others. Takes the lease of log.dir, for which it may wait. Then
-  /// exit.json says "running", so that the end of an earlier start is not taken for this one's.
-  /// Then removes temporary files of starts that were killed, and opens terminal and metrics.
-  /// config.toml is replaced when the metrics start: not by a start that is refused.
+  /// Rank 0 takes the lease of log.dir, for which it may wait, and opens the terminal. No file of
+  /// the run changes before the metrics start: a start that is refused leaves all as it is. Then,
+  /// in this order: exit.json says "running"; what killed starts left unfinished and FINISHED go;
+  /// config.toml is replaced; metrics and status are written.
   /// @throws UserError (cannot_write), (no_progress) while a STOP file lies in log.dir, or (config)
   ///   when another start of the run lives
   void open();
@@ -48,10 +49,14 @@ class RunDirectory {
   /// @throws UserError (no_progress) when it is not ours any more; cannot_write
   void finish(const telemetry::ExitStatus& status);
 
-  /// The same for an error, with the newest step and checkpoint known; before the metrics start
-  /// exit.json alone. On a rank other than 0: exit.json alone, while it says "running". To be
-  /// called when rank 0 has had the time to tell of its own error, so that one rank writes
-  /// (program::run sees to that). Nothing where log.dir lies in a checkpoint.
+  /// The same for an error, with the newest step and checkpoint known. On a rank other than 0:
+  /// exit.json alone, unless its end is told there already. To be called when rank 0 has had the
+  /// time to tell of its own error, so that one rank writes (program::run sees to that). Nothing
+  /// where log.dir lies in a checkpoint.
+  ///
+  /// Before the metrics start: exit.json alone for the codes internal, node_fault and hang. All
+  /// others refuse the start, and leave one line in attempts.jsonl where `fourfold job begin` has
+  /// noted the start, else nothing.
   /// @throws UserError (cannot_write)
   void fail(ExitCode code, const std::string& message);
 
@@ -60,7 +65,13 @@ class RunDirectory {
   void note_hang(const comm::HangVerdict& verdict, const std::string& report) const;
 
  private:
-  void open_files();
+  /// To the metrics. @pre rank 0, not a dry run
+  void add_files();
+  /// What is done once when the run really starts, behind exit.json.
+  void take_over();
+  void note_refusal(ExitCode code, const std::string& message) const;
+  /// Whether exit.json has the end of this start.
+  bool is_end_told() const;
   /// Whether an end may be noted: else no earlier one can be mistaken for it, or what is there is
   /// another start's, or a checkpoint, which was refused.
   bool may_write() const;
@@ -73,6 +84,7 @@ class RunDirectory {
   int rank_;
   bool dry_run_;
   std::unique_ptr<io::DirectoryLease> lease_;  ///< of rank 0, once it is open
+  std::optional<double> exit_before_unix_s_;   ///< of the exit.json of an earlier start
   telemetry::MetricsLog metrics_;
   std::shared_ptr<SharedLastState> last_;
 };

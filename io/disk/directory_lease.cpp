@@ -12,18 +12,32 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
 #include <optional>
 #include <span>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 namespace fourfold::io {
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
+
+/// The folders that make_directories(directory) would make, the innermost first.
+std::vector<fs::path> missing_folders(const fs::path& directory) {
+  std::vector<fs::path> missing;
+  std::error_code ignored;
+  for (fs::path folder = directory; !folder.empty() && !fs::exists(folder, ignored);
+       folder = folder.parent_path()) {
+    missing.push_back(folder);
+  }
+  return missing;
+}
 
 /// A name that goes at the end of a scope, however it ends. Should that fail it is swept later.
 struct ForgottenName {
@@ -37,6 +51,11 @@ struct ForgottenName {
 }  // namespace
 
 struct DirectoryLease::Impl {
+  Impl() = default;
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  ~Impl() { give_back(); }
+
   fs::path path;
   Lease lease;
   LeaseOptions options;
@@ -45,6 +64,8 @@ struct DirectoryLease::Impl {
   std::atomic<Clock::rep> seen{0};
   std::atomic<bool> is_lost = false;
   std::optional<LeaseHolder> left_behind_by;
+  fs::path aside;  ///< the lease that they left; empty: none, or it is gone for good
+  std::vector<fs::path> made_folders;   ///< the innermost first; empty: none, or they stay
   bool replaces_living = false;         ///< who had it before may not have noticed yet
   std::optional<LeaseHolder> taken_by;  ///< who has it then, if it was seen
   bool ends = false;
@@ -149,7 +170,37 @@ struct DirectoryLease::Impl {
       const auto found = read_lease(path);
       if (found && is_left_behind(*found)) {
         left_behind_by = found->holder;
-        take_lease_away(path, *found);
+        if (!aside.empty()) {
+          ::unlink(aside.c_str());  // of a holder before that one
+        }
+        aside = set_lease_aside(path, *found);
+      }
+    }
+  }
+
+  void settle() {
+    if (!aside.empty()) {
+      ::unlink(aside.c_str());  // should this fail it is swept later
+      aside.clear();
+    }
+    made_folders.clear();
+  }
+
+  /// Also of a lease that was never had.
+  void give_back() {
+    const auto now = read_lease(path);
+    const bool is_ours = now && now->word == lease.word;
+    if (!aside.empty() && (is_ours || !now)) {
+      ::rename(aside.c_str(), path.c_str());  // in place of ours
+    } else if (is_ours) {
+      ::unlink(path.c_str());  // should this fail, the next job finds nobody counting
+    }
+    if (!aside.empty()) {
+      ::unlink(aside.c_str());
+    }
+    for (const fs::path& folder : made_folders) {
+      if (::rmdir(folder.c_str()) != 0 && errno != ENOENT) {
+        break;  // somebody else has come to it
       }
     }
   }
@@ -204,11 +255,15 @@ struct DirectoryLease::Impl {
 DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
                                const LeaseOptions& options)
     : impl_(std::make_unique<Impl>()) {
-  make_directories(directory);
   impl_->path = directory / options.name;
   impl_->lease = {.word = random_word(), .holder = me};
   impl_->options = options;
+  impl_->made_folders = missing_folders(directory);
+  make_directories(directory);
   impl_->acquire();
+  if (!options.provisional) {
+    impl_->settle();
+  }
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
   if (impl_->replaces_living) {
     impl_->wait_until_noticed();
@@ -222,10 +277,11 @@ DirectoryLease::~DirectoryLease() {
   }
   impl_->wake.notify_all();
   impl_->thread.join();
-  const auto now = read_lease(impl_->path);
-  if (now && now->word == impl_->lease.word) {
-    ::unlink(impl_->path.c_str());  // should this fail, the next job finds nobody counting
-  }
+}
+
+void DirectoryLease::settle() {
+  const std::scoped_lock lock(impl_->mutex);
+  impl_->settle();
 }
 
 void DirectoryLease::check() const {

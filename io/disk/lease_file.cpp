@@ -68,11 +68,11 @@ Linked link_lease(const fs::path& file, const fs::path& path) {
   return Linked::no;
 }
 
-void take_lease_away(const fs::path& path, const Lease& stale) {
+fs::path set_lease_aside(const fs::path& path, const Lease& stale) {
   const fs::path aside = path.string() + "-" + random_word();
   if (::rename(path.c_str(), aside.c_str()) != 0) {
     if (errno == ENOENT || errno == ESTALE) {
-      return;  // somebody was faster
+      return {};
     }
     throw UserError(
         ExitCode::cannot_write,
@@ -81,10 +81,12 @@ void take_lease_away(const fs::path& path, const Lease& stale) {
                     path.string(), stale.holder.str(), std::generic_category().message(errno)));
   }
   const auto got = read_lease(aside);
-  if (got && got->word != stale.word) {
-    link_lease(aside, path);  // back; its holder would notice otherwise
+  if (!got || got->word == stale.word) {
+    return aside;
   }
+  link_lease(aside, path);  // back; its holder would notice otherwise
   ::unlink(aside.c_str());  // should this fail it is swept later
+  return {};
 }
 
 }  // namespace fourfold::io

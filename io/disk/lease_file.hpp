@@ -35,7 +35,8 @@ Linked link_lease(const std::filesystem::path& file, const std::filesystem::path
 
 /// Takes away a lease that was left behind, and no other: who else has judged so may have taken
 /// its own by now.
+/// @return where it lies now, for who wants to put it back; empty: somebody else was faster
 /// @throws UserError (cannot_write) where only its owner may
-void take_lease_away(const std::filesystem::path& path, const Lease& stale);
+std::filesystem::path set_lease_aside(const std::filesystem::path& path, const Lease& stale);
 
 }  // namespace fourfold::io

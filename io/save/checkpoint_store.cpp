@@ -42,8 +42,16 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
 
 void CheckpointStore::take_lease(comm::Communicator& communicator) {
   comm::first_rank_does(communicator, [&] {
-    lease_ = std::make_unique<DirectoryLease>(directory_, LeaseHolder::this_process());
+    refuse_step_as_directory(directory_);
+    lease_ = std::make_unique<DirectoryLease>(directory_, LeaseHolder::this_process(),
+                                              LeaseOptions{.provisional = true});
   });
+}
+
+void CheckpointStore::settle_lease() {
+  if (lease_) {
+    lease_->settle();
+  }
 }
 
 void CheckpointStore::check_lease() const {

@@ -46,12 +46,23 @@ std::optional<std::int64_t> step_if_known(const Json& json) {
                         : std::optional(whole_number<std::int64_t>(json, 0, most_steps));
 }
 
-Json head_of(const char* event, double unix_s, const Attempt& attempt) {
-  return {{"event", event}, {"time", unix_s}, {"job", attempt.job}, {"restart", attempt.restart}};
+Json head_of(const char* event, double unix_s, const std::string& job, std::int64_t restart) {
+  return {{"event", event}, {"time", unix_s}, {"job", job}, {"restart", restart}};
 }
 
 std::int64_t restart_in(const Json& json) {
   return whole_number<std::int64_t>(json.at("restart"), 0, std::numeric_limits<int>::max());
+}
+
+ExitCode code_in(const Json& json) {
+  return static_cast<ExitCode>(whole_number(json.at("code"), lowest_code, highest_code));
+}
+
+/// Nothing where a line of an earlier version does not say.
+std::optional<double> exit_time_in(const Json& json) {
+  const auto found = json.find("exit_time");
+  return found == json.end() || found->is_null() ? std::nullopt
+                                                 : std::optional(found->get<double>());
 }
 
 Attempt attempt_of(const Json& json) {
@@ -61,61 +72,93 @@ Attempt attempt_of(const Json& json) {
           .nodes = whole_number(json.at("nodes"), 1, most_nodes),
           .began_unix_s = json.at("time"),
           .from_step = step_if_known(json.at("from_step")),
-          .end = {}};
+          .exit_unix_s = exit_time_in(json)};
 }
 
 AttemptEnd end_of(const Json& json) {
   return {.unix_s = json.at("time"),
-          .code = static_cast<ExitCode>(whole_number(json.at("code"), lowest_code, highest_code)),
+          .code = code_in(json),
           .reason = json.at("reason"),
           .step = step_if_known(json.at("step")),
           .retry = json.at("retry")};
 }
 
-void add(const Json& json, std::vector<Attempt>& attempts) {
+RefusedStart refused_in(const Json& json) {
+  return {.job = json.at("job"),
+          .restart = restart_in(json),
+          .unix_s = json.at("time"),
+          .code = code_in(json),
+          .reason = json.at("reason")};
+}
+
+/// The newest of that job and restart; null: none.
+template <class Attempts>
+auto newest(Attempts& attempts, const std::string& job, std::int64_t restart) {
+  const auto found = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
+    return one.job == job && one.restart == restart;
+  });
+  return found == attempts.rend() ? nullptr : &*found;
+}
+
+void add(const Json& json, AttemptRecords& records) {
   const std::string event = json.at("event");
   if (event == "begin") {
-    attempts.push_back(attempt_of(json));
-  } else if (event == "end") {
-    const auto found = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
-      return one.job == json.at("job").get<std::string>() && one.restart == restart_in(json);
-    });
-    if (found != attempts.rend()) {
-      found->end = end_of(json);
+    records.attempts.push_back(attempt_of(json));
+    return;
+  }
+  Attempt* const attempt = newest(records.attempts, json.at("job"), restart_in(json));
+  if (event == "refused") {
+    records.refused.push_back(refused_in(json));
+    if (attempt != nullptr && !attempt->end) {
+      attempt->refused = records.refused.back();
     }
+  } else if (event == "end" && attempt != nullptr) {
+    attempt->end = end_of(json);
   }
 }
 
 }  // namespace
 
-std::vector<Attempt> AttemptLog::read() const {
-  std::vector<Attempt> attempts;
+const Attempt* AttemptRecords::find(const std::string& job, std::int64_t restart) const {
+  return newest(attempts, job, restart);
+}
+
+AttemptRecords AttemptLog::read() const {
+  AttemptRecords records;
   constexpr std::uint64_t most_bytes = 64 << 20;
   std::istringstream in(io::text_if_readable(file_, most_bytes).value_or(""));
   for (std::string line; std::getline(in, line);) {
     try {
-      add(json_if_any<Json>(line), attempts);
+      add(json_if_any<Json>(line), records);
     } catch (const Json::exception&) {  // cut off by a full disk, or somebody's own remark
       continue;
     }
   }
-  return attempts;
+  return records;
 }
 
 void AttemptLog::begin(const Attempt& attempt) const {
-  Json json = head_of("begin", attempt.began_unix_s, attempt);
+  Json json = head_of("begin", attempt.began_unix_s, attempt.job, attempt.restart);
   json["chain"] = attempt.chain;
   json["nodes"] = attempt.nodes;
   json["from_step"] = or_null(attempt.from_step);
+  json["exit_time"] = or_null(attempt.exit_unix_s);
   append(line_of(json));
 }
 
 void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
-  Json json = head_of("end", end.unix_s, attempt);
+  Json json = head_of("end", end.unix_s, attempt.job, attempt.restart);
   json["code"] = static_cast<int>(end.code);
   json["reason"] = end.reason;
   json["step"] = or_null(end.step);
   json["retry"] = end.retry;
+  append(line_of(json));
+}
+
+void AttemptLog::refuse(const RefusedStart& start) const {
+  Json json = head_of("refused", start.unix_s, start.job, start.restart);
+  json["code"] = static_cast<int>(start.code);
+  json["reason"] = start.reason;
   append(line_of(json));
 }
 

@@ -42,9 +42,10 @@ bool has_trained(const telemetry::ExitRecord& record) {
 AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
   return {.unix_s = unix_s,
           .code = is_ours(launcher_code) ? static_cast<ExitCode>(launcher_code) : ExitCode::config,
-          .reason = fmt::format("job {} trains this run, or has since this one began (two would "
-                                "overwrite each other) let it go on, or scancel it and submit anew",
-                                winner.id)};
+          .reason = fmt::format("{} trains this run, or has since this one began (two would "
+                                "overwrite each other); let it train, or end it and submit anew",
+                                winner.id.empty() ? "a start outside of all jobs"
+                                                  : fmt::format("job {}", winner.id))};
 }
 
 /// How an attempt ended that has left nothing but what the launcher says.
@@ -119,18 +120,26 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
                      [&](const Attempt& later) { return later.chain == attempt.chain; });
 }
 
-AttemptEnd end_of(const telemetry::ExitRecord& left, const BatchJob& own, int launcher_code,
-                  double unix_s) {
-  const bool is_own = left.may_be_of(own);
-  if (!is_own && has_trained(left)) {
-    return overtaken(left.by, launcher_code, unix_s);
-  }
+bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt) {
+  return left.unix_s && left.unix_s != attempt.exit_unix_s;
+}
+
+AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, const BatchJob& own,
+                  int launcher_code, double unix_s) {
+  const bool is_new = is_since(left, attempt);
+  const bool is_own = is_new && left.is_of(own);
   if (is_own && left.end) {
     return {.unix_s = unix_s,
             .code = left.end->code,
             .reason = left.end->reason,
             .step = left.end->step,
             .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold};
+  }
+  if (attempt.refused) {
+    return {.unix_s = unix_s, .code = attempt.refused->code, .reason = attempt.refused->reason};
+  }
+  if (is_new && !is_own && has_trained(left)) {
+    return overtaken(left.by, launcher_code, unix_s);
   }
   return end_without_a_word(is_own && left.says_running, launcher_code, unix_s);
 }

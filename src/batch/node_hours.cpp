@@ -63,10 +63,11 @@ NodeHours node_hours(std::span<const RunAttempt> attempts, bool goes_on, double 
   constexpr double hour_s = 3600;
   NodeHours sum;
   std::int64_t later = none_later;
+  const RunAttempt* const newest = newest_of_run(attempts);
   for (std::size_t i = attempts.size(); i-- > 0;) {
     const RunAttempt& attempt = attempts[i];
     const double nodes = std::max(attempt.nodes, 1);
-    const bool runs = goes_on && i + 1 == attempts.size();
+    const bool runs = goes_on && &attempt == newest;
     const double until_s = runs ? std::max(now_unix_s, attempt.began_unix_s) : attempt.until_unix_s;
     sum.used += nodes * std::max(until_s - attempt.began_unix_s, 0.0) / hour_s;
     if (!runs) {

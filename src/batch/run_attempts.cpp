@@ -21,6 +21,7 @@ RunAttempt of_job(const Attempt& job) {
   attempt.nodes = job.nodes;
   attempt.began_unix_s = attempt.until_unix_s = job.began_unix_s;
   attempt.from_step = attempt.to_step = job.from_step.value_or(0);
+  attempt.refused = job.refused.has_value();
   if (job.end && is_time(job.end->unix_s)) {
     attempt.until_unix_s = std::max(job.end->unix_s, job.began_unix_s);
     attempt.to_step = std::max(job.end->step.value_or(0), attempt.from_step);
@@ -29,6 +30,11 @@ RunAttempt of_job(const Attempt& job) {
     attempt.code = job.end->code;
     attempt.reason = job.end->reason;
     attempt.retry = job.end->retry;
+  } else if (job.refused && is_time(job.refused->unix_s)) {
+    attempt.until_unix_s = std::max(job.refused->unix_s, job.began_unix_s);
+    attempt.ended = true;
+    attempt.code = job.refused->code;
+    attempt.reason = job.refused->reason;
   }
   return attempt;
 }
@@ -98,6 +104,12 @@ std::vector<RunAttempt> attempts_of_run(std::span<const Attempt> jobs,
   attempts.insert(attempts.end(), alone.begin(), alone.end());
   std::stable_sort(attempts.begin(), attempts.end(), by_begin);
   return attempts;
+}
+
+const RunAttempt* newest_of_run(std::span<const RunAttempt> attempts) {
+  const auto found = std::find_if(attempts.rbegin(), attempts.rend(),
+                                  [](const RunAttempt& one) { return !one.refused; });
+  return found == attempts.rend() ? nullptr : &*found;
 }
 
 }  // namespace fourfold::batch

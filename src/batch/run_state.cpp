@@ -91,10 +91,10 @@ RunVerdict judge_run(const RunTraces& traces, double now_unix_s) {
   if (is_end_noted(traces, verdict.last_word_unix_s)) {
     return ended(traces.last->code, traces.last->reason, traces.last->retry);
   }
-  if (traces.finished_file && !traces.running_since_unix_s) {
+  const bool job_goes_on = traces.running_since_unix_s || (traces.last && !traces.last->ended);
+  if (traces.finished_file && !job_goes_on) {
     return ended(ExitCode::finished, "finished", false);
   }
-  const bool job_goes_on = traces.running_since_unix_s || (traces.last && !traces.last->ended);
   if (!job_goes_on && traces.status && traces.status->ended) {
     const ExitCode code = traces.status->code.value_or(ExitCode::internal);
     return ended(code, traces.status->reason, telemetry::worth_retrying(code));

@@ -63,6 +63,15 @@ void note_end(const telemetry::ExitStatus& exit, std::optional<double> written_s
   }
 }
 
+/// The newest refusal, unless a start that was not refused began behind it.
+std::optional<RefusedStart> last_refusal(const std::vector<RefusedStart>& refused,
+                                         const RunAttempt* newest) {
+  if (refused.empty() || (newest != nullptr && newest->began_unix_s > refused.back().unix_s)) {
+    return std::nullopt;
+  }
+  return refused.back();
+}
+
 /// Step, loss and speed: by status.json, or by the newest record where that is newer.
 void take_progress(const RunTraces& traces, const std::vector<TrainerStart>& starts,
                    RunView& view) {
@@ -169,20 +178,27 @@ RunView RunReader::look(double now_unix_s) {
                     [&](std::string_view line) { history_.add_line(line); });
   const std::vector<TrainerStart>& starts = history_.starts();
   RunView view{.log_dir = log_dir_, .now_unix_s = now_unix_s};
-  view.attempts = attempts_of_run(AttemptLog(files.attempts()).read(), starts);
+  const AttemptRecords noted = AttemptLog(files.attempts()).read();
+  view.attempts = attempts_of_run(noted.attempts, starts);
+  const RunAttempt* newest = newest_of_run(view.attempts);
+  view.refused = last_refusal(noted.refused, newest);
 
   const fs::path exit_file = files.exit_status();
   const telemetry::ExitRecord left = telemetry::read_exit(exit_file);
-  traces.exit = left.end;
-  if (left.says_running) {
-    traces.running_since_unix_s = written_unix_s(exit_file);
+  const std::optional<double> written_s = left.unix_s ? left.unix_s : written_unix_s(exit_file);
+  // A job that has begun and not come to its first step leaves what an earlier start has written.
+  const bool is_of_now = newest == nullptr || newest->ended || newest->trained ||
+                         written_s.value_or(0) >= newest->began_unix_s;
+  traces.exit = is_of_now ? left.end : std::nullopt;
+  if (left.says_running && is_of_now) {
+    traces.running_since_unix_s = written_s;
   }
   traces.finished_file = view.finished_file = is_there(files.finished());
-  if (traces.exit && !view.attempts.empty() && !view.attempts.back().ended) {
-    note_end(*traces.exit, written_unix_s(exit_file), view.attempts.back());
+  if (traces.exit && newest != nullptr && !newest->ended) {
+    note_end(*traces.exit, written_s, view.attempts[newest - view.attempts.data()]);
   }
-  if (!view.attempts.empty()) {
-    traces.last = view.attempts.back();
+  if (newest != nullptr) {
+    traces.last = *newest;
   }
   traces.longest_silence_s = starts.empty() ? 0 : starts.back().longest_silence_s;
   view.verdict = judge_run(traces, now_unix_s);

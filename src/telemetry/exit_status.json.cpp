@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "found_json.json.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 
@@ -46,9 +47,10 @@ bool is_exit_status(const Json& json) {
          json["retry"].is_boolean();
 }
 
-/// Whose it is goes behind what it says.
+/// Whose it is, and of when, goes behind what it says.
 void replace(const std::filesystem::path& file, Json json) {
   const BatchJob job = BatchJob::of_this_process();
+  json["time"] = unix_time_s();
   json["job"] = job.id.empty() ? Json(nullptr) : Json(job.id);
   json["restart"] = job.restarts;
   io::AtomicFile out(file);
@@ -96,6 +98,7 @@ ExitRecord read_exit(const std::filesystem::path& file) {
     return record;
   }
   record.by = {.id = text_in(json, "job"), .restarts = count_in(json, "restart").value_or(0)};
+  record.unix_s = time_in(json, "time");
   record.says_running = !exit_code_in(json, "code") && text_in(json, "reason") == running;
   if (is_exit_status(json)) {
     const auto code = static_cast<ExitCode>(json["code"].get<int>());

@@ -17,16 +17,16 @@ void make_log_dir(const std::filesystem::path& log_dir) {
   std::filesystem::create_directories(log_dir, error);
   if (error) {
     throw UserError(ExitCode::cannot_write,
-                    fmt::format("cannot make the run directory {} ({}) name another log.dir",
+                    fmt::format("cannot make the run directory {} ({}); name another log.dir",
                                 log_dir.string(), error.message()));
   }
 }
 
 std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir) {
-  make_log_dir(log_dir);
+  io::refuse_place_in_step(log_dir);
   return std::make_unique<io::DirectoryLease>(
       log_dir, io::LeaseHolder::this_process(),
-      io::LeaseOptions{.name = std::string(run_lease_name)});
+      io::LeaseOptions{.name = std::string(run_lease_name), .provisional = true});
 }
 
 std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log_dir) {

@@ -96,10 +96,22 @@ std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Commun
       request.layouts);
 }
 
+/// Before a fast step becomes a checkpoint: a start that is refused leaves everything as it is.
+void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
+  if (const auto found = request.fast->find_newest(world, -1)) {
+    runfile::refuse_changes(
+        runfile::config_difference(found->scalars().text(config_text_name), request.config),
+        request.allowed_changes);
+    refuse_other_data(request, *found);
+    request.store.sweep_leftovers(world);  // what it becomes needs room
+  }
+}
+
 /// With the fast level. A checkpoint can be damaged where only loading it shows; then a fast step
 /// behind it may still be newer than the one before it.
 std::optional<io::Checkpoint> restore_with_fast(const ResumeRequest& request,
                                                 comm::Communicator& world) {
+  examine_fast(request, world);
   request.fast->promote_newest(world);
   std::optional<io::Checkpoint> checkpoint;
   try {

@@ -66,9 +66,8 @@ void RunSaves::open_fast_level(const RunSavesOptions& options) {
 }
 
 void RunSaves::claim_directory() {
+  store_.take_lease(*world_);  // first: a start that is refused removes the folder that it made
   store_.check_writable(*world_);
-  store_.take_lease(*world_);
-  store_.sweep_leftovers(*world_);
 }
 
 std::optional<Resumed> RunSaves::resume(const data::TokenDataset& dataset,
@@ -90,6 +89,8 @@ std::optional<Resumed> RunSaves::resume(const data::TokenDataset& dataset,
 }
 
 void RunSaves::begin(std::int64_t from) {
+  store_.settle_lease();
+  store_.sweep_leftovers(*world_);
   if (fast_) {
     fast_->begin(*world_, from);
   } else {

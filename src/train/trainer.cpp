@@ -98,6 +98,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   device::return_freed_memory();
   const RunFacts facts{config_, mesh, dataset_, runner_, arena_};
   announce(facts);
+  mesh.world().barrier();  // no rank refuses any more when the first one writes that the run starts
   if (metrics_ != nullptr) {
     telemetry::RunStart start = run_start(facts, options.facts);
     start.first_step = progress_.step;

@@ -56,7 +56,7 @@ expect_stdout 'stop'
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71
 export SLURM_JOB_ID=41
 "$0" job begin run.toml --set log.dir=full || exit
-printf "{\"code\": null, \"reason\": \"running\", \"job\": \"41\", \"restart\": 0}" >full/exit.json
+printf "{\"code\": null, \"reason\": \"running\", \"time\": 5, \"job\": \"41\", \"restart\": 0}" >full/exit.json
 [[ $1 == with_room ]] || dd if=/dev/zero of=full/filling bs=1k count=40 status=none 2>/dev/null
 "$0" job end run.toml --set log.dir=full --launcher-code 137'
 if unshare --mount true 2>/dev/null; then

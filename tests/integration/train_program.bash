@@ -171,9 +171,7 @@ expect_stderr '(optim.lr = 0.01 on rank 0; optim.lr = 0.001 on ranks 1-2)'
 expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad : \
   -n 1 "$fourfold" train run.toml --set log.dir=bad --dry-run
 expect_stderr '--dry-run = true on rank 1'
-expect test ! -e bad/checkpoints
-expect test -s bad/exit.json
-expect test ! -e bad/metrics.jsonl
+expect test ! -e bad
 
 # Data that cannot be right: one message, code 65 or 78, no checkpoint.
 expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad
@@ -212,22 +210,18 @@ nowhere
 : >in_the_way
 expect_exit 73 ranks 2 train run.toml --dry-run --set checkpoint.dir=in_the_way/checkpoints --set log.dir=full
 expect_exit 73 ranks 2 train run.toml --set checkpoint.dir=in_the_way/checkpoints --set log.dir=full
-expect grep -q '"code": *73' full/exit.json
-expect test -z "$(grep '"step": *[1-9]' full/exit.json)" # before any work that could not be saved
+expect test ! -e full # before any work that could not be saved
 
-# A start that is refused does not leave the end of an earlier one in exit.json, nor its own config.toml.
+# A start that is refused leaves the end of an earlier one in exit.json, and its config.toml.
 # says FILE KEY VALUE: what a JSON file says, the value as Python writes it.
 says() { expect python3 -c 'import json, sys
 found = json.load(open(sys.argv[1]))[sys.argv[2]]
 assert repr(found) == sys.argv[3], found' "$@"; }
 says run/exit.json code 0
+cp -r run before
 expect_exit 78 ranks 2 train run.toml --set train.steps=20 --set mesh.dp=3
-says run/exit.json code 78
-says run/exit.json step None
-cp run/config.toml before.toml
 expect_exit 78 ranks 2 train run.toml --set train.steps=20 --set optim.lr=0.5
-says run/exit.json code 78
-expect cmp run/config.toml before.toml
+expect diff -r before run
 
 # All ranks fail at once: one end is told, with the step and the checkpoint that the run got to.
 for _ in 1 2 3; do
@@ -275,8 +269,7 @@ expect_stderr '512 or 1024'
 mkdir held && touch held/STOP
 expect_exit 93 ranks 2 train run.toml --set log.dir=held
 expect_stderr 'held/STOP exists'
-says held/exit.json code 93
-says held/exit.json retry False
+expect test "$(ls -A held)" = STOP
 rm held/STOP
 
 # start_long DIR OPTIONS...: two ranks train in the background with no end in sight; each notes its process in DIR.pid.
@@ -336,7 +329,7 @@ wait "$launcher"  # what a launcher makes of this is its own
 says killed/exit.json reason "'running'"
 
 # Stopped before the first step, as by a signal during set-up: nothing to save, and it can be started again.
-expect_exit 75 env FOURFOLD_DEADLINE=1000000000 "$fourfold" train run.toml --set log.dir=late
+expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) "$fourfold" train run.toml --set log.dir=late
 says late/exit.json code 75
 says late/exit.json step 0
 says late/exit.json checkpoint "''"

@@ -73,7 +73,8 @@ expect_job "$job" 60 FAILED 78
 expect grep -q 'did you mean "steps"' "fourfold-$job.log"
 job=$(sbatch --parsable --nodes=4 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=m --set mesh.tp=3)
 expect_job "$job" 60 FAILED 78
-expect grep -q '"code": 78' m/exit.json
+expect grep -q '"event":"refused".*"code":78' m/attempts.jsonl
+expect test ! -e m/exit.json
 
 # A sweep: each task of an array takes its own line of options; a line that is not there is refused.
 printf '%s\n' '--set optim.lr=1e-3 --set log.dir="swept 1"' '--set optim.lr=3e-3  --set log.dir=swept2' >sweep.txt

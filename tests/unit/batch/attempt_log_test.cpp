@@ -25,7 +25,7 @@ const Attempt second{
 TEST_CASE("what is noted of starts and ends is read again", "[attempt_log]") {
   const ScratchFolder folder;
   const AttemptLog log(folder / "attempts.jsonl");
-  CHECK(log.read().empty());
+  CHECK(log.read().attempts.empty());
   const AttemptEnd end{.unix_s = 1500,
                        .code = ExitCode::stopped_saved,
                        .reason = "saved and stopped: \"deadline\"\n",
@@ -36,7 +36,7 @@ TEST_CASE("what is noted of starts and ends is read again", "[attempt_log]") {
   log.begin(second);
   Attempt ended = first;
   ended.end = end;
-  CHECK(log.read() == std::vector{ended, second});
+  CHECK(log.read().attempts == std::vector{ended, second});
 }
 
 TEST_CASE("a restart of a job that died does not give its end to the death", "[attempt_log]") {
@@ -45,7 +45,7 @@ TEST_CASE("a restart of a job that died does not give its end to the death", "[a
   log.begin(first);  // its node lost power
   log.begin(second);
   log.end(second, {.unix_s = 3000, .code = ExitCode::finished, .reason = "finished", .step = 80});
-  const std::vector<Attempt> attempts = log.read();
+  const std::vector<Attempt> attempts = log.read().attempts;
   REQUIRE(attempts.size() == 2);
   CHECK_FALSE(attempts[0].end);
   REQUIRE(attempts[1].end);
@@ -62,9 +62,9 @@ TEST_CASE("lines that are no records of ours are passed over", "[attempt_log]") 
         std::string("{\"event\":\"begin\",\"time\":\"noon\"}"), std::string("7"),
         std::string("{\"event\":\"end\",\"job\":\"7\",\"restart\":0}"), std::string("\xff\xfe")}) {
     write_bytes(folder / "attempts.jsonl", good + bad);
-    CHECK(log.read() == std::vector{first});
+    CHECK(log.read().attempts == std::vector{first});
     log.begin(second);  // behind a line that was cut off
-    CHECK(log.read() == std::vector{first, second});
+    CHECK(log.read().attempts == std::vector{first, second});
   }
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
   };
   for (const char* const number : {"-1", "-1e300", "1e300", "99999999999999999999", "4294967296"}) {
     write_bytes(folder / "attempts.jsonl", line(number));
-    const std::vector<Attempt> read = log.read();
+    const std::vector<Attempt> read = log.read().attempts;
     REQUIRE(read.size() == 1);
     CHECK(read[0].nodes >= 1);
     CHECK(read[0].restart >= 0);
@@ -99,4 +99,36 @@ TEST_CASE("a log that cannot be written is said", "[attempt_log]") {
     CHECK(error.code() == ExitCode::cannot_write);
     CHECK(std::string(error.what()).find("attempts.jsonl") != std::string::npos);
   }
+}
+
+TEST_CASE("a refused start is one of the attempt that has not ended", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  const RefusedStart before{.job = "6", .unix_s = 900, .reason = "no such key"};
+  const RefusedStart of_first{
+      .job = "7", .unix_s = 1010, .code = ExitCode::cannot_write, .reason = "disk full"};
+  const RefusedStart late{.job = "7", .unix_s = 1600, .reason = "typed by hand behind its end"};
+  log.refuse(before);  // by `fourfold job begin`: no attempt at all
+  log.begin(first);
+  log.refuse(of_first);
+  log.end(first, {.unix_s = 1500, .code = ExitCode::cannot_write, .reason = "disk full"});
+  log.refuse(late);
+  log.begin(second);
+  const AttemptRecords records = log.read();
+  CHECK(records.refused == std::vector{before, of_first, late});
+  REQUIRE(records.attempts.size() == 2);
+  CHECK(records.attempts[0].refused == of_first);
+  CHECK_FALSE(records.attempts[1].refused);
+  CHECK(records.find("7", 1) == &records.attempts[1]);
+  CHECK(records.find("6", 0) == nullptr);
+}
+
+TEST_CASE("the exit.json that lay there at the begin is noted", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  Attempt behind_another = first;
+  behind_another.exit_unix_s = 987654321.123456789;
+  log.begin(behind_another);
+  log.begin(second);
+  CHECK(log.read().attempts == std::vector{behind_another, second});
 }

@@ -22,6 +22,15 @@ AttemptEnd ended(ExitCode code, bool retry) {
 }
 
 const BatchJob own{.id = "7"};
+const Attempt begun{.job = "7", .exit_unix_s = 1};  // behind a start whose end lies there
+
+/// An exit.json of `by`, written since then.
+telemetry::ExitRecord told(ExitStatus status, const BatchJob& by = own) {
+  return {.end = std::move(status), .by = by, .unix_s = 2};
+}
+telemetry::ExitRecord running(const BatchJob& by = own) {
+  return {.says_running = true, .by = by, .unix_s = 2};
+}
 const AttemptEnd saved = ended(ExitCode::stopped_saved, true);
 
 }  // namespace
@@ -80,23 +89,23 @@ TEST_CASE("exit.json is believed over the launcher", "[chain]") {
   const ExitStatus status{
       .code = ExitCode::stopped_saved, .reason = "saved", .step = 7, .checkpoint = "c/step-7"};
   for (const int launcher_code : {0, 75, 137, 143}) {
-    const AttemptEnd end = end_of({.end = status}, own, launcher_code, 5);
+    const AttemptEnd end = end_of(told(status), begun, own, launcher_code, 5);
     CHECK(end == AttemptEnd{5, ExitCode::stopped_saved, "saved", 7, true});
   }
   ExitStatus held = status;
   held.hold = true;
-  CHECK_FALSE(end_of({.end = held}, own, 75, 5).retry);
+  CHECK_FALSE(end_of(told(held), begun, own, 75, 5).retry);
 }
 
 TEST_CASE("a run that was preempted says so", "[chain]") {
-  const ExitStatus told{.code = ExitCode::stopped_saved,
-                        .reason = "saved and stopped: SIGTERM (cancelled, or what it may be)",
-                        .step = 7,
-                        .checkpoint = "c/step-7"};
-  ExitStatus expected = told;
+  const ExitStatus status{.code = ExitCode::stopped_saved,
+                          .reason = "saved and stopped: SIGTERM (cancelled, or what it may be)",
+                          .step = 7,
+                          .checkpoint = "c/step-7"};
+  ExitStatus expected = status;
   expected.reason = "saved and stopped: preempted";
-  CHECK(preempted(told) == expected);
-  ExitStatus early = told;
+  CHECK(preempted(status) == expected);
+  ExitStatus early = status;
   early.checkpoint = "";
   CHECK(preempted(early).reason == "stopped before the first step: preempted");
   ExitStatus held{
@@ -120,22 +129,21 @@ TEST_CASE("a start behind which the chain has begun another decides nothing", "[
 }
 
 TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") {
-  const AttemptEnd killed = end_of({.says_running = true}, own, 137, 5);
+  const AttemptEnd killed = end_of(running(), begun, own, 137, 5);
   CHECK(killed.code == ExitCode::node_fault);
   CHECK(killed.retry);
   CHECK(killed.reason.find("137") != std::string::npos);
-  const AttemptEnd full_disk =
-      end_of({.says_running = true}, own, 73, 5);  // exit.json stayed as it was
+  const AttemptEnd full_disk = end_of(running(), begun, own, 73, 5);  // exit.json stayed as it was
   CHECK((full_disk.code == ExitCode::cannot_write && !full_disk.retry));
-  CHECK(end_of({.says_running = true}, own, 0, 5).code ==
+  CHECK(end_of(running(), begun, own, 0, 5).code ==
         ExitCode::node_fault);  // a rank left: not the end
 
-  const AttemptEnd not_found = end_of({}, own, 127, 5);
+  const AttemptEnd not_found = end_of({}, begun, own, 127, 5);
   CHECK(not_found.code == ExitCode::config);
   CHECK_FALSE(not_found.retry);
-  CHECK(end_of({}, own, 78, 5).code == ExitCode::config);
-  CHECK_FALSE(end_of({}, own, 64, 5).retry);
-  const AttemptEnd no_step = end_of({}, own, 1, 5);  // srun could make no step
+  CHECK(end_of({}, begun, own, 78, 5).code == ExitCode::config);
+  CHECK_FALSE(end_of({}, begun, own, 64, 5).retry);
+  const AttemptEnd no_step = end_of({}, begun, own, 1, 5);  // srun could make no step
   CHECK(no_step.code == ExitCode::node_fault);
   CHECK(no_step.retry);
 }
@@ -143,23 +151,46 @@ TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") 
 TEST_CASE("a start that another job has overtaken is not worth another one", "[chain]") {
   const BatchJob winner{.id = "31"};
   for (const telemetry::ExitRecord& record :
-       {telemetry::ExitRecord{.says_running = true, .by = winner},
-        telemetry::ExitRecord{.end = ExitStatus{.code = ExitCode::finished}, .by = winner},
-        telemetry::ExitRecord{.end = ExitStatus{.code = ExitCode::stopped_saved}, .by = winner}}) {
+       {running(winner), told({.code = ExitCode::finished}, winner),
+        told({.code = ExitCode::stopped_saved}, winner)}) {
     for (const int launcher_code : {0, 75, 85, 137}) {
-      const AttemptEnd end = end_of(record, own, launcher_code, 12.5);
+      const AttemptEnd end = end_of(record, begun, own, launcher_code, 12.5);
       CHECK(end.code == ExitCode::config);
       CHECK_FALSE(end.retry);
       CHECK_FALSE(end.step);
       CHECK(end.reason.find("job 31") != std::string::npos);
     }
     // It has trained, until the other took the run.
-    CHECK(end_of(record, own, 93, 12.5).code == ExitCode::no_progress);
+    CHECK(end_of(record, begun, own, 93, 12.5).code == ExitCode::no_progress);
   }
   // Another job that was refused meanwhile says nothing of this one.
-  const telemetry::ExitRecord refused{.end = ExitStatus{.code = ExitCode::config}, .by = winner};
-  CHECK(end_of(refused, own, 137, 5) == end_of({}, own, 137, 5));
+  const telemetry::ExitRecord refused = told({.code = ExitCode::config}, winner);
+  CHECK(end_of(refused, begun, own, 137, 5) == end_of({}, begun, own, 137, 5));
   // The same job, put back into the queue and started once more.
-  const telemetry::ExitRecord later{.says_running = true, .by = {.id = own.id, .restarts = 1}};
-  CHECK_FALSE(end_of(later, own, 137, 5).retry);
+  const telemetry::ExitRecord later = running({.id = own.id, .restarts = 1});
+  CHECK_FALSE(end_of(later, begun, own, 137, 5).retry);
+}
+
+TEST_CASE("the end of a start before is never that of one that was refused", "[chain]") {
+  const ExitStatus stopped{.code = ExitCode::stopped_saved, .reason = "saved", .step = 7};
+  for (const BatchJob& by : {BatchJob{.id = "6"}, own, BatchJob{}}) {
+    telemetry::ExitRecord before = told(stopped, by);
+    before.unix_s = begun.exit_unix_s;  // it lay there when this one began
+    for (const int launcher_code : {64, 65, 73, 78, 93}) {
+      const AttemptEnd end = end_of(before, begun, own, launcher_code, 5);
+      CHECK(static_cast<int>(end.code) == launcher_code);
+      CHECK_FALSE(end.retry);
+      CHECK_FALSE(end.step);
+    }
+    CHECK(end_of(before, begun, own, 137, 5) == end_of({}, begun, own, 137, 5));
+    // What `fourfold train` noted counts, whatever the launcher makes of its code.
+    Attempt refused = begun;
+    refused.refused = RefusedStart{.job = "7", .code = ExitCode::config, .reason = "no such key"};
+    for (const int launcher_code : {0, 1, 75, 78, 137}) {
+      CHECK(end_of(before, refused, own, launcher_code, 5) ==
+            AttemptEnd{.unix_s = 5, .code = ExitCode::config, .reason = "no such key"});
+    }
+  }
+  // One of an earlier version does not say when it was written.
+  CHECK(end_of({.end = stopped, .by = own}, begun, own, 78, 5).code == ExitCode::config);
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "scratch_folder.hpp"
 
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
@@ -10,12 +11,23 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdlib>
+#include <regex>
+#include <string>
 
 using fourfold::ExitCode;
 using namespace fourfold::telemetry;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using fourfold::harness::write_bytes;
+
+namespace {
+
+/// What the file says, but for the number behind "time".
+std::string without_time(const std::filesystem::path& file) {
+  return std::regex_replace(read_bytes(file), std::regex("\"time\": [0-9.e+]+"), "\"time\": T");
+}
+
+}  // namespace
 
 TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]") {
   ::unsetenv("SLURM_JOB_ID");  // of a job that runs this test
@@ -25,7 +37,7 @@ TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]
   const ExitStatus status{
       ExitCode::node_fault, "rank 3 of 8 is gone (\"node7\")", 120, "ckpt/step-100", {"node7"}};
   write_exit_status(file, status);
-  CHECK(read_bytes(file) ==
+  CHECK(without_time(file) ==
         "{\n"
         "  \"code\": 85,\n"
         "  \"reason\": \"rank 3 of 8 is gone (\\\"node7\\\")\",\n"
@@ -35,6 +47,7 @@ TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]
         "    \"node7\"\n"
         "  ],\n"
         "  \"retry\": true,\n"
+        "  \"time\": T,\n"
         "  \"job\": null,\n"
         "  \"restart\": 0\n"
         "}\n");
@@ -49,9 +62,16 @@ TEST_CASE("exit.json says code, reason and whether to try again", "[exit_status]
 TEST_CASE("exit.json tells whose it is", "[exit_status]") {
   const ScratchFolder dir;
   const auto file = dir / "exit.json";
-  CHECK(read_exit(file).may_be_of({.id = "7"}));
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_RESTART_COUNT");
   write_running(file);
-  CHECK(read_exit(file).may_be_of({.id = "7"}));  // written where no job is known
+  CHECK_FALSE(read_exit(file).is_of({.id = "7"}));  // written outside of all jobs
+  CHECK(read_exit(file).is_of({}));
+  const auto first_s = read_exit(file).unix_s;
+  REQUIRE(first_s);
+  CHECK(std::abs(*first_s - fourfold::unix_time_s()) < 600);
+  write_running(file);
+  CHECK(read_exit(file).unix_s > first_s);
   ::setenv("SLURM_JOB_ID", "77", 1);
   ::setenv("SLURM_RESTART_COUNT", "2", 1);
   for (const bool has_ended : {false, true}) {
@@ -60,10 +80,10 @@ TEST_CASE("exit.json tells whose it is", "[exit_status]") {
     CHECK(record.says_running == !has_ended);
     CHECK(record.end.has_value() == has_ended);
     CHECK(record.by == fourfold::BatchJob{.id = "77", .restarts = 2});
-    CHECK(record.may_be_of({.id = "77", .restarts = 2, .chain = "70"}));
-    CHECK_FALSE(record.may_be_of({.id = "77", .restarts = 3}));
-    CHECK_FALSE(record.may_be_of({.id = "78", .restarts = 2}));
-    CHECK_FALSE(record.may_be_of({}));
+    CHECK(record.is_of({.id = "77", .restarts = 2, .chain = "70"}));
+    CHECK_FALSE(record.is_of({.id = "77", .restarts = 3}));
+    CHECK_FALSE(record.is_of({.id = "78", .restarts = 2}));
+    CHECK_FALSE(record.is_of({}));
   }
   ::unsetenv("SLURM_JOB_ID");
   ::unsetenv("SLURM_RESTART_COUNT");
@@ -109,7 +129,7 @@ TEST_CASE("a run that has not ended says so in place of an earlier end", "[exit_
   const auto file = dir / "exit.json";
   write_exit_status(file, {ExitCode::finished, "finished", 200, "ckpt/step-200", {}});
   write_running(file);
-  CHECK(read_bytes(file) ==
+  CHECK(without_time(file) ==
         "{\n"
         "  \"code\": null,\n"
         "  \"reason\": \"running\",\n"
@@ -117,6 +137,7 @@ TEST_CASE("a run that has not ended says so in place of an earlier end", "[exit_
         "  \"checkpoint\": null,\n"
         "  \"bad_nodes\": [],\n"
         "  \"retry\": null,\n"
+        "  \"time\": T,\n"
         "  \"job\": null,\n"
         "  \"restart\": 0\n"
         "}\n");

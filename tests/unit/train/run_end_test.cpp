@@ -7,11 +7,17 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/batch/attempt_log.hpp>
+#include <fourfold/io/lease_holder.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -19,10 +25,14 @@
 
 using fourfold::ExitCode;
 using fourfold::UserError;
+using fourfold::batch::Attempt;
+using fourfold::batch::AttemptLog;
+using fourfold::batch::AttemptRecords;
 using fourfold::train_program::RunDirectory;
 using fourfold::train_program::write_run_end;
 using namespace fourfold::runfile;
 using namespace fourfold::telemetry;
+using fourfold::harness::files_below;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using fourfold::harness::write_bytes;
@@ -68,6 +78,17 @@ EffectiveConfig config_in(const ScratchFolder& dir) {
       "run.toml");
 }
 
+/// What a start leaves that was killed on this machine.
+std::string lease_of_the_dead() {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  const auto me = fourfold::io::LeaseHolder::this_process();
+  return fmt::format("fourfold-lease 1 aaaa {} {} {} - 0 12 -\n", me.host, me.processes, child);
+}
+
 std::size_t files_in(const ScratchFolder& dir) {
   return std::distance(std::filesystem::directory_iterator(dir.path()), {});
 }
@@ -98,20 +119,80 @@ TEST_CASE("an exit.json that cannot be written is an error, and the metrics stil
   CHECK(read_bytes(dir / "metrics.jsonl").find("\"finished\"") != std::string::npos);
 }
 
-TEST_CASE("opening a run directory makes the end of an earlier start void", "[run_directory]") {
+TEST_CASE("a start that is refused changes nothing of the run", "[run_directory]") {
   const ScratchFolder dir;
   write_exit_status(dir / "exit.json", done);
-  RunDirectory run(config_in(dir), 0, false);
-  CHECK(read_exit(dir / "exit.json").end == done);
+  write_bytes(dir / "FINISHED", "step 9\n");
+  write_bytes(dir / "status.json.tmp-12", "half");
+  write_bytes(dir / ".run-lease", lease_of_the_dead());
+  const auto before = files_below(dir.path());
+  const ExitCode code = GENERATE(ExitCode::usage, ExitCode::data_corrupt, ExitCode::cannot_write,
+                                 ExitCode::config, ExitCode::no_progress);
+  RunDirectory run(config_in(dir), GENERATE(0, 3), false);
   run.open();
-  CHECK(read_bytes(dir / "exit.json").find("\"running\"") != std::string::npos);
-  run.fail(ExitCode::config, "no such mesh");
+  run.fail(code, "no such mesh");
+  CHECK(files_below(dir.path()) == before);
+}
+
+TEST_CASE("a fault before the first step is told", "[run_directory]") {
+  const ScratchFolder dir;
+  write_exit_status(dir / "exit.json", done);
+  const ExitCode code = GENERATE(ExitCode::internal, ExitCode::node_fault, ExitCode::hang);
+  RunDirectory run(config_in(dir), GENERATE(0, 3), false);
+  run.open();
+  run.fail(code, "a bug, or a node");
   const auto status = read_exit(dir / "exit.json").end;
   REQUIRE(status.has_value());
-  CHECK(status->code == ExitCode::config);
+  CHECK(status->code == code);
   CHECK_FALSE(status->step.has_value());
   CHECK_FALSE(status->checkpoint.has_value());
   CHECK_FALSE(std::filesystem::exists(dir / "metrics.jsonl"));  // nothing began, so nothing ended
+}
+
+TEST_CASE("a refused start of a job leaves one line in attempts.jsonl", "[run_directory]") {
+  const ScratchFolder dir;
+  const Attempt begun{.chain = "7", .job = "7", .restart = 1, .began_unix_s = 1000};
+  const AttemptLog log(dir / "attempts.jsonl");
+  log.begin(begun);
+  ::setenv("SLURM_JOB_ID", "7", 1);
+  ::setenv("SLURM_RESTART_COUNT", "1", 1);
+  const auto refuse = [&](int rank) {
+    RunDirectory run(config_in(dir), rank, false);
+    run.open();
+    run.fail(ExitCode::config, "no such mesh");
+  };
+  const int rank = GENERATE(0, 3);
+  refuse(rank);
+  refuse(3);  // once is enough
+  AttemptRecords records = log.read();
+  REQUIRE(records.refused.size() == 1);
+  CHECK(records.refused[0].job == "7");
+  CHECK(records.refused[0].restart == 1);
+  CHECK(records.refused[0].code == ExitCode::config);
+  CHECK(records.refused[0].reason == "no such mesh");
+  CHECK(records.attempts[0].refused == records.refused[0]);
+  // Behind its end, or in another job, the start is none of `fourfold job begin`.
+  log.end(begun, {.unix_s = 1100});
+  refuse(0);
+  ::setenv("SLURM_JOB_ID", "8", 1);
+  refuse(0);
+  ::unsetenv("SLURM_JOB_ID");
+  ::unsetenv("SLURM_RESTART_COUNT");
+  refuse(0);
+  CHECK(log.read().refused.size() == 1);
+  CHECK(files_in(dir) == 1);
+}
+
+TEST_CASE("a folder that was not there does not stay of a start that is refused",
+          "[run_directory]") {
+  const ScratchFolder dir;
+  EffectiveConfig config = config_in(dir);
+  config.config.log.dir = (dir / "deep" / "run").string();
+  RunDirectory run(config, 0, false);
+  run.open();
+  CHECK(std::filesystem::exists(dir / "deep" / "run" / ".run-lease"));
+  run.fail(ExitCode::config, "no such mesh");
+  CHECK(files_in(dir) == 0);
 }
 
 TEST_CASE("only a run that starts replaces config.toml", "[run_directory]") {
@@ -120,8 +201,12 @@ TEST_CASE("only a run that starts replaces config.toml", "[run_directory]") {
   RunDirectory run(config_in(dir), 0, false);
   run.open();
   CHECK(read_bytes(dir / "config.toml") == "earlier");
+  write_exit_status(dir / "exit.json", done);
+  write_bytes(dir / "FINISHED", "step 9\n");
   run.metrics().start({});
   CHECK(read_bytes(dir / "config.toml").find("layers = 1") != std::string::npos);
+  CHECK(read_exit(dir / "exit.json").says_running);
+  CHECK_FALSE(std::filesystem::exists(dir / "FINISHED"));
 }
 
 TEST_CASE("an error is told with the newest step and checkpoint, recorded or not",
@@ -152,6 +237,8 @@ TEST_CASE("another rank tells of its error only if nobody has told the end", "[r
   RunDirectory other(config_in(dir), 3, false);
   first.open();
   other.open();
+  first.metrics().start({});
+  other.metrics().start({});
   first.fail(ExitCode::data_corrupt, "rank 0's");
   other.fail(ExitCode::internal, "rank 3's");
   CHECK(read_exit(dir / "exit.json").end->reason == "rank 0's");
@@ -191,11 +278,14 @@ TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directo
   write_bytes(dir / ".start-watch-77-0/rank-3", "node1 12\n");
   RunDirectory run(config_in(dir), 0, false);
   run.open();
+  CHECK(std::filesystem::exists(dir / ".start-watch-77-0"));
+  run.metrics().start({});
   CHECK_FALSE(std::filesystem::exists(dir / ".start-watch-77-0"));
   for (const std::string& name : others) {
     CHECK(std::filesystem::exists(dir / name));
   }
-  CHECK(files_in(dir) == others.size() + 2);  // and exit.json, .run-lease
+  // And exit.json, .run-lease, config.toml, status.json, the events.
+  CHECK(files_in(dir) == others.size() + 5);
 }
 
 TEST_CASE("a dry run touches no file, whatever its end", "[run_directory]") {

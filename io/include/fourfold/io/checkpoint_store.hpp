@@ -77,9 +77,12 @@ class CheckpointStore {
   void check_writable(comm::Communicator& communicator) const;
 
   /// Keeps other jobs from saving here while this store lives (directory_lease.hpp). Rank 0 takes
-  /// the lease for all. Collective; may wait for `silence`.
+  /// the lease for all, a provisional one: until settle_lease() the end of this store leaves the
+  /// directory as it was, as far as nothing was saved. Collective; may wait for `silence`.
   /// @throws on all ranks alike as DirectoryLease
   void take_lease(comm::Communicator& communicator);
+  /// The run really starts: nothing refuses it any more. Local.
+  void settle_lease();
   /// Whether this job may still publish, set aside and remove steps here. Without take_lease(), as
   /// tools save, and on other ranks than 0: always. Local. @throws as DirectoryLease::check()
   void check_lease() const;
@@ -108,7 +111,7 @@ class CheckpointStore {
  private:
   std::filesystem::path directory_;
   StoreOptions options_;
-  std::unique_ptr<const DirectoryLease> lease_;  ///< on rank 0, once it is taken
+  std::unique_ptr<DirectoryLease> lease_;  ///< on rank 0, once it is taken
   std::set<std::int64_t> damaged_steps_;
 };
 

@@ -27,6 +27,9 @@ struct LeaseOptions {
   std::string name = ".lease";
   /// Who is known to be gone, or to have noticed, by another lease that it had left behind.
   std::optional<LeaseHolder> gone = {};
+  /// Until settle(), what the directory was like comes back at the end: a lease that was left
+  /// behind, and no folders where there were none. For a start that may still be refused.
+  bool provisional = false;
 };
 
 /// Local; one process of a job takes it for all. Not movable: a thread counts.
@@ -40,7 +43,7 @@ class DirectoryLease {
   ///   read all that time; cannot_write, as NoRoom where a full disk is the reason
   DirectoryLease(const std::filesystem::path& directory, const LeaseHolder& me,
                  const LeaseOptions& options = {});
-  /// Gives it back.
+  /// Gives it back. Of a provisional one that was never settled the directory shows nothing then.
   ~DirectoryLease();
   DirectoryLease(const DirectoryLease&) = delete;
   DirectoryLease& operator=(const DirectoryLease&) = delete;
@@ -49,6 +52,8 @@ class DirectoryLease {
   /// @throws UserError when it is lost: no_progress to a later start of the same job or chain;
   ///   cannot_write when this process stood still so long that another took it for dead
   void check() const;
+  /// Of a provisional one: what it was taken for begins now. What was left behind goes for good.
+  void settle();
   /// From whom it was taken over; nothing: nobody had it.
   const std::optional<LeaseHolder>& left_behind_by() const noexcept;
   /// Whether it still is, as far as the last beats tell: reads the file only when they are late.

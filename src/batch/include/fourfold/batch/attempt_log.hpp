@@ -1,9 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// attempts.jsonl in the directory of a run: when batch jobs have started it and how each start
-/// ended. Written by `fourfold job`, on the node where the batch script runs; read to decide
-/// whether one more start makes sense, and what it all cost.
+/// attempts.jsonl in the directory of a run: when batch jobs have started it, which starts were
+/// refused, and how each ended. Written by `fourfold job`, on the node where the batch script runs,
+/// and of a refused start by the one rank that tells of it; read to decide whether one more start
+/// makes sense, and what it all cost.
 #pragma once
 
 #include <fourfold/base/error.hpp>
@@ -25,6 +26,17 @@ struct AttemptEnd {
   friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
 };
 
+/// A start that ended before it changed anything of the run: by `fourfold job begin`, or by
+/// `fourfold train` behind it.
+struct RefusedStart {
+  std::string job = {};
+  std::int64_t restart = 0;
+  double unix_s = 0;
+  ExitCode code = ExitCode::config;
+  std::string reason = {};
+  friend bool operator==(const RefusedStart&, const RefusedStart&) = default;
+};
+
 /// One start of a run by a batch job.
 struct Attempt {
   std::string chain = {};  ///< what jobs have in common that are to go on with each other
@@ -33,8 +45,20 @@ struct Attempt {
   int nodes = 1;
   double began_unix_s = 0;
   std::optional<std::int64_t> from_step = {};  ///< the newest checkpoint then; nothing: none
-  std::optional<AttemptEnd> end = {};          ///< nothing: it goes on, or was cut off
+  /// ExitRecord::unix_s of the exit.json that lay there then: an earlier start's.
+  std::optional<double> exit_unix_s = {};
+  std::optional<RefusedStart> refused = {};  ///< by `fourfold train`
+  std::optional<AttemptEnd> end = {};        ///< nothing: it goes on, or was cut off
   friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+/// What an attempts.jsonl holds, each in the order in which it was written.
+struct AttemptRecords {
+  std::vector<Attempt> attempts = {};
+  std::vector<RefusedStart> refused = {};  ///< also those that are in an attempt
+
+  /// The newest attempt of that job and restart; null: none.
+  const Attempt* find(const std::string& job, std::int64_t restart) const;
 };
 
 /// Local; one process at a time writes.
@@ -42,13 +66,15 @@ class AttemptLog {
  public:
   explicit AttemptLog(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// In the order in which they began. What is no record of ours is passed over; a missing file, or
-  /// what is no file, has none.
-  std::vector<Attempt> read() const;
+  /// What is no record of ours is passed over; a missing file, or what is no file, has none.
+  AttemptRecords read() const;
   /// @throws UserError (cannot_write)
   void begin(const Attempt& attempt) const;
   /// The end of the newest attempt of that job and restart. @throws UserError (cannot_write)
   void end(const Attempt& attempt, const AttemptEnd& end) const;
+  /// A start that is refused; one of the newest attempt of that job and restart, if that has not
+  /// ended. @throws UserError (cannot_write)
+  void refuse(const RefusedStart& start) const;
 
  private:
   void append(const std::string& line) const;

@@ -41,14 +41,24 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::str
 bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
-/// launcher reports the largest code of all ranks, or a signal.
-/// @param left           exit.json. Where it says "running", fourfold had started and was killed
-///   without a word. Where it says that another job trains or has trained, that one has come
-///   between, since `fourfold job begin` removes what was there: not worth another start then
+/// launcher reports the largest code of all ranks, or a signal. In this order:
+///
+/// 1. the end in an exit.json that this attempt wrote;
+/// 2. what `fourfold train` noted when it refused the start;
+/// 3. an exit.json by which another job has trained since this attempt began: not worth another
+///    start then;
+/// 4. the launcher's code, and whether exit.json says that this attempt was "running".
+///
+/// What lay there when the attempt began is an earlier start's and says nothing.
+/// @param left           exit.json
+/// @param attempt        as attempts.jsonl has it
 /// @param own            the job of the attempt
 /// @param launcher_code  what srun or mpiexec ended with
-AttemptEnd end_of(const telemetry::ExitRecord& left, const BatchJob& own, int launcher_code,
-                  double unix_s);
+AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, const BatchJob& own,
+                  int launcher_code, double unix_s);
+
+/// Whether an exit.json was written since the attempt began.
+bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt);
 
 /// A run that was told to stop knows the signal; the batch script knows that it was preempted.
 /// @return the same with that reason, if it saved and stopped, and not for a STOP file

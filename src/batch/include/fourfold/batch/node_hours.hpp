@@ -35,7 +35,7 @@ struct NodeHours {
 /// attempt whose end nobody noted lasts until its last sign of life.
 ///
 /// @param attempts    as attempts_of_run() has them
-/// @param goes_on     the last of them does, until now
+/// @param goes_on     newest_of_run() does, until now
 /// @param now_unix_s  seconds since 1970
 NodeHours node_hours(std::span<const RunAttempt> attempts, bool goes_on, double now_unix_s);
 

@@ -32,6 +32,7 @@ struct RunAttempt {
   ExitCode code = ExitCode::finished;  ///< of its end, as the next two
   std::string reason = {};
   bool retry = false;
+  bool refused = false;  ///< before it changed anything of the run
 };
 
 /// In the order in which they began. A trainer belongs to the newest job that had begun before it
@@ -40,5 +41,8 @@ struct RunAttempt {
 /// be are left out.
 std::vector<RunAttempt> attempts_of_run(std::span<const Attempt> jobs,
                                         std::span<const telemetry::TrainerStart> trainers);
+
+/// The newest that was not refused, of which the run's state is; null: none.
+const RunAttempt* newest_of_run(std::span<const RunAttempt> attempts);
 
 }  // namespace fourfold::batch

@@ -32,7 +32,8 @@ bool is_over(RunState state) noexcept;
 
 /// What a run has left in its directory.
 struct RunTraces {
-  std::optional<telemetry::ExitStatus> exit = {};  ///< exit.json, where it tells an end
+  /// exit.json, where it tells an end, and no job has begun since that is not at its first step yet
+  std::optional<telemetry::ExitStatus> exit = {};
   /// when exit.json was written where it says "running"
   std::optional<double> running_since_unix_s = {};
   std::optional<telemetry::RunStatus> status = {};  ///< status.json
@@ -55,7 +56,7 @@ struct RunVerdict {
 /// 1. exit.json tells an end: that.
 /// 2. The batch script or the trainer noted the end of the newest attempt, and no sign of life came
 ///    later: that. So a run shows up that was killed without a word.
-/// 3. FINISHED is there and exit.json does not say "running": finished.
+/// 3. FINISHED is there and no start goes on: finished. A start removes it at its first step.
 /// 4. Otherwise it should be running. Silent is one that has said nothing for longer than the
 ///    largest of 60 s, 10 steps and 3 times its longest silence so far (but not more than an hour);
 ///    before the first step for longer than 10 minutes.

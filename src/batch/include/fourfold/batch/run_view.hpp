@@ -4,6 +4,7 @@
 /// A run as it looks from outside, from the files in its directory alone.
 #pragma once
 
+#include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/batch/node_hours.hpp>
 #include <fourfold/batch/outlook.hpp>
 #include <fourfold/batch/run_attempts.hpp>
@@ -46,6 +47,9 @@ struct RunView {
   bool hang_file = false;
   NodeHours node_hours = {};
   std::vector<RunAttempt> attempts = {};
+  /// The newest start that was refused, unless one that was not has begun since. It is not what the
+  /// state is of.
+  std::optional<RefusedStart> refused = {};
 };
 
 /// Looks at one run, again and again if wanted: of metrics.jsonl only what is new is read. It opens

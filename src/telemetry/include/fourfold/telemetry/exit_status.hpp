@@ -37,16 +37,16 @@ std::string stop_reason(const std::string& checkpoint, std::string_view cause);
 /// stopped_saved, node_fault and hang.
 bool worth_retrying(ExitCode code) noexcept;
 
-/// Writes {"code","reason","step","checkpoint","bad_nodes","retry"}, and {"job","restart"} of this
-/// process's job, so that readers see the old file or the new one, never a part. What is not known
-/// is null; "retry" is worth_retrying(code) unless `hold`. Called by one rank: the lowest that
-/// lives.
+/// Writes {"code","reason","step","checkpoint","bad_nodes","retry"}, and {"time","job","restart"}
+/// of now and of this process's job, so that readers see the old file or the new one, never a part.
+/// What is not known is null; "retry" is worth_retrying(code) unless `hold`. Called by one rank:
+/// the lowest that lives.
 /// @throws UserError (exit code cannot_write)
 void write_exit_status(const std::filesystem::path& file, const ExitStatus& status);
 
 /// Writes the same with the reason "running" and null for what only the end will tell, "code" and
-/// "retry" among it. To be called first of all, so that no end of an earlier start is taken for
-/// this one's.
+/// "retry" among it. To be called when the run really starts, before anything else of it changes: a
+/// start that is refused leaves the end of the one before.
 /// @throws UserError (exit code cannot_write)
 void write_running(const std::filesystem::path& file);
 
@@ -56,12 +56,13 @@ struct ExitRecord {
   bool says_running = false;
   /// Nothing when the file is absent, says "running" or is no exit status.
   std::optional<ExitStatus> end = {};
-  BatchJob by = {};  ///< the job that wrote it, without its chain; no id where it does not say
+  BatchJob by = {};  ///< the job that wrote it, without its chain; no id: none
+  /// When it was written, by the clock of the rank that wrote it: tells two apart. Nothing: it does
+  /// not say.
+  std::optional<double> unix_s = {};
 
-  /// Whether `job` may have written it: it does not say another.
-  bool may_be_of(const BatchJob& job) const {
-    return by.id.empty() || (by.id == job.id && by.restarts == job.restarts);
-  }
+  /// Whether a start of this job, or one outside of all jobs, wrote it.
+  bool is_of(const BatchJob& job) const { return by.id == job.id && by.restarts == job.restarts; }
 };
 ExitRecord read_exit(const std::filesystem::path& file);
 

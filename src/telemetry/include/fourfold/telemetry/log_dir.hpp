@@ -19,8 +19,9 @@ void make_log_dir(const std::filesystem::path& log_dir);
 /// checkpoint.dir, which another run may share, or which may be the same directory.
 inline constexpr std::string_view run_lease_name = ".run-lease";
 
-/// Makes the directory and takes the lease for this process. May wait, and says so.
-/// @throws as make_log_dir(), io::DirectoryLease
+/// Makes the directory and takes the lease for this process. May wait, and says so. Until it is
+/// settled, which is due when the run really starts, its end leaves the directory as it was.
+/// @throws UserError: config where the directory lies in a checkpoint; as io::DirectoryLease
 std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir);
 
 /// Who holds it, if anybody seems to live who does.

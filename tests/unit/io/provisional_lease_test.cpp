@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "captured_log.hpp"
+#include "scratch_folder.hpp"
+
+#include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/lease_holder.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+
+using namespace fourfold;
+using namespace std::chrono_literals;
+using harness::ScratchFolder;
+using io::DirectoryLease;
+using io::LeaseHolder;
+using io::LeaseOptions;
+namespace fs = std::filesystem;
+
+namespace {
+
+LeaseOptions provisional() {
+  return {.beat = 20ms, .silence = 400ms, .provisional = true};
+}
+
+LeaseHolder elsewhere(const std::string& host, const std::string& job = "") {
+  return {.host = host, .pid = 77, .job = job};
+}
+
+}  // namespace
+
+TEST_CASE("a provisional lease leaves the directory as it was", "[lease]") {
+  const ScratchFolder scratch;
+  const LeaseOptions options = provisional();
+  const std::string stale = "fourfold-lease 1 aaaa node1 - 7 41 0 12\n";
+  for (const bool is_settled : {false, true}) {
+    fs::create_directories(scratch / "c");
+    fs::create_directory(scratch / "there");
+    scratch.write("c/.lease", stale);
+    const auto before = harness::files_below(scratch.path());
+    {
+      const harness::CapturedLog log;
+      DirectoryLease behind_another(scratch / "c", elsewhere("node2", "42"), options);
+      DirectoryLease new_folder(scratch / "there" / "deep" / "er", elsewhere("node2"), options);
+      behind_another.check();
+      if (is_settled) {
+        behind_another.settle();
+        new_folder.settle();
+        CHECK(harness::files_below(scratch.path()).size() == 2);  // nothing lies aside
+      }
+      behind_another.check();
+    }
+    CHECK((harness::files_below(scratch.path()) == before) == !is_settled);
+    CHECK(fs::exists(scratch / "c" / ".lease") == !is_settled);
+    CHECK(fs::exists(scratch / "there" / "deep") == is_settled);
+    CHECK(fs::exists(scratch / "there"));
+  }
+  // What somebody else has put there meanwhile stays.
+  {
+    const DirectoryLease lease(scratch / "new" / "er", elsewhere("node2"), options);
+    harness::write_bytes(scratch / "new" / "theirs", "x");
+  }
+  CHECK_FALSE(fs::exists(scratch / "new" / "er"));
+  CHECK(fs::exists(scratch / "new" / "theirs"));
+}
