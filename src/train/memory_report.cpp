@@ -17,6 +17,16 @@
 namespace fourfold::train {
 namespace {
 
+/// As a share where that says something. What a process needs beside its tensors (libraries' code,
+/// the heap, buffers) does not grow with them: of a small plan it is many times as much.
+std::string difference_text(std::int64_t planned, std::int64_t taken) {
+  constexpr double smallest_plan = 256 << 20;
+  const auto difference = static_cast<double>(taken) - static_cast<double>(planned);
+  return static_cast<double>(planned) < smallest_plan
+             ? fmt::format("{:+.1f} MiB", difference / 1048576.0)
+             : fmt::format("{:+.1f} %", 100.0 * difference / static_cast<double>(planned));
+}
+
 /// Which rank has the largest value; the first of several.
 int rank_of_largest(std::int64_t value, comm::Communicator& world) {
   const std::int64_t largest = comm::all_reduce_scalar(world, value, comm::ReduceOp::max);
@@ -79,10 +89,9 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
 std::string memory_text(const telemetry::MemoryRecord& record) {
   const std::int64_t planned = record.all_planned_bytes();
   const std::string taken = mib_text(static_cast<std::size_t>(record.taken_bytes));
-  std::string text = fmt::format(
-      "memory of rank {}: {} MiB planned, at most {} MiB taken ({:+.1f} %)", record.rank,
-      mib_text(static_cast<std::size_t>(planned)), taken,
-      100.0 * (static_cast<double>(record.taken_bytes) / static_cast<double>(planned) - 1));
+  std::string text = fmt::format("memory of rank {}: {} MiB planned, at most {} MiB taken ({})",
+                                 record.rank, mib_text(static_cast<std::size_t>(planned)), taken,
+                                 difference_text(planned, record.taken_bytes));
   if (record.device_total_bytes > 0) {
     const auto gib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
     text += fmt::format(", {:.1f} of {:.1f} GiB of the GPU in use, {:.1f} free",

@@ -23,5 +23,19 @@ TEST_CASE("what was taken of memory stands beside what was planned", "[memory_re
         "of the GPU in use, 18.5 free");
 }
 
+TEST_CASE("of a small plan the difference is no share", "[memory_report]") {
+  telemetry::MemoryRecord record{.planned_bytes = {{"weights", 6 * mib / 10}},
+                                 .taken_bytes = 63 * mib / 10};
+  CHECK(memory_text(record) ==
+        "memory of rank 0: 0.6 MiB planned, at most 6.3 MiB taken (+5.7 MiB)");
+  record.planned_bytes = {{"weights", 255 * mib}};
+  record.taken_bytes = 250 * mib;
+  CHECK(memory_text(record) ==
+        "memory of rank 0: 255.0 MiB planned, at most 250.0 MiB taken (-5.0 MiB)");
+  record.planned_bytes = {};
+  CHECK(memory_text(record) ==
+        "memory of rank 0: 0.0 MiB planned, at most 250.0 MiB taken (+250.0 MiB)");
+}
+
 }  // namespace
 }  // namespace fourfold::train
