@@ -11,7 +11,10 @@
 #include <array>
 #include <bit>
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
+#include <optional>
 #include <system_error>
 
 namespace fourfold::io {
@@ -89,16 +92,45 @@ std::uint32_t masked_crc(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
+constexpr std::string_view name_prefix = "events.out.tfevents.";
+
+/// The second that the name of an event file begins with; nothing: it is none.
+std::optional<std::int64_t> second_in(const std::string& name) {
+  std::int64_t second = 0;
+  if (!name.starts_with(name_prefix)) {
+    return std::nullopt;
+  }
+  const char* const begin = name.data() + name_prefix.size();
+  const auto [end, error] = std::from_chars(begin, name.data() + name.size(), second);
+  return error == std::errc() && second >= 0 ? std::optional(second) : std::nullopt;
+}
+
+/// TensorBoard reads files in the order of their names, and what a START voids has to come before
+/// it: two starts in one second, or on hosts whose clocks differ, are told apart by the next one.
+std::int64_t second_behind_others(const std::filesystem::path& directory, double wall_time_s) {
+  auto second = static_cast<std::int64_t>(wall_time_s);
+  constexpr std::int64_t longest_digits_end =
+      9'999'999'999;  // names of other lengths sort elsewhere
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, ignored)) {
+    const auto other = second_in(entry.path().filename().string());
+    if (other && *other >= second && *other < longest_digits_end) {
+      second = *other + 1;
+    }
+  }
+  return second;
+}
+
 FileDescriptor create_anew(const std::filesystem::path& directory, double wall_time_s,
                            std::filesystem::path& path) {
+  const std::int64_t second = second_behind_others(directory, wall_time_s);
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) {
     std::strcpy(host.data(), "localhost");
   }
   for (int number = 0;; ++number) {
-    path = directory / fmt::format("events.out.tfevents.{}.{}.{}.{}",
-                                   static_cast<std::int64_t>(wall_time_s), host.data(), ::getpid(),
-                                   number);
+    path = directory /
+           fmt::format("{}{}.{}.{}.{}", name_prefix, second, host.data(), ::getpid(), number);
     FileDescriptor file(
         ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
     if (file || errno != EEXIST) {
@@ -121,11 +153,9 @@ EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_
     cannot_write_events(path_, reason("open"));
   }
   append_record(event(wall_time_s, 0, 3, "brain.Event:2"));
-  if (first_step > 0) {
-    std::string session_log;  // SessionLog { 1 status: START = 1 }
-    put_integer(session_log, 1, 1);
-    append_record(event(wall_time_s, first_step, 7, session_log));
-  }
+  std::string session_log;  // SessionLog { 1 status: START = 1 }
+  put_integer(session_log, 1, 1);
+  append_record(event(wall_time_s, first_step, 7, session_log));
 }
 
 void EventFile::add(std::int64_t step, double wall_time_s, std::span<const EventScalar> scalars) {

@@ -21,13 +21,16 @@ struct EventScalar {
 /// A TensorBoard event file: a record of protobuf bytes per event, each with its length and masked
 /// CRC-32C, written without protobuf. One process writes it; move-only; one thread per object.
 ///
-/// A run that goes on from a checkpoint opens a new file in the same folder with `first_step` set:
-/// its SessionLog START tells TensorBoard to drop what earlier files have from that step on.
+/// Each start of a run opens a new file in the same folder. Its SessionLog START, with the step
+/// from which this start makes its own, tells TensorBoard to drop what earlier files have from that
+/// step on: also where the run begins again because the start before it was killed without a
+/// checkpoint.
 class EventFile {
  public:
   /// Creates "events.out.tfevents.<seconds>.<host>.<pid>.<n>" in `directory`, which is created
-  /// where missing. @param first_step  0: a fresh run; otherwise events with this step or later in
-  /// older files are void
+  /// where missing. The seconds are those of `wall_time_s`, or later so that the name sorts behind
+  /// all that are there: readers go by it.
+  /// @param first_step  events with this step or later in older files are void; 0: all
   /// @param wall_time_s  seconds since 1970 of the first event
   /// @throws UserError (cannot_write)
   EventFile(const std::filesystem::path& directory, std::int64_t first_step, double wall_time_s);
