@@ -16,6 +16,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 
@@ -106,7 +107,8 @@ void note_refusal(const Request& request, const UserError& error) {
   try {
     const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
     std::error_code ignored;
-    if (fs::is_directory(log_dir, ignored) && !io::is_place_in_step(log_dir)) {
+    if (fs::is_directory(log_dir, ignored) && !io::is_place_in_step(log_dir) &&
+        telemetry::may_append_events(telemetry::RunFiles(log_dir).attempts())) {
       const batch::Attempt start = this_attempt();
       log_in(log_dir).refuse({.job = start.job,
                               .restart = start.restart,
@@ -129,6 +131,7 @@ ExitCode begin_run(const Request& request) {
     fmt::print("finished\n");
     return ExitCode::finished;
   }
+  telemetry::refuse_foreign_files(log_dir, {.config = false});
   HeldRun held(config);
   batch::Attempt attempt = this_attempt();
   attempt.from_step = telemetry::checkpoint_step_of(telemetry::RunFiles(log_dir).status());

@@ -13,6 +13,7 @@
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
@@ -36,6 +37,7 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
                                 fourfold::telemetry::RunFiles(submission.log_dir).stop().string()));
   }
   submit::look_for_queued_jobs(submission);
+  fourfold::telemetry::refuse_foreign_file(submission.script, batch::script_mark);
   fourfold::telemetry::make_log_dir(submission.log_dir);
   fourfold::io::AtomicFile file(submission.script);
   file.write(script);

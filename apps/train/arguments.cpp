@@ -13,9 +13,11 @@ FILES (in log.dir)
   metrics.jsonl    one JSON object per step, evaluation and checkpoint
   status.json      where the run is, replaced at every record
   report.html      curves and facts of the run, one file, opens offline
-  config.toml      the run file as it was used, with the origin of each value
+  config.toml      the run file as it was used, with the origin of each value; not where it is
+                   the run file itself
   exit.json        how the run ended ("running" until it has); trust it over the launcher's
-                   exit code
+                   exit code. A start that is refused before its first step leaves all files as
+                   they are
   STOP             make this file and the run saves and stops after its step (exit code 75); as
                    long as it lies there nothing starts again (exit code 93)
   SAVE             make this file and the run saves after its step, removes it and goes on

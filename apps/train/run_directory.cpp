@@ -13,6 +13,7 @@
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
 #include <fourfold/telemetry/tensorboard_file.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -70,6 +71,11 @@ class OnStart : public telemetry::MetricSink {
   std::function<void()> action_;
 };
 
+bool is_same_file(const std::filesystem::path& a, const std::filesystem::path& b) {
+  std::error_code ignored;  // of one that is not there
+  return std::filesystem::equivalent(a, b, ignored);
+}
+
 /// Of a start that another one would not mend, and that has changed nothing yet.
 bool refuses_start(ExitCode code) {
   return code != ExitCode::internal && !telemetry::worth_retrying(code);
@@ -77,12 +83,14 @@ bool refuses_start(ExitCode code) {
 
 }  // namespace
 
-RunDirectory::RunDirectory(const runfile::EffectiveConfig& effective, int rank, bool dry_run)
+RunDirectory::RunDirectory(const runfile::EffectiveConfig& effective, int rank, bool dry_run,
+                           const std::filesystem::path& run_file)
     : effective_(effective),
       folder_(effective.config.log.dir),
       files_(folder_),
       rank_(rank),
       dry_run_(dry_run),
+      writes_config_(!is_same_file(run_file, files_.config())),
       exit_before_unix_s_(telemetry::read_exit(files_.exit_status()).unix_s),
       metrics_(effective.config.log.every_steps),
       last_(std::make_shared<SharedLastState>()) {}
@@ -94,6 +102,11 @@ RunDirectory::~RunDirectory() {
 }
 
 void RunDirectory::open() {
+  if (rank_ == 0) {
+    telemetry::refuse_foreign_files(folder_, {.config = writes_config_,
+                                              .report = effective_.config.log.report,
+                                              .trace = effective_.config.log.trace});
+  }
   if (rank_ == 0 && !dry_run_) {
     lease_ = telemetry::take_run_lease(folder_);
     metrics_.only_while([this] { return is_ours(); });
@@ -151,9 +164,15 @@ void RunDirectory::take_over() {
   sweep_leftovers(folder_);
   std::error_code ignored;  // a run that is over at once writes it again
   std::filesystem::remove(files_.finished(), ignored);
-  io::AtomicFile config(files_.config());
-  config.write(runfile::print_run_config(effective_));
-  config.publish();
+  if (writes_config_) {
+    io::AtomicFile config(files_.config());
+    config.write(fmt::format("{}\n", telemetry::effective_config_mark));
+    config.write(runfile::print_run_config(effective_));
+    config.publish();
+  } else {
+    log::info(fmt::format("{} is the run file of this start and stays as it is",
+                          files_.config().string()));
+  }
 }
 
 void RunDirectory::finish(const telemetry::ExitStatus& status) {
@@ -214,7 +233,8 @@ void RunDirectory::note_refusal(ExitCode code, const std::string& message) const
   const batch::AttemptLog attempts(files_.attempts());
   const batch::AttemptRecords records = attempts.read();
   const batch::Attempt* const attempt = records.find(job.id, job.restarts);
-  if (attempt == nullptr || attempt->end || attempt->refused) {
+  if (attempt == nullptr || attempt->end || attempt->refused ||
+      !telemetry::may_append_events(files_.attempts())) {
     return;  // `fourfold job begin` has not noted it, or somebody has told already
   }
   const auto holder = telemetry::run_lease_holder(folder_);

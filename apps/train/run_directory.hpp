@@ -25,8 +25,10 @@ namespace fourfold::train_program {
 class RunDirectory {
  public:
   /// Touches nothing yet.
-  /// @param dry_run  no file is ever touched; the terminal alone
-  RunDirectory(const runfile::EffectiveConfig& effective, int rank, bool dry_run);
+  /// @param dry_run   no file is ever touched; the terminal alone
+  /// @param run_file  what the user started with: as config.toml in log.dir it is not replaced
+  RunDirectory(const runfile::EffectiveConfig& effective, int rank, bool dry_run,
+               const std::filesystem::path& run_file = {});
   ~RunDirectory();
   RunDirectory(const RunDirectory&) = delete;
   RunDirectory& operator=(const RunDirectory&) = delete;
@@ -36,7 +38,7 @@ class RunDirectory {
   /// in this order: exit.json says "running"; what killed starts left unfinished and FINISHED go;
   /// config.toml is replaced; metrics and status are written.
   /// @throws UserError (cannot_write), (no_progress) while a STOP file lies in log.dir, or (config)
-  ///   when another start of the run lives
+  ///   when another start of the run lives, or a file that no run wrote is in the way
   void open();
 
   /// Whether this start may write here: no other one has taken over. Any rank, any thread.
@@ -83,6 +85,7 @@ class RunDirectory {
   telemetry::RunFiles files_;
   int rank_;
   bool dry_run_;
+  bool writes_config_;                         ///< the run file is another one
   std::unique_ptr<io::DirectoryLease> lease_;  ///< of rank 0, once it is open
   std::optional<double> exit_before_unix_s_;   ///< of the exit.json of an earlier start
   telemetry::MetricsLog metrics_;

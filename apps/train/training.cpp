@@ -107,7 +107,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   runfile::validate_data(effective.config, effective.origins);
   const comm::MeshShape shape = train::mesh_of(effective, mpi.world().size());
   runfile::validate_batch(effective.config, shape.dp, effective.origins);
-  directory.emplace(effective, mpi.world().rank(), arguments.dry_run);
+  directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);
   directory->open();
   require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
   start_watch.reset();  // all ranks have come, and have MPI to ask who stands still

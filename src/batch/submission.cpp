@@ -210,10 +210,10 @@ std::filesystem::path log_of(const Submission& job, const std::string& number) {
 }
 
 std::string script_of(const Submission& job) {
-  std::string text =
-      "#!/bin/bash\n"
-      "# Made by `fourfold submit`; sbatch takes it as it is. The folder of its log has to be "
-      "there.\n";
+  std::string text = fmt::format(
+      "#!/bin/bash\n{}; sbatch takes it as it is. The folder of its log has to be "
+      "there.\n",
+      script_mark);
   text += resources(job);
   text += behaviour(job);
   text += extra_options(job);

@@ -54,6 +54,18 @@ std::string comment(const RunKey& key, const EffectiveConfig& effective) {
   return text;
 }
 
+/// A value that is printed as a comment. One that is derived: who uses the print as a run file gets
+/// it again, or, having changed what it follows, the one that is right then. A default without
+/// effect: nobody needs to be warned of it.
+bool goes_without_saying(const RunKey& key, const EffectiveConfig& effective) {
+  const auto found = effective.origins.find(key.full_name());
+  const Origin origin = found == effective.origins.end() ? Origin{} : found->second;
+  const bool follows_key =  // and not a checkpoint, which another start may not have
+      origin.source == Origin::Source::derived && origin.text == key.automatic;
+  return follows_key ||
+         (origin.source == Origin::Source::default_value && !key.has_effect(effective.config));
+}
+
 std::string default_text(const RunKey& key) {
   const std::string text = value_text(key, RunConfig{});
   return key.automatic.empty()
@@ -147,7 +159,8 @@ std::string print_run_config(const EffectiveConfig& effective) {
     for (const RunKey& key : run_keys()) {
       if (key.table == table.name) {
         const std::string setting =
-            fmt::format("{} = {}", key.name, value_text(key, effective.config));
+            fmt::format("{}{} = {}", goes_without_saying(key, effective) ? "# " : "", key.name,
+                        value_text(key, effective.config));
         out += fmt::format("{:<40}  # {}\n", setting, comment(key, effective));
       }
     }

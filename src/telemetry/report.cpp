@@ -48,6 +48,8 @@ ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   run.config_toml.assign(std::istreambuf_iterator<char>(in), {});
   if (!run.config_toml.empty()) {
     run.config = runfile::parse_saved_config(run.config_toml, config_file.string());
+    runfile::Origins origins;
+    runfile::resolve(*run.config, origins);  // derived values are comments there
   }
   run.timeline_svg = picture_of(RunFiles(log_dir).timeline());
   return run;

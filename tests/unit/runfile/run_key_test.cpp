@@ -136,9 +136,9 @@ TEST_CASE("the effective configuration prints as TOML that parses back to it", "
   CHECK_THAT(line_with("dp "), ContainsSubstring("\"auto\"") && ContainsSubstring("# run.toml:5"));
   CHECK_THAT(line_with("lr"), ContainsSubstring("0.0003"));
   CHECK_THAT(line_with("seed"), ContainsSubstring("= 99 ") && ContainsSubstring("# --set"));
-  CHECK_THAT(line_with("decay_steps"),
+  CHECK_THAT(line_with("# decay_steps"),
              ContainsSubstring("= 1000 ") && ContainsSubstring("# from train.steps"));
-  CHECK_THAT(line_with("momentum"),
+  CHECK_THAT(line_with("# momentum"),
              ContainsSubstring("# default; no effect without optim.name = \"sgd\""));
 }
 
@@ -197,6 +197,19 @@ TEST_CASE("resuming tells what changed and what that takes", "[run_config]") {
                     ContainsSubstring("did you mean optim.lr?"));
   CHECK_THROWS_WITH(refuse_changes({}, std::vector<std::string>{"model.layers"}),
                     ContainsSubstring("only change in a new run"));
+}
+
+TEST_CASE("who trains on with a printed configuration gets what is right then", "[run_config]") {
+  const std::string printed = print_run_config(parse_run_config(data_table, "run.toml"));
+  const RunConfig longer =
+      parse_run_config(printed, "config.toml", std::vector<std::string>{"train.steps=5000"}).config;
+  CHECK(longer.optim.schedule.decay_steps == 5000);
+  const RunConfig elsewhere =
+      parse_run_config(printed, "config.toml", std::vector<std::string>{"log.dir=b"}).config;
+  CHECK(elsewhere.checkpoint.dir == "b/checkpoints");
+  const RunConfig wider =
+      parse_run_config(printed, "config.toml", std::vector<std::string>{"model.hidden=96"}).config;
+  CHECK(wider.model.ffn == 384);
 }
 
 TEST_CASE("keys that a saved configuration has and this version does not are skipped",

@@ -10,6 +10,7 @@
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/io/lease_holder.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
@@ -197,16 +198,28 @@ TEST_CASE("a folder that was not there does not stay of a start that is refused"
 
 TEST_CASE("only a run that starts replaces config.toml", "[run_directory]") {
   const ScratchFolder dir;
-  write_bytes(dir / "config.toml", "earlier");
+  const std::string earlier = std::string(effective_config_mark) + "\nearlier";
+  write_bytes(dir / "config.toml", earlier);
   RunDirectory run(config_in(dir), 0, false);
   run.open();
-  CHECK(read_bytes(dir / "config.toml") == "earlier");
+  CHECK(read_bytes(dir / "config.toml") == earlier);
   write_exit_status(dir / "exit.json", done);
   write_bytes(dir / "FINISHED", "step 9\n");
   run.metrics().start({});
   CHECK(read_bytes(dir / "config.toml").find("layers = 1") != std::string::npos);
   CHECK(read_exit(dir / "exit.json").says_running);
   CHECK_FALSE(std::filesystem::exists(dir / "FINISHED"));
+}
+
+TEST_CASE("a run file that is config.toml itself stays as it is", "[run_directory]") {
+  const ScratchFolder dir;
+  write_bytes(dir / "config.toml", "[model]\nlayers = 1\n");
+  RunDirectory run(config_in(dir), 0, false, dir / "." / "config.toml");
+  run.open();
+  run.metrics().start({});
+  CHECK(read_bytes(dir / "config.toml") == "[model]\nlayers = 1\n");
+  RunDirectory other(config_in(dir), 0, true, dir / "other.toml");
+  CHECK_THROWS_AS(other.open(), UserError);
 }
 
 TEST_CASE("an error is told with the newest step and checkpoint, recorded or not",
@@ -272,7 +285,7 @@ TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directo
       "notes.tmp-12",  "status.json.tmp-",  "status.json.tmp-old", "status.json.tmp-1.bak",
       "metrics.jsonl", "chain.sbatch.tmp-5"};  // of `fourfold submit`, perhaps now
   for (const std::string& name : others) {
-    write_bytes(dir / name, "mine\n");
+    write_bytes(dir / name, "{\"event\":\"start\",\"time\":1}\n");
   }
   std::filesystem::create_directory(dir / ".start-watch-77-0");
   write_bytes(dir / ".start-watch-77-0/rank-3", "node1 12\n");

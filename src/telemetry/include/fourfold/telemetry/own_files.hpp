@@ -1,0 +1,38 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Which files in the directory of a run are the run's own. Their names are fixed, and a user may
+/// have a file of such a name there: a run file called config.toml, a trace of another program.
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+namespace fourfold::telemetry {
+
+/// The first line of config.toml, by which it is known again.
+inline constexpr std::string_view effective_config_mark =
+    "# Written by fourfold train: the effective run file of the newest start, replaced by the "
+    "next.";
+
+/// What a run is going to write besides what every run does.
+struct OutputsOfRun {
+  bool config = true;   ///< config.toml
+  bool report = false;  ///< report.html
+  bool trace = false;   ///< trace.json, timeline.svg
+};
+
+/// Whether lines of events may be appended there: metrics.jsonl or attempts.jsonl of a run, or
+/// nothing yet. Local.
+bool may_append_events(const std::filesystem::path& file);
+
+/// Looks at the beginning of each file that the run would replace or append to. What no run has
+/// written is not touched. Local; reads at most 64 KiB of each.
+/// @throws UserError (config) naming every file that is in the way
+void refuse_foreign_files(const std::filesystem::path& log_dir, const OutputsOfRun& outputs);
+
+/// The same for one file more, which is fourfold's if `mark` stands in its beginning: a batch
+/// script. @throws UserError (config)
+void refuse_foreign_file(const std::filesystem::path& file, std::string_view mark);
+
+}  // namespace fourfold::telemetry
