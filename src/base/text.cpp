@@ -67,6 +67,17 @@ std::size_t utf8_character_bytes(std::string_view text) noexcept {
   return bytes;
 }
 
+bool is_utf8(std::string_view text) noexcept {
+  while (!text.empty()) {
+    const std::size_t bytes = utf8_character_bytes(text);
+    if (bytes == 0) {
+      return false;
+    }
+    text.remove_prefix(bytes);
+  }
+  return true;
+}
+
 std::string xml_escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());

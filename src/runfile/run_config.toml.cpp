@@ -5,6 +5,7 @@
 #include "run_file_value.toml.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -108,10 +109,21 @@ void Reader::read_table(const toml::table& table, const std::string& path) {
   }
 }
 
+bool holds_nul(const Value& value) {
+  const auto in = [](const std::string& text) { return text.find('\0') != std::string::npos; };
+  const auto* const text = std::get_if<std::string>(&value);
+  const auto* const list = std::get_if<std::vector<std::string>>(&value);
+  return (text != nullptr && in(*text)) || (list != nullptr && std::ranges::any_of(*list, in));
+}
+
 void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& origin) {
   const std::optional<Value> value = typed_value(key, node);
   if (!value) {
     problems_.add(origin, wrong_value(key, node));
+  } else if (holds_nul(*value)) {
+    problems_.add(origin, fmt::format("{} holds a NUL character, at which the system would end it; "
+                                      "leave it out",
+                                      key.full_name()));
   } else {
     entries_.push_back({&key, *value, origin});
   }
@@ -146,6 +158,12 @@ toml::table override_document(const RunKey& key, std::string_view value) {
 
 void Reader::read_override(const std::string& text) {
   const Origin origin{Origin::Source::command_line, "--set"};
+  if (!is_utf8(text)) {
+    problems_.add(origin, fmt::format("\"{}\" is not UTF-8 (run files and checkpoints are); rename "
+                                      "what it names, or name it by a link",
+                                      printable(text)));
+    return;
+  }
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
     problems_.add(origin, fmt::format("\"{}\" has no \"=\"; write table.key=value", text));

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
@@ -12,8 +14,14 @@
 namespace fourfold::runfile {
 namespace {
 
-/// A TOML basic string.
+/// A TOML basic string. @throws UserError (config): what is no UTF-8 could not be read again
 std::string toml_string(std::string_view text) {
+  if (!is_utf8(text)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("\"{}\" cannot be written into a run file (it is not UTF-8); use a "
+                                "name in UTF-8",
+                                printable(text)));
+  }
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -47,7 +55,9 @@ std::string value_text(const RunKey& key, const RunConfig& config) {
 
 std::string comment(const RunKey& key, const EffectiveConfig& effective) {
   const auto origin = effective.origins.find(key.full_name());
-  std::string text = origin == effective.origins.end() ? Origin{}.str() : origin->second.str();
+  // The name of a run file may hold any bytes; a comment of TOML may not.
+  std::string text =
+      origin == effective.origins.end() ? Origin{}.str() : printable(origin->second.str());
   if (!key.has_effect(effective.config)) {
     text += fmt::format("; no effect without {}", key.relevance.only_with);
   }

@@ -17,6 +17,8 @@
 #include <vector>
 
 using Catch::Matchers::ContainsSubstring;
+using fourfold::ExitCode;
+using fourfold::UserError;
 using namespace fourfold::runfile;
 
 namespace {
@@ -210,6 +212,33 @@ TEST_CASE("who trains on with a printed configuration gets what is right then", 
   const RunConfig wider =
       parse_run_config(printed, "config.toml", std::vector<std::string>{"model.hidden=96"}).config;
   CHECK(wider.model.ffn == 384);
+}
+
+TEST_CASE("what cannot be read again is not written", "[run_config]") {
+  const auto refusal = [](const std::string& override_text) {
+    try {
+      parse_run_config(data_table, "run.toml", std::vector<std::string>{override_text});
+    } catch (const UserError& error) {
+      CHECK(error.code() == ExitCode::config);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refusal("log.dir=lat\xe9") ==
+        "--set: \"log.dir=lat\\xe9\" is not UTF-8 (run files and checkpoints are); rename what it "
+        "names, or name it by a link");
+  for (const char* const text : {"data.tokenizer=\xff.json", "data.train=[\"a\", \"b\xc3\"]",
+                                 "checkpoint.dir=\xed\xa0\x80", "\xe9=1", "log.dir=\xc0\xaf"}) {
+    CHECK_THAT(refusal(text), ContainsSubstring("is not UTF-8"));
+  }
+  CHECK_THAT(refusal("log.dir=\"a\\u0000b\""), ContainsSubstring("log.dir holds a NUL character"));
+  CHECK(refusal("log.dir=run-\xc3\xa9-\xf0\x9f\x8c\x8d").empty());
+  RunConfig config = parse_run_config(data_table, "run.toml").config;
+  config.data.tokenizer = "lat\xe9.json";  // set by a program
+  CHECK_THROWS_WITH(to_toml(config), ContainsSubstring("lat\\xe9.json"));
+  // The name of a run file may hold any bytes, and stands in a comment.
+  const EffectiveConfig effective = parse_run_config(data_table, "lat\xe9/run.toml");
+  CHECK(parse_run_config(print_run_config(effective), "printed").config == effective.config);
 }
 
 TEST_CASE("keys that a saved configuration has and this version does not are skipped",

@@ -14,6 +14,9 @@ namespace fourfold {
 /// forms, no surrogates, nothing above U+10FFFF); 0: none, or `text` is empty.
 std::size_t utf8_character_bytes(std::string_view text) noexcept;
 
+/// Whether all of it is valid UTF-8: what may stand in a file of TOML or JSON.
+bool is_utf8(std::string_view text) noexcept;
+
 /// For content and attributes of HTML and XML: & < > " ' as entities; what XML does not allow
 /// (control characters but tab and line feed, bytes that are not UTF-8, noncharacters) as U+FFFD.
 std::string xml_escaped(std::string_view text);
