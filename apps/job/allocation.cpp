@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "allocation.hpp"
 
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/text.hpp>
+
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,6 +13,7 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 
 namespace fourfold::job {
 namespace {
@@ -41,9 +46,15 @@ const char* variable(const char* name) {
 
 std::int64_t number_in(const char* name, std::int64_t otherwise) {
   const char* const text = variable(name);
-  std::int64_t value = otherwise;
-  if (text != nullptr) {
-    std::from_chars(text, text + std::strlen(text), value);
+  if (text == nullptr) {
+    return otherwise;
+  }
+  std::int64_t value = 0;
+  const char* const end = text + std::strlen(text);
+  const auto [stop, error] = std::from_chars(text, end, value);
+  if (error != std::errc{} || stop != end || value < 0) {
+    log::warning(fmt::format("{}={} is ignored (that is no number)", name, printable(text)));
+    return otherwise;
   }
   return value;
 }

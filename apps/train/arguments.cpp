@@ -28,7 +28,8 @@ SIGNALS
 
 ENVIRONMENT
   FOURFOLD_DEADLINE  end of the job in seconds since 1970; the run saves and stops in time.
-                     Default: SLURM_JOB_END_TIME, where Slurm sets it.
+                     Default: SLURM_JOB_END_TIME, where Slurm sets it. A time that is over when
+                     the run starts is ignored, with a warning.
   OMP_NUM_THREADS    threads per rank. Default: 1, one rank per core.
 
 EXAMPLES

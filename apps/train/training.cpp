@@ -7,6 +7,7 @@
 #include "start.hpp"
 
 #include <fourfold/base/build_facts.hpp>
+#include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -96,6 +97,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
   device::keep_heap_small();
   const train::StopSignals signals;  // first: a signal during the start is one too
+  const double began_unix_s = unix_time_s();
   const auto early = config_before_mpi(arguments);
   if (early && early->config.mesh.pp > 1) {
     device::load_kernels_first();
@@ -122,11 +124,12 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   }
   const kernels::Runtime kernels;
   train::ProductChoicesFile choices(effective.config, mpi.world());
-  const train::TrainerOptions options{.allowed_changes = arguments.allowed_changes,
-                                      .deadline_unix_s = train::deadline_from_environment(),
-                                      .holds_run = [&] { return directory->is_ours(); },
-                                      .facts = facts_of(mpi),
-                                      .rehearses = arguments.dry_run};
+  const train::TrainerOptions options{
+      .allowed_changes = arguments.allowed_changes,
+      .deadline_unix_s = train::deadline_from_environment(began_unix_s),
+      .holds_run = [&] { return directory->is_ours(); },
+      .facts = facts_of(mpi),
+      .rehearses = arguments.dry_run};
   train::Trainer trainer(effective, mesh, options, &directory->metrics());
   if (arguments.dry_run) {
     trainer.rehearse();

@@ -46,8 +46,11 @@ const char* slurm_plugin(const std::string& mpi_library) {
 
 Launch launch_of(const Environment& environment) {
   for (const LauncherVariables& launcher : launchers) {
-    if (const auto size = number(environment(launcher.size))) {
-      return {number(environment(launcher.rank)).value_or(0), *size, launcher.size};
+    // What is no number of ranks no launcher has set.
+    const auto size = number(environment(launcher.size));
+    if (size && *size >= 1) {
+      const int rank = number(environment(launcher.rank)).value_or(0);
+      return {0 <= rank && rank < *size ? rank : 0, *size, launcher.size};
     }
   }
   return {};

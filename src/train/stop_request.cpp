@@ -3,6 +3,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
@@ -10,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <ctime>
@@ -172,25 +174,33 @@ double time_needed_s(const TimesSoFar& times) {
          (times.fast_save_due ? 1.5 * fast_save_s : 0) + end_of_process_s;
 }
 
-std::optional<double> deadline_from_environment() {
-  const char* own = std::getenv("FOURFOLD_DEADLINE");
-  const char* text = own != nullptr ? own : std::getenv("SLURM_JOB_END_TIME");
-  if (text == nullptr || *text == '\0') {
-    return std::nullopt;
+std::optional<double> deadline_from_environment(double now_unix_s) {
+  constexpr const char* own = "FOURFOLD_DEADLINE";
+  for (const char* const name : {own, "SLURM_JOB_END_TIME"}) {
+    const char* const text = std::getenv(name);
+    if (text == nullptr || *text == '\0') {
+      continue;
+    }
+    char* end = nullptr;
+    const double seconds = std::strtod(text, &end);
+    const bool is_time = *end == '\0' && seconds > 0 && std::isfinite(seconds);
+    if (is_time && seconds > now_unix_s) {
+      return seconds;
+    }
+    if (!is_time && name == own) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format("FOURFOLD_DEADLINE is \"{}\" (it must be the end of the job in seconds "
+                      "since 1970); set it with date +%s, or unset it",
+                      printable(text)));
+    }
+    log::warning(
+        fmt::format("{}={} is ignored ({}); set FOURFOLD_DEADLINE if this job ends at some time",
+                    name, printable(text),
+                    is_time ? "that time is over: it was meant for another job"
+                            : "that is no time in seconds since 1970"));
   }
-  char* end = nullptr;
-  const double seconds = std::strtod(text, &end);
-  if (*end == '\0' && seconds > 0) {
-    return seconds;
-  }
-  if (own == nullptr) {
-    return std::nullopt;  // the scheduler's variable is a courtesy, not a contract
-  }
-  throw UserError(
-      ExitCode::config,
-      fmt::format("FOURFOLD_DEADLINE is \"{}\" (it must be the end of the job in seconds "
-                  "since 1970) set it with date +%s, or unset it",
-                  text));
+  return std::nullopt;
 }
 
 }  // namespace fourfold::train

@@ -33,6 +33,18 @@ TEST_CASE("what the launcher says, nearest first", "[launch]") {
   CHECK(launch_in({{"SLURM_STEP_NUM_TASKS", "many"}}).size == 1);
 }
 
+TEST_CASE("what no launcher can have said is not believed", "[launch]") {
+  for (const char* const size : {"0", "-4", "", "4x", "99999999999"}) {
+    const Launch found = launch_in({{"PMI_SIZE", size}, {"PMI_RANK", "1"}});
+    CHECK(found.size == 1);
+    CHECK(found.rank == 0);
+    CHECK(launch_in({{"PMI_SIZE", size}, {"SLURM_STEP_NUM_TASKS", "4"}}).size == 4);
+  }
+  for (const char* const rank : {"-1", "4", "two"}) {
+    CHECK(launch_in({{"PMI_SIZE", "4"}, {"PMI_RANK", rank}}).rank == 0);
+  }
+}
+
 TEST_CASE("singletons are told what to type", "[launch]") {
   const Launch slurm{.rank = 0, .size = 4, .variable = "SLURM_STEP_NUM_TASKS"};
   CHECK_FALSE(singleton_problem(slurm, 4, mpich));

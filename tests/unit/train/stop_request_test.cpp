@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "captured_log.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/tensor_view.hpp>
@@ -21,6 +22,7 @@
 #include <ctime>
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -203,17 +205,40 @@ TEST_CASE("time is kept for what comes after one more step", "[stop_request]") {
 }
 
 TEST_CASE("the deadline comes from the environment", "[stop_request]") {
+  constexpr double now_s = 1.75e9;
+  const auto found = [&] { return train::deadline_from_environment(now_s); };
   ::unsetenv("SLURM_JOB_END_TIME");
   ::unsetenv("FOURFOLD_DEADLINE");
-  CHECK_FALSE(train::deadline_from_environment().has_value());
+  CHECK_FALSE(found().has_value());
   ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
-  CHECK(train::deadline_from_environment() == 1900000000.0);
+  CHECK(found() == 1900000000.0);
   ::setenv("FOURFOLD_DEADLINE", "1800000000", 1);
-  CHECK(train::deadline_from_environment() == 1800000000.0);
-  ::setenv("FOURFOLD_DEADLINE", "tomorrow", 1);
-  CHECK_THROWS_AS(train::deadline_from_environment(), fourfold::UserError);
+  CHECK(found() == 1800000000.0);
+  for (const char* const wrong : {"tomorrow", "inf", "-1", "1900000000s"}) {
+    ::setenv("FOURFOLD_DEADLINE", wrong, 1);
+    CHECK_THROWS_AS(found(), fourfold::UserError);
+  }
   ::unsetenv("FOURFOLD_DEADLINE");
-  ::setenv("SLURM_JOB_END_TIME", "Unknown", 1);
-  CHECK_FALSE(train::deadline_from_environment().has_value());
+  ::unsetenv("SLURM_JOB_END_TIME");
+}
+
+TEST_CASE("a deadline that was another job's is not believed, and named", "[stop_request]") {
+  constexpr double now_s = 1.75e9;
+  ::unsetenv("FOURFOLD_DEADLINE");
+  for (const char* const stale : {"1000", "1749999999", "1750000000", "Unknown", "nan", "0"}) {
+    ::setenv("SLURM_JOB_END_TIME", stale, 1);
+    const fourfold::harness::CapturedLog log;
+    CHECK_FALSE(train::deadline_from_environment(now_s).has_value());
+    CHECK(log.text().find(std::string("SLURM_JOB_END_TIME=") + stale + " is ignored") !=
+          std::string::npos);
+  }
+  ::setenv("SLURM_JOB_END_TIME", "1900000000", 1);
+  ::setenv("FOURFOLD_DEADLINE", "1000", 1);
+  {
+    const fourfold::harness::CapturedLog log;
+    CHECK(train::deadline_from_environment(now_s) == 1900000000.0);
+    CHECK(log.text().find("FOURFOLD_DEADLINE=1000 is ignored") != std::string::npos);
+  }
+  ::unsetenv("FOURFOLD_DEADLINE");
   ::unsetenv("SLURM_JOB_END_TIME");
 }

@@ -95,8 +95,10 @@ struct TimesSoFar {
 double time_needed_s(const TimesSoFar& times);
 
 /// The end of the job as the environment tells it: FOURFOLD_DEADLINE, else SLURM_JOB_END_TIME
-/// (Slurm >= 23.02), in seconds since 1970.
+/// (Slurm >= 23.02), in seconds since 1970. One that is over was inherited from another job; it is
+/// ignored with a warning that names the variable, and so is a SLURM_JOB_END_TIME that is no time.
+/// @param now_unix_s  when this start began
 /// @throws UserError (exit code config) when FOURFOLD_DEADLINE is set but is no number
-std::optional<double> deadline_from_environment();
+std::optional<double> deadline_from_environment(double now_unix_s);
 
 }  // namespace fourfold::train
