@@ -23,8 +23,9 @@ FILES (in log.dir)
   SAVE             make this file and the run saves after its step, removes it and goes on
 
 SIGNALS
-  SIGTERM, SIGINT and SIGUSR2 ask the run to save and stop after its step (exit code 75); one
-                   that comes during set-up, to stop before the first step.
+  SIGTERM, SIGINT, SIGHUP (not behind nohup), SIGUSR1, SIGUSR2 and SIGXCPU ask the run to save
+                   and stop after its step (exit code 75); one that comes during set-up, to stop
+                   before the first step. SIGPIPE is ignored: a reader of the log may go.
 
 ENVIRONMENT
   FOURFOLD_DEADLINE  end of the job in seconds since 1970; the run saves and stops in time.
@@ -35,7 +36,7 @@ ENVIRONMENT
 EXAMPLES
   fourfold train run.toml --print-config
   mpiexec -n 4 fourfold train run.toml
-  mpiexec -n 2 fourfold train run.toml --set train.steps=2000    # go on, on another mesh
+  mpiexec -n 2 fourfold train run.toml --set train.steps=2000    # train longer, on another mesh
 
 RUN FILE
 )";
@@ -76,7 +77,8 @@ void describe(CLI::App& command, Arguments& arguments) {
             arguments.overrides.push_back("checkpoint.resume=" + path);
             arguments.overrides.emplace_back("checkpoint.weights_only=true");
           },
-          "Begin a new run with the weights of this step directory and nothing else of it; without a "
+          "Begin a new run with the weights of this step directory and nothing else of it; without "
+          "a "
           "[model] table also with its model")
       ->type_name("PATH");
   add_short(command, arguments, "--progress", "log.progress",

@@ -8,11 +8,14 @@
 #include <fourfold/train/stop_request.hpp>
 
 #include <fmt/format.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <limits>
@@ -22,16 +25,46 @@
 namespace fourfold::train {
 namespace {
 
-constexpr std::array<int, 3> watched_signals{SIGTERM, SIGINT, SIGUSR2};
+/// All that people, terminals, launchers and batch systems send for "end soon". SIGXCPU: the limit
+/// of CPU time is near.
+constexpr std::array<int, 6> stop_signals{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
 volatile std::sig_atomic_t signal_received = 0;
-std::array<struct sigaction, watched_signals.size()> previous_actions;
+std::array<struct sigaction, stop_signals.size()> previous_actions;
+void (*previous_pipe_action)(int) = SIG_DFL;
 sigset_t previous_mask;
+
+/// Whether SIGHUP was ignored when the process began: `nohup` does that, so that a run outlives its
+/// terminal. Libraries of MPI (libpsm2) put a handler in its place as they are loaded, so it is
+/// asked before they are, by the kernel's call: nothing of a sanitizer is ready then.
+bool hangup_was_ignored = false;
+
+struct KernelAction {  // of rt_sigaction
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+
+__attribute__((no_sanitize("address", "thread", "undefined"))) void ask_about_hangup(
+    int /*argc*/, char** /*argv*/, char** /*environment*/) {
+  KernelAction action{};
+  const long failed = ::syscall(SYS_rt_sigaction, SIGHUP, nullptr, &action, sizeof action.mask);
+  hangup_was_ignored = failed == 0 && action.handler == SIG_IGN;
+}
+__attribute__((section(".preinit_array"),
+               used)) void (*const ask_before_libraries)(int, char**, char**) = ask_about_hangup;
+
+bool is_wanted(int number) {
+  return number != SIGHUP || !hangup_was_ignored;
+}
 
 sigset_t watched_set() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int number : watched_signals) {
-    sigaddset(&set, number);
+  for (const int number : stop_signals) {
+    if (is_wanted(number)) {
+      sigaddset(&set, number);
+    }
   }
   return set;
 }
@@ -71,18 +104,24 @@ StopSignals::StopSignals() {
   struct sigaction action {};
   action.sa_handler = remember_signal;
   action.sa_flags = SA_RESTART;  // MPI and file calls go on; the flag is looked at between steps
-  for (std::size_t i = 0; i < watched_signals.size(); ++i) {
-    sigaction(watched_signals[i], &action, &previous_actions[i]);
+  struct sigaction ignoring {};
+  ignoring.sa_handler = SIG_IGN;
+  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
+    sigaction(stop_signals[i], is_wanted(stop_signals[i]) ? &action : &ignoring,
+              &previous_actions[i]);
   }
+  // A reader of the log that has gone (`| head`) must not end the run: lines to it are lost.
+  previous_pipe_action = std::signal(SIGPIPE, SIG_IGN);
 }
 
 StopSignals::~StopSignals() {
   while (take_pending() != 0) {  // what comes too late is as good as never
   }
   pthread_sigmask(SIG_SETMASK, &previous_mask, nullptr);
-  for (std::size_t i = 0; i < watched_signals.size(); ++i) {
-    sigaction(watched_signals[i], &previous_actions[i], nullptr);
+  for (std::size_t i = 0; i < stop_signals.size(); ++i) {
+    sigaction(stop_signals[i], &previous_actions[i], nullptr);
   }
+  std::signal(SIGPIPE, previous_pipe_action);
   signal_received = 0;
 }
 

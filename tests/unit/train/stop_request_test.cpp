@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
@@ -241,4 +243,27 @@ TEST_CASE("a deadline that was another job's is not believed, and named", "[stop
   }
   ::unsetenv("FOURFOLD_DEADLINE");
   ::unsetenv("SLURM_JOB_END_TIME");
+}
+
+TEST_CASE("whatever asks a process to end asks the run to stop", "[stop_request]") {
+  for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU}) {
+    const train::StopSignals signals;
+    REQUIRE(::kill(::getpid(), number) == 0);
+    CHECK(train::StopSignals::received() == number);
+  }
+}
+
+TEST_CASE("nobody reads the log any more: the run goes on", "[stop_request]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  ::close(ends[0]);
+  {
+    const train::StopSignals signals;
+    CHECK(::write(ends[1], "x", 1) == -1);
+    CHECK(errno == EPIPE);
+  }
+  struct sigaction now {};
+  REQUIRE(sigaction(SIGPIPE, nullptr, &now) == 0);
+  CHECK(now.sa_handler == SIG_DFL);
+  ::close(ends[1]);
 }

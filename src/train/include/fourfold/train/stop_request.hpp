@@ -29,11 +29,13 @@ struct Asked {
 /// Whether a person asks for no more training: a file STOP lies in the run's directory.
 bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept;
 
-/// Holds SIGTERM, SIGINT and SIGUSR2 back, so that they interrupt nothing: the run asks between
-/// steps whether one waits. Not every library's kernels survive a handler that runs in the middle
-/// of them (oneDNN 2.6 with AVX-512 writes below the stack pointer). One per process, made by main
-/// before there are other threads, which then hold them back too; what a thread made earlier
-/// catches is noted by a handler. Both end when it is destroyed.
+/// Holds SIGTERM, SIGINT, SIGHUP (unless it is ignored, as behind nohup), SIGUSR1, SIGUSR2 and
+/// SIGXCPU back, so that they interrupt nothing: the run asks between steps whether one waits.
+/// Ignores SIGPIPE: that nobody reads the log any more is no reason to end. Not every library's
+/// kernels survive a handler that runs in the middle of them (oneDNN 2.6 with AVX-512 writes below
+/// the stack pointer). One per process, made by main before there are other threads, which then
+/// hold them back too; what a thread made earlier catches is noted by a handler. Both end when it
+/// is destroyed.
 class StopSignals {
  public:
   StopSignals();
