@@ -109,26 +109,39 @@ launch() {
 # grace time is over, but not if the job has ended by itself before.
 is_preempted() { [[ $(field PreemptTime "$(facts_of "${SLURM_JOB_ID-}")") == 20* ]]; }
 
+# job_answer WORD... <<<TEXT: of what `fourfold job` prints, what stands from its answer on, which is a line that begins with
+# one of these words. A module or a container that $FOURFOLD is run in may print lines of its own before it.
+job_answer() { sed -nE "/^($(IFS='|' && echo "$*"))( |\$)/,\$p"; }
+
 # train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished",
 # "stop" or "superseded" (the chain has gone on without this job, which has to leave everything as it is), `preempted` to 1
 # if it was, and `bad_nodes` to those that failed, with commas. Returns the exit code of the run (docs/exit-codes.md), which
 # exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
-  local code=0 answer lines also=()
+  local code=0 i answer lines overrides=() also=()
   outcome=stop preempted=0 bad_nodes=''
   answer=$("$FOURFOLD" job begin "$@") || return
-  mapfile -t lines <<<"$answer" # "start", the number of tasks, arguments
+  mapfile -t lines < <(job_answer start finished <<<"$answer") # "start", the number of tasks, arguments
+  if [[ ${lines[0]-} != finished && ! ${lines[1]-} =~ ^(all|[0-9]+)$ ]]; then
+    say "$FOURFOLD job begin does not say how to start; it says: $answer"
+    return 70
+  fi
   if [[ ${lines[0]} == finished ]]; then
     outcome=finished
     say "the run is finished: nothing to do"
     return 0
   fi
+  for ((i = 2; i + 1 < ${#lines[@]}; i += 2)); do
+    [[ ${lines[i]} == --set ]] || break
+    overrides+=(--set "${lines[i + 1]}")
+  done
   say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
-  launch "${lines[1]}" train "$@" "${lines[@]:2}" || code=$?
+  launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
   ! is_preempted || { preempted=1 && also=(--preempted); }
   answer=$("$FOURFOLD" job end "$@" --launcher-code "$code" "${also[@]}") && code=0 || code=$?
-  read -r outcome bad_nodes <<<"$answer"
+  read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")
+  : "${outcome:=stop}"
   [[ -z $bad_nodes ]] || bad_nodes=$(nodes_of "$bad_nodes")
   return "$code"
 }

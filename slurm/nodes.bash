@@ -5,13 +5,15 @@
 
 # nodes_of HOSTS: the job's nodes that these hosts (with commas, as they call themselves) are to Slurm, with commas.
 nodes_of() {
-  local line name host bad found=()
+  local line name host bad answer='' errors found=()
+  ask scontrol --oneliner show node "${SLURM_JOB_NODELIST-}"
   while read -r line; do
     name=$(sed -n 's/.*\<NodeName=\([^ ]*\).*/\1/p' <<<"$line") host=$(sed -n 's/.*\<NodeHostName=\([^ ]*\).*/\1/p' <<<"$line")
+    [[ -n $name ]] || continue
     for bad in ${1//,/ }; do
       [[ $bad != "$name" && $bad != "$host" && ${bad%%.*} != "${name%%.*}" && ${bad%%.*} != "${host%%.*}" ]] || found+=("$name")
     done
-  done < <(scontrol --oneliner show node "${SLURM_JOB_NODELIST-}" 2>/dev/null)
+  done <<<"$answer"
   [[ ${#found[@]} -gt 0 ]] || say "which nodes of this job $1 are is not known: none is left out" >&2
   (IFS=, && echo "${found[*]}")
 }
@@ -19,14 +21,14 @@ nodes_of() {
 # nodes_that_work FACTS: those on which Slurm may start the job of these facts, now or when they are free: of its partition,
 # its reservation, and with its feature. (A "*" says that a node does not answer.)
 nodes_that_work() {
-  local feature reservation those
+  local feature reservation those answer='' errors=''
   feature=$(field Features "$1") reservation=$(field Reservation "$1")
-  those=$(sinfo --noheader --Node --partition="$(field Partition "$1")" --format='%N %T %f' |
-    awk -v feature="$feature" '$2 ~ /^(idle|mixed|allocated|completing|planned|reserved)[^*]*$/ &&
-      (feature == "" || ("," $3 ",") ~ ("," feature ",")) { print $1 }' | sort -u)
+  ask sinfo --noheader --Node --partition="$(field Partition "$1")" --format='%N %T %f' || say "sinfo failed: $errors" >&2
+  those=$(awk -v feature="$feature" 'NF == 3 && $2 ~ /^(idle|mixed|allocated|completing|planned|reserved)[^*]*$/ &&
+    (feature == "" || ("," $3 ",") ~ ("," feature ",")) { print $1 }' <<<"$answer" | sort -u)
   if [[ -n $reservation ]]; then
-    comm -12 <(echo "$those") <(scontrol show hostnames \
-      "$(scontrol --oneliner show reservation "$reservation" | sed -n 's/.*\<Nodes=\([^ ]*\).*/\1/p')" | sort -u)
+    ask scontrol --oneliner show reservation "$reservation" || answer=''
+    comm -12 <(echo "$those") <(hosts_of "$(sed -n 's/.*\<Nodes=\([^ ]*\).*/\1/p' <<<"$answer")")
   else
     echo "$those"
   fi
@@ -42,11 +44,11 @@ leave_out() {
   before=$(field ExcNodeList "$facts")
   nodes=${before:+$before,}$nodes
   named=$(field ReqNodeList "$facts")
-  if [[ -n $named && -n $(comm -12 <(scontrol show hostnames "$named" | sort -u) <(scontrol show hostnames "$nodes" | sort -u)) ]]; then
+  if [[ -n $named && -n $(comm -12 <(hosts_of "$named") <(hosts_of "$nodes")) ]]; then
     say "would leave out $nodes, but job $job asks for nodes by name (--nodelist=$named)"
   elif [[ $(field Features "$facts") == *[\&\|\*\[\(\!]* ]]; then
     say "would leave out $nodes, but which others may be had under --constraint=$(field Features "$facts") is not known"
-  elif [[ $(comm -23 <(nodes_that_work "$facts") <(scontrol show hostnames "$nodes" | sort -u) | wc -l) -lt ${needed%%-*} ]]; then
+  elif [[ $(comm -23 <(nodes_that_work "$facts") <(hosts_of "$nodes") | grep -c .) -lt ${needed%%-*} ]]; then
     say "would leave out $nodes, but there are too few others"
   else
     scontrol update "JobId=$job" "ExcNodeList=$nodes" && say "job $job leaves out $nodes"

@@ -3,29 +3,77 @@
 # shellcheck shell=bash
 # What Slurm says of a job; job.bash sources it.
 
+ask_s=${FOURFOLD_ASK_S:-60}
+[[ $ask_s =~ ^(0|[1-9][0-9]{0,3})$ ]] || ask_s=60
+
+# ask_for SECONDS COMMAND...: its standard output in `answer`, its standard error in `errors`: a warning or a banner there is no
+# part of an answer. It is asked without what users set for their own eyes (SINFO_FORMAT, ...). Returns its code; 124 when it
+# was ended for giving none within that time (at least 5 s), 141 when it never stopped talking (1 MiB, 64 kiB of errors).
+ask_for() {
+  local code=1 limit=$(($1 < 5 ? 5 : $1))
+  shift
+  {
+    IFS= read -r -d '' answer
+    IFS= read -r -d '' errors
+    read -r -d '' code
+  } < <({
+    unset "${!SQUEUE_@}" "${!SINFO_@}"
+    said=$({
+      SLURM_TIME_FORMAT=standard timeout --kill-after=5 "$limit" "$@" 3>&- | head -c 1048576 | tr -d '\0' >&3
+    } 2>&1 | head -c 65536 | tr -d '\0') && code=0 || code=$?
+    printf '\0%s\0%d\0' "$said" "$code"
+  } 3>&1)
+  answer=${answer%$'\n'}
+  return "$code"
+}
+
+# ask COMMAND...: for FOURFOLD_ASK_S.
+ask() { ask_for "$ask_s" "$@"; }
+
+# job_in ANSWER: "NUMBER" or "NUMBER CLUSTER" of what `sbatch --parsable` prints, wherever a site's banner leaves it; nothing when
+# no line, or more than one, is a job: which is the right one is not known then.
+job_in() {
+  local found
+  mapfile -t found < <(sed -nE 's/^([1-9][0-9]*)(;([A-Za-z0-9_.-]+))?[[:space:]]*$/\1 \3/p' <<<"$1" | head -n 2)
+  [[ ${#found[@]} -ne 1 ]] || echo "${found[0]% }"
+}
+
+# hosts_of LIST: the names in "n[1-2],n7", sorted, one on a line.
+hosts_of() {
+  local answer errors
+  ask scontrol show hostnames "$1" && grep -xE '[A-Za-z0-9][A-Za-z0-9._-]*' <<<"$answer" | sort -u
+}
+
 # facts_of JOB: "Name=value" on a line each; of an array, of the task with that number ("12_3", or one of its own). Without
 # what the user may have written: names and commands can look like anything. A controller that does not answer, as while
 # another takes over, is asked again for FOURFOLD_ASK_S; fails when that was in vain, or there is no such job.
 facts_of() {
-  local answer until=$((SECONDS + ${FOURFOLD_ASK_S:-60}))
+  local answer errors until=$((SECONDS + ask_s))
   [[ -n $1 ]] && command -v scontrol >/dev/null || return 1
-  until answer=$(scontrol show job "$1" 2>&1); do
-    [[ $answer != *'Invalid job id'* && $SECONDS -lt $until ]] || return 1
+  until ask scontrol show job "$1"; do
+    [[ $errors != *'Invalid job id'* && $SECONDS -lt $until ]] || return 1
     sleep 2
   done
-  awk -v job="$1" 'BEGIN { RS = ""; FS = "\n" }
-    job ~ /_/ || $1 ~ "^JobId=" job " " {
-      sub(/ JobName=.*/, "", $1)
-      for (i = 1; i <= NF; i++) if ($i !~ /^ *(Command|WorkDir|Std(Err|In|Out)|(Admin|System)?Comment|Extra|Wckey)=/) print $i
-      exit
-    }' <<<"$answer" | tr -s ' ' '\n' | grep '='
+  awk -v job="$1" '
+    /^JobId=/ {
+      if (is_it) exit
+      is_it = job ~ /_/ || $0 ~ "^JobId=" job " "
+      sub(/ JobName=.*/, "")
+      if (is_it) print
+      next
+    }
+    is_it && /^   [^ ]/ && !/^ *(Command|WorkDir|Std(Err|In|Out)|(Admin|System)?Comment|Extra|Wckey)=/' <<<"$answer" |
+    tr -s ' ' '\n' | grep '='
 }
 
 # field NAME FACTS: its value; nothing for what is not set.
 field() { sed -n "s|^$1=||p" <<<"$2" | grep -vxE '\(null\)|N/A|Unknown|None' | head -n 1; }
 
 # command_of JOB: the script that was submitted; nothing for one that was no file.
-command_of() { scontrol show job "$1" 2>/dev/null | sed -n 's/^ *Command=//p' | grep -vxF '(null)' | head -n 1; }
+command_of() {
+  local answer errors
+  ask scontrol show job "$1" && sed -n 's/^ *Command=//p' <<<"$answer" | grep -vxF '(null)' | head -n 1
+}
 
 # gpus_of TRES: of "gres:gpu:a100:2" or "gres/gpu:2", what --gpus takes.
 gpus_of() { sed -E 's|.*gres[:/]gpu[:=]([^,(]*).*|\1|' <<<"$1"; }

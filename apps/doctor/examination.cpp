@@ -153,7 +153,10 @@ class Examiner {
     const auto leaders = world_.split(leads ? 0 : 1, world_.rank(), "nodes");
     tell(fmt::format("GPUs, clocks and names on {} node(s)", firsts.size()));
     if (leads) {
-      found_.gpus = gather(*leaders, look_at_gpus(program::output_of));
+      found_.gpus = gather(*leaders, look_at_gpus([](const std::vector<std::string>& command) {
+        constexpr std::chrono::seconds for_a_driver_that_hangs{15};
+        return program::output_of(command, {.time = for_a_driver_that_hangs});
+      }));
       std::vector<std::string> hosts;
       std::vector<std::string> machines;
       for (const int rank : firsts) {

@@ -44,7 +44,7 @@ void check_count(const Node& node, std::size_t usual, Check& check) {
                                  node.name, count, usual,
                                  problem.empty() ? "one may have fallen off its bus" : problem));
   } else if (!problem.empty()) {
-    check.fail_nodes({node.name}, fmt::format("nvidia-smi on {} says: {} (a GPU may be lost) leave "
+    check.fail_nodes({node.name}, fmt::format("nvidia-smi on {} {} (a GPU may be lost) leave "
                                               "it out, and have it looked at",
                                               node.name, problem));
   }

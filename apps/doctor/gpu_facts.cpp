@@ -24,10 +24,6 @@ std::string trimmed(const std::string& text) {
              : text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
 }
 
-std::string first_line(const std::string& text) {
-  return trimmed(text.substr(0, text.find('\n')));
-}
-
 /// "[N/A]", "[Not Supported]": -1.
 std::int64_t number_in(const std::string& text) {
   std::int64_t value = -1;
@@ -58,7 +54,7 @@ std::map<std::string, Row> table(const Ask& ask, const std::string& query, const
       ask({"nvidia-smi", fmt::format("--query-{}={}", query, fmt::join(columns, ",")),
            "--format=csv,noheader,nounits"});
   std::map<std::string, Row> found;
-  if (output && output->code == 0) {  // a driver may not have these columns
+  if (output && output->is_answer()) {  // a driver may not have these columns
     for (Row& row : rows_of(output->text, columns.size())) {
       const std::string uuid = row.front();
       found.emplace(uuid, std::move(row));
@@ -147,7 +143,8 @@ NodeGpus look_at_gpus(const Ask& ask) {
   const auto output = ask({"nvidia-smi", fmt::format("--query-gpu={}", fmt::join(columns, ",")),
                            "--format=csv,noheader,nounits"});
   node.has_driver = output.has_value();
-  if (!output || output->text.find("No devices were found") != std::string::npos) {
+  if (!output ||
+      (output->text + output->errors).find("No devices were found") != std::string::npos) {
     return node;
   }
   for (const Row& row : rows_of(output->text, columns.size())) {
@@ -161,9 +158,8 @@ NodeGpus look_at_gpus(const Ask& ask) {
                            .total_mib = number_in(row[6])});
     }
   }
-  if (output->code != 0) {  // it may list some, and say that it has lost another
-    node.problem = first_line(output->text).empty() ? fmt::format("ends with {}", output->code)
-                                                    : first_line(output->text);
+  if (!output->is_answer()) {  // it may list some, and say that it has lost another
+    node.problem = output->failure();
   }
   if (node.gpus.empty()) {
     return node;
@@ -172,7 +168,7 @@ NodeGpus look_at_gpus(const Ask& ask) {
   add_slowdowns(ask, node.gpus);
   if (node.gpus.size() > 1) {
     const auto matrix = ask({"nvidia-smi", "topo", "-p2p", "r"});
-    node.apart = matrix && matrix->code == 0 ? pairs_apart(matrix->text) : node.apart;
+    node.apart = matrix && matrix->is_answer() ? pairs_apart(matrix->text) : node.apart;
   }
   return node;
 }

@@ -3,13 +3,13 @@
 #include "arguments.hpp"
 #include "queued_jobs.hpp"
 #include "sbatch_environment.hpp"
+#include "slurm_command.hpp"
 #include "submission_check.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
-#include <fourfold/program/command_output.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
@@ -43,23 +43,12 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   file.write(script);
   file.publish();
   submit::clear_the_way(submission);
-  const auto sbatch =
-      fourfold::program::output_of({"sbatch", "--parsable", submission.script.string()});
-  if (!sbatch) {
-    throw UserError(ExitCode::config,
-                    fmt::format("there is no sbatch in PATH; the script is {}: submit it where "
-                                "Slurm is",
-                                submission.script.string()));
-  }
-  if (sbatch->code != 0) {
-    throw UserError(ExitCode::config,
-                    fmt::format("sbatch refuses {}: {}", submission.script.string(), sbatch->text));
-  }
-  fmt::print("{}", sbatch->text);
-  const std::string number = sbatch->text.substr(0, sbatch->text.find_first_of(";\n"));
-  fourfold::log::info(fmt::format("submitted {}; `squeue --job={}` shows the job, {} is its log",
-                                  submission.script.string(), number,
-                                  batch::log_of(submission, number).string()));
+  const batch::SubmittedJob job = submit::submit_script(submission.script, submission.name);
+  fmt::print("{}\n", job.number);
+  const std::string cluster = job.cluster.empty() ? "" : " --cluster=" + job.cluster;
+  fourfold::log::info(fmt::format("submitted {}; `squeue{} --job={}` shows the job, {} is its log",
+                                  submission.script.string(), cluster, job.number,
+                                  batch::log_of(submission, job.number).string()));
   return ExitCode::finished;
 }
 

@@ -2,47 +2,40 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "queued_jobs.hpp"
 
+#include "slurm_command.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
-#include <fourfold/program/command_output.hpp>
 
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <sstream>
 #include <string>
 #include <vector>
 
 namespace fourfold::submit {
 namespace {
 
-struct QueuedJob {
-  std::string number;
-  std::string script;  ///< what it was submitted as
-};
-
-/// The user's; with an option of squeue, those that it leaves. None where it cannot be asked.
-std::vector<QueuedJob> queued_jobs(const std::string& option = "--sort=i") {
+/// The user's; with an option of squeue, those that it leaves. None, and a warning, where it cannot
+/// be asked.
+std::vector<batch::QueuedJob> queued_jobs(const std::string& option = "--sort=i") {
   const auto squeue =
-      program::output_of({"squeue", "--me", "--noheader", "--format=%A %o", option});
-  std::vector<QueuedJob> jobs;
-  if (!squeue || squeue->code != 0) {
-    return jobs;
+      ask({"squeue", "--me", "--noheader", std::string("--format=") + batch::queue_format, option});
+  if (squeue && squeue->is_answer()) {
+    return batch::queued_jobs_of(squeue->text);
   }
-  std::istringstream lines(squeue->text);
-  for (QueuedJob one; lines >> one.number && std::getline(lines >> std::ws, one.script);) {
-    jobs.push_back(one);
-  }
-  return jobs;
+  log::warning(fmt::format("{}; whether a job of this run is in the queue already is not known",
+                           squeue ? "squeue " + squeue->failure() : "there is no squeue here"));
+  return {};
 }
 
 }  // namespace
 
 void look_for_queued_jobs(const batch::Submission& submission) {
-  const auto is_of_run = [&](const QueuedJob& job) {
+  const auto is_of_run = [&](const batch::QueuedJob& job) {
     return std::filesystem::path(job.script).parent_path() == submission.log_dir;
   };
-  for (const QueuedJob& job : queued_jobs()) {
+  for (const batch::QueuedJob& job : queued_jobs()) {
     if (submission.chain > 0 && job.script == submission.script.string()) {
       throw UserError(ExitCode::config,
                       fmt::format("job {} in the queue is of a chain of this run already, whose "
@@ -54,7 +47,7 @@ void look_for_queued_jobs(const batch::Submission& submission) {
       log::warning(fmt::format("job {} of this run is in the queue already", job.number));
     }
   }
-  for (const QueuedJob& job : queued_jobs("--name=" + submission.name)) {
+  for (const batch::QueuedJob& job : queued_jobs("--name=" + submission.name)) {
     if (is_of_run(job)) {
       continue;
     }

@@ -3,12 +3,12 @@
 #include "submission_check.hpp"
 
 #include "installed.hpp"
+#include "slurm_command.hpp"
 
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
-#include <fourfold/program/command_output.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 
@@ -33,13 +33,13 @@ using batch::Partition;
 
 /// The partition, as far as Slurm can be asked here.
 std::optional<Partition> ask_partition(const std::string& name) {
-  const auto sinfo = program::output_of(
-      {"sinfo", "--noheader", std::string("--format=") + batch::partition_format});
-  if (!sinfo || sinfo->code != 0) {
-    log::warning(sinfo ? fmt::format("sinfo failed: {}; nodes, their memory and --mpi are not "
-                                     "checked",
-                                     sinfo->text.substr(0, sinfo->text.find('\n')))
-                       : "there is no sinfo here: nodes, their memory and --mpi are not checked");
+  const auto sinfo =
+      ask({"sinfo", "--noheader", std::string("--format=") + batch::partition_format});
+  if (!sinfo || !sinfo->is_answer() || !batch::names_partitions(sinfo->text)) {
+    log::warning(fmt::format("{}: nodes, their memory and --mpi are not checked",
+                             !sinfo               ? "there is no sinfo here"
+                             : sinfo->is_answer() ? "sinfo names no partition"
+                                                  : "sinfo " + sinfo->failure()));
     return std::nullopt;
   }
   const auto partition = batch::partition_of(sinfo->text, name);
@@ -158,13 +158,14 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
 
 /// What `srun --mpi=` has to be; empty: as the site's file or Slurm's default says.
 std::string mpi_for(const Arguments& arguments, bool has_several_ranks) {
-  const auto list = program::output_of({"srun", "--mpi=list"});
-  const bool is_known = list && list->code == 0;
+  const auto list = ask({"srun", "--mpi=list"});
+  const std::string offered = list && list->is_answer() ? list->text + "\n" + list->errors : "";
+  const bool is_known = batch::offers_any_mpi(offered);
   if (!arguments.mpi.empty()) {
     if (arguments.mpi == "none" && has_several_ranks) {
-      refuse_singletons(is_known ? list->text : "");
+      refuse_singletons(offered);
     }
-    if (is_known && !batch::offers_mpi(list->text, arguments.mpi)) {
+    if (is_known && !batch::offers_mpi(offered, arguments.mpi)) {
       refuse(
           fmt::format("--mpi={}: this Slurm has none of that name; choose one of `srun "
                       "--mpi=list`",
@@ -175,7 +176,7 @@ std::string mpi_for(const Arguments& arguments, bool has_several_ranks) {
   if (!arguments.site.empty() || !is_known) {
     return "";
   }
-  const auto mpi = batch::mpi_of(build_facts().libraries, list->text);
+  const auto mpi = batch::mpi_of(build_facts().libraries, offered);
   if (!mpi) {
     log::warning(
         "which srun --mpi= this build's MPI needs is not known; give --mpi if it is not "

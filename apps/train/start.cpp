@@ -6,6 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/lease_holder.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -19,7 +20,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -31,12 +31,11 @@ namespace fs = std::filesystem;
 
 /// "node[0-2]" as node0, node1, node2. Slurm's own program knows how; it asks nobody for that.
 std::vector<std::string> expanded(const std::string& nodes) {
-  const auto output = program::output_of({"scontrol", "show", "hostnames", nodes});
-  if (!output || output->code != 0) {
-    return {};
-  }
-  std::istringstream words(output->text);
-  return {std::istream_iterator<std::string>(words), {}};
+  constexpr std::chrono::seconds of_time_to_judge{10};
+  const auto output =
+      program::output_of({"scontrol", "show", "hostnames", nodes}, {.time = of_time_to_judge});
+  return output && output->is_answer() ? batch::hostnames_of(output->text)
+                                       : std::vector<std::string>{};
 }
 
 std::string lease_text(const fs::path& log_dir) {

@@ -5,66 +5,68 @@
 #include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <regex>
 #include <sstream>
 #include <vector>
 
 namespace fourfold::batch {
 namespace {
 
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> fields;
-  std::istringstream in(line);
-  for (std::string field; std::getline(in, field, separator);) {
-    fields.push_back(field);
+/// Each line of `text` that is wholly of that form, as its groups; blanks at its ends do not count.
+std::vector<std::vector<std::string>> lines_of_form(std::string_view text, const std::regex& form) {
+  std::vector<std::vector<std::string>> found;
+  std::istringstream lines{std::string(text)};
+  // std::regex takes its way through a line on the stack.
+  constexpr std::size_t longest = 4500;  // more than a path has
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find_last_not_of(" \t\r");
+    line.resize(end == std::string::npos ? 0 : end + 1);
+    std::smatch groups;
+    if (line.size() <= longest && std::regex_match(line, groups, form)) {
+      found.emplace_back(groups.begin(), groups.end());
+    }
   }
-  return fields;
+  return found;
 }
 
-/// "64", and "64+" where nodes differ; 0 for anything else.
+/// 0 for what is no number that fits.
 long number_of(const std::string& text) {
   long value = 0;
   std::from_chars(text.data(), text.data() + text.size(), value);
   return std::max(0L, value);
 }
 
-/// One line of sinfo; nothing when it makes no sense.
-std::optional<Partition> partition_in(const std::string& line) {
+/// All that sinfo names. Of "64+", where nodes differ, the number is the least.
+std::vector<Partition> partitions_in(std::string_view text) {
+  static const std::regex form(R"(([^|\s]+?)(\*?)\|(\d+)[^|\s]?\|(\d+)[^|\s]?\|(\d+)[^|\s]?)");
   constexpr std::size_t mib = 1 << 20;
-  const std::vector<std::string> fields = split(line, '|');
-  if (fields.size() != 4 || fields[0].empty()) {
-    return std::nullopt;
+  std::vector<Partition> partitions;
+  for (const auto& line : lines_of_form(text, form)) {
+    const auto node_mib = static_cast<std::size_t>(number_of(line[5]));
+    partitions.push_back({.name = line[1],
+                          .is_default = !line[2].empty(),
+                          .nodes = static_cast<int>(number_of(line[3])),
+                          .cpus = static_cast<int>(number_of(line[4])),
+                          // 1 MiB is what a node has whose memory nobody has told Slurm.
+                          .node_bytes = node_mib <= 1 ? 0 : node_mib * mib});
   }
-  Partition partition{.name = fields[0],
-                      .nodes = static_cast<int>(number_of(fields[1])),
-                      .cpus = static_cast<int>(number_of(fields[2])),
-                      .node_bytes = static_cast<std::size_t>(number_of(fields[3])) * mib};
-  if (partition.name.back() == '*') {
-    partition.name.pop_back();
-    partition.is_default = true;
-  }
-  // 1 MiB is what a node has whose memory nobody has told Slurm.
-  partition.node_bytes = partition.node_bytes <= mib ? 0 : partition.node_bytes;
-  return partition;
+  return partitions;
 }
 
 /// The names in what `srun --mpi=list` prints: a line each, some Slurms put "srun: " in front, and
-/// versions of one kind stand behind a colon. A heading has several words.
+/// versions of one kind stand behind a colon.
 std::vector<std::string> offered_mpis(std::string_view text) {
+  static const std::regex one(R"((?:srun: )?\s*([a-z0-9_]+))");
+  static const std::regex several(
+      R"((?:srun: )?.*plugin versions available: *([a-z0-9_]+(?:[, ]+[a-z0-9_]+)*))");
   std::vector<std::string> names;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    constexpr std::string_view prefix = "srun: ";
-    std::string rest = line.starts_with(prefix) ? line.substr(prefix.size()) : line;
-    const std::size_t colon = rest.rfind(':');
-    if (colon != std::string::npos) {
-      rest = rest.substr(colon + 1);
-      std::ranges::replace(rest, ',', ' ');
-    }
-    std::istringstream words(rest);
-    const std::vector<std::string> found{std::istream_iterator<std::string>(words), {}};
-    if (found.size() == 1 || colon != std::string::npos) {
-      names.insert(names.end(), found.begin(), found.end());
-    }
+  for (const auto& line : lines_of_form(text, one)) {
+    names.push_back(line[1]);
+  }
+  for (auto& line : lines_of_form(text, several)) {
+    std::ranges::replace(line[1], ',', ' ');
+    std::istringstream words(line[1]);
+    names.insert(names.end(), std::istream_iterator<std::string>(words), {});
   }
   return names;
 }
@@ -73,25 +75,61 @@ std::vector<std::string> offered_mpis(std::string_view text) {
 
 std::optional<Partition> partition_of(std::string_view text, std::string_view name) {
   std::optional<Partition> found;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    const auto kind = partition_in(line);
-    if (!kind || (name.empty() ? !kind->is_default : kind->name != name)) {
+  for (const Partition& kind : partitions_in(text)) {
+    if (name.empty() ? !kind.is_default : kind.name != name) {
       continue;
     }
     if (!found) {
       found = kind;
       continue;
     }
-    found->nodes += kind->nodes;
-    found->cpus = std::min(found->cpus, kind->cpus);
-    found->node_bytes = std::min(found->node_bytes, kind->node_bytes);
+    found->nodes += kind.nodes;
+    found->cpus = std::min(found->cpus, kind.cpus);
+    found->node_bytes = std::min(found->node_bytes, kind.node_bytes);
   }
   return found;
 }
 
+bool names_partitions(std::string_view text) {
+  return !partitions_in(text).empty();
+}
+
+std::optional<SubmittedJob> submitted_job(std::string_view text) {
+  static const std::regex form(R"(([1-9]\d*)(?:;([\w.-]+))?)");
+  std::optional<SubmittedJob> job;
+  for (const auto& line : lines_of_form(text, form)) {
+    if (job) {
+      return std::nullopt;
+    }
+    job = {line[1], line[2]};
+  }
+  return job;
+}
+
+std::vector<QueuedJob> queued_jobs_of(std::string_view text) {
+  static const std::regex form(R"(([1-9]\d*) +(\S.*))");
+  std::vector<QueuedJob> jobs;
+  for (const auto& line : lines_of_form(text, form)) {
+    jobs.push_back({line[1], line[2]});
+  }
+  return jobs;
+}
+
+std::vector<std::string> hostnames_of(std::string_view text) {
+  static const std::regex form(R"([A-Za-z0-9][A-Za-z0-9._-]*)");
+  std::vector<std::string> names;
+  for (const auto& line : lines_of_form(text, form)) {
+    names.push_back(line[0]);
+  }
+  return names;
+}
+
 bool offers_mpi(std::string_view offered, std::string_view name) {
   return std::ranges::count(offered_mpis(offered), name) > 0;
+}
+
+bool offers_any_mpi(std::string_view offered) {
+  return !offered_mpis(offered).empty();
 }
 
 std::optional<std::string> mpi_of(std::span<const LibraryFact> libraries,

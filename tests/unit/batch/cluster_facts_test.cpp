@@ -4,6 +4,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <string>
 #include <vector>
 
 using namespace fourfold;
@@ -21,7 +22,43 @@ TEST_CASE("partitions are read from sinfo", "[cluster_facts]") {
   CHECK_FALSE(partition_of("gpu|2|48|1000000\n", ""));
   for (const char* rubbish : {"", "\n", "|||\n", "a|b|c\n", "a*|x|y|z|\n", "slurm_load: error\n"}) {
     CHECK_FALSE(partition_of(rubbish, "").value_or(Partition{}).nodes > 0);
+    CHECK_FALSE(names_partitions(rubbish));
   }
+  // A site's banner, and a line of another command.
+  const std::string banner =
+      "--> Verifying | quota |...OK\n| a* | b | c |\nuse | of | this | system\n";
+  CHECK(partition_of(banner + text + "bye*|now|or|never\n", "") == partition_of(text, ""));
+  CHECK(partition_of("gpu|2|48|1000000\r\n", "gpu") == partition_of(text, "gpu"));
+  CHECK_FALSE(names_partitions(banner));
+  CHECK(names_partitions(banner + text));
+}
+
+TEST_CASE("a submitted job is the line that is a number, wherever it stands", "[cluster_facts]") {
+  CHECK(submitted_job("4711\n") == SubmittedJob{"4711"});
+  CHECK(submitted_job("4711") == SubmittedJob{"4711"});
+  CHECK(submitted_job("4711;alpha\n") == SubmittedJob{"4711", "alpha"});
+  CHECK(
+      submitted_job(" -----\n   Welcome to cluster 7\n-----\n--> Verifying...OK\n4711;a-b.c\r\n") ==
+      SubmittedJob{"4711", "a-b.c"});
+  CHECK(submitted_job("4711 \nsbatch: 3 jobs of yours wait\n") == SubmittedJob{"4711"});
+  for (const char* const none :
+       {"", "\n", "Submitted batch job 4711\n", "0\n", "-3\n", "4711;\n", "4711;alpha beta\n",
+        "4711x\n", "4711\n4712\n", "4711\n4711;alpha\n", "sbatch: warning: 12\n"}) {
+    CAPTURE(none);
+    CHECK_FALSE(submitted_job(none));
+  }
+  CHECK_FALSE(submitted_job(std::string(std::size_t{1} << 20, '7')));
+}
+
+TEST_CASE("queued jobs and names of nodes are lines of their form", "[cluster_facts]") {
+  const char* const queue =
+      "CLUSTER: alpha\n17 /runs/a b/chain.sbatch\n-----\nWelcome to it\n18 (null)\n19\n20 \n"
+      "squeue: error: 21 nodes\n";
+  CHECK(queued_jobs_of(queue) ==
+        std::vector<QueuedJob>{{"17", "/runs/a b/chain.sbatch"}, {"18", "(null)"}});
+  CHECK(queued_jobs_of("").empty());
+  CHECK(hostnames_of("Last login: now\nnode0\nnode-1.site\n*****\n\n") ==
+        std::vector<std::string>{"node0", "node-1.site"});
 }
 
 TEST_CASE("ranks meet by what their MPI library speaks", "[cluster_facts]") {
@@ -45,4 +82,12 @@ TEST_CASE("ranks meet by what their MPI library speaks", "[cluster_facts]") {
   for (const char* other : {"pmi", "types", "plugin", "", "available:", "pmix_v"}) {
     CHECK_FALSE(offers_mpi(debian, other));
   }
+  // What a message is about is not there.
+  const char* const broken =
+      "srun: error: plugin mpi/pmi2: cannot load: pmi2, pmix\nsrun: error: no such file: pmix\n"
+      "-----\nWelcome\n";
+  CHECK_FALSE(offers_any_mpi(broken));
+  CHECK_FALSE(offers_mpi(broken, "pmix"));
+  CHECK(offers_any_mpi(std::string(broken) + debian));
+  CHECK(of("MPICH 4.0.2", (std::string(broken) + debian).c_str()) == "pmi2");
 }

@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// What Slurm's commands say of a cluster, from their output: pure functions.
+/// What Slurm's commands say of a cluster, from their standard output: pure functions. A site may
+/// print warnings and banners there, before an answer or behind it: a line counts only if it has
+/// the form of one.
 #pragma once
 
 #include <fourfold/base/build_facts.hpp>
@@ -11,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fourfold::batch {
 
@@ -32,8 +35,42 @@ inline constexpr const char* partition_format = "%P|%D|%c|%m";
 /// @return nothing when there is none of that name
 std::optional<Partition> partition_of(std::string_view text, std::string_view name);
 
-/// Whether `srun --mpi=list` names it.
+/// Whether that output names any partition: if not, it is no answer.
+bool names_partitions(std::string_view text);
+
+/// A job as `sbatch --parsable` names it: "4711", or "4711;alpha" where there are several clusters.
+struct SubmittedJob {
+  std::string number;
+  std::string cluster = {};  ///< empty: this one
+  friend bool operator==(const SubmittedJob&, const SubmittedJob&) = default;
+};
+
+/// @param text  of `sbatch --parsable`
+/// @return nothing when no line, or more than one, is a job: which is the right one is not known
+/// then
+std::optional<SubmittedJob> submitted_job(std::string_view text);
+
+/// A job in the queue.
+struct QueuedJob {
+  std::string number;
+  std::string script;  ///< what it was submitted as
+  friend bool operator==(const QueuedJob&, const QueuedJob&) = default;
+};
+
+/// What `squeue` has to print of each job.
+inline constexpr const char* queue_format = "%A %o";
+
+/// @param text  of `squeue --noheader --format=<queue_format>`
+std::vector<QueuedJob> queued_jobs_of(std::string_view text);
+
+/// Names of nodes, in order.
+/// @param text  of `scontrol show hostnames`
+std::vector<std::string> hostnames_of(std::string_view text);
+
+/// Whether `srun --mpi=list` names it. Some Slurms print that list on standard error: give both.
 bool offers_mpi(std::string_view offered, std::string_view name);
+/// Whether it names any: if not, it is no answer.
+bool offers_any_mpi(std::string_view offered);
 
 /// The `srun --mpi=` by which ranks of this build meet.
 /// @param libraries  what it was built with

@@ -1,0 +1,92 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "slurm_command.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+
+extern char** environ;
+
+namespace fourfold::submit {
+namespace {
+
+/// As the batch scripts ask.
+std::chrono::seconds to_ask() {
+  constexpr int usual = 60;
+  constexpr int longest = 3600;
+  int seconds = usual;
+  if (const char* const text = std::getenv("FOURFOLD_ASK_S")) {
+    std::from_chars(text, text + std::strlen(text), seconds);
+  }
+  return std::chrono::seconds(std::clamp(seconds, 1, longest));
+}
+
+void forget_own_formats() {
+  std::vector<std::string> names;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    if (text.starts_with("SQUEUE_") || text.starts_with("SINFO_")) {
+      names.emplace_back(text.substr(0, text.find('=')));
+    }
+  }
+  for (const std::string& name : names) {
+    ::unsetenv(name.c_str());
+  }
+}
+
+/// What it says beside its answer.
+void tell_errors(const std::string& program, const std::string& errors) {
+  std::istringstream lines(errors);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.empty()) {
+      log::warning(line.starts_with(program + ":") ? line : program + ": " + line);
+    }
+  }
+}
+
+}  // namespace
+
+std::optional<program::CommandOutput> ask(const std::vector<std::string>& command) {
+  forget_own_formats();
+  return program::output_of(command, {.time = to_ask()});
+}
+
+batch::SubmittedJob submit_script(const std::filesystem::path& script, const std::string& name) {
+  const auto sbatch =
+      program::output_of({"sbatch", "--parsable", script.string()}, {.time = 5 * to_ask()});
+  if (!sbatch) {
+    throw UserError(ExitCode::config,
+                    fmt::format("there is no sbatch in PATH; the script is {}: submit it where "
+                                "Slurm is",
+                                script.string()));
+  }
+  if (sbatch->cut.empty() && sbatch->code != 0) {
+    throw UserError(ExitCode::config,
+                    fmt::format("sbatch refuses {}: {}", script.string(),
+                                sbatch->errors.empty() ? sbatch->failure() : sbatch->errors));
+  }
+  tell_errors("sbatch", sbatch->errors);
+  const auto job = sbatch->is_answer() ? batch::submitted_job(sbatch->text) : std::nullopt;
+  if (!job) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("sbatch {}, so whether {} is in the queue is not known; look with `squeue --me "
+                    "--name={}` before you submit it again",
+                    sbatch->cut.empty() ? "has not said which job it has made" : sbatch->cut,
+                    script.string(), name));
+  }
+  return *job;
+}
+
+}  // namespace fourfold::submit

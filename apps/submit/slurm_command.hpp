@@ -1,0 +1,25 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/batch/cluster_facts.hpp>
+#include <fourfold/program/command_output.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::submit {
+
+/// Asks a command of Slurm, for FOURFOLD_ASK_S seconds at most (60 by default), without the
+/// variables of the environment by which users change what it lists (SQUEUE_..., SINFO_...).
+/// @return nothing when there is no such command here
+std::optional<program::CommandOutput> ask(const std::vector<std::string>& command);
+
+/// Hands a script to sbatch, which may take five times as long: it waits for a controller that is
+/// busy. What it says beside the number is told in the log.
+/// @throws UserError (config): there is no sbatch, it refuses, or it does not say which job this is
+batch::SubmittedJob submit_script(const std::filesystem::path& script, const std::string& name);
+
+}  // namespace fourfold::submit

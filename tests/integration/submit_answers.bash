@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# What `fourfold submit` and a chain's jobs make of what Slurm's commands print beside their answers, and instead of one. How they
+# work with a real Slurm: tests/slurm. Usage: submit_answers.bash BUILD_DIR
+# shellcheck disable=SC2016,SC2034  # what the stand-ins for Slurm's commands run is in variables of their names
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/noisy_slurm.bash
+. "$(dirname "$0")/noisy_slurm.bash"
+begin "$1"
+slurm=$1/share/fourfold/slurm
+unset "${!SLURM_@}" "${!SBATCH_@}" "${!FOURFOLD_@}"
+fake_slurm bin
+PATH=$work/bin:$PATH
+export sbatch squeue sinfo scontrol scancel srun FOURFOLD_ASK_S=1
+
+for i in $(seq 50); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+printf '[model]\nlayers = 1\nhidden = 32\nheads = 2\nvocab = 257\ncontext = 32\n[train]\nglobal_batch = 4\nsteps = 4
+[data]\ntrain = ["tokens"]\n[log]\ndir = "run"\n' >run.toml
+submit=("$fourfold" submit run.toml --nodes 1 --tasks-per-node 1)
+
+# The number of the job: standard output has it, whatever stands around it.
+sinfo='exit 1' squeue='' srun=''
+while read -r sbatch; do
+  expect_exit 0 "${submit[@]}" --go
+  expect test "$(cat "$output")" = 4711
+  expect_stderr '`squeue --job=4711` shows the job'
+  expect_stderr "$work/run/fourfold-run-4711.log is its log"
+  [[ $sbatch != *Warning:* ]] || expect_stderr 'sbatch: Warning: can not run'
+done < <(ways_to_say 4711)
+expect_stderr 'sinfo ended with code 1: nodes, their memory and --mpi are not checked'
+while read -r sbatch; do
+  expect_exit 0 "${submit[@]}" --go
+  expect test "$(cat "$output")" = 4711
+  expect_stderr '`squeue --cluster=alpha --job=4711`'
+done < <(ways_to_say '4711;alpha')
+while read -r sbatch; do
+  expect_exit 78 "${submit[@]}" --go
+  expect_stderr 'squeue --me --name=fourfold-run'
+  expect_stderr 'is not known'
+  expect test ! -s "$output"
+done < <(ways_not_to_say)
+expect_stderr 'sbatch has not answered for 5 s'
+sbatch='echo 99; echo "sbatch: error: invalid account" >&2; exit 1'
+expect_exit 78 "${submit[@]}" --go
+expect_stderr 'sbatch refuses'
+expect_stderr 'invalid account'
+expect test ! -s "$output"
+sbatch='echo 4711'
+
+# The queue: only lines that are jobs are, and not to know is said.
+squeue="echo 'CLUSTER: alpha'; echo '-----'; echo 'squeue: error: 3 nodes' >&2; echo '17 $work/run/chain.sbatch'"
+expect_exit 78 "${submit[@]}" --chain 2 --go
+expect_stderr 'job 17 in the queue is of a chain of this run already'
+squeue="echo 'Welcome $work/run/chain.sbatch'; echo '$work/run/chain.sbatch'; echo '18 $work/run/chain.sbatch' >&2"
+expect_exit 0 "${submit[@]}" --chain 2 --go
+expect test "$(grep -c 'in the queue' "$errors")" -eq 0
+for squeue in 'echo no controller >&2; exit 1' 'exec sleep 100' 'exec yes'; do
+  expect_exit 0 "${submit[@]}" --go
+  expect_stderr 'whether a job of this run is in the queue already is not known'
+done
+# Users may have set what these commands list to them.
+squeue="[[ -n \${SQUEUE_STATES-} ]] || echo '17 $work/run/chain.sbatch'"
+SQUEUE_STATES=running expect_exit 78 "${submit[@]}" --chain 2 --go
+expect_stderr 'job 17 in the queue'
+squeue=''
+
+# Partitions and --mpi: warnings are none, and what is no answer is none.
+sinfo='[[ -z ${SINFO_PARTITION-} ]] || exit; echo "sinfo: warning: a|1|2|3" >&2; echo "-- | quota | is | fine --"; echo "test*|4|2|1000"'
+SINFO_PARTITION=other expect_exit 78 "$fourfold" submit run.toml --nodes 5 --tasks-per-node 1
+expect_stderr 'partition test has 4'
+expect_exit 78 "${submit[@]}" --partition a
+expect_stderr 'there is no such partition'
+for sinfo in '' 'echo "Welcome | to | it | all"' 'exec sleep 100'; do
+  expect_exit 0 "${submit[@]}" --partition a
+  expect_stderr 'nodes, their memory and --mpi are not checked'
+done
+sinfo='exit 1'
+srun='echo "srun: error: cannot load mpi/pmi9: pmi9" >&2; printf "MPI plugin types are...\n\tnone\n\tpmi2\n"'
+expect_exit 78 "${submit[@]}" --mpi pmi9
+expect_stderr 'this Slurm has none of that name'
+expect_exit 0 "${submit[@]}" --mpi pmi2
+# Some Slurms print the list on standard error.
+srun='printf "srun: MPI types are...\nsrun: none\nsrun: pmi2\n" >&2'
+expect_exit 78 "${submit[@]}" --mpi pmi9
+for srun in '' 'echo "srun: error: pmi9" >&2' 'exec sleep 100'; do
+  expect_exit 0 "${submit[@]}" --mpi pmi9
+done
+
+# A chain takes the successor out of the queue that it has put there, and no other; where it is on another cluster, there.
+cat >noisy <<'END_NOISY'
+#!/bin/bash
+# fourfold, as a module or a container may run it
+echo 'INFO: starting the image'
+case "$1 $2" in
+  'job begin') printf 'start\nall\n--set\nmesh.dp=3\nINFO: image left\n' ;;
+  'job end') echo "$END_OF_JOB" ;;
+esac
+echo 'INFO: done'
+END_NOISY
+chmod +x noisy
+export SLURM_JOB_ID=30 SLURM_JOB_NUM_NODES=1 SLURM_JOB_NAME=chain FOURFOLD_SLURM=$slurm FOURFOLD=$work/noisy END_OF_JOB=finished
+scontrol='[[ "$*" == "show job 30" ]] && printf "JobId=30 JobName=chain\n   JobState=RUNNING Restarts=0\n   Partition=test ExcNodeList=(null)\n"'
+srun='' scancel=''
+chain() {
+  rm -f calls/*
+  expect_exit 0 bash "$slurm/chain.sbatch" run.toml
+}
+while read -r sbatch; do
+  chain
+  expect_stdout 'outcome: finished, exit code 0, next job 4711'
+  expect test "$(cat calls/scancel)" = 4711
+  expect grep -q -- '/noisy train run.toml --set mesh.dp=3$' calls/srun
+done < <(ways_to_say 4711)
+while read -r sbatch; do
+  chain
+  expect test "$(cat calls/scancel)" = 'alpha: 4711'
+done < <(ways_to_say '4711;alpha')
+while read -r sbatch; do
+  chain
+  expect_stdout 'outcome: finished, exit code 0'
+  expect_stdout 'successor'
+  expect test ! -e calls/scancel
+done < <(ways_not_to_say)
+# A warning on standard error does not hide what Slurm says of the job; nor is it a part of that.
+sbatch='echo 4711'
+scontrol='echo "scontrol: warning: x" >&2; [[ "$*" == "show job 30" ]] && printf "Welcome\nJobId=30 JobName=chain\n   JobState=RUNNING Restarts=0\n   Partition=test ExcNodeList=n7\n\n"'
+chain
+expect grep -q -- '--partition=test --exclude=n7 ' calls/sbatch
+# What is no answer of `fourfold job` starts nothing.
+printf '#!/bin/bash\necho INFO\n' >noisy
+expect_exit 70 bash "$slurm/chain.sbatch" run.toml
+expect_stdout 'job begin does not say how to start; it says: INFO'
+expectations_met
