@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/court.hpp"
 
+#include <fourfold/base/contract.hpp>
+
 #include <poll.h>
 
 #include <algorithm>
@@ -17,21 +19,36 @@ constexpr std::chrono::seconds to_come_back{3};
 constexpr std::chrono::seconds to_introduce_oneself{10};
 /// A judge that was itself stopped for so long knows nothing of the others.
 constexpr std::chrono::seconds own_absence{3};
+/// Strangers are looked at so often and no more, however many knock: ranks are heard in between,
+/// and a flood takes a small part of a processor. As many are received then as are held: each has
+/// that long to show the secret, whatever the crowd.
+constexpr std::chrono::milliseconds between_strangers{50};
 
 }  // namespace
 
-Court::Court(int ranks, std::string token)
-    : token_(std::move(token)),
+Court::Court(int ranks, std::string secret)
+    : secret_(std::move(secret)),
       heard_(static_cast<std::size_t>(ranks)),
       closed_(static_cast<std::size_t>(ranks)) {
+  FOURFOLD_EXPECT(secret_.size() == secret_size);
   world_.ranks.resize(static_cast<std::size_t>(ranks));
 }
 
 void Court::listen(std::chrono::milliseconds timeout) {
-  std::vector<pollfd> ready{{.fd = listener_.descriptor(), .events = POLLIN, .revents = 0}};
+  std::vector<pollfd> ready;
   for (const Voice& voice : voices_) {
     const auto events = static_cast<short>(POLLIN | (voice.connection.has_unsent() ? POLLOUT : 0));
     ready.push_back({.fd = voice.connection.descriptor(), .events = events, .revents = 0});
+  }
+  const auto rest = std::chrono::ceil<std::chrono::milliseconds>(received_strangers_ +
+                                                                 between_strangers - Clock::now());
+  if (rest.count() > 0) {
+    timeout = std::min(timeout, rest);
+  } else {
+    ready.push_back({.fd = listener_.descriptor(), .events = POLLIN, .revents = 0});
+    for (const Stranger& stranger : strangers_) {
+      ready.push_back({.fd = stranger.descriptor(), .events = POLLIN, .revents = 0});
+    }
   }
   ::poll(ready.data(), ready.size(), static_cast<int>(timeout.count()));
   const Clock::time_point now = Clock::now();
@@ -41,26 +58,51 @@ void Court::listen(std::chrono::milliseconds timeout) {
     }
   }
   listened_ = now;
-  accept_all();
+  if (now - received_strangers_ >= between_strangers) {
+    receive_strangers(now);
+  }
   for (Voice& voice : voices_) {
     hear(voice);
   }
   std::erase_if(voices_, [now](const Voice& voice) {
-    const bool is_stranger = voice.rank < 0 && now - voice.heard > to_introduce_oneself;
-    return voice.connection.is_closed() || is_stranger;
+    const bool is_mute = voice.rank < 0 && now - voice.heard > to_introduce_oneself;
+    return voice.connection.is_closed() || is_mute;
   });
   poke_the_silent(now);
 }
 
-void Court::accept_all() {
-  // Ranks that come back while their old connection lasts, and some strangers; not a flood of them.
-  const std::size_t most_voices = 2 * world_.ranks.size() + 64;
-  while (auto connection = listener_.accept()) {
-    if (voices_.size() >= most_voices) {
-      continue;
+void Court::receive_strangers(Clock::time_point now) {
+  received_strangers_ = now;
+  std::vector<Stranger> still_strange;
+  for (Stranger& stranger : strangers_) {
+    if (is_still_strange(stranger, now)) {
+      still_strange.push_back(std::move(stranger));
     }
-    voices_.push_back({std::move(*connection), -1, Clock::now()});
   }
+  strangers_ = std::move(still_strange);
+  for (std::size_t came = 0; came < most_strangers; ++came) {
+    Socket socket = listener_.accept();
+    if (!socket) {
+      return;
+    }
+    if (Stranger stranger(std::move(socket), now); is_still_strange(stranger, now)) {
+      strangers_.push_back(std::move(stranger));
+    }
+    if (strangers_.size() > most_strangers) {
+      strangers_.erase(strangers_.begin());
+    }
+  }
+}
+
+/// Admits one that has shown the secret. @return whether nobody knows yet who it is
+bool Court::is_still_strange(Stranger& stranger, Clock::time_point now) {
+  // Ranks that come back while their old connection lasts.
+  const std::size_t most_voices = 2 * world_.ranks.size() + 64;
+  const Stranger::Standing standing = stranger.hear(secret_, now);
+  if (standing == Stranger::Standing::is_known && voices_.size() < most_voices) {
+    voices_.push_back({std::move(stranger).admit(), -1, now});
+  }
+  return standing == Stranger::Standing::waits;
 }
 
 void Court::hear(Voice& voice) {
@@ -76,7 +118,7 @@ void Court::hear(Voice& voice) {
 }
 
 void Court::introduce(Voice& voice, const Hello& hello) {
-  if (hello.token != token_ || hello.rank < 0 || hello.rank >= std::ssize(world_.ranks)) {
+  if (hello.rank < 0 || hello.rank >= std::ssize(world_.ranks)) {
     return;
   }
   voice.rank = hello.rank;
@@ -92,7 +134,7 @@ void Court::take(Voice& voice, Message message) {
     introduce(voice, *hello);
   }
   if (voice.rank < 0) {
-    return;  // a stranger
+    return;  // has not said who it is
   }
   const auto index = static_cast<std::size_t>(voice.rank);
   voice.heard = Clock::now();

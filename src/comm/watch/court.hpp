@@ -5,6 +5,7 @@
 #include "watch/line_connection.hpp"
 #include "watch/message.hpp"
 #include "watch/rank_state.hpp"
+#include "watch/stranger.hpp"
 
 #include <fourfold/comm/watch.hpp>
 
@@ -17,12 +18,19 @@
 namespace fourfold::comm {
 
 /// Where a judge hears all ranks: their connections, and what they have said. Driven by one thread,
-/// which calls listen() again and again.
+/// which calls listen() again and again. Its port is open to all who reach the machine: who does
+/// not begin with the run's secret is not listened to, and whatever such strangers do, a bounded
+/// part of the time, of the memory and of the connections goes to them.
 class Court {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Court(int ranks, std::string token);
+  /// Connections of strangers that are held at a time; of more, those that came first are closed.
+  static constexpr std::size_t most_strangers = 256;
+
+  /// @param secret  of the run
+  /// @pre secret.size() == secret_size
+  Court(int ranks, std::string secret);
   std::uint16_t port() const noexcept { return listener_.port(); }
 
   /// Hears whoever speaks, for `timeout` at most.
@@ -45,14 +53,17 @@ class Court {
     Clock::time_point heard;
   };
 
-  void accept_all();
+  void receive_strangers(Clock::time_point now);
+  bool is_still_strange(Stranger& stranger, Clock::time_point now);
   void hear(Voice& voice);
   void take(Voice& voice, Message message);
   void introduce(Voice& voice, const Hello& hello);
   void poke_the_silent(Clock::time_point now);
 
   LineListener listener_;
-  std::string token_;
+  std::string secret_;
+  std::vector<Stranger> strangers_;
+  Clock::time_point received_strangers_{};
   std::vector<Voice> voices_;
   WorldState world_;
   std::vector<std::optional<Clock::time_point>> heard_;   ///< by rank

@@ -15,6 +15,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
@@ -108,11 +109,15 @@ void LineConnection::send(std::string_view line) {
 }
 
 void LineConnection::move() {
+  constexpr std::size_t most_at_once = std::size_t{1} << 20;
   std::array<char, 65536> piece;
-  for (;;) {
+  received_.erase(0, read_);
+  read_ = 0;
+  for (std::size_t all = 0; all < most_at_once;) {
     const ssize_t came = ::recv(socket_.get(), piece.data(), piece.size(), 0);
     if (came > 0) {
       received_.append(piece.data(), static_cast<std::size_t>(came));
+      all += static_cast<std::size_t>(came);
       if (received_.size() > 2 * longest_line) {
         is_closed_ = true;
         return;
@@ -138,13 +143,14 @@ void LineConnection::move() {
 }
 
 std::optional<std::string> LineConnection::next() {
-  const std::size_t end = received_.find('\n');
-  if (end == std::string::npos || end > longest_line) {
-    is_closed_ = is_closed_ || received_.size() > longest_line;
+  const std::size_t end = received_.find('\n', read_);
+  const std::size_t size = std::min(end, received_.size()) - read_;
+  if (end == std::string::npos || size > longest_line) {
+    is_closed_ = is_closed_ || size > longest_line;
     return std::nullopt;
   }
-  std::string line = received_.substr(0, end);
-  received_.erase(0, end + 1);
+  std::string line = received_.substr(read_, size);
+  read_ = end + 1;
   return line;
 }
 
@@ -162,13 +168,12 @@ LineListener::LineListener() : socket_(listening_socket()) {
                                           : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
-std::optional<LineConnection> LineListener::accept() {
+Socket LineListener::accept() {
   Socket socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  if (!socket) {
-    return std::nullopt;
+  if (socket) {
+    make_ready(socket.get());
   }
-  make_ready(socket.get());
-  return LineConnection(std::move(socket));
+  return socket;
 }
 
 }  // namespace fourfold::comm

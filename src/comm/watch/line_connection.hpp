@@ -39,7 +39,8 @@ class LineConnection {
 
   /// @param line  with its end
   void send(std::string_view line);
-  /// Moves what can be moved in both directions.
+  /// Moves what can be moved in both directions, 1 MiB at most of what comes: the rest waits for
+  /// the next time, so that nobody who sends without end keeps others from being heard.
   void move();
   /// The next whole line that came, without its end.
   std::optional<std::string> next();
@@ -48,6 +49,7 @@ class LineConnection {
   Socket socket_;
   std::string unsent_;
   std::string received_;
+  std::size_t read_ = 0;  ///< of what was received
   bool is_closed_ = false;
 };
 
@@ -58,8 +60,8 @@ class LineListener {
   LineListener();
   int descriptor() const noexcept { return socket_.get(); }
   std::uint16_t port() const noexcept { return port_; }
-  /// One that waits, if any.
-  std::optional<LineConnection> accept();
+  /// One that waits; none: there is none.
+  Socket accept();
 
  private:
   Socket socket_;

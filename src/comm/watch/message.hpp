@@ -18,9 +18,8 @@ namespace fourfold::comm {
 // What watches tell each other: lines of JSON, each an object with a "type". A line comes from the
 // network, and is believed only as far as it has the shape that it should have.
 
-/// The first line of a connection. Who does not know the token of the run is not listened to.
+/// The first line of a connection, behind its opening (stranger.hpp).
 struct Hello {
-  std::string token;
   int rank = 0;
   std::string host;
   long pid = 0;

@@ -49,11 +49,7 @@ std::optional<ToldCall> if_any(const Json& json) {
 
 struct ToJson {
   Json operator()(const Hello& hello) const {
-    return {{"type", "hello"},
-            {"token", hello.token},
-            {"rank", hello.rank},
-            {"host", hello.host},
-            {"pid", hello.pid}};
+    return {{"type", "hello"}, {"rank", hello.rank}, {"host", hello.host}, {"pid", hello.pid}};
   }
   Json operator()(const NewGroup& group) const {
     return {{"type", "group"},
@@ -114,7 +110,7 @@ Told told_from(const Json& json) {
 Message from_json(const Json& json) {
   const std::string type = json.at("type");
   if (type == "hello") {
-    return Hello{json.at("token"), json.at("rank"), json.at("host"), json.at("pid")};
+    return Hello{json.at("rank"), json.at("host"), json.at("pid")};
   }
   if (type == "group") {
     return NewGroup{json.at("id"), {json.at("name"), json.at("ranks")}};

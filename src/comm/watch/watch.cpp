@@ -17,7 +17,6 @@
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -41,12 +40,7 @@ int deputy_of(const std::vector<std::string>& hosts) {
   return other == hosts.end() ? 1 : static_cast<int>(other - hosts.begin());
 }
 
-std::string random_token() {
-  std::random_device device;
-  return fmt::format("{:08x}{:08x}{:08x}{:08x}", device(), device(), device(), device());
-}
-
-/// A connection for each rank.
+/// A connection for each rank and stranger.
 void allow_files(int more) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -94,7 +88,7 @@ struct Watch::Impl {
   int ranks;
   std::string host;
   WatchOptions options;
-  std::string token;
+  std::string secret;
   std::vector<Seat> seats;
   ThreadStack stack;
   std::unique_ptr<Court> court;
@@ -118,12 +112,12 @@ Watch::Impl::Impl(Communicator& world, const std::string& its_host, WatchOptions
       options(std::move(its_options)),
       is_named(static_cast<std::size_t>(world.size())) {
   FOURFOLD_EXPECT(recorder != nullptr && ranks > 1);
-  token = broadcast_text(world, rank == 0 ? random_token() : std::string(), 0);
+  secret = broadcast_text(world, rank == 0 ? new_secret() : std::string(), 0);
   const std::vector<std::string> hosts = all_gather_text(world, host);
   for (const int judge : {0, deputy_of(hosts)}) {
     if (rank == judge) {
-      allow_files(ranks);
-      court = std::make_unique<Court>(ranks, token);
+      allow_files(ranks + static_cast<int>(Court::most_strangers));
+      court = std::make_unique<Court>(ranks, secret);
     }
     const auto port = static_cast<std::int64_t>(rank == judge ? court->port() : 0);
     seats.push_back({judge, hosts[static_cast<std::size_t>(judge)],
@@ -166,7 +160,7 @@ void Watch::Impl::connect(std::size_t judge) {
       LineConnection::open(seat.host == host ? "localhost" : seat.host, seat.port, 1000);
   told_groups[judge] = 0;
   if (judges[judge]) {
-    judges[judge]->send(line_of(Hello{token, rank, host, ::getpid()}));
+    judges[judge]->send(opening_of(secret) + line_of(Hello{rank, host, ::getpid()}));
   }
 }
 

@@ -4,14 +4,18 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
 #include <thread>
+#include <vector>
 
 using namespace fourfold::comm;
 using namespace std::chrono_literals;
 
 namespace {
+
+const std::string secret(secret_size, 's');
 
 LineConnection connect(const Court& court) {
   auto connection = LineConnection::open("localhost", court.port(), 1000);
@@ -19,9 +23,10 @@ LineConnection connect(const Court& court) {
   return std::move(*connection);
 }
 
-LineConnection introduced(const Court& court, int rank, const std::string& token = "secret") {
+LineConnection introduced(const Court& court, int rank, const std::string& shown = secret) {
   LineConnection connection = connect(court);
-  connection.send(line_of(Hello{token, rank, "node" + std::to_string(rank), 7}));
+  connection.send(opening_of(shown));
+  connection.send(line_of(Hello{rank, "node" + std::to_string(rank), 7}));
   connection.send(line_of(Beat{.activity = "step 1"}));
   connection.move();
   return connection;
@@ -41,16 +46,16 @@ bool comes(Court& court, std::chrono::milliseconds within, const Condition& cond
 
 }  // namespace
 
-TEST_CASE("a court hears ranks that know the token", "[court]") {
-  Court court(3, "secret");
+TEST_CASE("a court hears ranks that know the secret", "[court]") {
+  Court court(3, secret);
   const LineConnection one = introduced(court, 1);
-  const LineConnection liar = introduced(court, 2, "guess");
+  const LineConnection liar = introduced(court, 2, std::string(secret_size - 1, 's') + 't');
   const LineConnection nobody = introduced(court, 3);
   const LineConnection negative = introduced(court, -1);
   LineConnection noise = connect(court);
   noise.send("GET / HTTP/1.1\r\n\r\n");
   noise.move();
-  CHECK(comes(court, 5s, [](const WorldState& world) { return world.ranks[1].beat.has_value(); }));
+  CHECK(comes(court, 30s, [](const WorldState& world) { return world.ranks[1].beat.has_value(); }));
   const WorldState world = court.state();
   CHECK(world.ranks[1].host == "node1");
   CHECK(world.ranks[1].beat->activity == "step 1");
@@ -59,21 +64,21 @@ TEST_CASE("a court hears ranks that know the token", "[court]") {
 }
 
 TEST_CASE("who hangs up without good-bye has ended, unless it comes back", "[court]") {
-  Court court(3, "secret");
+  Court court(3, secret);
   {
     const LineConnection killed = introduced(court, 0);
     const LineConnection cut_off = introduced(court, 1);
     LineConnection leaving = introduced(court, 2);
     leaving.send(line_of(Bye{}));
     leaving.move();
-    CHECK(comes(court, 5s, [](const WorldState& world) {
+    CHECK(comes(court, 30s, [](const WorldState& world) {
       return world.ranks[0].beat && world.ranks[1].beat && world.ranks[2].has_left;
     }));
   }
   const auto ended = [](const WorldState& world) { return world.ranks[0].has_ended; };
   CHECK_FALSE(comes(court, 500ms, ended));
   const LineConnection again = introduced(court, 1);
-  CHECK(comes(court, 10s, ended));
+  CHECK(comes(court, 30s, ended));
   const WorldState world = court.state();
   CHECK_FALSE(world.ranks[1].has_ended);
   CHECK_FALSE(world.ranks[2].has_ended);
@@ -81,21 +86,21 @@ TEST_CASE("who hangs up without good-bye has ended, unless it comes back", "[cou
 
 TEST_CASE("silence is counted, and a process that stands still is told from a lost machine",
           "[court]") {
-  Court court(1, "secret");
+  Court court(1, secret);
   const LineConnection still = introduced(court, 0);
-  CHECK(comes(court, 10s, [](const WorldState& world) { return world.ranks[0].silent_s > 4; }));
+  CHECK(comes(court, 30s, [](const WorldState& world) { return world.ranks[0].silent_s > 4; }));
   CHECK(court.state().ranks[0].is_reachable);  // its machine takes what is sent to it
 }
 
 TEST_CASE("communicators of ranks that do not exist are not believed", "[court]") {
-  Court court(2, "secret");
+  Court court(2, secret);
   LineConnection one = introduced(court, 0);
   one.send(line_of(NewGroup{7, {"dp", {0, 1}}}));
   one.send(line_of(NewGroup{8, {"tp", {0, 2}}}));
   one.send(line_of(NewGroup{9, {"pp", {-1}}}));
   one.send(line_of(NewGroup{10, {"cp", {}}}));
   one.move();
-  CHECK(comes(court, 5s, [](const WorldState& world) { return world.groups.contains(10); }));
+  CHECK(comes(court, 30s, [](const WorldState& world) { return world.groups.contains(10); }));
   const WorldState world = court.state();
   CHECK(world.groups.at(7).world_ranks.size() == 2);
   CHECK_FALSE(world.groups.contains(8));
@@ -103,10 +108,10 @@ TEST_CASE("communicators of ranks that do not exist are not believed", "[court]"
 }
 
 TEST_CASE("ranks are asked and answer", "[court]") {
-  Court court(2, "secret");
+  Court court(2, secret);
   LineConnection zero = introduced(court, 0);
   const LineConnection silent = introduced(court, 1);
-  CHECK(comes(court, 5s,
+  CHECK(comes(court, 30s,
               [](const WorldState& world) { return world.ranks[0].beat && world.ranks[1].beat; }));
   court.tell_all(Tell{});
   court.listen(20ms);
@@ -116,16 +121,16 @@ TEST_CASE("ranks are asked and answer", "[court]") {
   CHECK(std::holds_alternative<Tell>(*message_of(*line)));
   zero.send(line_of(Told{{}, {"main+0x1"}}));
   zero.move();
-  CHECK(comes(court, 5s, [&](const WorldState&) { return court.answers().contains(0); }));
+  CHECK(comes(court, 30s, [&](const WorldState&) { return court.answers().contains(0); }));
   CHECK_FALSE(court.all_have_answered());
   CHECK(court.answers().at(0).stack.front() == "main+0x1");
   CHECK(report_of(court.state(), {}, court.answers()).find("main+0x1") != std::string::npos);
 }
 
 TEST_CASE("lines without end close a connection", "[court]") {
-  Court court(1, "secret");
+  Court court(1, secret);
   LineConnection flood = introduced(court, 0);
-  CHECK(comes(court, 5s, [](const WorldState& world) { return world.ranks[0].beat.has_value(); }));
+  CHECK(comes(court, 30s, [](const WorldState& world) { return world.ranks[0].beat.has_value(); }));
   const std::string much(std::size_t{1} << 20, 'x');
   for (int piece = 0; piece < 64 && !flood.is_closed(); ++piece) {
     flood.send(much);
@@ -133,4 +138,105 @@ TEST_CASE("lines without end close a connection", "[court]") {
     court.listen(5ms);
   }
   CHECK(flood.is_closed());
+}
+
+namespace {
+
+/// Sends while the other side takes it. @return whether it has closed the connection
+bool has_been_closed(Court& court, LineConnection& stranger, const std::string& words) {
+  for (int turn = 0; turn < 2000 && !stranger.is_closed(); ++turn) {
+    stranger.send(words);
+    stranger.move();
+    court.listen(20ms);
+  }
+  return stranger.is_closed();
+}
+
+}  // namespace
+
+TEST_CASE("whoever does not begin with the secret is hung up on", "[court]") {
+  Court court(2, secret);
+  const LineConnection one = introduced(court, 1);
+  CHECK(comes(court, 30s, [](const WorldState& world) { return world.ranks[1].is_known; }));
+  const std::string hello = line_of(Hello{0, "node0", 7});
+  for (const std::string& words :
+       {std::string(std::size_t{1} << 16, '\n'), std::string(std::size_t{1} << 16, 'x'),
+        secret.substr(0, secret_size / 2) + std::string(100, '\n'), hello + hello,
+        "\n" + opening_of(secret) + hello, secret + "x" + hello, std::string(100, '\0')}) {
+    LineConnection stranger = connect(court);
+    CHECK(has_been_closed(court, stranger, words));
+    CHECK_FALSE(court.state().ranks[0].is_known);
+  }
+  CHECK(court.state().ranks[1].silent_s < 60);
+}
+
+TEST_CASE("the secret may come in pieces, and nothing but lines counts behind it", "[court]") {
+  Court court(1, secret);
+  LineConnection rank = connect(court);
+  for (const char c :
+       opening_of(secret) + "rubbish\n\n{\"type\": 7}\n" + line_of(Hello{0, "node0", 7})) {
+    rank.send(std::string(1, c));
+    rank.move();
+    court.listen(0ms);
+  }
+  CHECK(comes(court, 30s, [](const WorldState& world) { return world.ranks[0].is_known; }));
+}
+
+TEST_CASE("a crowd of strangers keeps no rank out, and nobody may say nothing for long",
+          "[court]") {
+  Court court(2, secret);
+  const LineConnection first = introduced(court, 0);
+  std::vector<LineConnection> crowd;
+  // In parts: a system may let few connections wait to be accepted.
+  const auto grow = [&] {
+    for (int i = 0; i < 200; ++i) {
+      crowd.push_back(connect(court));
+      crowd.back().send(i % 2 == 0 ? "" : secret.substr(0, 5));
+      crowd.back().move();
+      if (i % 40 == 0) {
+        court.listen(50ms);
+        court.listen(50ms);
+      }
+    }
+  };
+  grow();
+  grow();
+  const LineConnection second = introduced(court, 1);
+  grow();
+  CHECK(comes(court, 30s, [](const WorldState& world) {
+    return world.ranks[0].beat.has_value() && world.ranks[1].beat.has_value();
+  }));
+  // All of them in the end: those that came first make room, the others have waited too long.
+  const auto all_are_gone = [&](const WorldState&) {
+    return std::ranges::all_of(crowd, [](LineConnection& one) {
+      one.move();
+      return one.is_closed();
+    });
+  };
+  CHECK(comes(court, 60s, all_are_gone));
+  CHECK_FALSE(court.state().ranks[1].is_away);
+}
+
+TEST_CASE("secrets are long, and not the same twice", "[court]") {
+  const std::string one = new_secret();
+  CHECK(one.size() == secret_size);
+  CHECK(one.find_first_not_of("0123456789abcdef") == std::string::npos);
+  CHECK(one != new_secret());
+}
+
+TEST_CASE("many short lines are read in one go", "[court]") {
+  // Each as the first of what is left, they would be moved as often as there are.
+  Court court(1, secret);
+  LineConnection rank = introduced(court, 0);
+  const std::string lines(std::size_t{1} << 20, '\n');
+  for (int piece = 0; piece < 8; ++piece) {
+    rank.send(lines);
+    while (rank.has_unsent()) {
+      rank.move();
+      court.listen(0ms);
+    }
+  }
+  rank.send(line_of(Bye{}));
+  rank.move();
+  CHECK(comes(court, 30s, [](const WorldState& world) { return world.ranks[0].has_left; }));
 }

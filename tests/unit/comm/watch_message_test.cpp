@@ -23,7 +23,7 @@ const ToldCall call{.operation = Operation::recv,
                     .is_over = true};
 
 std::vector<Message> one_of_each() {
-  return {Hello{"token", 12, "node3", 77},
+  return {Hello{12, "node3", 77},
           NewGroup{5, {"dp", {0, 4, 8}}},
           Beat{.collectives = {{5, {99, {{{32, 1}, {64, ~std::uint64_t{0}}}}}},
                                {~std::uint64_t{0}, {1}}},
@@ -68,7 +68,7 @@ TEST_CASE("what is no message is passed over", "[watch_message]") {
   for (const char* text : {"", " ", "{}", "[]", "7", "null", "{\"type\":7}", "{\"type\":\"beat\"}",
                            "{\"type\":\"end\",\"code\":\"86\"}",
                            "{\"type\":\"group\",\"id\":1,\"name\":\"x\",\"ranks\":7}",
-                           "{\"type\":\"hello\",\"token\":1,\"rank\":0,\"host\":\"\",\"pid\":1}",
+                           "{\"type\":\"hello\",\"rank\":\"0\",\"host\":\"\",\"pid\":1}",
                            "GET / HTTP/1.1\r"}) {
     CHECK_FALSE(message_of(text));
   }
