@@ -11,8 +11,10 @@
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 
+#include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -85,6 +87,16 @@ void end_soon(ExitCode code) noexcept {
       std::_Exit(static_cast<int>(code));
     }).detach();
   } catch (const std::system_error&) {  // no room for a thread: then it is up to MPI_Abort
+  }
+}
+
+/// MPICH prints "Abort(78) on node 0" and no reason, since it is told to leave that to the
+/// program's main, which has given it by now.
+void say_no_more() noexcept {
+  const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (nowhere >= 0) {
+    ::dup2(nowhere, STDERR_FILENO);
+    ::close(nowhere);
   }
 }
 
@@ -195,6 +207,7 @@ int MpiRuntime::ranks_on_host() const noexcept {
 void MpiRuntime::abort(ExitCode code) noexcept {
   Watch::announce_abort();
   end_soon(code);
+  say_no_more();
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));
   std::_Exit(static_cast<int>(code));
 }

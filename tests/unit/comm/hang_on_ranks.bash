@@ -57,6 +57,7 @@ hangs bytes 1 14 "called other operations than the other ranks of 'world' among 
 rm -f hang.json
 expect_exit 65 timeout 60 "$mpiexec" -n 4 "$program" throw 2
 expect_stderr 'the file is damaged'
+expect test "$(grep -c 'Abort(' "$errors")" -eq 0 # of MPI's: it says nothing that was not said
 expect test ! -e hang.json
 expect_exit 9 timeout 60 "$mpiexec" -n 4 "$program" kill 2
 # Of ranks that Hydra ends because one is gone it tells 9, the signal, or nothing at all (0): it is the end that counts.
