@@ -71,8 +71,9 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 # signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
 # A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
 launch() {
-  local count=$1 code=0 said srun_options=() per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
+  local count=$1 code=0 said per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
   shift
+  srun_options=()
   [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || srun_options=(--ntasks-per-node="$per_node")
   [[ $count != all || -z ${FOURFOLD_TASKS_PER_NODE-} ]] || count=$((per_node * SLURM_JOB_NUM_NODES))
   if [[ $count != all ]]; then
@@ -119,7 +120,7 @@ job_answer() { sed -nE "/^($(IFS='|' && echo "$*"))( |\$)/,\$p"; }
 # exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
-  local code=0 i answer lines overrides=() also=()
+  local code=0 i answer errors lines overrides=() also=()
   outcome=stop preempted=0 bad_nodes=''
   answer=$("$FOURFOLD" job begin "$@") || return
   mapfile -t lines < <(job_answer start finished <<<"$answer") # "start", the number of tasks, arguments
@@ -137,7 +138,14 @@ train_job() {
     overrides+=(--set "${lines[i + 1]}")
   done
   say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
+  local begun=$SECONDS
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
+  # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
+  # the log, so it is asked once more, for next to nothing.
+  if [[ $code -eq 255 || ($code -gt 0 && $code -lt 64) ]] && [[ $((SECONDS - begun)) -lt 60 ]]; then
+    ask srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit=1 --output=none "$FOURFOLD" version ||
+      also+=(--launcher-words "${errors:0:8000}")
+  fi
   ! is_preempted || { preempted=1 && also=(--preempted); }
   answer=$("$FOURFOLD" job end "$@" --launcher-code "$code" "${also[@]}") && code=0 || code=$?
   read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")

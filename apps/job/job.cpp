@@ -196,7 +196,8 @@ ExitCode end(const Request& request) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
-  batch::AttemptEnd end = batch::end_of(left, attempt, own, request.launcher_code, unix_time_s());
+  batch::AttemptEnd end = batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
+                                        request.launcher_words);
   if (const auto error = end.retry && !has_told ? no_room_in(exit_file) : std::nullopt) {
     end.code = error->code();
     end.reason = error->what();

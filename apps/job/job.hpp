@@ -15,6 +15,7 @@ struct Request {
   std::vector<std::string> overrides;
   batch::ChainLimits limits;
   int launcher_code = 0;
+  std::string launcher_words;  ///< its standard error, of a start of which nothing was heard
   bool preempted = false;  ///< the scheduler wanted the nodes for another job
 };
 

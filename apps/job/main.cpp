@@ -68,6 +68,11 @@ int main(int argc, char** argv) {
   describe(*end, request);
   end->add_option("--launcher-code", request.launcher_code, "What srun or mpiexec ended with")
       ->required();
+  end->add_option(
+         "--launcher-words", request.launcher_words,
+         "What it said on standard error, where it may have started nothing: a plugin that "
+         "cannot be loaded, or a program that is not there, ends the chain")
+      ->type_name("TEXT");
   end->add_flag("--preempted", request.preempted,
                 "The scheduler took the nodes for another job; exit.json says so then");
   command.footer(more_help);

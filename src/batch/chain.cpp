@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/batch/chain.hpp>
+#include <fourfold/batch/launcher_words.hpp>
 
 #include <fmt/format.h>
 
@@ -49,7 +50,8 @@ AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
 }
 
 /// How an attempt ended that has left nothing but what the launcher says.
-AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_s) {
+AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_s,
+                              std::string_view launcher_words) {
   AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
   constexpr int cannot_execute = 126;
   constexpr int not_found = 127;
@@ -60,6 +62,12 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
   } else if (says_running) {
     end.reason =
         fmt::format("killed without a word (the launcher ended with code {})", launcher_code);
+  } else if (const auto line = unmendable(launcher_words)) {
+    end.code = ExitCode::config;
+    end.reason = fmt::format(
+        "the launcher starts nothing here ({}) correct --mpi, its options or the program's path",
+        *line);
+    end.retry = false;
   } else if (launcher_code == cannot_execute || launcher_code == not_found) {
     end.code = ExitCode::config;
     end.reason = "fourfold was not found on the nodes of the job, or cannot be run there";
@@ -125,7 +133,7 @@ bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt) {
 }
 
 AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, const BatchJob& own,
-                  int launcher_code, double unix_s) {
+                  int launcher_code, double unix_s, std::string_view launcher_words) {
   const bool is_new = is_since(left, attempt);
   const bool is_own = is_new && left.is_of(own);
   if (is_own && left.end) {
@@ -141,7 +149,7 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
   if (is_new && !is_own && has_trained(left)) {
     return overtaken(left.by, launcher_code, unix_s);
   }
-  return end_without_a_word(is_own && left.says_running, launcher_code, unix_s);
+  return end_without_a_word(is_own && left.says_running, launcher_code, unix_s, launcher_words);
 }
 
 telemetry::ExitStatus preempted(telemetry::ExitStatus status) {

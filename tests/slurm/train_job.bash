@@ -68,6 +68,25 @@ expect grep -q 'srun --mpi=pmi2' "fourfold-$job.log"
 expect test ! -e alone/metrics.jsonl
 
 # What is wrong with the run file ends the job before it takes its nodes; so does a program that the nodes have not got.
+# A launcher that starts nothing, and would not the next time either, ends a chain at once; nor is a job put back into the queue.
+never_starts() {
+  local job
+  rm -rf never
+  job=$(sbatch --parsable --nodes=2 --time=5 --job-name=never "$slurm/$1" run.toml --set log.dir=never)
+  expect_job "$job" 60 FAILED 78
+  until_holds 30 no_jobs_of never || complain "jobs are left: $(squeue)"
+  expect test "$(grep -c '"event":"begin"' never/attempts.jsonl)" -eq 1
+  expect grep -q "the launcher starts nothing here (.*$2" never/attempts.jsonl
+}
+for script in train.sbatch chain.sbatch; do
+  FOURFOLD_MPI=pmi9 never_starts "$script" "Invalid MPI type 'pmi9'"
+done
+# Slurm offers this one, and cannot load it without its library.
+if srun --mpi=list 2>&1 | grep -qw pmix && ! srun --mpi=pmix true >/dev/null 2>&1; then
+  FOURFOLD_MPI=pmix never_starts chain.sbatch "Invalid MPI type 'pmix'"
+fi
+SLURM_GRES_FLAGS='' SLURM_DISTRIBUTION=sideways never_starts chain.sbatch 'Invalid --distribution specification'
+
 job=$(sbatch --parsable --nodes=4 --time=5 "$slurm/train.sbatch" run.toml --set train.stepz=3)
 expect_job "$job" 60 FAILED 78
 expect grep -q 'did you mean "steps"' "fourfold-$job.log"

@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace fourfold::batch {
 
@@ -54,8 +55,10 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 /// @param attempt        as attempts.jsonl has it
 /// @param own            the job of the attempt
 /// @param launcher_code  what srun or mpiexec ended with
+/// @param launcher_words  its standard error when it was asked once more, for a start of which
+///   nothing was heard: whether another start mends that is read there (launcher_words.hpp)
 AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, const BatchJob& own,
-                  int launcher_code, double unix_s);
+                  int launcher_code, double unix_s, std::string_view launcher_words = {});
 
 /// Whether an exit.json was written since the attempt began.
 bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt);
