@@ -16,7 +16,7 @@ struct Request {
   batch::ChainLimits limits;
   int launcher_code = 0;
   std::string launcher_words;  ///< its standard error, of a start of which nothing was heard
-  bool preempted = false;  ///< the scheduler wanted the nodes for another job
+  bool preempted = false;      ///< the scheduler wanted the nodes for another job
 };
 
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do.

@@ -65,11 +65,11 @@ TEST_CASE("messages come out as they went in", "[watch_message]") {
 }
 
 TEST_CASE("what is no message is passed over", "[watch_message]") {
-  for (const char* text : {"", " ", "{}", "[]", "7", "null", "{\"type\":7}", "{\"type\":\"beat\"}",
-                           "{\"type\":\"end\",\"code\":\"86\"}",
-                           "{\"type\":\"group\",\"id\":1,\"name\":\"x\",\"ranks\":7}",
-                           "{\"type\":\"hello\",\"rank\":\"0\",\"host\":\"\",\"pid\":1}",
-                           "GET / HTTP/1.1\r"}) {
+  for (const char* text :
+       {"", " ", "{}", "[]", "7", "null", "{\"type\":7}", "{\"type\":\"beat\"}",
+        "{\"type\":\"end\",\"code\":\"86\"}",
+        "{\"type\":\"group\",\"id\":1,\"name\":\"x\",\"ranks\":7}",
+        "{\"type\":\"hello\",\"rank\":\"0\",\"host\":\"\",\"pid\":1}", "GET / HTTP/1.1\r"}) {
     CHECK_FALSE(message_of(text));
   }
   CHECK_FALSE(message_of(std::string(100000, '[')));
