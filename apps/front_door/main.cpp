@@ -3,13 +3,16 @@
 #include "help.hpp"
 #include "verbs.hpp"
 
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -18,6 +21,20 @@ namespace {
 
 using fourfold::ExitCode;
 using fourfold::UserError;
+
+/// UCX, under MPI, copies the machine's name into 64 bytes while it is loaded, and ends a program
+/// that has no room for the zero behind it: before its main, so that only this program can say why.
+void warn_of_long_host_name() {
+  constexpr std::size_t longest = 63;
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) == 0 && std::strlen(host.data()) > longest) {
+    fourfold::log::write_stderr(
+        fmt::format("fourfold: warning: the name of this machine has {} letters: UCX, which MPI "
+                    "uses, may end programs with \"buffer overflow detected\"; give the machine a "
+                    "name of at most {}\n",
+                    std::strlen(host.data()), longest));
+  }
+}
 
 /// Replaces this process by the verb's program; comes back only by throwing.
 [[noreturn]] void become(const std::string& verb, std::vector<std::string> arguments) {
@@ -38,6 +55,7 @@ using fourfold::UserError;
     argv.push_back(argument.data());
   }
   argv.push_back(nullptr);
+  warn_of_long_host_name();
   ::execv(name.c_str(), argv.data());
   throw fourfold::SystemError(ExitCode::config,
                               fmt::format("cannot run {} ({})", name, std::strerror(errno)));
