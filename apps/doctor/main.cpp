@@ -6,7 +6,6 @@
 
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/device/device.hpp>
-#include <fourfold/io/directory_probe.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -14,7 +13,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdio>
 
 namespace {
@@ -23,13 +21,6 @@ using fourfold::ExitCode;
 using fourfold::doctor::Arguments;
 namespace comm = fourfold::comm;
 namespace doctor = fourfold::doctor;
-
-/// Leaves no probe files behind, and ends as the signal would have.
-extern "C" void end_by(int number) {
-  fourfold::io::remove_probe_files();
-  std::signal(number, SIG_DFL);
-  std::raise(number);
-}
 
 /// Who does not get through is found out as in training, and left out the same way.
 void watch(comm::MpiRuntime& mpi, double seconds) {
@@ -44,9 +35,6 @@ void watch(comm::MpiRuntime& mpi, double seconds) {
 }
 
 ExitCode examine(const Arguments& arguments, int argc, char** argv) {
-  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2}) {
-    std::signal(number, end_by);
-  }
   comm::MpiRuntime mpi(&argc, &argv);
   watch(mpi, arguments.seconds);
   fourfold::device::take_device(mpi.device_place(true));  // too few are found below

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/sudden_end.hpp>
@@ -99,6 +100,7 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
   // A file size limit shows as an error of write(2) then, which has a message.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGBUS, end_without_mapped_file);
+  clean_up_on_signals();
   try {
     const OnSuddenEnd on_sudden_end([&](ExitCode code, const std::string& why) {
       call(on_failure, name, code, why);

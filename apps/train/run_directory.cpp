@@ -10,6 +10,7 @@
 #include <fourfold/comm/start_watch.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/step_place.hpp>
+#include <fourfold/io/temporary_name.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
@@ -33,20 +34,13 @@ namespace {
 
 /// Whether a file is io::AtomicFile's temporary sibling of one that we write.
 bool is_leftover(const std::filesystem::path& file) {
-  constexpr std::string_view mark = ".tmp-";
   const std::string name = file.filename().string();
   if (name.starts_with(std::string(telemetry::run_lease_name) + "-")) {
     return true;  // before it had its name
   }
-  const std::size_t at = name.rfind(mark);
+  const auto of = io::name_of_temporary(name);
   const auto ours = telemetry::RunFiles(file.parent_path()).replaced_whole();
-  if (at == std::string::npos ||
-      std::ranges::count(ours, file.parent_path() / name.substr(0, at)) == 0) {
-    return false;
-  }
-  const std::string process = name.substr(at + mark.size());
-  return !process.empty() &&
-         std::ranges::all_of(process, [](char c) { return '0' <= c && c <= '9'; });
+  return of && std::ranges::count(ours, file.parent_path() / *of) > 0;
 }
 
 void sweep_leftovers(const std::filesystem::path& folder) {

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
+#include "disk/temporary.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -32,20 +34,18 @@ void require_replaceable(const std::filesystem::path& path) {
 
 }  // namespace
 
-AtomicFile::AtomicFile(std::filesystem::path path)
-    : path_(std::move(path)), temporary_(fmt::format("{}.tmp-{}", path_.string(), ::getpid())) {
+AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   require_replaceable(path_);
-  ::unlink(temporary_.c_str());  // of a process of the same number that died
-  file_ = std::make_unique<OutputFile>(OutputFile::create(temporary_, path_));
+  sweep_temporaries_of(path_);
+  temporary_ = std::make_unique<Temporary>(temporary_sibling(path_, fmt::format("{}", ::getpid())));
+  do {
+    ::unlink(temporary_->path().c_str());  // of a process of the same number that died
+    file_ = std::make_unique<OutputFile>(OutputFile::create(temporary_->path(), path_));
+  } while (!temporary_->lock());
   buffer_.reserve(buffer_bytes);
 }
 
-AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) {
-    file_.reset();
-    ::unlink(temporary_.c_str());
-  }
-}
+AtomicFile::~AtomicFile() = default;
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   FOURFOLD_EXPECT(file_ != nullptr);
@@ -81,8 +81,8 @@ void AtomicFile::publish(const std::function<void()>& ask) {
   if (ask) {
     ask();
   }
-  rename_path(temporary_, path_);
-  temporary_.clear();
+  rename_path(temporary_->path(), path_);
+  temporary_->keep();
   const std::filesystem::path folder = path_.parent_path();
   sync_directory(folder.empty() ? "." : folder);
 }

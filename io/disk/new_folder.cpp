@@ -1,11 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
+#include "disk/temporary.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/log.hpp>
 #include <fourfold/io/new_folder.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -43,29 +44,27 @@ NewFolder::NewFolder(std::filesystem::path final_path, std::uint64_t bytes)
                                 "choose a folder on another file system",
                                 final_path_.string(), bytes_text(bytes), bytes_text(*free)));
   }
-  const std::filesystem::path sibling =
-      above / fmt::format(".tmp-{}-{}", final_path_.filename().string(), ::getpid());
-  remove_tree(sibling);  // of a process of the same number that died
-  make_directory(sibling);
-  path_ = sibling;
+  sweep_temporaries_of(final_path_);
+  temporary_ =
+      std::make_unique<Temporary>(temporary_sibling(final_path_, fmt::format("{}", ::getpid())));
+  do {
+    remove_tree(temporary_->path());  // of a process of the same number that died
+    make_directory(temporary_->path());
+  } while (!temporary_->lock());
 }
 
-NewFolder::~NewFolder() {
-  if (path_.empty()) {
-    return;
-  }
-  if (const Defect defect = remove_tree(path_)) {
-    log::local(log::Level::warning,
-               fmt::format("an unfinished folder could not be removed ({})", *defect));
-  }
+NewFolder::~NewFolder() = default;
+
+const std::filesystem::path& NewFolder::path() const noexcept {
+  return temporary_->path();
 }
 
 void NewFolder::publish() {
-  FOURFOLD_EXPECT(!path_.empty());
-  sync_directory(path_);
+  FOURFOLD_EXPECT(!path().empty());
+  sync_directory(path());
   require_missing(final_path_);
-  rename_path(path_, final_path_);
-  path_.clear();
+  rename_path(path(), final_path_);
+  temporary_->keep();
   sync_directory(folder_above(final_path_));
 }
 

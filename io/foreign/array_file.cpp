@@ -2,16 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "foreign/array_schema.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/array_file.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <algorithm>
 #include <optional>
 #include <span>
-#include <system_error>
 
 namespace fourfold::io {
 
@@ -21,18 +22,17 @@ struct ArrayFile::Impl {
   std::vector<ArrayDescription> arrays;
   std::vector<std::uint64_t> byte_offsets;
   comm::Communicator& communicator;
+  std::optional<Temporary> temporary;  ///< `partial`; of the first rank
   std::optional<OutputFile> file;
 
-  ~Impl() {
-    if (file && leads()) {
-      std::error_code ignored;
-      std::filesystem::remove(partial, ignored);
-    }
-  }
   bool leads() const { return communicator.rank() == 0; }
 
   void create(const ArraySchema& schema) {
-    file = OutputFile::create(partial);
+    sweep_temporaries_of(path);
+    temporary.emplace(partial);
+    do {
+      file = OutputFile::create(partial, path);
+    } while (!temporary->lock());
     file->set_size(schema.image.size_bytes());
     write_image(*file, schema.image);
   }
@@ -42,10 +42,11 @@ ArrayFile::ArrayFile(std::filesystem::path path, std::vector<ArrayDescription> a
                      const std::vector<Attribute>& attributes, comm::Communicator& communicator)
     : impl_(new Impl{
           .path = path,
-          .partial = path.string() + ".tmp-" + comm::broadcast_text(communicator, random_word(), 0),
+          .partial = temporary_sibling(path, comm::broadcast_text(communicator, random_word(), 0)),
           .arrays = std::move(arrays),
           .byte_offsets = {},
           .communicator = communicator,
+          .temporary = {},
           .file = {}}) {
   const ArraySchema schema = make_array_schema(impl_->arrays, attributes);
   impl_->byte_offsets = schema.byte_offsets;
@@ -82,6 +83,7 @@ void ArrayFile::publish() {
   });
   comm::first_rank_does(impl_->communicator, [&] {
     rename_path(impl_->partial, impl_->path);
+    impl_->temporary->keep();
     const auto folder = impl_->path.parent_path();
     sync_directory(folder.empty() ? "." : folder);
   });

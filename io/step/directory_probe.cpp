@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "step/directory_names.hpp"
 
 #include <fourfold/base/clock.hpp>
@@ -12,11 +13,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <array>
-#include <atomic>
 #include <chrono>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -32,41 +30,6 @@ namespace fs = std::filesystem;
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
 /// Told apart from the probes of others in the same directory.
 constexpr std::string_view own_prefix = "doctor-";
-
-/// A path that a signal handler can remove. Never moves.
-struct NamedFile {
-  std::atomic<bool> is_there = false;
-  std::array<char, 4096> path{};
-};
-std::array<NamedFile, 8> named_files;
-
-/// A file that is there from now on, or soon; gone when this ends.
-class Name {
- public:
-  explicit Name(fs::path path) : path_(std::move(path)) {
-    for (NamedFile& file : named_files) {
-      if (!file.is_there.load() && path_.native().size() < file.path.size()) {
-        std::memcpy(file.path.data(), path_.c_str(), path_.native().size() + 1);
-        file.is_there = true;
-        slot_ = &file;
-        return;
-      }
-    }
-  }
-  ~Name() {
-    ::unlink(path_.c_str());
-    if (slot_ != nullptr) {
-      slot_->is_there = false;
-    }
-  }
-  Name(const Name&) = delete;
-  Name& operator=(const Name&) = delete;
-  const fs::path& path() const noexcept { return path_; }
-
- private:
-  fs::path path_;
-  NamedFile* slot_ = nullptr;  ///< none: a very long path
-};
 
 std::string name_of(const std::string& word) {
   return fmt::format("{}{}{}", probe_prefix, own_prefix, word);
@@ -132,9 +95,9 @@ void read_back(const fs::path& path, const Written& written) {
 
 DirectoryProbe probe_directory(const fs::path& directory, std::uint64_t most_bytes, double most_s) {
   const std::string name = name_of(ProbeFile::new_word());
-  const Name first(directory / name);
-  const Name second(directory / (name + "-renamed"));
-  const Name third(directory / (name + "-linked"));
+  const Temporary first(directory / name);
+  const Temporary second(directory / (name + "-renamed"));
+  const Temporary third(directory / (name + "-linked"));
   DirectoryProbe probe;
   const Written written = write(first.path(), most_bytes, most_s, probe.write_s);
   probe.bytes = written.bytes;
@@ -152,13 +115,13 @@ DirectoryRoom room_of(const fs::path& directory) {
 }
 
 struct ProbeFile::Impl {
-  explicit Impl(fs::path path) : name(std::move(path)) {}
-  Name name;
+  explicit Impl(fs::path path) : file(std::move(path)) {}
+  Temporary file;
 };
 
 ProbeFile::ProbeFile(const fs::path& directory, const std::string& word)
     : impl_(std::make_unique<Impl>(directory / name_of(word))) {
-  write_new_file(impl_->name.path(), std::as_bytes(std::span(word)));
+  write_new_file(impl_->file.path(), std::as_bytes(std::span(word)));
 }
 
 ProbeFile::~ProbeFile() = default;
@@ -181,14 +144,6 @@ void remove_old_probes(const fs::path& directory) noexcept {
       if (!failure && fs::file_time_type::clock::now() - changed > std::chrono::minutes(10)) {
         ::unlink((directory / name).c_str());
       }
-    }
-  }
-}
-
-void remove_probe_files() noexcept {
-  for (const NamedFile& file : named_files) {
-    if (file.is_there.load()) {
-      ::unlink(file.path.data());
     }
   }
 }

@@ -6,6 +6,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/leftovers.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <fmt/format.h>
 
@@ -16,15 +17,16 @@ namespace fourfold::io {
 namespace {
 
 /// Of an AtomicFile.
-bool is_unnamed(std::string_view name, std::string_view of) {
-  return name.starts_with(fmt::format("{}.tmp-", of));
+bool is_unnamed(std::string_view name) {
+  const auto of = name_of_temporary(name);
+  return of && (*of == latest_name || *of == fast_word_name || of->starts_with(probe_prefix));
 }
 
 bool is_temporary(std::string_view name) {
   constexpr std::string_view lease_prefix = ".lease-";  // before it has its name
   return name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
-         name.starts_with(probe_prefix) || name.starts_with(lease_prefix) ||
-         is_unnamed(name, latest_name) || is_unnamed(name, fast_word_name);
+         name.starts_with(probe_prefix) || name.starts_with(lease_prefix) || is_unnamed(name) ||
+         name.starts_with(fmt::format("{}.tmp-", fast_word_name));  // of an older version
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/dataset.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <fmt/format.h>
 #include <glob.h>
@@ -19,19 +20,26 @@ struct FreeGlob {
   void operator()(glob_t* matches) const noexcept { ::globfree(matches); }
 };
 
-/// Names that match `pattern`, in byte order.
+/// Names that match `pattern`, in byte order; no file that is being written, or that a killed
+/// program has left unfinished.
 std::vector<std::string> matches_of(const std::string& pattern) {
   glob_t matches = {};
   const int outcome = ::glob(pattern.c_str(), 0, nullptr, &matches);
   const std::unique_ptr<glob_t, FreeGlob> guard(&matches);
-  if (outcome != 0) {
+  std::vector<std::string> names;
+  if (outcome == 0) {
+    names.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
+  }
+  std::erase_if(names, [](const std::string& name) {
+    return io::name_of_temporary(std::filesystem::path(name).filename().string()).has_value();
+  });
+  std::sort(names.begin(), names.end());  // glob's own order follows the locale
+  if (outcome != 0 || names.empty()) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: no file matches this pattern; check [data] and the current "
                                 "folder",
                                 pattern));
   }
-  std::vector<std::string> names(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);
-  std::sort(names.begin(), names.end());  // glob's own order follows the locale
   return names;
 }
 

@@ -51,6 +51,35 @@ expect_exit 65 "$fourfold" data info cut.bin
 expect_stderr "cut.bin: byte 33: ends inside a token"
 expect_exit 78 "$fourfold" data info missing.bin
 
+# A signal leaves nothing behind; what a killed process leaves is no data, and goes with the next of its name.
+yes 'all work and no play' | head -n 3000000 >long.txt
+mkdir tokens
+# unfinished SIGNAL: prepares until there are unfinished files, and ends it.
+unfinished() {
+  "$fourfold" data prepare --output tokens/long --document-separator '\n' --validation-fraction 0.1 long.txt >"$output" 2>"$errors" &
+  local process=$! code=0
+  for _ in {1..1000}; do
+    [[ $(ls -A tokens) != *long_val.json.tmp-* ]] || break
+    sleep 0.01
+  done
+  kill -s "$1" $process
+  wait $process 2>/dev/null || code=$?
+  [[ $code -eq $((128 + $(kill -l "$1"))) ]] || complain "exit code $code after $1"
+}
+for signal in TERM HUP USR1; do
+  unfinished "$signal"
+  expect test -z "$(ls -A tokens)"
+done
+unfinished KILL
+expect test "$(find tokens -name '.long_*.tmp-*' | wc -l)" = 6
+printf 'half' >tokens/old.bin.tmp-77 # of an older version, without the dot
+expect_exit 78 "$fourfold" data info 'tokens/*'
+expect_stderr "no file matches this pattern"
+expect_exit 0 "$fourfold" data prepare --output tokens/long --document-separator '--' --validation-fraction 0.5 a.txt
+expect test "$(ls -A tokens | tr '\n' ' ')" = 'long_train.bin long_train.idx long_train.json long_val.bin long_val.idx long_val.json old.bin.tmp-77 '
+expect_exit 0 "$fourfold" data info 'tokens/*'
+rm -r long.txt tokens
+
 # Where the quickstart's text can be had without installing anything, its tokens are those of the tokenizers library.
 if ! command -v bible >/dev/null; then
   echo "not compared on the quickstart's text: the program 'bible' is not installed"

@@ -157,6 +157,21 @@ TEST_CASE("patterns are expanded by name, pairs once", "[dataset]") {
              ContainsSubstring("no token files are named"));
 }
 
+TEST_CASE("what is being written is not data, whatever a pattern matches", "[dataset]") {
+  const ScratchFolder folder;
+  const std::string good = counting_file(folder, "a", 0, 4);
+  for (const char* name :
+       {"a.bin.tmp-7", "a.idx.tmp-7", ".a.bin.tmp-8", ".b.bin.tmp-0123456789abcdef"}) {
+    folder.write(name, "half");
+  }
+  using Names = std::vector<std::string>;
+  const auto in = [&](const char* name) { return (folder / name).string(); };
+  CHECK(fourfold::data::expand_patterns(Names{in("*"), in("a.b*")}) == Names{good, good});
+  CHECK_THAT(
+      error_of(ExitCode::config, [&] { fourfold::data::expand_patterns(Names{in(".*.tmp-*")}); }),
+      ContainsSubstring("no file matches"));
+}
+
 TEST_CASE("too little data and tokens of another vocabulary are errors", "[dataset]") {
   const ScratchFolder folder;
   const std::string one = counting_file(folder, "one", 7, 1);

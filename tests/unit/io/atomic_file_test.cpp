@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <file_size_limit.hpp>
@@ -140,7 +141,7 @@ TEST_CASE("what a dead process of the same number left is replaced, a link not f
   const ScratchFolder scratch;
   const fs::path path = scratch / "file";
   const fs::path other = scratch.write("other", "mine");
-  fs::create_symlink(other, path.string() + ".tmp-" + std::to_string(::getpid()));
+  fs::create_symlink(other, fourfold::io::temporary_sibling(path, std::to_string(::getpid())));
   AtomicFile file(path);
   file.write("text");
   file.publish();

@@ -73,7 +73,7 @@ class Recutting {
     REQUIRE(again.exit_code == 0);
     std::map<std::string, std::string> left = files_below(to());
     std::erase_if(left, [](const auto& file) {  // what the next run sweeps
-      return file.first.starts_with("LATEST.tmp-") || file.first.starts_with(".lease-");
+      return file.first.starts_with(".LATEST.tmp-") || file.first.starts_with(".lease-");
     });
     REQUIRE(left == whole_);
     REQUIRE(files_below(from()) == original_);

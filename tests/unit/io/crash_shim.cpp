@@ -114,7 +114,8 @@ int open_counted(const char* symbol, const char* path, int flags, mode_t mode) {
   const int descriptor = counted(creates, [&](Fate) { return call(path, flags, mode); });
   if (descriptor >= 0 && descriptor < most_descriptors) {
     is_ours[descriptor] = is_below(path);
-    is_writable[descriptor] = (flags & O_ACCMODE) != O_RDONLY;
+    // What is opened for both, and not made, is so for a lock.
+    is_writable[descriptor] = (flags & O_ACCMODE) == O_WRONLY || creates;
   }
   return descriptor;
 }

@@ -28,7 +28,10 @@ Names sorted(Names names) {
 TEST_CASE("what dead jobs left is known by its name, and nothing else is taken away") {
   const harness::ScratchFolder scratch;
   const Names folders{".tmp-step-000000009-0123", ".trash-4567"};
-  const Names files{".fast-level.tmp-12", ".lease-89ab", ".probe-cdef.tmp-7", "LATEST.tmp-99"};
+  const Names files{
+      "..fast-level.tmp-12", "..probe-cdef.tmp-7", ".LATEST.tmp-99", ".lease-89ab",
+      ".fast-level.tmp-12",  ".probe-cdef.tmp-7",  "LATEST.tmp-99"};  // the last three of an older
+                                                                      // version
   const std::string aside = "damaged-step-000000003-0123";
   const Names kept{".fast-level",
                    ".lease",

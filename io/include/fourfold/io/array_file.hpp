@@ -26,8 +26,8 @@ struct ArrayDescription {
 };
 
 /// An HDF5 file of dense arrays which all ranks fill side by side, for other programs to read. It
-/// appears under its name whole or not at all; until then it is NAME.tmp-WORD, of a random word.
-/// An older one of its name is replaced then.
+/// appears under its name whole or not at all; until then it has a temporary name of a random word
+/// (temporary_name.hpp). An older one of its name is replaced then.
 class ArrayFile {
  public:
   /// A text that says something about the whole file: name and value.

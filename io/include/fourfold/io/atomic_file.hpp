@@ -14,10 +14,13 @@
 namespace fourfold::io {
 
 class OutputFile;
+class Temporary;
 
-/// A file that appears under its name whole or not at all: bytes go to a temporary sibling,
-/// `sync` brings them to the disk, `publish` renames. Without `publish` the temporary file is
-/// removed. One thread per object; every failure throws UserError (cannot_write) naming the path.
+/// A file that appears under its name whole or not at all: bytes go to a temporary sibling
+/// (temporary_name.hpp), `sync` brings them to the disk, `publish` renames. Without `publish` the
+/// temporary file is removed, also when a signal ends the process; what a killed process has left
+/// the next AtomicFile of that path removes. One thread per object; every failure throws UserError
+/// (cannot_write) naming the path.
 class AtomicFile {
  public:
   /// @throws UserError (cannot_write) where `path` is a device, a pipe or a socket
@@ -43,7 +46,7 @@ class AtomicFile {
   void flush();
 
   std::filesystem::path path_;
-  std::filesystem::path temporary_;
+  std::unique_ptr<Temporary> temporary_;
   std::unique_ptr<OutputFile> file_;  ///< null once it is synced
   std::uint64_t written_bytes_ = 0;
   std::vector<std::byte> buffer_;

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// What a directory can do for a run, found out with small files. They have names that
-/// remove_leftovers() knows, are removed by whoever made them, and by the handler of a signal
-/// through remove_probe_files().
+/// remove_leftovers() knows, and are removed by whoever made them, also when a signal ends it.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +57,5 @@ class ProbeFile {
 
 /// Removes what killed processes left of their probes: files older than ten minutes. Local.
 void remove_old_probes(const std::filesystem::path& directory) noexcept;
-
-/// Removes the probe files of this process that are there now. For signal handlers: calls nothing
-/// but unlink().
-void remove_probe_files() noexcept;
 
 }  // namespace fourfold::io

@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 
 namespace fourfold::io {
 
+class Temporary;
+
 /// A folder that appears under its name whole or not at all: files are put into a temporary
-/// sibling, which `publish` renames. Without it the sibling is removed with all it holds. Every
-/// failure throws UserError (cannot_write) naming the path.
+/// sibling (temporary_name.hpp), which `publish` renames. Without it the sibling is removed with
+/// all it holds, also when a signal ends the process; what a killed process has left the next
+/// NewFolder of that path removes. Every failure throws UserError (cannot_write) naming the path.
 class NewFolder {
  public:
   /// Creates the sibling, and the folders above where missing.
@@ -21,14 +25,14 @@ class NewFolder {
   ~NewFolder();
 
   /// Where the files go until then.
-  const std::filesystem::path& path() const noexcept { return path_; }
+  const std::filesystem::path& path() const noexcept;
   /// Syncs the folder, renames it and syncs the one above. The files must be on the disk already
   /// (AtomicFile::publish). @throws also when there is something of the final name by now
   void publish();
 
  private:
   std::filesystem::path final_path_;
-  std::filesystem::path path_;
+  std::unique_ptr<Temporary> temporary_;
 };
 
 }  // namespace fourfold::io

@@ -83,7 +83,8 @@ class TokenDataset {
 };
 
 /// The files that a list of names and shell patterns means: patterns expanded by name in byte
-/// order; `X.idx` and `X.json` beside an `X.bin` that matched too are not files of their own.
+/// order; `X.idx` and `X.json` beside an `X.bin` that matched too are not files of their own, and a
+/// temporary name (io/temporary_name.hpp) is no file.
 /// @throws UserError (config) as TokenDataset says
 std::vector<std::string> expand_patterns(std::span<const std::string> names);
 

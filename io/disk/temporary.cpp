@@ -1,0 +1,198 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/temporary.hpp"
+
+#include "disk/file.hpp"
+
+#include <fourfold/base/end_by_signal.hpp>
+#include <fourfold/io/temporary_name.hpp>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace fourfold::io {
+namespace {
+
+/// A path that a signal handler can remove. Never moves.
+struct Slot {
+  enum class State : std::uint8_t { free, filling, used };
+  std::atomic<State> state = State::free;
+  std::array<char, 4096> path{};
+};
+static_assert(std::atomic<Slot::State>::is_always_lock_free, "a signal handler reads it");
+std::array<Slot, 64> slots;
+
+constexpr std::size_t no_slot = slots.size();
+
+std::size_t take_slot(const std::string& path) {
+  for (std::size_t i = 0; i < slots.size() && path.size() < slots[i].path.size(); ++i) {
+    Slot::State expected = Slot::State::free;
+    if (slots[i].state.compare_exchange_strong(expected, Slot::State::filling)) {
+      std::memcpy(slots[i].path.data(), path.c_str(), path.size() + 1);
+      slots[i].state = Slot::State::used;
+      return i;
+    }
+  }
+  return no_slot;  // a very long path, or very many files: only the next run sweeps them
+}
+
+bool is_dot(const char* name) noexcept {
+  return std::strcmp(name, ".") == 0 || std::strcmp(name, "..") == 0;
+}
+
+/// What is in an open folder, and below it. Async-signal-safe: std::filesystem is not.
+// NOLINTNEXTLINE(misc-no-recursion): ours are one deep
+void empty_folder(int folder, int levels) noexcept {
+  alignas(dirent64) std::array<char, 2048> entries;
+  ssize_t bytes = 0;
+  while ((bytes = ::getdents64(folder, entries.data(), entries.size())) > 0) {
+    for (ssize_t at = 0; at < bytes;) {
+      const auto* const entry = reinterpret_cast<const dirent64*>(entries.data() + at);
+      at += entry->d_reclen;
+      if (is_dot(entry->d_name) || ::unlinkat(folder, entry->d_name, 0) == 0 || levels == 0) {
+        continue;
+      }
+      const int inner =
+          ::openat(folder, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+      if (inner >= 0) {
+        empty_folder(inner, levels - 1);
+        ::close(inner);
+        ::unlinkat(folder, entry->d_name, AT_REMOVEDIR);
+      }
+    }
+  }
+}
+
+/// A file or a folder. Async-signal-safe.
+void remove_now(const char* path) noexcept {
+  constexpr int most_levels = 8;
+  if (::unlink(path) == 0) {
+    return;
+  }
+  const int folder = ::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (folder >= 0) {
+    empty_folder(folder, most_levels);
+    ::close(folder);
+    ::rmdir(path);
+  }
+}
+
+/// For a lock: some file systems lock only what is open for writing.
+FileDescriptor opened(const std::filesystem::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file && errno == EISDIR) {
+    file.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+  }
+  return file;
+}
+
+bool is_first_look_for(const std::filesystem::path& path) {
+  static std::mutex mutex;
+  static std::set<std::filesystem::path> seen;
+  const std::scoped_lock lock(mutex);
+  return seen.insert(path).second;
+}
+
+bool is_hexadecimal(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+constexpr std::string_view mark = ".tmp-";
+
+}  // namespace
+
+std::filesystem::path temporary_sibling(const std::filesystem::path& path, std::string_view word) {
+  return path.parent_path() / fmt::format(".{}{}{}", path.filename().string(), mark, word);
+}
+
+std::optional<std::string> name_of_temporary(std::string_view name) {
+  const std::size_t at = name.rfind(mark);
+  if (at == std::string_view::npos || at == 0) {
+    return std::nullopt;
+  }
+  const std::string_view word = name.substr(at + mark.size());
+  if (name.front() == '.' && at > 1 && is_hexadecimal(word)) {
+    return std::string(name.substr(1, at - 1));
+  }
+  // Of an older version: a process' number behind the name as it is.
+  const bool is_number = word.find_first_not_of("0123456789") == std::string_view::npos;
+  return !word.empty() && is_number ? std::optional(std::string(name.substr(0, at))) : std::nullopt;
+}
+
+Temporary::Temporary(std::filesystem::path path)
+    : path_(std::move(path)), slot_(take_slot(path_.string())) {
+  set_at_end_by_signal([] { remove_temporaries(); });
+}
+
+Temporary::~Temporary() {
+  if (!path_.empty()) {
+    remove_now(path_.c_str());
+  }
+  keep();
+}
+
+bool Temporary::lock() {
+  lock_ = opened(path_);
+  if (!lock_) {
+    return kind_of(path_) != EntryKind::missing;  // there, but not to be locked
+  }
+  while (::flock(lock_.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) {
+      return true;
+    }
+  }
+  struct stat status {};
+  return ::fstat(lock_.get(), &status) == 0 && status.st_ino == number_of(path_);
+}
+
+void Temporary::keep() noexcept {
+  path_.clear();
+  if (slot_ < slots.size()) {
+    slots[slot_].state = Slot::State::free;
+    slot_ = no_slot;
+  }
+  lock_.reset();
+}
+
+void sweep_temporaries_of(const std::filesystem::path& path) {
+  const std::filesystem::path parent = path.parent_path();
+  const std::filesystem::path folder = parent.empty() ? "." : parent;
+  if (!is_first_look_for(std::filesystem::absolute(path))) {
+    return;
+  }
+  const auto names = names_in(folder);
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (name_of_temporary(name) != path.filename().string()) {
+      continue;
+    }
+    const FileDescriptor file = opened(folder / name);
+    if (file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+      remove_tree(folder / name);  // takes room and does no harm if it stays
+    }
+  }
+}
+
+void remove_temporaries() noexcept {
+  for (const Slot& slot : slots) {
+    if (slot.state.load() == Slot::State::used) {
+      remove_now(slot.path.data());
+    }
+  }
+}
+
+}  // namespace fourfold::io

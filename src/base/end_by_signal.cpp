@@ -1,0 +1,39 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/end_by_signal.hpp>
+
+#include <atomic>
+#include <csignal>
+
+namespace fourfold {
+namespace {
+
+std::atomic<AtEndBySignal> at_end = nullptr;
+static_assert(std::atomic<AtEndBySignal>::is_always_lock_free, "a signal handler reads it");
+
+extern "C" void clean_up_and_end(int number) {
+  if (const AtEndBySignal clean_up = at_end.load()) {
+    clean_up();
+  }
+  std::signal(number, SIG_DFL);
+  std::raise(number);  // waits until this handler returns, and is not caught then
+}
+
+}  // namespace
+
+void set_at_end_by_signal(AtEndBySignal clean_up) noexcept {
+  at_end = clean_up;
+}
+
+void clean_up_on_signals() noexcept {
+  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU}) {
+    struct sigaction before {};
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) {
+      struct sigaction action {};
+      action.sa_handler = clean_up_and_end;
+      sigaction(number, &action, nullptr);
+    }
+  }
+}
+
+}  // namespace fourfold

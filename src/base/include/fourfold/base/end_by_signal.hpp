@@ -1,0 +1,20 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace fourfold {
+
+/// What has to be done before a signal ends the process. It runs in a signal handler: it may call
+/// only what is async-signal-safe (signal-safety(7)), and must not throw.
+using AtEndBySignal = void (*)();
+
+/// Sets what is done; one function per process, whoever sets it last. From any thread.
+void set_at_end_by_signal(AtEndBySignal clean_up) noexcept;
+
+/// Installs handlers for the signals that ask a program to end (HUP, INT, TERM, USR1, USR2, XCPU):
+/// each does what is set by then, and ends the process as the signal would have. A signal that is
+/// ignored, or that somebody handles already, is left as it is; whoever installs a handler later
+/// replaces these. Call it once, when the program starts.
+void clean_up_on_signals() noexcept;
+
+}  // namespace fourfold

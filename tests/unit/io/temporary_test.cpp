@@ -1,0 +1,130 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/temporary.hpp"
+
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/end_by_signal.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/new_folder.hpp>
+#include <fourfold/io/temporary_name.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <functional>
+#include <string>
+
+namespace fs = std::filesystem;
+using namespace fourfold;
+using harness::files_below;
+using harness::ScratchFolder;
+
+namespace {
+
+constexpr std::array asking{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
+
+/// The signal that ends a process that does this; 0: none.
+int signal_that_ends(const std::function<void()>& body) {
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    for (const int number : asking) {  // Catch2 has handlers of its own
+      std::signal(number, SIG_DFL);
+    }
+    body();
+    ::_exit(0);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+}  // namespace
+
+TEST_CASE("a signal that ends a process leaves nothing unfinished", "[temporary]") {
+  for (const int number : asking) {
+    CAPTURE(number);
+    const ScratchFolder scratch;
+    scratch.write("file", "older");
+    const auto is_ended_by = signal_that_ends([&] {
+      clean_up_on_signals();
+      io::AtomicFile file(scratch / "file");
+      file.write("half");
+      io::NewFolder folder(scratch / "folder", 0);
+      io::AtomicFile inner(folder.path() / "published");
+      inner.publish();
+      fs::create_directories(folder.path() / "deeper" / "still");
+      harness::write_bytes(folder.path() / "deeper" / "still" / "bytes", "x");
+      const io::AtomicFile unfinished(folder.path() / "unfinished");
+      std::raise(number);
+    });
+    CHECK(is_ended_by == number);
+    CHECK(files_below(scratch.path()) == std::map<std::string, std::string>{{"file", "older"}});
+    CHECK(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()) == 1);
+  }
+}
+
+TEST_CASE("a signal that is ignored stays so, and one that is handled", "[temporary]") {
+  const ScratchFolder scratch;
+  CHECK(signal_that_ends([] {
+          std::signal(SIGHUP, SIG_IGN);  // as nohup does
+          std::signal(SIGUSR1, [](int) {});
+          clean_up_on_signals();
+          std::raise(SIGHUP);
+          std::raise(SIGUSR1);
+        }) == 0);
+}
+
+TEST_CASE("what killed processes have left is swept by the next of that name, no more",
+          "[temporary]") {
+  const ScratchFolder scratch;
+  CHECK(signal_that_ends([&] {
+          io::AtomicFile file(scratch / "file");
+          file.sync();
+          const io::NewFolder folder(scratch / "folder", 0);
+          harness::write_bytes(folder.path() / "x", "x");
+          std::raise(SIGKILL);
+        }) == SIGKILL);
+  REQUIRE(files_below(scratch.path()).size() == 2);
+  scratch.write("file.tmp-123", "of an older version");
+  scratch.write(".file2.tmp-123", "of another");
+  scratch.write(".file.tmp-1.bak", "mine");
+  scratch.write("file.tmp-old", "mine");
+  io::Temporary living(scratch / ".file.tmp-0123456789abcdef");  // of another node, perhaps
+  scratch.write(".file.tmp-0123456789abcdef", "half");
+  REQUIRE(living.lock());
+  io::AtomicFile(scratch / "file").publish();
+  io::NewFolder(scratch / "folder", 0).publish();
+  CHECK(files_below(scratch.path()) ==
+        std::map<std::string, std::string>{{".file.tmp-0123456789abcdef", "half"},
+                                           {".file.tmp-1.bak", "mine"},
+                                           {".file2.tmp-123", "of another"},
+                                           {"file", ""},
+                                           {"file.tmp-old", "mine"}});
+}
+
+TEST_CASE("a temporary that was swept before it was locked is known as such", "[temporary]") {
+  const ScratchFolder scratch;
+  io::Temporary temporary(scratch / ".file.tmp-1");
+  CHECK_FALSE(temporary.lock());
+  scratch.write(".file.tmp-1", "half");
+  CHECK(temporary.lock());
+}
+
+TEST_CASE("temporary names say whose they are", "[temporary]") {
+  CHECK(io::temporary_sibling("a/b.bin", "12") == "a/.b.bin.tmp-12");
+  CHECK(io::temporary_sibling("b", "0af") == ".b.tmp-0af");
+  CHECK(io::name_of_temporary(".b.bin.tmp-12") == "b.bin");
+  CHECK(io::name_of_temporary("..hidden.tmp-ff") == ".hidden");
+  CHECK(io::name_of_temporary("b.tmp-1.tmp-2") == "b.tmp-1");
+  CHECK(io::name_of_temporary("b.bin.tmp-77") == "b.bin");
+  for (const char* name : {"b.bin", ".b.tmp-", "b.tmp-", "b.tmp-ff", ".b.tmp-xy", ".tmp-12",
+                           "tmp-12", ".tmp-step-000000003-0123", "", "b.tmp-1.bak"}) {
+    CAPTURE(name);
+    CHECK_FALSE(io::name_of_temporary(name));
+  }
+}
