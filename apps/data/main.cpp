@@ -22,6 +22,12 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
                   "Prefix of the files to write: PREFIX.bin, PREFIX.idx, PREFIX.json")
       ->required()
       ->type_name("PREFIX");
+  verb.add_option(
+          "--format", request.format,
+          "How INPUTs are read: 'auto' (as their content tells: JSON lines, or plain text), "
+          "'text' or 'jsonl'")
+      ->capture_default_str()
+      ->check(CLI::IsMember({"auto", "text", "jsonl"}));
   verb.add_flag("--append-eot", request.append_end_of_text,
                 "Put the end-of-text token behind every document");
   verb.add_option("--document-separator", request.document_separator,
@@ -34,7 +40,7 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
                 "Read the files again and check every token against the vocabulary");
   fourfold::program::add_progress_option(verb, request.progress);
   verb.add_option("INPUT", request.inputs,
-                  "UTF-8 text files, or .jsonl files with a \"text\" in every line")
+                  "UTF-8 text files, or files of JSON lines with a \"text\" in every line")
       ->required()
       ->type_name("");
 }
@@ -77,6 +83,7 @@ int main(int argc, char** argv) {
       return *end;
     }
     if (prepare->parsed()) {
+      fourfold::program::tell_everything();
       fourfold::apps::prepare(prepare_request);
     } else {
       fourfold::apps::info(info_request);

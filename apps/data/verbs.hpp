@@ -14,6 +14,7 @@ struct PrepareRequest {
   std::string tokenizer = "byte";
   std::string output;
   std::vector<std::string> inputs;
+  std::string format = "auto";  ///< auto, text or jsonl
   bool append_end_of_text = false;
   std::string document_separator;  ///< as typed, with \n, \t, \r, \0 and \\ for these characters
   double validation_fraction = 0;

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokens/token_bytes.hpp"
 
+#include <fourfold/io/content_kind.hpp>
 #include <fourfold/io/token_file.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <string>
@@ -57,6 +59,49 @@ std::filesystem::path bin_of(const std::filesystem::path& path) {
     return text.substr(0, text.size() - 4) + ".bin";
   }
   return text.ends_with(".bin") || is_file(path) ? text : text + ".bin";
+}
+
+/// Whether a file has llm.c's header but for its first number: that one is damaged then.
+bool has_llmc_header(const MappedFile& file) {
+  const std::size_t bytes = file.bytes().size();
+  if (bytes < llmc_header_bytes) {
+    return false;
+  }
+  const auto version = load<std::int32_t>(file, 4);
+  const auto tokens = static_cast<std::size_t>(load<std::uint32_t>(file, 8));
+  const std::size_t payload_bytes = bytes - llmc_header_bytes;
+  return (version == 1 && payload_bytes == tokens * 2) ||
+         (version == 7 && payload_bytes == tokens * 4);
+}
+
+/// What a file without an index is, that is no file of llm.c either: nothing is damaged then.
+void refuse_other_kind(const MappedFile& file) {
+  constexpr std::size_t looked_at = 4096;
+  const std::span<const std::byte> bytes = file.bytes();
+  const auto kind = kind_of_content(bytes);
+  const bool is_named = kind && !kind->is_guess;
+  const std::string path = file.path().string();
+  if (is_plain_text(bytes.first(std::min(bytes.size(), looked_at))) ||
+      (is_named && kind->is_text)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is text, not tokens; make token files of it with `fourfold "
+                                "data prepare --output PREFIX {}`, and name these",
+                                path, path));
+  }
+  if (is_named) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: is {}, not a file of tokens; name a .bin with its .idx, or "
+                                "one of llm.c (`fourfold data prepare` makes them of text)",
+                                path, kind->name));
+  }
+  if (bytes.size() >= 4 && !has_llmc_header(file)) {
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{}: no .idx lies beside it, and it has no header of llm.c (bare tokens, as "
+                    "nanoGPT writes them, do not say how many bytes one has); copy its .idx to it, "
+                    "or prepare the text again with `fourfold data prepare`",
+                    path));
+  }
 }
 
 }  // namespace
@@ -143,6 +188,7 @@ void TokenFile::open_llmc() {
   const std::size_t bytes = tokens_file_.bytes().size();
   const std::int32_t magic = bytes < 4 ? 0 : load<std::int32_t>(tokens_file_, 0);
   if (magic != llmc_magic_u16 && magic != llmc_magic_u32) {
+    refuse_other_kind(tokens_file_);
     corrupt(tokens_file_, 0,
             fmt::format("no .idx lies beside it, and its first number is {} instead of the llm.c "
                         "magic {} or {}",

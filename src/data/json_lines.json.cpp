@@ -18,9 +18,9 @@ std::string text_of_line(const std::filesystem::path& file, std::size_t line_num
   const auto document = json_if_any<nlohmann::json>(line);
   if (!document.is_object() || !document.contains("text") || !document["text"].is_string()) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: line {}: {} (every line of a .jsonl file must be an object "
-                                "with its document under "
-                                "\"text\"); mend or remove the line",
+                    fmt::format("{}: line {}: {} (every line of a file of JSON lines must be an "
+                                "object with its document under \"text\"); mend or remove the "
+                                "line, or say --format=text if the file is plain text",
                                 file.string(), line_number,
                                 document.is_discarded() ? json_defect<nlohmann::json>(line)
                                                         : "has no text under the key \"text\""));
@@ -32,8 +32,10 @@ std::string text_of_line(const std::filesystem::path& file, std::size_t line_num
 
 void for_each_json_line(const std::filesystem::path& file, std::string_view text,
                         const VisitDocument& visit) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
   std::size_t line_number = 1;
-  for (std::size_t begin = 0; begin < text.size(); ++line_number) {
+  for (std::size_t begin = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+       begin < text.size(); ++line_number) {
     const std::size_t line_end = std::min(text.find('\n', begin), text.size());
     const std::size_t next = std::min(line_end + 1, text.size());
     const std::string_view line = text.substr(begin, line_end - begin);

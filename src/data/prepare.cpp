@@ -111,7 +111,7 @@ class Preparation {
       progress_.done_bytes = before + static_cast<std::int64_t>(document.end_byte);
       report_(progress_);
     };
-    if (file.path().extension() == ".jsonl") {
+    if (detail::format_of(file.path(), text, options_) == InputFormat::json_lines) {
       detail::for_each_json_line(file.path(), text, visit);
     } else {
       detail::for_each_document(text, options_.document_separator, visit);

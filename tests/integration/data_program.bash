@@ -51,6 +51,21 @@ expect_exit 65 "$fourfold" data info cut.bin
 expect_stderr "cut.bin: byte 33: ends inside a token"
 expect_exit 78 "$fourfold" data info missing.bin
 
+# The kind of a file is told by its content.
+printf '{"text": "one"}\n{"text": "two"}\n' >c4.json
+expect_exit 0 "$fourfold" data prepare --output kinds c4.json
+expect_stdout "6 tokens in 2 documents"
+expect_stderr "c4.json: is read as JSON lines"
+expect_exit 0 "$fourfold" data prepare --output kinds --format text c4.json
+expect_stdout "32 tokens in 1 document"
+expect_exit 64 "$fourfold" data prepare --output kinds --format txt c4.json
+gzip -k c4.json
+expect_exit 78 "$fourfold" data prepare --output bad c4.json.gz
+expect_stderr "c4.json.gz: is gzip-compressed"
+expect_exit 78 "$fourfold" data info c4.json
+expect_stderr "c4.json: is text, not tokens; make token files of it with"
+expect_exit 78 "$fourfold" data info c4.json.gz
+
 # A signal leaves nothing behind; what a killed process leaves is no data, and goes with the next of its name.
 yes 'all work and no play' | head -n 3000000 >long.txt
 mkdir tokens

@@ -15,6 +15,7 @@
 
 using Catch::Matchers::ContainsSubstring;
 using fourfold::ExitCode;
+using fourfold::data::InputFormat;
 using fourfold::data::PreparedPart;
 using fourfold::data::PrepareOptions;
 using fourfold::data::PrepareProgress;
@@ -122,6 +123,113 @@ TEST_CASE("every line of a .jsonl file is a document", "[prepare]") {
     options.inputs = {folder.write("bad.jsonl", "{\"text\": \"good\"}\n" + line + "\n")};
     CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("bad.jsonl: line 2: "));
   }
+}
+
+TEST_CASE("JSON lines are known by their content, whatever the file is called", "[prepare]") {
+  const ScratchFolder folder;
+  const std::string lines = "\xef\xbb\xbf\n {\"id\": 1, \"text\": \"one\"}\n{\"text\": \"two\"}";
+  for (const char* name : {"a.ndjson", "a.JSONL", "a.json", "a", "a.txt", "a.jsonl.1"}) {
+    CAPTURE(name);
+    PrepareOptions options{.inputs = {folder.write(name, lines)}, .output_prefix = folder / "out"};
+    prepare(options);
+    CHECK(documents_of(folder / "out") == Texts{"one", "two"});
+    options.format = InputFormat::text;
+    prepare(options);
+    CHECK(documents_of(folder / "out") == Texts{lines});
+    options.format = InputFormat::json_lines;
+    options.inputs = {folder.write(name, "plain")};
+    CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("line 1: is not JSON"));
+  }
+  PrepareOptions other_key{.inputs = {folder.write("b.json", "{\"content\": \"x\"}\n")},
+                           .output_prefix = folder / "other"};
+  CHECK_THAT(error_of(ExitCode::data_corrupt, other_key),
+             ContainsSubstring("line 1: has no text under the key"));
+}
+
+TEST_CASE("JSON of another form is refused, and text that looks like it is text", "[prepare]") {
+  const ScratchFolder folder;
+  PrepareOptions options{.output_prefix = folder / "out"};
+  for (const std::string json :
+       {"[{\"text\": \"one\"}, {\"text\": \"two\"}]", "[\n  {\"text\": \"one\"}\n]\n",
+        "{\n  \"text\": \"one\"\n}\n", "[\"one\", \"two\"]", "[1, [2, 3]]", "[]",
+        "[{\"text\": \"cut"
+        "\", \"id\": 1}, {\"te",
+        "{\n \"version\": 1, \"model\": {\"vocab\": }}"}) {
+    CAPTURE(json);
+    options.inputs = {folder.write("a.json", json)};
+    CHECK_THAT(error_of(ExitCode::config, options),
+               ContainsSubstring("is JSON, but not one object"));
+    options.format = InputFormat::text;
+    prepare(options);
+    CHECK(documents_of(folder / "out") == Texts{json});
+    options.format = InputFormat::automatic;
+  }
+  for (const std::string text :
+       {"[1] Knuth, The Art\n[2] more", "[section]\nkey = 1\n", "{curly} text", "[[wiki]] page",
+        "{\"half\" of it", "[link](there)", "\"quoted\"", "42", "true\n", "<html>"}) {
+    CAPTURE(text);
+    options.inputs = {folder.write("a.json", text)};
+    prepare(options);
+    CHECK(documents_of(folder / "out") == Texts{text});
+  }
+}
+
+TEST_CASE("what is not text is refused by its kind, whatever it is called", "[prepare]") {
+  using namespace std::string_literals;
+  const ScratchFolder folder;
+  const std::string tar = std::string(257, 'n') + "ustar";
+  const std::vector<std::pair<std::string, std::string>> kinds{
+      {"\x1f\x8b\x08"s, "gzip"},
+      {"\x28\xb5\x2f\xfd\x04"s, "zstd"},
+      {"\xfd\x37zXZ\0\0"s, "xz"},
+      {"BZh91AY&SY"s, "bzip2"},
+      {"\x04\x22\x4d\x18"s, "lz4"},
+      {"PK\x03\x04\x14"s, "zip"},
+      {"7z\xbc\xaf\x27\x1c"s, "7z"},
+      {tar, "tar"},
+      {"PAR1\x15"s, "Parquet"},
+      {"ARROW1\0\0"s, "Arrow file"},
+      {"\xff\xff\xff\xff\x78\3\0\0"s, "Arrow stream"},
+      {"\x7f"
+       "ELF\2\1\1"s,
+       "ELF"},
+      {"\x93NUMPY\1\0"s, "NumPy"},
+      {"%PDF-1.7\n"s, "PDF"},
+      {"\x89PNG\r\n\x1a\n"s, "PNG"},
+      {"\xff\xd8\xff\xe0"s, "JPEG"},
+      {"GIF89a"s, "GIF"},
+      {"\x89HDF\r\n\x1a\n"s, "HDF5"},
+      {"SQLite format 3\0"s, "SQLite"},
+      {"\x80\4\x95"s, "pickle"},
+      {"\xff\xfeo\0n\0e\0"s, "UTF-16"},
+      {"\xfe\xff\0o\0n\0e"s, "UTF-16"},
+      {"o\0n\0e\0 \0t\0w\0o\0"s, "UTF-16"},
+      {"\xff\xfe\0\0o\0\0\0"s, "UTF-32"},
+      {"MMIDIDX\0\0\1"s, "index of a token file"},
+      {"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"s, "Git LFS"},
+      {"text with a NUL \0 in it"s, "NUL bytes"},
+  };
+  for (const auto& [bytes, kind] : kinds) {
+    for (const char* name : {"a.txt", "a.jsonl"}) {
+      CAPTURE(kind, name);
+      PrepareOptions options{.inputs = {folder.write(name, bytes)},
+                             .output_prefix = folder / "out"};
+      const std::string message = error_of(ExitCode::config, options);
+      CHECK_THAT(message, ContainsSubstring(kind) && ContainsSubstring("--format=text"));
+      CHECK_FALSE(std::filesystem::exists(folder / "out.bin"));
+    }
+  }
+  // Documents with NUL between them are not binary; and who insists gets the bytes.
+  PrepareOptions options{.inputs = {folder.write("a.txt", "one\0two"s)},
+                         .output_prefix = folder / "out",
+                         .document_separator = "\0"s};
+  prepare(options);
+  CHECK(documents_of(folder / "out") == Texts{"one", "two"});
+  options = {.inputs = {folder.write("a.gz", "\x1f\x8b\0"s)},
+             .format = InputFormat::text,
+             .output_prefix = folder / "out"};
+  prepare(options);
+  CHECK(documents_of(folder / "out") == Texts{"\x1f\x8b\0"s});
 }
 
 TEST_CASE("the last part of every input is held back", "[prepare]") {

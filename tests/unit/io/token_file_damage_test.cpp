@@ -118,7 +118,29 @@ TEST_CASE("wrong magic, version and type are named with their place", "[token_fi
   check_corrupt(with_llmc(llmc(20240522, 1, 6, six_tokens)), "byte 0: no .idx lies beside it");
   check_corrupt(with_llmc(llmc(20240520, 7, 6, six_tokens)), "byte 4: has version 7");
   check_corrupt(with_llmc(llmc(20240801, 1, 3, six_tokens)), "byte 4: has version 1");
-  check_corrupt(with_llmc("abc"), "byte 0:");
+  check_corrupt(with_llmc("\1\2\3"), "byte 0:");
+}
+
+TEST_CASE("what is no token file is told by its kind, not called damaged", "[token_file]") {
+  using namespace std::string_literals;
+  const std::string tokens(2000, '\7');
+  const std::vector<std::pair<std::string, std::string>> kinds{
+      {"{\"text\": \"one\"}\n", "is text, not tokens"},
+      {"Chapter one. \xc3\x89t\xc3\xa9.\n", "fourfold data prepare --output PREFIX"},
+      {"\xff\xfeo\0n\0e\0"s, "is text, not tokens"},
+      {"\x93NUMPY\1\0v\0{'descr': '<u2'}"s, "is a NumPy array"},
+      {"\x1f\x8b\x08\0\0"s, "is gzip-compressed"},
+      {"PAR1" + tokens, "is a Parquet file"},
+      {little_endian(std::vector<std::uint16_t>{50256, 11, 262, 318, 9}), "bare tokens"},
+      {tokens, "no .idx lies beside it"},
+      {little_endian(std::vector<std::uint32_t>(600, 7)), "bare tokens"},
+  };
+  for (const auto& [bytes, message] : kinds) {
+    const Outcome outcome = with_llmc(bytes);
+    CHECK(outcome.code == ExitCode::config);
+    CHECK_THAT(outcome.message, ContainsSubstring(message));
+    CHECK_THAT(outcome.message, !ContainsSubstring("damaged"));
+  }
 }
 
 TEST_CASE("counts that do not fit the file are named", "[token_file]") {

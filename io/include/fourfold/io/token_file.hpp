@@ -55,9 +55,10 @@ struct TokenRange {
 class TokenFile {
  public:
   /// @param path  `X.bin` of either format (Megatron when `X.idx` lies beside it), `X.idx`, or `X`.
-  /// @throws UserError: config when the file is missing or unreadable; data_corrupt when it is
-  ///   empty, truncated, carries a wrong magic, version or type, when counts do not fit the sizes,
-  ///   or when index and tokens belong to different files.
+  /// @throws UserError: config when the file is missing or unreadable, or is of another kind (text,
+  ///   bare tokens without a header, a NumPy array, ...), naming it; data_corrupt when it is empty,
+  ///   truncated, carries a wrong magic, version or type, when counts do not fit the sizes, or when
+  ///   index and tokens belong to different files.
   explicit TokenFile(const std::filesystem::path& path);
 
   /// The .bin file.

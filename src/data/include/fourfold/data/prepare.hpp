@@ -13,12 +13,21 @@
 
 namespace fourfold::data {
 
+/// How documents lie in an input file.
+enum class InputFormat : std::uint8_t {
+  automatic,   ///< each file as its content tells
+  text,        ///< all of it is one document, or several with a separator; whatever it looks like
+  json_lines,  ///< each line is a JSON object, whose "text" is one document
+};
+
 /// What `prepare` makes of which texts.
 struct PrepareOptions {
-  /// Text files in the order they are to be read. `*.jsonl` files hold one JSON object per line,
-  /// whose "text" is one document; of others each is one document, or several with
-  /// `document_separator`.
+  /// In the order they are to be read.
   std::vector<std::filesystem::path> inputs = {};
+  /// Automatic: a file that is named .jsonl or begins with a JSON object on a line of its own holds
+  /// JSON lines; another one is text, and refused where it is compressed, binary or JSON of another
+  /// form.
+  InputFormat format = InputFormat::automatic;
   /// Output is PREFIX.bin, .idx and .json; with a validation part PREFIX_train.* and PREFIX_val.*.
   std::filesystem::path output_prefix = {};
   /// How the user named the tokenizer; recorded, files as absolute paths.
@@ -52,10 +61,9 @@ struct PreparedPart {
 /// a time (4 bytes each).
 /// @param progress  called after every document, from this thread
 /// @return the written parts: one, or training and validation
-/// @throws UserError: config for missing inputs, for end-of-text from a tokenizer without one, or
-/// when a part would be
-///   empty; data_corrupt for an empty input or a .jsonl line without text, naming file and line;
-///   cannot_write
+/// @throws UserError: config for missing inputs and ones of another kind than text, for end-of-text
+///   from a tokenizer without one, or when a part would be empty; data_corrupt for an empty input or
+///   a line of JSON without text, naming file and line; cannot_write
 std::vector<PreparedPart> prepare(Tokenizer& tokenizer, const PrepareOptions& options,
                                   const std::function<void(const PrepareProgress&)>& progress);
 
