@@ -25,7 +25,7 @@ FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "
             "telemetry", "batch", "train", "plan")}}
 # The same inside io, whose folders are compiled as one library. Its public headers belong to the folder of their source.
 IO_ARROWS = {
-    "disk": [], "sums": [], "hdf5": ["disk"], "tokens": ["disk"], "foreign": ["sums", "hdf5"], "format": ["sums", "hdf5"],
+    "disk": [], "sums": [], "hdf5": ["disk"], "tokens": ["disk", "sums"], "foreign": ["sums", "hdf5"], "format": ["sums", "hdf5"],
     "step": ["format"], "payload": ["step"], "load": ["step"], "save": ["payload", "load"],
     "recut": ["save"], "repair": ["save"], "fast": ["save"],
 }

@@ -34,6 +34,10 @@ void read_extremes(const io::TokenFile& file, FileFacts& facts) {
 FileFacts facts_of(const std::string& path, const InfoRequest& request) {
   const io::TokenFile file(path);
   file.verify_index();
+  const auto record = data::token_record_of(file);
+  if (record) {
+    data::verify_digests(file, *record);
+  }
   FileFacts facts;
   facts.path = file.path().string();
   facts.format = io::name(file.format());
@@ -42,7 +46,6 @@ FileFacts facts_of(const std::string& path, const InfoRequest& request) {
   facts.size_bytes = static_cast<std::int64_t>(std::filesystem::file_size(file.path()));
   facts.documents = file.documents();
   read_extremes(file, facts);
-  const auto record = data::read_token_record(file.path());
   if (record) {
     facts.tokenizer = record->tokenizer_description;
   }

@@ -7,10 +7,10 @@
 #include "save/save_together.hpp"
 #include "save/step_commit.hpp"
 #include "step/checkpoint_read.hpp"
-#include "sums/fingerprint.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/checkpoint_contents.hpp"
 #include "format/least_loaded.hpp"
-#include "sums/fingerprint.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
 

@@ -3,7 +3,8 @@
 #pragma once
 
 #include "format/checkpoint_contents.hpp"
-#include "sums/fingerprint.hpp"
+
+#include <fourfold/io/fingerprint.hpp>
 
 #include <cstdint>
 #include <string>

@@ -5,8 +5,8 @@
 #include "format/checkpoint_contents.hpp"
 #include "payload/written_payload.hpp"
 #include "step/step_folder.hpp"
-#include "sums/fingerprint.hpp"
 
+#include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/save_request.hpp>
 
 #include <cstddef>

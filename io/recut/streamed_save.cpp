@@ -12,11 +12,11 @@
 #include "save/written_exchange.hpp"
 #include "step/checkpoint_read.hpp"
 #include "step/step_folder.hpp"
-#include "sums/fingerprint.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/hdf5_version.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>

@@ -4,9 +4,9 @@
 
 #include "payload/save_job.hpp"
 #include "save/replicas.hpp"
-#include "sums/fingerprint.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

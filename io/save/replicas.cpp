@@ -3,9 +3,9 @@
 #include "save/replicas.hpp"
 
 #include "format/checkpoint_contents.hpp"
-#include "sums/fingerprint.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "sums/fingerprint.hpp"
+#include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
 #define XXH_STATIC_LINKING_ONLY  // the layout of XXH3_state_t, to own one without malloc'ed opaque

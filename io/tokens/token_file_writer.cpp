@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/token_file_writer.hpp>
@@ -17,10 +19,24 @@ std::filesystem::path with_suffix(const std::filesystem::path& prefix, const cha
   return prefix.string() + suffix;
 }
 
-template <class T>
-void put(AtomicFile& file, T value) {
-  file.write(std::as_bytes(std::span(&value, 1)));
-}
+/// The bytes of an index.
+class IndexText {
+ public:
+  explicit IndexText(AtomicFile& file) : file_(file) {}
+  void put(std::span<const std::byte> bytes) {
+    file_.write(bytes);
+    bytes_.add(bytes);
+  }
+  template <class T>
+  void put(T value) {
+    put(std::as_bytes(std::span(&value, 1)));
+  }
+  std::string digest() const { return bytes_.str(); }
+
+ private:
+  AtomicFile& file_;
+  Fingerprint bytes_;
+};
 
 }  // namespace
 
@@ -50,42 +66,65 @@ void TokenFileWriter::add_document(std::span<const std::int32_t> tokens) {
       FOURFOLD_EXPECT(token >= 0 && token <= std::numeric_limits<std::uint16_t>::max());
       narrow_.push_back(static_cast<std::uint16_t>(token));
     }
-    tokens_file_.write(std::as_bytes(std::span(narrow_)));
-  } else {
-    tokens_file_.write(std::as_bytes(tokens));
   }
+  const auto bytes =
+      type_ == TokenType::u16 ? std::as_bytes(std::span(narrow_)) : std::as_bytes(tokens);
+  tokens_file_.write(bytes);
+  tokens_bytes_.add(bytes);
   lengths_.push_back(static_cast<std::int32_t>(tokens.size()));
   tokens_ += std::ssize(tokens);
 }
 
-void TokenFileWriter::publish() {
-  index_file_.write(std::string_view("MMIDIDX\0\0", 9));
-  put<std::uint64_t>(index_file_, 1);
-  put(index_file_, static_cast<std::uint8_t>(type_));
-  put<std::uint64_t>(index_file_, lengths_.size());
-  put<std::uint64_t>(index_file_, lengths_.size() + 1);
-  index_file_.write(std::as_bytes(std::span(lengths_)));
+void TokenFileWriter::finish() {
+  IndexText index(index_file_);
+  index.put(std::as_bytes(std::span("MMIDIDX\0", 9)));
+  index.put<std::uint64_t>(1);
+  index.put(static_cast<std::uint8_t>(type_));
+  index.put<std::uint64_t>(lengths_.size());
+  index.put<std::uint64_t>(lengths_.size() + 1);
+  index.put(std::as_bytes(std::span(lengths_)));
   std::int64_t pointer = 0;
   for (const std::int32_t length : lengths_) {
-    put(index_file_, pointer);
+    index.put(pointer);
     pointer += length * static_cast<std::int64_t>(size_bytes(type_));
   }
   for (std::int64_t boundary = 0; boundary <= documents(); ++boundary) {
-    put(index_file_, boundary);
+    index.put(boundary);
   }
+  index_digest_ = index.digest();
+  tokens_digest_ = tokens_bytes_.str();
   tokens_file_.sync();
   index_file_.sync();
-  // Never the old index beside the new tokens: the index is what makes the pair readable.
+}
+
+void TokenFileWriter::withdraw_older() const {
   std::error_code failure;
-  std::filesystem::remove(index_file_.path(), failure);
+  const bool was_there = std::filesystem::remove(index_file_.path(), failure);
   if (failure) {
     throw UserError(ExitCode::cannot_write,
                     fmt::format("{}: the older file cannot be removed ({}); check its "
                                 "permissions",
                                 index_file_.path().string(), failure.message()));
   }
+  if (was_there) {  // it must not come back beside the new tokens when the machine goes down
+    const std::filesystem::path folder = index_file_.path().parent_path();
+    sync_directory(folder.empty() ? "." : folder);
+  }
+}
+
+void TokenFileWriter::publish_tokens() {
   tokens_file_.publish();
+}
+
+void TokenFileWriter::publish_index() {
   index_file_.publish();
+}
+
+void TokenFileWriter::publish() {
+  finish();
+  withdraw_older();
+  publish_tokens();
+  publish_index();
 }
 
 }  // namespace fourfold::io

@@ -8,18 +8,54 @@
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/mapped_file.hpp>
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/io/token_file_writer.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <deque>
+#include <system_error>
 
 namespace fourfold::data {
 namespace {
 
 std::string_view text_of(const io::MappedFile& file) {
   return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+/// Of the outputs.
+std::vector<std::string> prefixes_of(const PrepareOptions& options) {
+  const std::string prefix = options.output_prefix.string();
+  return options.validation_fraction > 0 ? std::vector{prefix + "_train", prefix + "_val"}
+                                         : std::vector{prefix};
+}
+
+/// An older set is replaced; inputs, and what other programs have made, never. Token files do not
+/// say who made them: the record beside them does.
+void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& options) {
+  const std::array<std::filesystem::path, 3> outputs{prefix + ".json", prefix + ".bin",
+                                                     prefix + ".idx"};
+  for (const std::filesystem::path& output : outputs) {
+    io::refuse_input_as_output(output, options.inputs);
+  }
+  io::refuse_foreign_file(outputs[0], own_token_record);
+  if (io::is_own_file(outputs[0], own_token_record.mark)) {
+    return;
+  }
+  for (const std::filesystem::path& output : outputs) {
+    const auto kind = std::filesystem::symlink_status(output).type();
+    std::error_code ignored;
+    if (kind != std::filesystem::file_type::not_found &&
+        !std::filesystem::is_empty(output, ignored)) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format("{}: is there already, and no {} beside it says that `fourfold data prepare` "
+                      "made it; choose another --output, or move it away",
+                      output.string(), outputs[0].string()));
+    }
+  }
 }
 
 /// One output under way: its token files and its record.
@@ -42,13 +78,23 @@ class Part {
     }
   }
 
-  void publish(TokenRecord record) {
+  /// Brings all of it to the disk: what comes after needs no room.
+  void finish(TokenRecord record) {
+    tokens_.finish();
     record.tokens = tokens_.tokens();
     record.documents = tokens_.documents();
+    record.tokens_digest = tokens_.tokens_digest();
+    record.index_digest = tokens_.index_digest();
     record_.write(to_json(record));
-    record_.publish();
-    tokens_.publish();
+    record_.sync();
   }
+  void withdraw_older() const { tokens_.withdraw_older(); }
+  /// The record first: by it the next preparation knows the files for its own.
+  void publish_all_but_index() {
+    record_.publish();
+    tokens_.publish_tokens();
+  }
+  void publish_index() { tokens_.publish_index(); }
 
  private:
   std::string prefix_;
@@ -76,11 +122,11 @@ class Preparation {
       }
       progress_.total_bytes += std::ssize(files_.back().bytes());
     }
-    const std::string prefix = options.output_prefix.string();
-    if (options.validation_fraction > 0) {
-      parts_.emplace_back(prefix + "_train", tokenizer.vocab_size());
-      parts_.emplace_back(prefix + "_val", tokenizer.vocab_size());
-    } else {
+    const std::vector<std::string> prefixes = prefixes_of(options);
+    for (const std::string& prefix : prefixes) {
+      refuse_to_replace_others(prefix, options);
+    }
+    for (const std::string& prefix : prefixes) {
       parts_.emplace_back(prefix, tokenizer.vocab_size());
     }
   }
@@ -91,15 +137,30 @@ class Preparation {
     }
     parts_.front().require_not_empty("name inputs with text in them");
     parts_.back().require_not_empty("raise --validation-fraction or prepare more text");
-    std::vector<PreparedPart> written;
+    return publish();
+  }
+
+ private:
+  /// All parts become readable by their indexes, and these go first and come last: at no moment
+  /// is there an older file beside a new one that a reader would take.
+  std::vector<PreparedPart> publish() {
     for (Part& part : parts_) {
-      part.publish(record());
-      written.push_back(part.facts());
+      part.finish(record());
+    }
+    for (const Part& part : parts_) {
+      part.withdraw_older();
+    }
+    for (Part& part : parts_) {
+      part.publish_all_but_index();
+    }
+    std::vector<PreparedPart> written;
+    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {  // validation, then training
+      part->publish_index();
+      written.insert(written.begin(), part->facts());
     }
     return written;
   }
 
- private:
   void prepare_file(const io::MappedFile& file) {
     const std::string_view text = text_of(file);
     const auto held_back_bytes =
@@ -159,6 +220,7 @@ class Preparation {
     record.tokenizer = options_.tokenizer_name == "byte"
                            ? options_.tokenizer_name
                            : std::filesystem::absolute(options_.tokenizer_name).string();
+    record.tokenizer_identity = tokenizer_identity(options_.tokenizer_name);
     record.tokenizer_description = tokenizer_.description();
     record.vocab_size = tokenizer_.vocab_size();
     record.end_of_text = tokenizer_.end_of_text();
@@ -210,6 +272,9 @@ void check_part(const PreparedPart& part, std::int32_t vocab_size) {
   const io::TokenFile file(part.bin);
   file.advise(io::MappedFile::Access::sequential);
   file.verify_index();
+  if (const auto record = token_record_of(file)) {
+    verify_digests(file, *record);
+  }
   std::vector<std::int32_t> chunk(1 << 16);
   for (std::int64_t first = 0; first < file.tokens(); first += std::ssize(chunk)) {
     const auto count =

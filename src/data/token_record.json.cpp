@@ -2,17 +2,36 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json_file.json.hpp"
 
-#include <fourfold/base/error.hpp>
 #include <fourfold/data/token_record.hpp>
+#include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
 
 namespace fourfold::data {
 namespace {
 
-TokenRecord record_of(const nlohmann::json& document) {
+nlohmann::ordered_json document_of(const TokenRecord& record) {
+  return {
+      {"format", "fourfold token record 1"},
+      {"tokenizer", record.tokenizer},
+      {"tokenizer_identity", record.tokenizer_identity},
+      {"tokenizer_description", record.tokenizer_description},
+      {"vocab_size", record.vocab_size},
+      {"end_of_text", record.end_of_text ? nlohmann::ordered_json(*record.end_of_text)
+                                         : nlohmann::ordered_json(nullptr)},
+      {"end_of_text_appended", record.end_of_text_appended},
+      {"tokens", record.tokens},
+      {"documents", record.documents},
+      {"tokens_digest", record.tokens_digest},
+      {"index_digest", record.index_digest},
+      {"inputs", record.inputs},
+  };
+}
+
+TokenRecord record_in(const nlohmann::json& document) {
   TokenRecord record;
   document.at("tokenizer").get_to(record.tokenizer);
+  record.tokenizer_identity = document.value("tokenizer_identity", "");
   document.at("tokenizer_description").get_to(record.tokenizer_description);
   document.at("vocab_size").get_to(record.vocab_size);
   if (!document.at("end_of_text").is_null()) {
@@ -21,44 +40,76 @@ TokenRecord record_of(const nlohmann::json& document) {
   document.at("end_of_text_appended").get_to(record.end_of_text_appended);
   document.at("tokens").get_to(record.tokens);
   document.at("documents").get_to(record.documents);
+  record.tokens_digest = document.value("tokens_digest", "");
+  record.index_digest = document.value("index_digest", "");
   document.at("inputs").get_to(record.inputs);
+  if (record.vocab_size < 1 || record.tokens < 0 || record.documents < 0) {
+    throw UserError(ExitCode::data_corrupt,
+                    fmt::format("a record of token files counts {} tokens in {} documents, of a "
+                                "vocabulary of {}; prepare them again",
+                                record.tokens, record.documents, record.vocab_size));
+  }
   return record;
+}
+
+[[noreturn]] void refuse_pair(const std::filesystem::path& record, const std::string& why) {
+  throw UserError(ExitCode::data_corrupt,
+                  fmt::format("{}: {}; the files are of different runs of `fourfold data prepare`, "
+                              "or damaged: prepare them again",
+                              record.string(), why));
 }
 
 }  // namespace
 
 std::string to_json(const TokenRecord& record) {
-  const nlohmann::ordered_json document{
-      {"format", "fourfold token record 1"},
-      {"tokenizer", record.tokenizer},
-      {"tokenizer_description", record.tokenizer_description},
-      {"vocab_size", record.vocab_size},
-      {"end_of_text", record.end_of_text ? nlohmann::ordered_json(*record.end_of_text)
-                                         : nlohmann::ordered_json(nullptr)},
-      {"end_of_text_appended", record.end_of_text_appended},
-      {"tokens", record.tokens},
-      {"documents", record.documents},
-      {"inputs", record.inputs},
-  };
-  // File names need not be UTF-8; JSON has to be.
-  return json_text(document, 2) + "\n";
+  return json_text(document_of(record), 2) + "\n";
+}
+
+std::filesystem::path token_record_path(const std::filesystem::path& bin) {
+  return std::filesystem::path(bin).replace_extension(".json");
 }
 
 std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
-  std::filesystem::path path = bin;
-  path.replace_extension(".json");
-  std::error_code ignored;
-  if (bin.extension() != ".bin" || !std::filesystem::is_regular_file(path, ignored)) {
+  const std::filesystem::path path = token_record_path(bin);
+  if (bin.extension() != ".bin" || !io::is_own_file(path, own_token_record.mark)) {
     return std::nullopt;
   }
-  return read_json(detail::parse_json_file(path), record_of, [&](const std::string& why) {
+  return read_json(detail::parse_json_file(path), record_in, [&](const std::string& why) {
     throw UserError(
         ExitCode::data_corrupt,
-        fmt::format(
-            "{}: is not a record of `fourfold data prepare` ({}); move the file away or prepare "
-            "the tokens again",
-            path.string(), why));
+        fmt::format("{}: is a damaged record of `fourfold data prepare` ({}); prepare the tokens "
+                    "again, or move the record away to use them without",
+                    path.string(), why));
   });
+}
+
+std::optional<TokenRecord> token_record_of(const io::TokenFile& file) {
+  auto record = read_token_record(file.path());
+  if (record && (record->tokens != file.tokens() ||
+                 record->documents != file.documents().value_or(record->documents))) {
+    refuse_pair(token_record_path(file.path()),
+                fmt::format("counts {} tokens in {} documents, and {} has {} in {}", record->tokens,
+                            record->documents, file.path().string(), file.tokens(),
+                            file.documents().value_or(0)));
+  }
+  return record;
+}
+
+void verify_digests(const io::TokenFile& file, const TokenRecord& record) {
+  const auto compare = [&](const std::filesystem::path& path, const std::string& digest) {
+    const io::MappedFile mapped(path);
+    mapped.advise(io::MappedFile::Access::sequential);
+    io::Fingerprint bytes;
+    bytes.add(mapped.bytes());
+    if (!digest.empty() && bytes.str() != digest) {
+      refuse_pair(token_record_path(file.path()),
+                  fmt::format("{} does not hold what was prepared", path.string()));
+    }
+  };
+  if (file.format() == io::TokenFormat::megatron) {
+    compare(file.path(), record.tokens_digest);
+    compare(std::filesystem::path(file.path()).replace_extension(".idx"), record.index_digest);
+  }
 }
 
 }  // namespace fourfold::data

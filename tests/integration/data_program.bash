@@ -66,6 +66,21 @@ expect_exit 78 "$fourfold" data info c4.json
 expect_stderr "c4.json: is text, not tokens; make token files of it with"
 expect_exit 78 "$fourfold" data info c4.json.gz
 
+# No input is replaced, and nothing that another program has made.
+printf '{"text": "hello there"}\n' >c.json
+expect_exit 78 "$fourfold" data prepare --output c c.json
+expect_stderr "c.json: would be replaced, and is an input"
+expect_exit 78 "$fourfold" data prepare --output c a.txt
+expect_stderr "c.json: is there already, and not made by \`fourfold data prepare\`"
+expect test "$(cat c.json)" = '{"text": "hello there"}'
+printf '{"mine": true}\n' >kinds.json # beside kinds.bin: tokens without a record
+expect_exit 0 "$fourfold" data info kinds.bin
+expect_stdout "tokenizer  not recorded"
+cp out.json kinds.json
+expect_exit 65 "$fourfold" data info kinds.bin
+expect_stderr "kinds.json: counts 17 tokens in 3 documents"
+rm kinds.*
+
 # A signal leaves nothing behind; what a killed process leaves is no data, and goes with the next of its name.
 yes 'all work and no play' | head -n 3000000 >long.txt
 mkdir tokens

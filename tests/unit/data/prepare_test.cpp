@@ -10,6 +10,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,10 @@ std::string error_of(ExitCode code, const PrepareOptions& options) {
 std::ptrdiff_t files_in(const ScratchFolder& folder) {
   return std::distance(std::filesystem::directory_iterator(folder.path()),
                        std::filesystem::directory_iterator());
+}
+
+std::string replaced(std::string text, const std::string& what, const std::string& by) {
+  return text.replace(text.find(what), what.size(), by);
 }
 
 using Texts = std::vector<std::string>;
@@ -138,7 +143,7 @@ TEST_CASE("JSON lines are known by their content, whatever the file is called", 
     CHECK(documents_of(folder / "out") == Texts{lines});
     options.format = InputFormat::json_lines;
     options.inputs = {folder.write(name, "plain")};
-    CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("line 1: is not JSON"));
+    CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("is not JSON"));
   }
   PrepareOptions other_key{.inputs = {folder.write("b.json", "{\"content\": \"x\"}\n")},
                            .output_prefix = folder / "other"};
@@ -289,17 +294,136 @@ TEST_CASE("a record comes back as it was written, and damage is named", "[token_
   const ScratchFolder folder;
   CHECK_FALSE(fourfold::data::read_token_record(folder / "x.bin"));
   const fourfold::data::TokenRecord record{.tokenizer = "/t/tokenizer.json",
+                                           .tokenizer_identity = "0123",
                                            .tokenizer_description = "a \"tokenizer\"",
                                            .vocab_size = 7,
                                            .end_of_text = std::nullopt,
                                            .end_of_text_appended = false,
                                            .tokens = 5'000'000'000,
                                            .documents = 3,
+                                           .tokens_digest = "4567",
+                                           .index_digest = "89ab",
                                            .inputs = {"a", "b"}};
   folder.write("x.json", fourfold::data::to_json(record));
   CHECK(fourfold::data::read_token_record(folder / "x.bin") == record);
-  for (const std::string text : {"", "{", "[]", "{}", "{\"tokenizer\": 1}"}) {
+  const std::string ours = fourfold::data::to_json(record);
+  for (const std::string& text :
+       {ours.substr(0, 60), ours.substr(0, ours.size() - 3), replaced(ours, "5000000000", "-1"),
+        replaced(ours, "7,", "\"7\","), std::string("{\"format\": \"fourfold token record 1\"}")}) {
+    CAPTURE(text);
     folder.write("x.json", text);
     CHECK_THROWS_AS(fourfold::data::read_token_record(folder / "x.bin"), fourfold::UserError);
   }
+  for (const std::string text : {"", "{", "[]", "{}", "{\"tokenizer\": 1}", "not JSON at all"}) {
+    folder.write("x.json", text);  // of another program
+    CHECK_FALSE(fourfold::data::read_token_record(folder / "x.bin"));
+  }
+}
+
+TEST_CASE("a record of an older version is read, and one of other tokens is refused",
+          "[token_record]") {
+  const ScratchFolder folder;
+  PrepareOptions options{.inputs = {folder.write("a.txt", "one two")},
+                         .output_prefix = folder / "out"};
+  prepare(options);
+  const std::string json = fourfold::harness::read_bytes(folder / "out.json");
+  std::string older;
+  for (std::size_t begin = 0; begin < json.size();) {
+    const std::size_t end = json.find('\n', begin) + 1;
+    const std::string line = json.substr(begin, end - begin);
+    older += line.find("digest") == std::string::npos && line.find("identity") == std::string::npos
+                 ? line
+                 : "";
+    begin = end;
+  }
+  folder.write("out.json", older);
+  const fourfold::io::TokenFile file(folder / "out");
+  const auto record = fourfold::data::token_record_of(file);
+  REQUIRE(record);
+  CHECK(record->tokenizer_identity.empty());
+  CHECK(record->tokens_digest.empty());
+  fourfold::data::verify_digests(file, *record);
+  folder.write("out.json", replaced(older, "\"tokens\": 7", "\"tokens\": 8"));
+  CHECK_THROWS_AS(fourfold::data::token_record_of(file), fourfold::UserError);
+  folder.write("out.json", json);
+  fourfold::data::verify_digests(file, *fourfold::data::token_record_of(file));
+  // As many tokens, but others: found where all is read.
+  options.inputs = {folder.write("b.txt", "ONE TWO")};
+  options.output_prefix = folder / "other";
+  prepare(options);
+  std::filesystem::copy_file(folder / "other.bin", folder / "out.bin",
+                             std::filesystem::copy_options::overwrite_existing);
+  const fourfold::io::TokenFile mixed(folder / "out");
+  CHECK_THROWS_AS(fourfold::data::verify_digests(mixed, *fourfold::data::token_record_of(mixed)),
+                  fourfold::UserError);
+}
+
+TEST_CASE("a tokenizer is the same under any path, and another one where a file differs",
+          "[token_record]") {
+  const ScratchFolder folder;
+  const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
+  namespace fs = std::filesystem;
+  using fourfold::data::tokenizer_identity;
+  fs::create_directory(folder / "model");
+  fs::copy_file(golden + "llama3.json", folder / "model" / "tokenizer.json");
+  CHECK(tokenizer_identity((folder / "model").string()) ==
+        tokenizer_identity(golden + "llama3.json"));
+  fs::create_symlink(golden + "llama3.json", folder / "link.json");
+  CHECK(tokenizer_identity((folder / "link.json").string()) ==
+        tokenizer_identity(golden + "llama3.json"));
+  CHECK(tokenizer_identity("byte") == "byte");
+  CHECK(tokenizer_identity(golden + "gpt4o.json") != tokenizer_identity(golden + "llama3.json"));
+  fs::copy_file(golden + "gpt2/vocab.json", folder / "vocab.json");
+  fs::copy_file(golden + "gpt2/merges.txt", folder / "merges.txt");
+  const std::string same = tokenizer_identity(golden + "gpt2/vocab.json");
+  CHECK(tokenizer_identity((folder / "vocab.json").string()) == same);
+  std::ofstream(folder / "merges.txt", std::ios::app) << "a b\n";
+  CHECK(tokenizer_identity((folder / "vocab.json").string()) != same);
+}
+
+TEST_CASE("no input is replaced, and nothing that another program has made", "[prepare]") {
+  const ScratchFolder folder;
+  namespace fs = std::filesystem;
+  const auto refused = [&](const std::vector<fs::path>& inputs, const char* prefix,
+                           double validation_fraction = 0) {
+    const auto before = fourfold::harness::files_below(folder.path());
+    const std::string message =
+        error_of(ExitCode::config, {.inputs = inputs,
+                                    .output_prefix = folder / prefix,
+                                    .validation_fraction = validation_fraction});
+    CHECK(fourfold::harness::files_below(folder.path()) == before);
+    return message;
+  };
+  const fs::path text = folder.write("c.json", "{\"text\": \"hello there\"}\n");
+  CHECK_THAT(refused({text}, "c"), ContainsSubstring("c.json: would be replaced, and is an input"));
+  CHECK_THAT(refused({folder / "." / "c.json"}, "c"), ContainsSubstring("is an input"));
+  fs::create_symlink("c.json", folder / "link");
+  fs::create_hard_link(text, folder / "hard");
+  CHECK_THAT(refused({folder / "link"}, "c"), ContainsSubstring("is an input"));
+  CHECK_THAT(refused({folder / "hard"}, "c"), ContainsSubstring("is an input"));
+  fs::create_symlink("c.json", folder / "d.json");
+  CHECK_THAT(refused({text}, "d"), ContainsSubstring("is an input"));
+  const fs::path one = folder.write("t_val.bin", "some text of mine|and more|and more");
+  CHECK_THAT(refused({one}, "t", 0.4), ContainsSubstring("is an input"));
+  const fs::path other = folder.write("other.txt", "text|text");
+  CHECK_THAT(refused({other}, "c"), ContainsSubstring("c.json: is there already, and not made by"));
+  folder.write("m.bin", "tokens of Megatron");
+  folder.write("m.idx", std::string("MMIDIDX\0\0", 9));
+  CHECK_THAT(refused({other}, "m"), ContainsSubstring("m.bin: is there already"));
+  fs::remove(folder / "m.bin");
+  CHECK_THAT(refused({other}, "m"), ContainsSubstring("m.idx: is there already"));
+  fs::create_symlink("nowhere", folder / "n.bin");
+  CHECK_THAT(refused({other}, "n"), ContainsSubstring("n.bin: is there already"));
+  fs::create_symlink("nowhere", folder / "o.json");
+  CHECK_THAT(refused({other}, "o"), ContainsSubstring("o.json: is there already"));
+  // Our own, a broken set of ours, and empty files are replaced.
+  const PrepareOptions again{.inputs = {other}, .output_prefix = folder / "e"};
+  for (const char* name : {"e.json", "e.bin", "e.idx"}) {
+    folder.write(name, "");
+  }
+  prepare(again);
+  fs::remove(folder / "e.idx");
+  prepare(again);
+  prepare(again);
+  CHECK(documents_of(folder / "e") == Texts{"text|text"});
 }

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/token_file.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace fourfold::io {
@@ -16,9 +18,10 @@ namespace fourfold::io {
 TokenType megatron_type(std::int64_t vocab) noexcept;
 
 /// Writes a Megatron pair `PREFIX.bin` + `PREFIX.idx` (format: token_file.hpp), one sequence per
-/// document. Nothing appears under these names before `publish`; an older pair is replaced so that
-/// a crash at any moment leaves the old pair, the new pair, or a .bin without .idx, which no reader
-/// takes for data. Holds 12 bytes of memory per document. One thread per object.
+/// document. Nothing appears under these names before it is published, and an older pair is taken
+/// away first by its index, without which no reader takes a .bin for data: at every moment there is
+/// the older pair, the new one, or none. Holds 12 bytes of memory per document. One thread per
+/// object.
 class TokenFileWriter {
  public:
   /// @pre type is u16 or i32
@@ -33,13 +36,27 @@ class TokenFileWriter {
   std::int64_t tokens() const noexcept { return tokens_; }
   std::int64_t documents() const noexcept { return static_cast<std::int64_t>(lengths_.size()); }
 
-  /// Writes the index, brings both files to the disk and gives them their names.
+  /// Writes the index and brings both files to the disk: from here on nothing needs room.
+  void finish();
+  /// Takes an older pair away. @pre finish() has been called, here and in the next ones
+  void withdraw_older() const;
+  void publish_tokens();
+  /// What makes the pair readable. @pre publish_tokens() has been called
+  void publish_index();
+  /// All of this, for a pair that belongs to no others.
   void publish();
+
+  /// Of the bytes of each file; 32 hexadecimal digits. @pre finish() has been called
+  const std::string& tokens_digest() const noexcept { return tokens_digest_; }
+  const std::string& index_digest() const noexcept { return index_digest_; }
 
  private:
   TokenType type_;
   AtomicFile tokens_file_;
   AtomicFile index_file_;
+  Fingerprint tokens_bytes_;
+  std::string tokens_digest_;
+  std::string index_digest_;
   std::vector<std::int32_t> lengths_;
   std::vector<std::uint16_t> narrow_;
   std::int64_t tokens_ = 0;

@@ -56,14 +56,17 @@ struct PreparedPart {
 };
 
 /// Turns texts into token files (Megatron pairs, u16 for vocabularies below 65500, else i32). Empty
-/// documents are left out. Outputs get their names at the end, when all inputs have been read;
-/// after an error there are none. Memory: inputs are mapped, the tokens of one document are held at
-/// a time (4 bytes each).
+/// documents are left out. Outputs get their names at the end, when all inputs have been read and
+/// everything is on the disk; before, an older set is as it was. While they get them, and where
+/// that fails or the process is killed, an older part, a new one, or none can be read, never a
+/// mixture of both, nor an older part beside a new one. Memory: inputs are mapped, the tokens of
+/// one document are held at a time (4 bytes each).
 /// @param progress  called after every document, from this thread
 /// @return the written parts: one, or training and validation
-/// @throws UserError: config for missing inputs and ones of another kind than text, for end-of-text
-///   from a tokenizer without one, or when a part would be empty; data_corrupt for an empty input or
-///   a line of JSON without text, naming file and line; cannot_write
+/// @throws UserError: config for an output that is an input or that another program has made, for
+///   missing inputs and ones of another kind than text, for end-of-text
+///   from a tokenizer without one, or when a part would be empty; data_corrupt for an empty input
+///   or a line of JSON without text, naming file and line; cannot_write
 std::vector<PreparedPart> prepare(Tokenizer& tokenizer, const PrepareOptions& options,
                                   const std::function<void(const PrepareProgress&)>& progress);
 

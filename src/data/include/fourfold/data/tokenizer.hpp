@@ -94,4 +94,9 @@ std::unique_ptr<Tokenizer> open_tokenizer(const std::string& named);
 /// @throws UserError as open_tokenizer when none of them can be used
 std::optional<std::filesystem::path> tokenizer_in(const std::filesystem::path& folder);
 
+/// What makes two tokenizers the same, wherever their files are: "byte", or a digest of what the
+/// file holds, with that of the merges where they have a file of their own.
+/// @throws UserError: config when there is no such file; as open_tokenizer for a folder
+std::string tokenizer_identity(const std::string& named);
+
 }  // namespace fourfold::data

@@ -1,0 +1,79 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/io/own_file.hpp>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace fourfold::io {
+namespace {
+
+constexpr std::size_t looked_at = 4096;
+
+/// The beginning of a regular file, wherever links lead; nothing when it cannot be read.
+struct Beginning {
+  bool is_read = false;
+  std::string text;
+};
+
+Beginning beginning_of(const std::filesystem::path& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat status {};
+  Beginning beginning;
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return beginning;
+  }
+  beginning.text.resize(looked_at);
+  const ssize_t got = ::pread(file.get(), beginning.text.data(), looked_at, 0);
+  beginning.is_read = got >= 0;
+  beginning.text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  return beginning;
+}
+
+bool is_there(const std::filesystem::path& path) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0;
+}
+
+}  // namespace
+
+bool is_own_file(const std::filesystem::path& path, std::string_view mark) {
+  return beginning_of(path).text.find(mark) != std::string::npos;
+}
+
+void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own) {
+  if (!is_there(path)) {
+    return;
+  }
+  const Beginning beginning = beginning_of(path);
+  if (beginning.is_read &&
+      (beginning.text.empty() || beginning.text.find(own.mark) != std::string::npos)) {
+    return;
+  }
+  throw UserError(ExitCode::config,
+                  fmt::format("{}: is there already, and not made by `{}` (which replaces only its "
+                              "own files); choose another name, or move it away",
+                              path.string(), own.maker));
+}
+
+void refuse_input_as_output(const std::filesystem::path& output,
+                            std::span<const std::filesystem::path> inputs) {
+  for (const std::filesystem::path& input : inputs) {
+    std::error_code missing;
+    if (std::filesystem::equivalent(output, input, missing)) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format("{}: would be replaced, and is an input ({}); choose another name "
+                      "for the output",
+                      output.string(), input.string()));
+    }
+  }
+}
+
+}  // namespace fourfold::io

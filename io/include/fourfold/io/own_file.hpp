@@ -1,0 +1,33 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A program never replaces a file that it did not make, nor its own input. What a user lets a
+/// program write to is looked at here before anything is done. Local.
+#pragma once
+
+#include <filesystem>
+#include <span>
+#include <string_view>
+
+namespace fourfold::io {
+
+/// What tells the files that a program makes from those of others.
+struct OwnFile {
+  std::string_view mark;   ///< is in the first 4 KiB of each
+  std::string_view maker;  ///< "fourfold report"
+};
+
+/// Whether a file is there and has the mark.
+bool is_own_file(const std::filesystem::path& path, std::string_view mark);
+
+/// @throws UserError (config) when something is there, and is neither an empty file nor one with
+/// the
+///   mark; a link counts as what it leads to, and one that leads nowhere as not our own
+void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own);
+
+/// @throws UserError (config) when `output` is one of `inputs`, however either is written and by
+///   whichever link
+void refuse_input_as_output(const std::filesystem::path& output,
+                            std::span<const std::filesystem::path> inputs);
+
+}  // namespace fourfold::io

@@ -1,0 +1,73 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/io/own_file.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <sys/stat.h>
+
+#include <array>
+#include <string>
+
+namespace fs = std::filesystem;
+using namespace fourfold;
+using harness::ScratchFolder;
+
+namespace {
+
+constexpr io::OwnFile own{"made here", "fourfold thing"};
+
+std::string refusal(const fs::path& path) {
+  try {
+    io::refuse_foreign_file(path, own);
+  } catch (const UserError& error) {
+    CHECK(error.code() == ExitCode::config);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("what a program has made it may replace, and what holds nothing", "[own_file]") {
+  const ScratchFolder scratch;
+  CHECK(refusal(scratch / "missing").empty());
+  CHECK(refusal(scratch.write("empty", "")).empty());
+  CHECK(refusal(scratch.write("ours", "<!-- made here -->")).empty());
+  fs::create_symlink("ours", scratch / "link");
+  CHECK(refusal(scratch / "link").empty());
+  CHECK(io::is_own_file(scratch / "link", own.mark));
+  CHECK_FALSE(io::is_own_file(scratch / "empty", own.mark));
+}
+
+TEST_CASE("what others have made stays", "[own_file]") {
+  const ScratchFolder scratch;
+  const auto theirs = scratch.write("theirs", "a thesis");
+  CHECK(refusal(theirs).find("theirs: is there already, and not made by `fourfold thing`") !=
+        std::string::npos);
+  fs::create_symlink("theirs", scratch / "link");
+  CHECK_FALSE(refusal(scratch / "link").empty());
+  fs::create_symlink("nowhere", scratch / "dangling");
+  CHECK_FALSE(refusal(scratch / "dangling").empty());
+  fs::create_directory(scratch / "folder");
+  CHECK_FALSE(refusal(scratch / "folder").empty());
+  REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0600) == 0);
+  CHECK_FALSE(refusal(scratch / "pipe").empty());  // and it does not wait for a writer
+  CHECK_FALSE(refusal(scratch.write("late", std::string(5000, ' ') + "made here")).empty());
+}
+
+TEST_CASE("an output that is an input is known by any name", "[own_file]") {
+  const ScratchFolder scratch;
+  const std::array<fs::path, 1> inputs{scratch.write("in", "x")};
+  fs::create_hard_link(inputs[0], scratch / "hard");
+  fs::create_symlink("in", scratch / "soft");
+  for (const fs::path& output : {inputs[0], scratch / "hard", scratch / "soft",
+                                 scratch / "." / ".." / scratch.path().filename() / "in"}) {
+    CAPTURE(output);
+    CHECK_THROWS_AS(io::refuse_input_as_output(output, inputs), UserError);
+  }
+  io::refuse_input_as_output(scratch / "other", inputs);
+  io::refuse_input_as_output(scratch.write("same bytes", "x"), inputs);
+}
