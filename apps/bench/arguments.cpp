@@ -67,7 +67,7 @@ void describe_what(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--threads", arguments.threads,
                   "Ranks are threads of this process; otherwise those that mpiexec or srun started")
-      ->check(CLI::Range(1, most_threads))
+      ->check(program::whole_number(1, most_threads))
       ->type_name("N");
   command
       .add_option("--mesh", arguments.mesh,
@@ -102,26 +102,26 @@ void describe_sizes(CLI::App& command, Arguments& arguments) {
   const auto bytes = [&](const char* option, std::int64_t& target, const char* meaning) {
     command.add_option(option, target, meaning)
         ->transform(CLI::AsSizeValue(false))
-        ->check(CLI::Range(std::int64_t{1}, most_bytes))
+        ->check(program::whole_number(1, most_bytes))
         ->type_name("BYTES");
   };
   bytes("--min-bytes", arguments.min_bytes,
         "The smallest size; K, M and G are powers of 1024. Default: 8");
   bytes("--max-bytes", arguments.max_bytes, "The largest size. Default: 1G");
   command.add_option("--factor", arguments.factor, "From one size to the next")
-      ->check(CLI::Range(2, 1024))
+      ->check(program::whole_number(2, 1024))
       ->capture_default_str();
   command
       .add_option("--iterations", arguments.pace.iterations,
                   "Calls per round. Default: as many as --seconds allows")
-      ->check(CLI::Range(1, 1'000'000));
+      ->check(program::whole_number(1, 1'000'000));
   command
       .add_option("--seconds", arguments.pace.budget_s,
                   "Time for all rounds of a size together, about")
       ->check(program::number_between(0, 3600))
       ->capture_default_str();
   command.add_option("--warmup", arguments.pace.warmup, "Calls of each size before it is timed")
-      ->check(CLI::Range(0, 1000))
+      ->check(program::whole_number(0, 1000))
       ->capture_default_str();
 }
 

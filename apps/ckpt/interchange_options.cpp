@@ -44,7 +44,7 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
       ->type_name("SIZE");
   verb.add_option("--vocab-multiple", request.vocab_multiple,
                   "Fill the vocabulary with rows of zeros up to a multiple; 0: hf 1, llm.c 128")
-      ->check(CLI::Range(0, 1 << 20))
+      ->check(program::whole_number(0, 1 << 20))
       ->capture_default_str()
       ->type_name("N");
   verb.add_option("--tokenizer", request.tokenizer,
@@ -63,7 +63,7 @@ void describe_import(CLI::App& verb, ImportRequest& request) {
   verb.add_option("TO", request.to, "Folder of steps to begin, with step 0")
       ->required()
       ->type_name("");
-  const CLI::Range rows(0, 1'000'000'000);
+  const CLI::Validator rows = program::whole_number(0, 1'000'000'000);
   verb.add_option("--vocab", request.vocab,
                   "Keep the first N rows of the vocabulary, without padding; 0: all")
       ->check(rows)

@@ -4,6 +4,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/command_line.hpp>
 
 #include <CLI/CLI.hpp>
 
@@ -60,7 +61,7 @@ void describe_diff(CLI::App& verb, DiffRequest& request) {
   verb.add_flag("--digests-only", request.digests_only,
                 "Only tell which tensors differ, which needs none of their bytes");
   verb.add_option("--largest", request.largest, "Elements to name of each tensor that differs")
-      ->check(CLI::Range(0, 1000))
+      ->check(program::whole_number(0, 1000))
       ->capture_default_str();
   add_memory_option(verb, request.memory_bytes, 1, "For the parts that are read");
   verb.add_flag("--json", request.json, "Print one JSON object");
@@ -81,7 +82,7 @@ void describe_reshard(CLI::App& verb, ReshardRequest& request) {
           "--files", request.files,
           "\"rank\": a payload file for each rank of the mesh that has something; or how many "
           "its ranks share")
-      ->check(CLI::IsMember({"rank"}) | CLI::Range(1, 999999))
+      ->check(CLI::IsMember({"rank"}) | program::whole_number(1, 999999))
       ->capture_default_str()
       ->type_name("FILES");
   add_memory_option(verb, request.memory_bytes, 96, "The most memory of each process");
@@ -95,15 +96,15 @@ void describe_gc(CLI::App& verb, GcRequest& request) {
   CLI::Option* const last =
       verb.add_option("--keep-last", request.keep.keep_last,
                       "Remove steps but the newest ones, so many; without it all steps stay")
-          ->check(CLI::Range(1, 1000000))
+          ->check(program::whole_number(1, 1'000'000))
           ->type_name("K");
   verb.add_option("--keep-every", request.keep.keep_every_steps, "Keep multiples of M too")
-      ->check(CLI::Range(1, 1000000000))
+      ->check(program::whole_number(1, 1'000'000'000))
       ->needs(last)
       ->type_name("M");
   verb.add_option("--keep-best", request.keep.keep_best,
                   "Keep so many of the lowest validation loss too, of those that note one")
-      ->check(CLI::Range(1, 1000000))
+      ->check(program::whole_number(1, 1'000'000))
       ->needs(last)
       ->type_name("B");
   verb.add_flag("--set-aside", request.set_aside,

@@ -52,7 +52,7 @@ void describe_info(CLI::App& verb, InfoRequest& request) {
                   "beside the file");
   verb.add_option("--show", request.show,
                   "Show the first N tokens, and their text where a tokenizer is known")
-      ->check(CLI::Range(0, 1'000'000))
+      ->check(fourfold::program::whole_number(0, 1'000'000))
       ->type_name("N");
   verb.add_option("FILE", request.files,
                   "Token files: Megatron .bin/.idx or llm.c .bin; patterns like 'tokens/*' too")

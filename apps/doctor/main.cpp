@@ -8,6 +8,7 @@
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/key_search.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -59,7 +60,8 @@ int main(int argc, char** argv) {
   Arguments arguments;
   describe(command, arguments);
   return fourfold::program::run("fourfold doctor", [&] {
-    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+    if (const auto end =
+            fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
     validate(arguments);

@@ -46,17 +46,17 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_option("--data", arguments.data, "Token files, prefixes or patterns")->required();
   command.add_option("--micro-batch", arguments.micro_batch, "Sequences per rank and forward pass")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(fourfold::program::whole_number(1));
   command
       .add_option("--samples", arguments.max_samples, "Only the first N sequences; 0: all of them")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(fourfold::program::whole_number(0));
   command
       .add_option("--cp", arguments.cp,
                   "Ranks that share each sequence, as with mesh.cp in training: for contexts that "
                   "are too long for one")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(fourfold::program::whole_number(1));
   command.add_option("--logits", arguments.logits,
                      "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample");
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");

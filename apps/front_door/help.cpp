@@ -15,7 +15,7 @@ std::string help(std::span<const Verb> verbs) {
       "\n"
       "SYNOPSIS\n"
       "  fourfold VERB [ARGUMENT ...]\n"
-      "  fourfold help [VERB]\n"
+      "  fourfold help [VERB [SUBVERB]]\n"
       "  fourfold --help | --version\n"
       "\n"
       "VERBS\n";
@@ -36,6 +36,7 @@ std::string help(std::span<const Verb> verbs) {
       "  mpiexec -n 4 fourfold train run.toml                train on four ranks\n"
       "  fourfold train run.toml --dry-run                   check a run file without training\n"
       "  fourfold help train                                 all options of a verb\n"
+      "  fourfold help ckpt export                           all options of a verb's verb\n"
       "\n"
       "FILES\n"
       "  run.toml          what to train, on what, and how: written by you\n"

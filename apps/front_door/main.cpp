@@ -80,7 +80,9 @@ ExitCode answer(const std::vector<std::string>& arguments) {
     return show_help();
   }
   if (wants_help) {
-    become(arguments[1], {"--help"});
+    std::vector<std::string> words{"--help"};  // then what it is asked for: "ckpt export"
+    words.insert(words.end(), arguments.begin() + 2, arguments.end());
+    become(arguments[1], words);
   }
   if (first.starts_with('-')) {
     throw UserError(ExitCode::usage,

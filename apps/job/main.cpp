@@ -56,13 +56,13 @@ int main(int argc, char** argv) {
       ->add_option("--most-starts", request.limits.most_starts,
                    "Refuse when the chain has started so often (0: no limit)")
       ->envname("FOURFOLD_MOST_STARTS")
-      ->check(CLI::NonNegativeNumber)
+      ->check(fourfold::program::whole_number(0))
       ->capture_default_str();
   begin
       ->add_option("--stuck-after", request.limits.most_without_progress,
                    "Refuse when so many starts went on from the same checkpoint (0: no limit)")
       ->envname("FOURFOLD_STUCK_AFTER")
-      ->check(CLI::NonNegativeNumber)
+      ->check(fourfold::program::whole_number(0))
       ->capture_default_str();
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);

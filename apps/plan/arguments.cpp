@@ -34,17 +34,17 @@ void describe_schedule(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--stages", arguments.schedule.stages,
                   "Ranks of the pipeline (mesh.pp). A file knows it")
-      ->check(CLI::PositiveNumber);
+      ->check(program::whole_number(1));
   command
       .add_option("--micro-batches", arguments.schedule.micro_batches,
                   "Micro-batches of a step: train.global_batch / (mesh.dp * train.micro_batch). A "
                   "file knows it")
-      ->check(CLI::PositiveNumber);
+      ->check(program::whole_number(1));
   command
       .add_option("--chunks", arguments.schedule.chunks,
                   "Chunks of the model on each rank (mesh.chunks). Default: 2 for interleaved and "
                   "zb-v, else 1")
-      ->check(CLI::PositiveNumber);
+      ->check(program::whole_number(1));
 }
 
 void describe_run(CLI::App& command, Arguments& arguments) {
@@ -58,16 +58,16 @@ void describe_run(CLI::App& command, Arguments& arguments) {
       .add_option("--ranks", arguments.ranks,
                   "Ranks of the run, as mpiexec or srun would start them. Default: what the mesh's "
                   "degrees make, if mesh.dp is one")
-      ->check(CLI::Range(1, std::numeric_limits<int>::max()));
+      ->check(program::whole_number(1));
   command
       .add_option("--rank", arguments.rank,
                   "Show one rank: its neighbours, layers, tokens and part of every tensor")
-      ->check(CLI::NonNegativeNumber);
+      ->check(program::whole_number(0));
   command
       .add_option("--gpu", arguments.gpu,
                   "Compute capability of the GPUs, which decides what cuDNN takes: 80 (A100), 90 "
                   "(H100, H200; the default), 100 (B200)")
-      ->check(CLI::Range(80, 129));
+      ->check(program::whole_number(80, 129));
 }
 
 void describe_output(CLI::App& command, Arguments& arguments) {

@@ -9,6 +9,7 @@
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/schedule/schedule_csv.hpp>
 
 #include <fmt/format.h>
@@ -112,7 +113,8 @@ int main(int argc, char** argv) {
   Arguments arguments;
   describe(command, arguments);
   return fourfold::program::run("fourfold plan", [&] {
-    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+    if (const auto end =
+            fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
     return run_plan(arguments);

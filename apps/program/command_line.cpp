@@ -1,11 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "wrong_command_line.hpp"
+
 #include <fourfold/program/command_line.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iostream>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -41,23 +44,52 @@ std::string_view meaning(ExitCode code) {
   return "unknown";
 }
 
-ExitCode told(const CLI::App& command, const CLI::ParseError& end) {
-  return command.exit(end, std::cout, std::cerr) == 0 ? ExitCode::finished : ExitCode::usage;
+ExitCode refuse(const CLI::App& command, const std::string& what) {
+  std::cerr << fmt::format("{}: error: {}\nRun with --help for more information.\n",
+                           program_of(command), what);
+  return ExitCode::usage;
 }
 
 }  // namespace
 
-std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv) {
+std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
+                              const KeySearch& keys) {
   try {
     command.parse(argc, argv);
     return std::nullopt;
-  } catch (const CLI::RequiredError& end) {
-    // Something is missing, perhaps because of what is there and means nothing: a misspelt verb.
-    const std::vector<std::string> unknown = command.remaining(true);
-    return unknown.empty() ? told(command, end) : told(command, CLI::ExtrasError(unknown));
+  } catch (const CLI::Success& end) {  // --help
+    const std::string word = word_without_help(command, {argv + 1, argv + argc});
+    if (!word.empty()) {
+      return refuse(command, unknown_verb_text(command, word));
+    }
+    command.exit(end, std::cout, std::cerr);
+    return ExitCode::finished;
   } catch (const CLI::ParseError& end) {
-    return told(command, end);
+    // What is missing is so perhaps because of what is there and means nothing: a misspelt verb.
+    const bool may_be_unknown = dynamic_cast<const CLI::RequiredError*>(&end) != nullptr ||
+                                dynamic_cast<const CLI::ExtrasError*>(&end) != nullptr;
+    if (may_be_unknown && !command.remaining(true).empty()) {
+      const std::vector<std::string> typed(argv + 1, argv + argc);
+      return refuse(command, unknown_words_text(command, typed, keys));
+    }
+    return refuse(command, end.what());
   }
+}
+
+CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
+  const bool is_bounded = high < std::numeric_limits<std::int32_t>::max();
+  const std::string range =
+      is_bounded ? fmt::format("from {} to {}", low, high) : fmt::format("of at least {}", low);
+  const auto refuse = [low, high, range](const std::string& text) -> std::string {
+    std::int64_t number = 0;
+    const bool is_number = CLI::detail::lexical_cast(text, number);
+    if (is_number && number >= low && number <= high) {
+      return {};
+    }
+    return is_number && number > high ? fmt::format("{} is more than {}", text, high)
+                                      : fmt::format("{} is no whole number {}", text, range);
+  };
+  return {refuse, range};
 }
 
 CLI::Validator number_between(double low, double high) {

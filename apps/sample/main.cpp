@@ -37,7 +37,7 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_option("--prompt", arguments.prompt, "Text to go on from")->required();
   command.add_option("--tokens", arguments.sampling.tokens, "The most tokens to draw")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(fourfold::program::whole_number(0));
   command
       .add_option("--temperature", arguments.sampling.temperature,
                   "Below 1 sharper, above 1 wilder; 0 always takes the likeliest token")
@@ -47,7 +47,7 @@ void describe(CLI::App& command, Arguments& arguments) {
       .add_option("--top-k", arguments.sampling.top_k,
                   "Draw among the k likeliest tokens only; 0: among all")
       ->capture_default_str()
-      ->check(CLI::NonNegativeNumber);
+      ->check(fourfold::program::whole_number(0));
   command.add_option("--seed", arguments.sampling.seed, "Same seed and prompt, same text")
       ->capture_default_str();
   command.add_option("--tokenizer", arguments.tokenizer,

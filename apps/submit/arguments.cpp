@@ -44,9 +44,9 @@ void describe(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--tasks-per-node", arguments.tasks_per_node,
                   "Ranks on a node. Default: what the mesh leaves for a node, or its CPUs")
-      ->check(CLI::PositiveNumber);
+      ->check(program::whole_number(1));
   command.add_option("--cpus-per-task", arguments.cpus_per_task, "CPUs of a rank")
-      ->check(CLI::PositiveNumber)
+      ->check(program::whole_number(1))
       ->capture_default_str();
   command.add_option("-t,--time", arguments.time, "Time limit of a job, as Slurm writes it")
       ->type_name("TIME");
@@ -66,7 +66,7 @@ void describe(CLI::App& command, Arguments& arguments) {
           .add_option("--chain", arguments.chain,
                       "A chain of so many jobs at most, one behind the other, until the run is "
                       "finished")
-          ->check(CLI::PositiveNumber);
+          ->check(program::whole_number(1));
   command
       .add_flag("--requeue", arguments.requeue,
                 "The job goes back into the queue until the run is finished, under one number")
@@ -74,7 +74,7 @@ void describe(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--node-memory", arguments.node_memory_gib,
                   "Memory of a node in GiB. Default: as Slurm says")
-      ->check(CLI::PositiveNumber);
+      ->check(program::number_between(0.001, 1e6));
   repeatable(command.add_option("--sbatch", arguments.more,
                                 "Another option of sbatch, written long: --sbatch=--qos=high. Not "
                                 "what submit has an option for itself; may be given several "

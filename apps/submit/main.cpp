@@ -11,6 +11,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/own_files.hpp>
@@ -91,7 +92,8 @@ int main(int argc, char** argv) {
   submit::Arguments arguments;
   submit::describe(command, arguments);
   return fourfold::program::run("fourfold submit", [&] {
-    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+    if (const auto end =
+            fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
     fourfold::program::tell_everything();

@@ -8,6 +8,7 @@
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/load_run.hpp>
 
@@ -63,7 +64,8 @@ int main(int argc, char** argv) {
   return fourfold::program::run(
       "fourfold train",
       [&] {
-        if (const auto end = fourfold::program::parse(command, argc, argv)) {
+        if (const auto end =
+                fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
           return *end;
         }
         return arguments.print_config

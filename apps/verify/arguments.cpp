@@ -141,7 +141,7 @@ void describe(CLI::App& command, Arguments& arguments) {
              "KEY=VALUE");
   command.add_option("--steps", arguments.steps, "Steps to train on each mesh")
       ->capture_default_str()
-      ->check(CLI::Range(1, 1000000));
+      ->check(program::whole_number(1, 1'000'000));
   command
       .add_option("--loss-tolerance", arguments.loss_tolerance,
                   "The largest relative error of a loss. Default: 1e-5; 5e-4 with 16 bits")

@@ -7,6 +7,7 @@
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/runfile/key_search.hpp>
 
 #include <fmt/format.h>
 
@@ -118,7 +119,8 @@ int main(int argc, char** argv) {
   Arguments arguments;
   fourfold::verify::describe(command, arguments);
   return fourfold::program::run("fourfold verify", [&] {
-    if (const auto end = fourfold::program::parse(command, argc, argv)) {
+    if (const auto end =
+            fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
     return verify(arguments);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_key_tables.hpp"
 
+#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <algorithm>
@@ -28,6 +29,16 @@ const RunKey* find_run_key(std::string_view full_name) {
   const auto keys = run_keys();
   const auto found = std::ranges::find(keys, full_name, &RunKey::full_name);
   return found == keys.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> keys_called(const std::string& name) {
+  std::vector<std::string> full_names;
+  for (const RunKey& key : run_keys()) {
+    if (key.name == name) {
+      full_names.push_back(key.full_name());
+    }
+  }
+  return full_names;
 }
 
 std::span<const RunTable> run_tables() {

@@ -5,6 +5,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
+#include <cstdint>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -28,25 +30,120 @@ TEST_CASE("parsing goes on, or ends with the right code", "[command_line]") {
   CHECK(fourfold::program::parse(command, 3, wrong) == ExitCode::usage);
 }
 
+namespace {
+
+/// What a wrong command line is told, without the pointer to --help.
+std::string said(CLI::App& command, std::vector<const char*> words,
+                 const fourfold::program::KeySearch& keys = {}) {
+  words.insert(words.begin(), "test");
+  std::ostringstream text;
+  std::streambuf* const before = std::cerr.rdbuf(text.rdbuf());
+  const auto code =
+      fourfold::program::parse(command, static_cast<int>(words.size()), words.data(), keys);
+  std::cerr.rdbuf(before);
+  CHECK(code == ExitCode::usage);
+  const std::string pointer = "\nRun with --help for more information.\n";
+  CHECK(text.str().ends_with(pointer));
+  return text.str().substr(0, text.str().size() - std::min(pointer.size(), text.str().size()));
+}
+
+/// The keys of a small run file.
+std::vector<std::string> keys_called(const std::string& name) {
+  std::vector<std::string> keys;
+  for (const std::string key : {"train.steps", "model.layers", "checkpoint.dir", "log.dir"}) {
+    if (key.ends_with("." + name)) {
+      keys.push_back(key);
+    }
+  }
+  return keys;
+}
+
+}  // namespace
+
 TEST_CASE("what is unknown is named, not what is missing because of it", "[command_line]") {
   CLI::App command{"A program.", "fourfold test"};
   command.require_subcommand(1);
   std::string path;
-  command.add_subcommand("info", "Tells.")->add_option("PATH", path)->required();
-  const auto said = [&](std::vector<const char*> words) {
-    words.insert(words.begin(), "test");
-    std::ostringstream text;
-    std::streambuf* const before = std::cerr.rdbuf(text.rdbuf());
-    const auto code =
-        fourfold::program::parse(command, static_cast<int>(words.size()), words.data());
-    std::cerr.rdbuf(before);
-    CHECK(code == ExitCode::usage);
-    return text.str();
-  };
-  CHECK_THAT(said({"inof"}), ContainsSubstring("not expected: inof"));
-  CHECK_THAT(said({"info", "--bogus"}), ContainsSubstring("not expected: --bogus"));
-  CHECK_THAT(said({"info"}), ContainsSubstring("PATH is required"));
-  CHECK_THAT(said({}), ContainsSubstring("subcommand is required"));
+  bool deep = false;
+  CLI::App* const info = command.add_subcommand("info", "Tells.");
+  info->add_option("PATH", path)->required();
+  info->add_flag("--deep", deep);
+  CHECK(said(command, {"inof"}) ==
+        "fourfold test: error: there is no verb 'inof'; did you mean 'info'?");
+  CHECK(said(command, {"make"}) == "fourfold test: error: there is no verb 'make'");
+  CHECK(said(command, {"info", "--bogus"}) ==
+        "fourfold test info: error: unknown option '--bogus'");
+  CHECK(said(command, {"info", "--dee", "x"}) ==
+        "fourfold test info: error: unknown option '--dee'; did you mean '--deep'?");
+  CHECK(said(command, {"info", "x", "y", "z"}) ==
+        "fourfold test info: error: 'y' is one argument too many\n  'z' is one argument too many");
+  CHECK_THAT(said(command, {"info"}), ContainsSubstring("info: error: PATH is required"));
+  CHECK_THAT(said(command, {}), ContainsSubstring("test: error: A subcommand is required"));
+}
+
+TEST_CASE("unknown options are told in the order typed, with what was meant", "[command_line]") {
+  CLI::App command{"A program.", "fourfold test"};
+  std::string run_file;
+  double temperature = 1;
+  command.add_option("RUN_FILE", run_file);
+  command.add_option("--temperature", temperature);
+  command.add_option("--top-k", temperature);
+  CHECK(said(command, {"run.toml", "--steps", "100"}, keys_called) ==
+        "fourfold test: error: unknown option '--steps'; did you mean '--set train.steps=100'?");
+  CHECK(said(command, {"--steps=7", "run.toml"}, keys_called) ==
+        "fourfold test: error: unknown option '--steps'; did you mean '--set train.steps=7'?");
+  CHECK(said(command, {"run.toml", "--dir", "--layers", "2"}, keys_called) ==
+        "fourfold test: error: unknown option '--dir'; did you mean '--set checkpoint.dir=VALUE' "
+        "or '--set log.dir=VALUE'?\n  unknown option '--layers'; did you mean '--set "
+        "model.layers=2'?");
+  CHECK(said(command, {"run.toml", "--temp", "0"}, keys_called) ==
+        "fourfold test: error: unknown option '--temp'; did you mean '--temperature'?");
+  CHECK(said(command, {"--topk", "5"}) ==
+        "fourfold test: error: unknown option '--topk'; did you mean '--top-k'?");
+  CHECK(said(command, {"run.toml", "--steps", "100"}) ==
+        "fourfold test: error: unknown option '--steps'");
+  CHECK(said(command, {"run.toml", "-x"}) == "fourfold test: error: unknown option '-x'");
+}
+
+TEST_CASE("a word after --help is a verb", "[command_line]") {
+  CLI::App command{"A program.", "fourfold test"};
+  std::string path;
+  command.add_subcommand("export", "Writes.")->add_option("PATH", path)->required();
+  command.add_subcommand("import", "Reads.");
+  const char* page[] = {"test", "--help", "export"};
+  std::ostringstream text;
+  std::streambuf* const before = std::cout.rdbuf(text.rdbuf());
+  CHECK(fourfold::program::parse(command, 3, page) == ExitCode::finished);
+  std::cout.rdbuf(before);
+  CHECK_THAT(text.str(), ContainsSubstring("PATH TEXT REQUIRED"));
+  CHECK(said(command, {"--help", "exprot"}) ==
+        "fourfold test: error: there is no verb 'exprot'; did you mean 'export'?");
+  CHECK(said(command, {"--help", "export", "hf"}) ==
+        "fourfold test export: error: there is no verb 'hf'");
+  CLI::App flat{"A program.", "fourfold flat"};
+  flat.add_option("PATH", path);
+  CHECK(said(flat, {"--help", "optim"}) == "fourfold flat: error: there is no verb 'optim'");
+}
+
+TEST_CASE("whole numbers have bounds that are said in words", "[command_line]") {
+  CLI::App command{"A program.", "fourfold test"};
+  std::int64_t count = 0;
+  std::int64_t share = 0;
+  command.add_option("--count", count)->check(fourfold::program::whole_number(1));
+  command.add_option("--share", share)->check(fourfold::program::whole_number(0, 9));
+  for (const char* wrong : {"0", "-3", "1.5", "many", "", "nan"}) {
+    CAPTURE(wrong);
+    CHECK(said(command, {"--count", wrong}) == std::string("fourfold test: error: --count: ") +
+                                                   wrong + " is no whole number of at least 1");
+  }
+  CHECK(said(command, {"--count", "2147483648"}) ==
+        "fourfold test: error: --count: 2147483648 is more than 2147483647");
+  CHECK(said(command, {"--share", "-1"}) ==
+        "fourfold test: error: --share: -1 is no whole number from 0 to 9");
+  CHECK(said(command, {"--share", "10"}) == "fourfold test: error: --share: 10 is more than 9");
+  const char* good[] = {"test", "--count", "2147483647", "--share", "0"};
+  CHECK_FALSE(fourfold::program::parse(command, 5, good).has_value());
+  CHECK(count == 2147483647);
 }
 
 TEST_CASE("numbers have bounds, and nan is outside them", "[command_line]") {

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/philox.hpp>
+#include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -116,6 +117,13 @@ TEST_CASE("keys are described completely and once", "[run_key]") {
     CHECK(std::ranges::count(run_keys(), table.name, &RunKey::table) > 0);
   }
   CHECK(find_run_key("train.") == nullptr);
+}
+
+TEST_CASE("keys are found by their last part", "[run_key]") {
+  CHECK(keys_called("steps") == std::vector<std::string>{"train.steps"});
+  CHECK(keys_called("dir") == std::vector<std::string>{"checkpoint.dir", "log.dir"});
+  CHECK(keys_called("train.steps").empty());
+  CHECK(keys_called("").empty());
 }
 
 TEST_CASE("the effective configuration prints as TOML that parses back to it", "[run_config]") {

@@ -6,11 +6,18 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <limits>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace fourfold::program {
+
+/// The keys of a run file whose last part is called so: "train.steps" for "steps".
+using KeySearch = std::function<std::vector<std::string>(const std::string& last_part)>;
 
 /// Parses the command line into what the options of `command` are bound to.
 ///
@@ -18,13 +25,22 @@ namespace fourfold::program {
 /// finished after --help
 ///         (printed to stdout), usage after a wrong command line (said on stderr, with a pointer to
 ///         --help)
-std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv);
+///
+/// What no option and no verb is called is named in the order in which it was typed, with what was
+/// probably meant.
+/// @param keys  of programs that take a run file and --set; else nothing
+std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
+                              const KeySearch& keys = {});
 
 /// The table of exit codes that every program's --help ends with: a line each, "  64  what it
 /// means".
 /// @param codes  those that the program can end with besides finished, usage and internal, which
 /// all of them share
 std::string exit_codes_table(std::initializer_list<ExitCode> codes);
+
+/// Accepts whole numbers of at least `low` and at most `high`, and says so in words.
+CLI::Validator whole_number(std::int64_t low,
+                            std::int64_t high = std::numeric_limits<std::int32_t>::max());
 
 /// Accepts numbers from `low` to `high`; unlike CLI11's own range, no nan.
 CLI::Validator number_between(double low, double high);

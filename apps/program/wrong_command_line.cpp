@@ -1,0 +1,149 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "wrong_command_line.hpp"
+
+#include <fourfold/base/suggestion.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <vector>
+
+namespace fourfold::program {
+namespace {
+
+/// The verbs that were parsed, from the program down.
+std::vector<const CLI::App*> parsed_verbs(const CLI::App& command) {
+  std::vector<const CLI::App*> verbs{&command};
+  for (std::vector<CLI::App*> next = verbs.back()->get_subcommands(); !next.empty();
+       next = verbs.back()->get_subcommands()) {
+    verbs.push_back(next.front());
+  }
+  return verbs;
+}
+
+bool is_option(const std::string& word) {
+  return word.size() > 1 && word.front() == '-';
+}
+
+std::vector<std::string> known_options(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* const verb : parsed_verbs(command)) {
+    for (const CLI::Option* const option : verb->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        names.push_back("--" + name);
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> known_verbs(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* const verb : command.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(verb->get_name());
+  }
+  return names;
+}
+
+/// The one that begins like `typed`, or else is hardly anything else.
+std::optional<std::string> likely(const std::string& typed, const std::vector<std::string>& known) {
+  std::vector<std::string> longer;
+  std::ranges::copy_if(known, std::back_inserter(longer),
+                       [&](const std::string& name) { return name.starts_with(typed); });
+  return longer.size() == 1 ? longer.front() : nearest(typed, known);
+}
+
+std::string did_you_mean(const std::vector<std::string>& meant) {
+  if (meant.empty()) {
+    return "";
+  }
+  return fmt::format("; did you mean '{}'?", fmt::join(meant, "' or '"));
+}
+
+/// "--steps" with "100" is --set train.steps=100.
+std::vector<std::string> as_keys(const std::string& name, const std::string& value,
+                                 const KeySearch& keys) {
+  std::vector<std::string> meant;
+  if (keys && name.starts_with("--")) {
+    std::string last_part = name.substr(2);
+    std::ranges::replace(last_part, '-', '_');
+    for (const std::string& key : keys(last_part)) {
+      meant.push_back(fmt::format("--set {}={}", key, value.empty() ? "VALUE" : value));
+    }
+  }
+  return meant;
+}
+
+/// @param value  the word after it, or ""
+std::string option_text(const CLI::App& command, const std::string& word, std::string value,
+                        const KeySearch& keys) {
+  const std::size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  if (equals != std::string::npos) {
+    value = word.substr(equals + 1);
+  }
+  std::vector<std::string> meant = as_keys(name, value, keys);
+  if (const auto option = likely(name, known_options(command)); meant.empty() && option) {
+    meant.push_back(*option);
+  }
+  return fmt::format("unknown option '{}'{}", name, did_you_mean(meant));
+}
+
+std::string argument_text(const CLI::App& command, const std::string& word) {
+  const bool wants_verb = !known_verbs(command).empty() && command.get_subcommands().empty();
+  return wants_verb ? unknown_verb_text(command, word)
+                    : fmt::format("'{}' is one argument too many", word);
+}
+
+}  // namespace
+
+std::string program_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* const verb : parsed_verbs(command)) {
+    names.push_back(verb->get_name());
+  }
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+std::string word_without_help(const CLI::App& command, const std::vector<std::string>& typed) {
+  const bool asks_for_verb = !typed.empty() && (typed[0] == "--help" || typed[0] == "-h");
+  const std::size_t verbs = parsed_verbs(command).size();  // the program itself stands for --help
+  return asks_for_verb && typed.size() > verbs ? typed[verbs] : "";
+}
+
+std::string unknown_verb_text(const CLI::App& command, const std::string& word) {
+  const auto verb = likely(word, known_verbs(*parsed_verbs(command).back()));
+  return fmt::format("there is no verb '{}'{}", word,
+                     did_you_mean(verb ? std::vector{*verb} : std::vector<std::string>()));
+}
+
+std::string unknown_words_text(const CLI::App& command, std::span<const std::string> typed,
+                               const KeySearch& keys) {
+  std::vector<std::string> unknown = command.remaining(true);
+  std::vector<std::string> lines;
+  bool is_value = false;  // of the unknown option before it
+  for (std::size_t i = 0; i < typed.size(); ++i) {
+    const std::string& word = typed[i];
+    const auto found = std::ranges::find(unknown, word);
+    if (found == unknown.end()) {
+      is_value = false;
+      continue;
+    }
+    unknown.erase(found);
+    if (is_option(word)) {
+      const bool has_next = i + 1 < typed.size() && !is_option(typed[i + 1]);
+      lines.push_back(option_text(command, word, has_next ? typed[i + 1] : "", keys));
+    } else if (!is_value) {
+      lines.push_back(argument_text(command, word));
+    }
+    is_value = is_option(word) && word.find('=') == std::string::npos;
+  }
+  return fmt::format("{}", fmt::join(lines, "\n  "));
+}
+
+}  // namespace fourfold::program

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# What people type wrongly, in every program.
+# Usage: command_lines.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+
+# Every program names itself and the option, in one line and the pointer to --help.
+verbs=$("$fourfold" help | sed -n '/^VERBS/,/^DESCRIPTION/s/^  \([a-z]*\)  .*/\1/p' | grep -v '^help$')
+[ "$(wc -w <<<"$verbs")" -ge 13 ] || complain "verbs are missing: $verbs"
+for verb in $verbs; do
+  case $verb in
+    ckpt) words=(ckpt info) ;;
+    data) words=(data info) ;;
+    bench) words=(bench comm) ;;
+    job) continue ;; # takes the options of train as they are
+    *) words=("$verb") ;;
+  esac
+  expect_exit 64 "$fourfold" "${words[@]}" --qqqqqq 3
+  expect_stderr "fourfold ${words[*]}: error: unknown option '--qqqqqq'"
+  expect_stderr_lines 2
+  # No bound that nobody can read.
+  expect_exit 0 "$fourfold" help "${words[@]}"
+  if grep -qE '[0-9]{13}' "$output"; then complain "help ${words[*]} has a number too long to read"; fi
+done
+
+# Keys of the run file that are typed as options: in each program that takes one.
+for verb in train plan submit verify doctor; do
+  expect_exit 64 "$fourfold" $verb run.toml --steps-per-epoch 2
+  expect_stderr "fourfold $verb: error: unknown option '--steps-per-epoch'"
+  expect_exit 64 "$fourfold" $verb run.toml --global-batch 64
+  expect_stderr "fourfold $verb: error: unknown option '--global-batch'; did you mean '--set train.global_batch=64'?"
+done
+expect_exit 64 "$fourfold" train gpt2.toml --steps 100
+expect_stderr "fourfold train: error: unknown option '--steps'; did you mean '--set train.steps=100'?"
+expect_exit 64 "$fourfold" train --lr=1e-3 gpt2.toml
+expect_stderr "did you mean '--set optim.lr=1e-3'?"
+expect_exit 64 "$fourfold" sample --temp 0
+expect_stderr "fourfold sample: error: unknown option '--temp'; did you mean '--temperature'?"
+expect_exit 64 "$fourfold" data prepair x
+expect_stderr "fourfold data: error: there is no verb 'prepair'; did you mean 'prepare'?"
+expect_exit 64 "$fourfold" ckpt inof x
+expect_stderr "fourfold ckpt: error: there is no verb 'inof'; did you mean 'info'?"
+
+# Numbers out of bounds: the bound in words.
+wrong_number() {
+  local said=$1
+  shift
+  expect_exit 64 "$fourfold" "$@"
+  expect_stderr "error: $said"
+  if grep -qE '[0-9]{13}' "$errors"; then complain "a bound that nobody can read: $(cat "$errors")"; fi
+}
+wrong_number '--micro-batches: 0 is no whole number of at least 1' plan --schedule 1f1b --stages 4 --micro-batches 0
+wrong_number '--stages: -1 is no whole number of at least 1' plan --schedule 1f1b --stages -1 --micro-batches 4
+wrong_number '--gpu: 130 is more than 129' plan run.toml --gpu 130
+wrong_number '--rank: 1.5 is no whole number of at least 0' plan run.toml --rank 1.5
+wrong_number '--cp: 0 is no whole number of at least 1' evaluate --checkpoint x --data y --cp 0
+wrong_number '--samples: -1 is no whole number of at least 0' evaluate --checkpoint x --data y --samples -1
+wrong_number '--top-k: -2 is no whole number of at least 0' sample --checkpoint x --prompt y --top-k -2
+wrong_number '--tokens: 9999999999 is more than 2147483647' sample --checkpoint x --prompt y --tokens 9999999999
+wrong_number '--chain: 0 is no whole number of at least 1' submit run.toml --chain 0
+wrong_number '--node-memory: 0 is no number from 0.001 to 1e+06' submit run.toml --node-memory 0
+wrong_number '--steps: 0 is no whole number from 1 to 1000000' verify run.toml --mesh dp=1 --steps 0
+wrong_number '--most-starts: -1 is no whole number of at least 0' job begin run.toml --most-starts -1
+wrong_number '--show: -1 is no whole number from 0 to 1000000' data info x --show -1
+wrong_number '--threads: 0 is no whole number from 1 to 256' bench comm --threads 0
+
+# The second word of a question for help counts.
+expect_exit 0 "$fourfold" help data prepare
+expect_stdout '--validation-fraction'
+expect_exit 0 "$fourfold" help ckpt export
+expect_stdout '--format'
+expect_exit 64 "$fourfold" help ckpt exprot
+expect_stderr "fourfold ckpt: error: there is no verb 'exprot'; did you mean 'export'?"
+expect_exit 64 "$fourfold" help train optim
+expect_stderr "fourfold train: error: there is no verb 'optim'"
+
+expectations_met
