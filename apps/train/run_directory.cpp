@@ -112,7 +112,11 @@ void RunDirectory::open() {
   if (rank_ != 0) {
     return;
   }
-  auto console = std::make_unique<telemetry::Console>(stderr, effective_.config.log.progress);
+  runfile::ProgressMode progress = effective_.config.log.progress;
+  if (dry_run_ && progress == runfile::ProgressMode::none) {
+    progress = runfile::ProgressMode::plain;  // what it is asked for is an answer
+  }
+  auto console = std::make_unique<telemetry::Console>(stderr, progress);
   log::set_sink(console->log_sink());
   metrics_.add(std::move(console));
   for (const std::string& warning : effective_.warnings) {

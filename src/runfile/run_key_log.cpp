@@ -71,7 +71,8 @@ std::vector<RunKey> console_keys() {
        .field = named_field<ProgressMode>(
            {ProgressMode::automatic, ProgressMode::bar, ProgressMode::plain, ProgressMode::none},
            &RunConfig::log, &LogConfig::progress),
-       .meaning = "A bar, plain lines, or nothing; auto: a bar on a terminal, lines elsewhere. "
+       .meaning = "A bar, plain lines, or none: warnings and errors only; auto: a bar on a terminal, "
+                  "lines elsewhere. "
                   "--progress is short for it."},
   };
 }

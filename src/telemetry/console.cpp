@@ -20,7 +20,6 @@ namespace {
 
 constexpr double redraw_every_s = 0.1;
 constexpr std::size_t usual_columns = 80;
-constexpr std::size_t bar_cells = 24;
 
 std::size_t columns_of(std::FILE* out) {
   winsize size{};
@@ -28,18 +27,6 @@ std::size_t columns_of(std::FILE* out) {
     return usual_columns;
   }
   return size.ws_col;
-}
-
-/// "[=====>      ] " for a share of 0 to 1.
-std::string bar(double done) {
-  const auto filled =
-      static_cast<std::size_t>(std::clamp(done, 0.0, 1.0) * static_cast<double>(bar_cells));
-  std::string cells(filled, '=');
-  if (filled < bar_cells) {
-    cells += '>';
-  }
-  cells.resize(bar_cells, ' ');
-  return "[" + cells + "] ";
 }
 
 }  // namespace
@@ -81,6 +68,8 @@ class Console::Screen {
     drawn_s_ = unix_time_s;
     draw();
   }
+  /// Of a line that is drawn over; the last column would start the next.
+  std::size_t columns() const { return columns_of(out_) - 1; }
   void finish() {
     const std::scoped_lock lock(mutex_);
     if (!status_.empty()) {
@@ -93,7 +82,7 @@ class Console::Screen {
  private:
   void draw() {
     if (!status_.empty()) {
-      put(fmt::format("\r{}\x1b[K", status_.substr(0, columns_of(out_) - 1)));
+      put(fmt::format("\r{}\x1b[K", status_.substr(0, columns())));
     }
     std::fflush(out_);
   }
@@ -129,9 +118,7 @@ void Console::step(const StepRecord& record, double unix_time_s) {
   if (mode_ == runfile::ProgressMode::plain) {
     screen_->print(step_line(record, context_), unix_time_s);
   } else if (mode_ == runfile::ProgressMode::bar) {
-    const double done = static_cast<double>(record.step) /
-                        static_cast<double>(std::max<std::int64_t>(context_.steps, 1));
-    screen_->set_status(bar(done) + step_line(record, context_), unix_time_s,
+    screen_->set_status(bar_line(record, context_, screen_->columns()), unix_time_s,
                         record.step >= context_.steps);
   }
 }
@@ -172,8 +159,10 @@ void Console::end(const RunEnd& record, double unix_time_s) {
 }
 
 log::Sink Console::log_sink() const {
-  return [screen = screen_](log::Level level, std::string_view line) {
-    if (level == log::Level::debug) {
+  const log::Level lowest =
+      mode_ == runfile::ProgressMode::none ? log::Level::warning : log::Level::info;
+  return [screen = screen_, lowest](log::Level level, std::string_view line) {
+    if (level < lowest) {
       return;
     }
     const char* mark = level == log::Level::info      ? ""

@@ -7,6 +7,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace fourfold::telemetry {
 namespace {
@@ -22,19 +27,101 @@ double gib(std::int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 30);
 }
 
+/// A piece of the line, which gives way where there is no room for it.
+struct Part {
+  std::string text;
+  int worth = 0;           ///< what is worth least goes first
+  std::string brief = {};  ///< what it becomes before it goes; or nothing
+  int whole_worth = 0;     ///< of that the brief one lacks
+};
+
 /// " (job ends in 5h50m: stops near step 18300)" when the run will not be done in time.
-std::string deadline_text(const StepRecord& record, const LineContext& context) {
+std::optional<Part> deadline_part(const StepRecord& record, const LineContext& context) {
   if (context.deadline_unix_s <= 0 || !context.remaining_s) {
-    return {};
+    return std::nullopt;
   }
   const double left_s = std::max(context.deadline_unix_s - context.now_s, 0.0);
   if (left_s >= *context.remaining_s) {
-    return {};
+    return std::nullopt;
   }
   const auto remaining_steps = static_cast<double>(context.steps - record.step);
   const auto reached = static_cast<std::int64_t>(remaining_steps * left_s / *context.remaining_s);
-  return fmt::format(" (job ends in {}: stops near step {})", duration_text(left_s),
-                     record.step + reached);
+  const std::string ends = fmt::format(" (job ends in {}", duration_text(left_s));
+  return Part{fmt::format("{}: stops near step {})", ends, record.step + reached), 12, ends + ")",
+              8};
+}
+
+/// In the order in which they are shown.
+std::vector<Part> parts_of(const StepRecord& record, const LineContext& context) {
+  const double done = share(static_cast<double>(record.step), static_cast<double>(context.steps));
+  std::vector<Part> parts{{fmt::format("step {}/{}", record.step, context.steps), 16},
+                          {fmt::format(" {:.1f}%", done), 10},
+                          {fmt::format(" loss {:.4f}", record.loss), 13},
+                          {fmt::format(" gnorm {:.3g}", record.grad_norm), 7},
+                          {fmt::format(" lr {:.2e}", record.lr), 5}};
+  if (record.loss_scale > 0) {
+    parts.push_back(
+        {fmt::format(" scale {:.0f} skipped {}", record.loss_scale, record.skipped_steps), 3});
+  }
+  parts.push_back({fmt::format(" tok/s {}", count_text(record.tokens_per_s)), 14});
+  if (context.ranks > 1) {
+    const double per_rank = record.tokens_per_s / static_cast<double>(context.ranks);
+    parts.push_back({fmt::format(" ({}/rank)", count_text(per_rank)), 1});
+  }
+  if (record.mfu > 0) {
+    parts.push_back({fmt::format(" mfu {:.1f}%", 100 * record.mfu), 6});
+  }
+  parts.push_back({fmt::format(" {}", duration_text(record.step_s)), 9});
+  parts.push_back({fmt::format(" data {:.0f}%", share(record.data_s, record.step_s)), 2});
+  if (context.device_total_bytes > 0) {
+    parts.push_back({fmt::format(" hbm {:.1f}/{:.1f}GiB", gib(context.device_used_bytes),
+                                 gib(context.device_total_bytes)),
+                     4});
+  }
+  if (context.last_checkpoint_s) {
+    const double ago_s = std::max(context.now_s - *context.last_checkpoint_s, 0.0);
+    parts.push_back({fmt::format(" ckpt {} ago", duration_text(ago_s)), 2});
+  }
+  parts.push_back(
+      {" eta " + (context.remaining_s ? duration_text(*context.remaining_s) : "--"), 15});
+  if (auto deadline = deadline_part(record, context)) {
+    parts.push_back(std::move(*deadline));
+  }
+  return parts;
+}
+
+/// "[=====>      ] " for a share of 0 to 1.
+std::string bar(double done, std::size_t cells) {
+  const auto filled =
+      static_cast<std::size_t>(std::clamp(done, 0.0, 1.0) * static_cast<double>(cells));
+  std::string text(filled, '=');
+  if (filled < cells) {
+    text += '>';
+  }
+  text.resize(cells, ' ');
+  return "[" + text + "] ";
+}
+
+std::string joined(const std::vector<Part>& parts) {
+  std::string line;
+  for (const Part& part : parts) {
+    line += part.text;
+  }
+  return line;
+}
+
+/// Shortens or takes away what is worth least.
+/// @pre there are parts
+void make_room(std::vector<Part>& parts) {
+  const auto worth = [](const Part& part) {
+    return part.brief.empty() ? part.worth : part.whole_worth;
+  };
+  const auto least = std::ranges::min_element(parts, {}, worth);
+  if (least->brief.empty()) {
+    parts.erase(least);
+  } else {
+    least->text = std::exchange(least->brief, {});
+  }
 }
 
 }  // namespace
@@ -72,33 +159,20 @@ std::optional<double> RemainingTime::remaining_s() const {
 }
 
 std::string step_line(const StepRecord& record, const LineContext& context) {
-  const double done = share(static_cast<double>(record.step), static_cast<double>(context.steps));
-  std::string line =
-      fmt::format("step {}/{} {:.1f}% loss {:.4f} gnorm {:.3g} lr {:.2e}", record.step,
-                  context.steps, done, record.loss, record.grad_norm, record.lr);
-  if (record.loss_scale > 0) {
-    line += fmt::format(" scale {:.0f} skipped {}", record.loss_scale, record.skipped_steps);
+  return joined(parts_of(record, context));
+}
+
+std::string bar_line(const StepRecord& record, const LineContext& context, std::size_t columns) {
+  constexpr std::size_t wide = 24;
+  constexpr std::size_t narrow = 8;
+  const double done = static_cast<double>(record.step) /
+                      static_cast<double>(std::max<std::int64_t>(context.steps, 1));
+  std::vector<Part> parts = parts_of(record, context);
+  parts.insert(parts.begin(), Part{bar(done, wide), 11, bar(done, narrow), 0});
+  while (parts.size() > 1 && joined(parts).size() > columns) {
+    make_room(parts);
   }
-  line += fmt::format(" tok/s {}", count_text(record.tokens_per_s));
-  if (context.ranks > 1) {
-    line += fmt::format(" ({}/rank)",
-                        count_text(record.tokens_per_s / static_cast<double>(context.ranks)));
-  }
-  if (record.mfu > 0) {
-    line += fmt::format(" mfu {:.1f}%", 100 * record.mfu);
-  }
-  line += fmt::format(" {} data {:.0f}%", duration_text(record.step_s),
-                      share(record.data_s, record.step_s));
-  if (context.device_total_bytes > 0) {
-    line += fmt::format(" hbm {:.1f}/{:.1f}GiB", gib(context.device_used_bytes),
-                        gib(context.device_total_bytes));
-  }
-  if (context.last_checkpoint_s) {
-    line += fmt::format(" ckpt {} ago",
-                        duration_text(std::max(context.now_s - *context.last_checkpoint_s, 0.0)));
-  }
-  line += " eta " + (context.remaining_s ? duration_text(*context.remaining_s) : "--");
-  return line + deadline_text(record, context);
+  return joined(parts).substr(0, columns);
 }
 
 }  // namespace fourfold::telemetry

@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-FileCopyrightText: the fourfold authors
 # SPDX-License-Identifier: Apache-2.0
-# What people type wrongly, in every program.
+# What people type wrongly, in every program, and what a terminal of any width shows of a run.
 # Usage: command_lines.bash BUILD_DIR
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+terminal=$(cd "$(dirname "$0")" && pwd)/bar_on_terminal.py
 begin "$1"
 
 # Every program names itself and the option, in one line and the pointer to --help.
@@ -78,4 +79,34 @@ expect_stderr "fourfold ckpt: error: there is no verb 'exprot'; did you mean 'ex
 expect_exit 64 "$fourfold" help train optim
 expect_stderr "fourfold train: error: there is no verb 'optim'"
 
+# The bar of a run: tokens per second and time left on any terminal, and nothing that wraps.
+for i in $(seq 200); do printf 'line %d of a short text\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens text.txt
+cat >run.toml <<'END_OF_FILE'
+[model]
+layers = 1
+hidden = 16
+heads = 2
+vocab = 257
+context = 16
+[train]
+global_batch = 4
+steps = 40
+[data]
+train = ["tokens"]
+END_OF_FILE
+for columns in 100 80 60 40; do
+  expect_exit 0 python3 "$terminal" "$columns" "$fourfold" train run.toml --set log.dir=run$columns --set checkpoint.dir=run$columns/c \
+    --set checkpoint.every_steps=0
+  grep -q 'step 40/40 .*tok/s [0-9.]*[kM]* .*eta 0ms' "$output" || complain "$columns columns: $(cat "$output")"
+  if [ "$columns" -ge 60 ]; then expect_stdout ' loss '; fi
+  if [ "$columns" -ge 80 ]; then expect_stdout '] step 40/40 100.0% loss '; fi
+  if [ "$columns" -ge 100 ]; then expect_stdout ' lr '; fi
+done
+
+# Without progress a run that is sound says nothing, and a check still answers.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=quiet --set checkpoint.dir=quiet/c --progress none
+expect_stderr_lines 0
+expect_exit 0 "$fourfold" train run.toml --set log.dir=quiet --set checkpoint.dir=quiet/c --progress none --dry-run
+expect_stderr 'everything is in place'
 expectations_met

@@ -83,7 +83,8 @@ sees 'run["state"] == "running" and run["code"] is None and run["steps"] == 10**
 sees '200 <= run["step"] < 10**8 and 0 < run["loss"] < 10 and run["tokens_per_s"] > 0'
 # 6N + 6LhT with N = 12 x 32 x 32 + 257 x 32, L = 1, h = 32, T = 32, on one rank.
 sees 'abs(run["mfu"] - run["tokens_per_s"] * 129216 / 1e10) < 1e-9'
-expect grep -q "MFU counts 6N + 6LhT = 0.0001292 GFLOP per token against 0.01 TFLOP/s a rank" train.log
+expect_exit 0 "$fourfold" train run.toml --dry-run
+expect_stderr "MFU counts 6N + 6LhT = 0.0001292 GFLOP per token against 0.01 TFLOP/s a rank"
 sees 'abs(run["deadline"] - t - 3600) < 60 and run["remaining_s"] > 0 and t - run["updated"] < 5'
 sees 'run["in_time"] is False and run["more_jobs"] == -(-(t + run["remaining_s"] - run["deadline"]) // (run["deadline"] - run["attempts"][0]["began"]))'
 sees 'run["checkpoint"].endswith("step-%09d" % run["checkpoint_step"]) and 0 <= t - run["checkpoint_time"] < 60'

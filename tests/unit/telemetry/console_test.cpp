@@ -210,14 +210,14 @@ TEST_CASE("the bar is drawn over and other lines stay above it", "[progress]") {
   auto console = std::make_unique<Console>(out.file(), ProgressMode::bar);
   console->start(run_of(240, 1), 0);
   console->step(example, 10);
-  CHECK_THAT(out.text(), ContainsSubstring("\r[============>           ] step 120/240 50.0%"));
+  CHECK_THAT(out.text(), ContainsSubstring("\r[====>   ] step 120/240 50.0%"));
   console->step({121, 1, 1, 1, 1, 1, 1, 0}, 10.05);  // too soon to be seen
   CHECK_THAT(out.text(), !ContainsSubstring("step 121"));
   const auto sink = console->log_sink();
   sink(fourfold::log::Level::info, "hello");
-  CHECK_THAT(out.text(), ContainsSubstring(" hello\n\r[============>"));
+  CHECK_THAT(out.text(), ContainsSubstring(" hello\n\r[====>"));
   console->step({240, 1, 1, 1, 1, 1, 1, 0}, 10.06);  // the last one always is
-  CHECK_THAT(out.text(), ContainsSubstring("[========================] step 240/240"));
+  CHECK_THAT(out.text(), ContainsSubstring("[========] step 240/240"));
   console.reset();
   CHECK(out.text().ends_with("\n"));
   sink(fourfold::log::Level::error, "afterwards");
@@ -239,12 +239,51 @@ TEST_CASE("the end says why a run stopped, and leaves a failure's reason to the 
   CHECK_THAT(last_line_with(65), !ContainsSubstring("the reason"));
 }
 
-TEST_CASE("no progress leaves only log lines", "[progress]") {
+TEST_CASE("a narrow terminal keeps what is looked at: step, time left, tokens/s, loss",
+          "[progress]") {
+  LineContext context;
+  context.steps = 20000;
+  context.ranks = 8;
+  context.now_s = 1000;
+  context.last_checkpoint_s = 959;
+  context.remaining_s = 4 * 3600 + 12 * 60;
+  CHECK(bar_line(example, context, 200) ==
+        "[>                       ] " + step_line(example, context));
+  CHECK(bar_line(example, context, 99) ==
+        "[>       ] step 120/20000 0.6% loss 3.4121 gnorm 1.02 lr 6.00e-04 tok/s 1.23M 812ms eta "
+        "4h12m");
+  CHECK(bar_line(example, context, 79) ==
+        "[>       ] step 120/20000 0.6% loss 3.4121 tok/s 1.23M 812ms eta 4h12m");
+  CHECK(bar_line(example, context, 59) ==
+        "[>       ] step 120/20000 loss 3.4121 tok/s 1.23M eta 4h12m");
+  CHECK(bar_line(example, context, 58) == "step 120/20000 loss 3.4121 tok/s 1.23M eta 4h12m");
+  CHECK(bar_line(example, context, 39) == "step 120/20000 tok/s 1.23M eta 4h12m");
+  CHECK(bar_line(example, context, 30) == "step 120/20000 eta 4h12m");
+  CHECK(bar_line(example, context, 15) == "step 120/20000");
+  CHECK(bar_line(example, context, 6) == "step 1");
+  CHECK(bar_line(example, context, 0).empty());
+  context.deadline_unix_s = 1000 + 2 * 3600 + 6 * 60;
+  CHECK(bar_line(example, context, 79) ==
+        "[>       ] step 120/20000 loss 3.4121 tok/s 1.23M eta 4h12m (job ends in 2h06m)");
+  CHECK(bar_line(example, context, 69) ==
+        "step 120/20000 loss 3.4121 tok/s 1.23M eta 4h12m (job ends in 2h06m)");
+  for (std::size_t columns = 0; columns < 220; ++columns) {
+    CAPTURE(columns);
+    CHECK(bar_line(example, context, columns).size() <= columns);
+  }
+}
+
+TEST_CASE("no progress leaves only warnings and errors", "[progress]") {
   const MemoryStream out;
   Console console(out.file(), ProgressMode::none);
   console.start(run_of(10, 1), 0);
   console.step(example, 1);
   console.evaluation({1, 1, 1, 1}, 1);
   console.end({10, 0, "finished"}, 2);
+  console.log_sink()(fourfold::log::Level::info, "begins at step 1");
   CHECK(out.text().empty());
+  console.log_sink()(fourfold::log::Level::warning, "watch out");
+  console.log_sink()(fourfold::log::Level::error, "too late");
+  CHECK_THAT(out.text(),
+             ContainsSubstring(" warning: watch out\n") && ContainsSubstring(" error: too late\n"));
 }

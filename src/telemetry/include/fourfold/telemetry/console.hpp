@@ -8,6 +8,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -55,6 +56,10 @@ struct LineContext {
 /// 812ms data 1% hbm 61.2/79.6GiB ckpt 41.0s ago eta 4h12m"; loss in nats per token; mfu and hbm
 /// where they are known.
 std::string step_line(const StepRecord& record, const LineContext& context);
+/// "[============>           ] step 120/240 50.0% ...": the same behind a bar. What has no room in
+/// `columns` is left out, and the bar made shorter, the least important first: step, time left,
+/// tokens per second and loss stay longest.
+std::string bar_line(const StepRecord& record, const LineContext& context, std::size_t columns);
 
 /// What --progress=auto means here: a bar when `out` is a terminal that can move its cursor (TERM
 /// is neither unset nor "dumb"), else lines. Other modes stay.
@@ -76,7 +81,7 @@ class Console : public MetricSink {
   void end(const RunEnd& record, double unix_time_s) override;
 
   /// For log::set_sink(): lines appear above the bar, with the time in front. Valid after the
-  /// console is gone. Shows debug lines never, the others in every mode.
+  /// console is gone. Shows debug lines never, and with mode `none` warnings and errors only.
   log::Sink log_sink() const;
 
  private:
