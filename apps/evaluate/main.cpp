@@ -8,7 +8,9 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/kernels/runtime.hpp>
+#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/count_progress.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/saved_model.hpp>
 
@@ -35,6 +37,7 @@ struct Arguments {
   std::int64_t max_samples = 0;
   int cp = 1;
   std::string logits;
+  std::string progress = "auto";
   bool json = false;
 };
 
@@ -59,6 +62,7 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->check(fourfold::program::whole_number(1));
   command.add_option("--logits", arguments.logits,
                      "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample");
+  fourfold::program::add_progress_option(command, arguments.progress);
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
   command.footer("\nEXIT CODES\n" +
                  fourfold::program::exit_codes_table(
@@ -119,7 +123,16 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
                           arguments.logits.empty() ? Logits::in_chunks : Logits::whole);
   train::Evaluator evaluator(dataset, mesh, micro_batch, arguments.max_samples, model.arena());
   std::optional<fourfold::evaluate::LogitsFile> logits;
-  train::Evaluator::Visit visit;
+  const bool shows = mpi.world().rank() == 0;
+  fourfold::program::CountProgress progress(shows ? arguments.progress : "none", "evaluated",
+                                            "samples");
+  progress.show(0, evaluator.samples());
+  std::int64_t evaluated = 0;
+  const auto note = [&](fourfold::data::SampleRange samples) {
+    evaluated += samples.count * mesh.shape().dp;  // the others are as far, but for the last
+    progress.show(std::min(evaluated, evaluator.samples()), evaluator.samples());
+  };
+  train::Evaluator::Visit visit = note;
   if (!arguments.logits.empty()) {
     refuse_data_as_output(arguments.logits, dataset);
     if (arguments.cp > 1) {
@@ -129,9 +142,13 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
     }
     logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(), shape.vocab,
                    mpi.world());
-    visit = [&](fourfold::data::SampleRange samples) { logits->add(samples, model.stage()); };
+    visit = [&](fourfold::data::SampleRange samples) {
+      logits->add(samples, model.stage());
+      note(samples);
+    };
   }
   const train::Evaluation evaluation = evaluator.run(train::forward_pass(model.stage()), {}, visit);
+  progress.finish();
   if (logits) {
     logits->publish();
   }

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/device/arena.hpp>
+#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -161,6 +162,7 @@ void describe(CLI::App& command, Arguments& arguments) {
                   "The largest error of a tensor's weights after a step, as a share of the update. "
                   "Default: 1e-4")
       ->check(positive);
+  program::add_progress_option(command, arguments.progress);
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
   command.footer(
       std::string(meshes_help) + "\nEXIT CODES\n" +

@@ -6,12 +6,15 @@
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/count_progress.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -67,6 +70,26 @@ void require_sound(const train::MeshComparison& itself, const std::string& name,
                         fmt::format("the reference --mesh {}: {}", name, *itself.first_difference));
 }
 
+/// Steps of the reference by itself, and of each mesh with the reference behind it.
+class VerificationProgress {
+ public:
+  VerificationProgress(const std::string& style, std::size_t runs, int steps)
+      : total_((2 * static_cast<std::int64_t>(runs) - 1) * steps),
+        shown_(style, "compared", "steps") {}
+
+  train::BeforeStep of(const std::string& name) {
+    return [this, name](const train::VerificationStep& now) {
+      shown_.show(done_++, total_, fmt::format("{}, step {}", name, now.step + 1));
+    };
+  }
+  void finish() { shown_.finish(); }
+
+ private:
+  std::int64_t total_;
+  std::int64_t done_ = 0;
+  fourfold::program::CountProgress shown_;
+};
+
 ExitCode verify(const Arguments& arguments) {
   if (arguments.meshes.size() < 2) {
     throw fourfold::UserError(ExitCode::usage,
@@ -84,8 +107,10 @@ ExitCode verify(const Arguments& arguments) {
   const fourfold::kernels::Runtime kernels;
   const train::RunOnMesh& reference = runs[0];
   const train::Tolerances of_reference = tolerances_of(arguments, reference);
-  const train::ReferenceCourse course =
-      train::train_reference(reference, arguments.steps, of_reference);
+  VerificationProgress progress(arguments.progress, runs.size(), arguments.steps);
+  const train::ReferenceCourse course = train::train_reference(
+      reference, arguments.steps, of_reference, progress.of("reference " + reference.name));
+  progress.finish();
   require_sound(course.itself, reference.name, of_reference.weight);
   if (!arguments.json) {
     print_head(width, reference.name, course.losses);
@@ -94,7 +119,9 @@ ExitCode verify(const Arguments& arguments) {
   for (std::size_t i = 1; i < runs.size(); ++i) {
     const train::Tolerances tolerances = tolerances_of(arguments, runs[i]);
     verdicts.push_back({runs[i].name, tolerances,
-                        train::compare_meshes(reference, runs[i], arguments.steps, tolerances)});
+                        train::compare_meshes(reference, runs[i], arguments.steps, tolerances,
+                                              progress.of("mesh " + runs[i].name))});
+    progress.finish();
     if (!arguments.json) {
       print_row(width, verdicts.back());
     }

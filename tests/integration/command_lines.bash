@@ -63,7 +63,7 @@ wrong_number '--samples: -1 is no whole number of at least 0' evaluate --checkpo
 wrong_number '--top-k: -2 is no whole number of at least 0' sample --checkpoint x --prompt y --top-k -2
 wrong_number '--tokens: 9999999999 is more than 2147483647' sample --checkpoint x --prompt y --tokens 9999999999
 wrong_number '--chain: 0 is no whole number of at least 1' submit run.toml --chain 0
-wrong_number '--node-memory: 0 is no number from 0.001 to 1e+06' submit run.toml --node-memory 0
+wrong_number '--node-memory: 0 is no number from 0.001 to 1000000' submit run.toml --node-memory 0
 wrong_number '--steps: 0 is no whole number from 1 to 1000000' verify run.toml --mesh dp=1 --steps 0
 wrong_number '--most-starts: -1 is no whole number of at least 0' job begin run.toml --most-starts -1
 wrong_number '--show: -1 is no whole number from 0 to 1000000' data info x --show -1
@@ -91,6 +91,7 @@ vocab = 257
 context = 16
 [train]
 global_batch = 4
+micro_batch = 2
 steps = 40
 [data]
 train = ["tokens"]
@@ -102,6 +103,17 @@ for columns in 100 80 60 40; do
   if [ "$columns" -ge 60 ]; then expect_stdout ' loss '; fi
   if [ "$columns" -ge 80 ]; then expect_stdout '] step 40/40 100.0% loss '; fi
   if [ "$columns" -ge 100 ]; then expect_stdout ' lr '; fi
+done
+
+# What takes long without steps of training says how far it is, from the beginning.
+expect_exit 0 python3 "$terminal" 80 "$fourfold" evaluate --checkpoint run80/c --data tokens
+[[ $(head -n 1 "$output") == '  0 %  0 of '*' samples' ]] || complain "evaluate shows at first: $(cat "$output")"
+expect_exit 0 python3 "$terminal" 80 "$fourfold" verify run.toml --mesh dp=1 --mesh dp=2
+[[ $(head -n 1 "$output") == 'reference dp=1, step 1    0 %  0 of 15 steps' ]] || complain "verify shows at first: $(cat "$output")"
+for verb in 'evaluate --checkpoint run80/c --data tokens' 'verify run.toml --mesh dp=1 --mesh dp=2'; do
+  # shellcheck disable=SC2086 # words
+  expect_exit 0 "$fourfold" $verb --progress none
+  expect_stderr_lines 0
 done
 
 # Without progress a run that is sound says nothing, and a check still answers.

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/count_progress.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -66,4 +67,25 @@ TEST_CASE("a log gets no line before ten seconds, and nothing gets none", "[byte
   CHECK(shown("plain").empty());
   CHECK(shown("none").empty());
   CHECK(shown("auto").empty());  // stderr is no terminal here
+}
+
+TEST_CASE("what is counted is shown from the beginning, and goes before other output",
+          "[byte_progress]") {
+  CapturedStderr captured;
+  {
+    fourfold::program::CountProgress progress("bar", "evaluated", "samples");
+    progress.show(0, 10);
+    progress.show(1, 10);  // too soon to be seen
+    progress.finish();
+    progress.finish();
+  }
+  CHECK(captured.text() == "\r  0 %  0 of 10 samples\x1b[K\r\x1b[K");
+  CapturedStderr nothing;
+  {
+    fourfold::program::CountProgress none("none", "evaluated", "samples");
+    none.show(5, 10);
+    fourfold::program::CountProgress lines("plain", "evaluated", "samples");
+    lines.show(5, 10);  // within the first second
+  }
+  CHECK(nothing.text().empty());
 }
