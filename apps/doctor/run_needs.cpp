@@ -106,7 +106,7 @@ void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNee
   const train::RankPlan plan = train::plan_rank(config, layout, mesh, rank);
   save = save_of(config, layout, mesh, plan);
   file_bytes = plan.file_bytes;
-  const std::size_t beside = plan.host_bytes + plan.image_bytes;
+  const std::size_t beside = plan.host_bytes + plan.image_bytes + plan.process_bytes;
   needs.rank_bytes = static_cast<std::int64_t>(
       device::has_own_memory
           ? beside

@@ -147,6 +147,18 @@ std::string offload_text(const PlannedRun& run, const std::vector<train::RankPla
                      unit.name, in_file);
 }
 
+/// What is in none of the columns, since it is no tensor.
+std::string process_text() {
+  const std::size_t bytes = train::process_bytes();
+  if (bytes == 0) {
+    return "the process of each rank beside its tensors: not measured on GPUs\n";
+  }
+  const ByteUnit unit = unit_for(bytes);
+  return fmt::format(
+      "the process of each rank beside its tensors (MPI, libraries, heap), at most: {} {}\n",
+      unit.str(bytes), unit.name);
+}
+
 /// What saves and loads take where the state is in a device's memory.
 std::string image_text(const std::vector<train::RankPlan>& stages) {
   std::size_t bytes = 0;
@@ -261,7 +273,8 @@ std::string run_report(const PlannedRun& run) {
   for (const train::RankPlan& plan : stages) {
     text += stage_line(run, plan, unit);
   }
-  return text + offload_text(run, stages) + image_text(stages) + copy_text(run, stages.front());
+  return text + process_text() + offload_text(run, stages) + image_text(stages) +
+         copy_text(run, stages.front());
 }
 
 std::string rank_report(const PlannedRun& run, std::int64_t rank) {

@@ -5,6 +5,7 @@
 the system says of its processes from outside (RssAnon and RssShmem, looked at every few milliseconds).
 
     benchmarks/memory_peak/measure.py --build build/host-release --markdown table.md
+    benchmarks/memory_peak/measure.py --build build/host-release --process --markdown process.md
 """
 import argparse
 import json
@@ -58,6 +59,10 @@ CASES = [
     (4, 24, "gpt2", ["mesh.pp=2", "mesh.dp=2", "mesh.zero=3"]),
     (4, 24, "llama", ["mesh.dp=2", "mesh.tp=2", "mesh.zero=2"]),
 ]
+
+# Small models, for what a process takes beside its tensors.
+PROCESS_CASES = [(ranks, 2, family, [f"mesh.dp={ranks}", f"train.precision={precision}", "train.micro_batch=1"])
+                 for ranks in (1, 2, 4, 8) for family, precision in (("gpt2", "f32"), ("llama", "bf16"), ("gpt2", "f16"))]
 
 
 def resident_bytes(pid):
@@ -146,12 +151,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/host-release"))
     parser.add_argument("--mpiexec", default="mpiexec")
+    parser.add_argument("--process", action="store_true", help="small models on 1 to 8 ranks: what a process takes beside its tensors")
     parser.add_argument("--markdown", type=pathlib.Path, help="where to write the table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         runs = Runs(options, pathlib.Path(folder))
         rows = []
-        for number, case in enumerate(CASES):
+        for number, case in enumerate(PROCESS_CASES if options.process else CASES):
             rows.append(runs.measure(number, case))
             print(markdown(rows[-1:]).splitlines()[-1], flush=True)
     if options.markdown:

@@ -102,8 +102,9 @@ std::size_t most_bytes(const RunConfig& config, const comm::MeshShape& mesh) {
   for (int pp = 0; pp < mesh.pp; ++pp) {
     const std::int64_t first = comm::rank_of(mesh, {.pp = pp, .dp = 0, .cp = 0, .tp = 0});
     const RankPlan plan = plan_rank(config, layout, mesh, first);
-    most = std::max(most, std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(),
-                                          plan.host_bytes + plan.library_bytes));
+    most =
+        std::max(most, std::accumulate(plan.memory_bytes.begin(), plan.memory_bytes.end(),
+                                       plan.host_bytes + plan.library_bytes + plan.process_bytes));
   }
   return most;
 }

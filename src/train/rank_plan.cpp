@@ -85,6 +85,11 @@ std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShap
       kernels::library_memory_bytes(uses, config.train.precision, compute_capability));
 }
 
+std::size_t process_bytes() {
+  constexpr std::size_t mib = std::size_t{1} << 20;
+  return device::has_own_memory ? 0 : 64 * mib;
+}
+
 RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout& layout,
                    const comm::MeshShape& mesh, std::int64_t rank, int compute_capability) {
   const auto world = comm::make_dry_run(static_cast<int>(rank), static_cast<int>(mesh.ranks()));
@@ -107,6 +112,7 @@ RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout
   }
   plan.library_bytes = library_bytes(config, mesh, place.cp, compute_capability);
   plan.host_bytes = runner.tier().host_bytes();
+  plan.process_bytes = process_bytes();
   plan.image_bytes = image_bytes(config, runner);
   plan.file_bytes = runner.tier().file_bytes();
   plan.states = saved_states(runner.optimizer(), {.errors = runner.error_pieces(),

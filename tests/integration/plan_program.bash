@@ -122,6 +122,7 @@ expect_stdout " GiB  holds"
 expect_exit 0 "$fourfold" plan run.toml --ranks 16 --set model.layers=16 --set model.hidden=1024 --set mesh.tp=1 \
   --set mesh.cp=1 --set model.vocab=512 --set model.context=64
 expect_stdout " MiB  holds"
+expect_stdout "the process of each rank beside its tensors"
 expect_no_stdout "    0.000      0.000      0.000        0.000      0.000      0.000"
 expect_exit 64 "$fourfold" plan run.toml
 expect_stderr "give --ranks"

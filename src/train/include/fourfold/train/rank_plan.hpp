@@ -41,6 +41,7 @@ struct RankPlan {
   device::MemoryBytes extent_bytes{};  ///< the same as one block for each use
   std::size_t library_bytes = 0;       ///< library_bytes()
   std::size_t host_bytes = 0;          ///< offloaded state and activations in host memory, buffers
+  std::size_t process_bytes = 0;       ///< process_bytes(), in host memory
   std::size_t image_bytes = 0;         ///< pinned, for the state of a device in saves and loads
   std::size_t file_bytes = 0;          ///< offloaded state on disk
   std::vector<io::TensorState> states = {};  ///< that every parameter has in a checkpoint
@@ -54,6 +55,12 @@ inline constexpr int usual_compute_capability = 90;
 /// attention. 0 in builds for hosts.
 std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShape& mesh, int cp,
                           int compute_capability);
+
+/// What the process of a rank takes of its host's memory beside its tensors: MPI and its buffers,
+/// the pages that ranks of a node share, generated code and scratch of matrix products, HDF5, heap,
+/// stacks. The most that was measured, rounded up, on 1 to 8 ranks of one node (docs/memory.md); it
+/// hardly depends on the model. 0 in builds for GPUs, where CUDA and NCCL take more: not measured.
+std::size_t process_bytes();
 
 /// @param layout  lay_out() of this run on this mesh
 /// @pre 0 <= rank < mesh.ranks(); validate_batch(config, mesh.dp) passes
