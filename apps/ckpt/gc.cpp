@@ -42,6 +42,7 @@ std::optional<std::int64_t> newest_intact(const GcRequest& request) {
 /// What retention lets go, but for the newest step that a run could go on from.
 void choose_steps(const GcRequest& request, Removed& removed) {
   const std::vector<io::KnownStep> known = io::known_steps(
+  io::warn_of_passed_over(removed.passed_over);
       request.directory, std::numeric_limits<std::int64_t>::max(), request.keep.keep_best > 0);
   removed.steps = io::steps_to_remove(known, request.keep);
   if (removed.steps.empty()) {
@@ -114,7 +115,9 @@ void print(const Removed& removed) {
                *removed.intact, removed.is_spared ? "stays" : "is kept");
   }
   for (const std::int64_t step : removed.steps) {
-    fmt::print("{} step {}\n", verb, step);
+    const auto target = io::link_of_step(removed.directory, step);
+    fmt::print("{} step {}{}\n", verb, step,
+               target ? fmt::format(" (a link; what it leads to, {}, is kept)", *target) : "");
   }
   for (const std::string& name : removed.leftovers) {
     fmt::print("{} {}\n", verb, name);
@@ -141,6 +144,7 @@ ExitCode gc(const GcRequest& request) {
                   .leftovers = io::leftovers_in(request.directory, request.set_aside),
                   .intact = {},
                   .dry_run = request.dry_run};
+                  .passed_over = io::passed_over_in(request.directory),
   choose_steps(request, removed);
   if (!request.json) {
     print(removed);

@@ -18,6 +18,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 
 namespace fourfold::ckpt {
@@ -89,10 +90,13 @@ void refuse_run_file(const std::string& directory) {
 
 /// Its step is 0: other steps there would be another run's.
 void refuse_steps(const std::string& directory) {
-  if (!io::list_steps(directory).empty()) {
+  const auto others = io::passed_over_in(directory);
+  io::warn_of_passed_over(others);
+  if (!io::list_steps(directory).empty() ||
+      std::ranges::any_of(others, [](const auto& entry) { return entry.step.has_value(); })) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: holds checkpoints already (an import begins a folder of "
-                                "steps) name another folder",
+                                "steps); name another folder",
                                 directory));
   }
 }

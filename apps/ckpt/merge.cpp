@@ -18,6 +18,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <system_error>
 #include <vector>
 
 namespace fourfold::ckpt {

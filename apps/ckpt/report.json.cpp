@@ -182,8 +182,13 @@ std::string written_json(const Written& written, const io::Checkpoint& of) {
 }
 
 std::string removed_json(const Removed& removed) {
+  ordered_json passed_over = ordered_json::array();
+  for (const io::PassedOver& entry : removed.passed_over) {
+    passed_over.push_back({{"path", entry.path.string()}, {"why", entry.why}});
+  }
   return dumped({{"path", removed.directory.string()},
                  {"steps", removed.steps},
+                 {"passed_over", std::move(passed_over)},
                  {"leftovers", removed.leftovers},
                  {"newest_intact", or_null(removed.intact)},
                  {"spared", or_null(removed.is_spared ? removed.intact : std::nullopt)},

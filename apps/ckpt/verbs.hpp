@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/index_repair.hpp>
 #include <fourfold/io/retention.hpp>
 
@@ -27,7 +28,7 @@ namespace fourfold::ckpt {
 inline constexpr std::int64_t default_memory_bytes = std::int64_t{256} << 20;
 
 struct InfoRequest {
-  std::string path;  ///< a step folder, or a folder of them
+  std::string path;  ///< as train::checkpoints_named() takes it, like all that name a checkpoint
   bool tensors = false;
   bool run_file = false;
   bool json = false;
@@ -57,7 +58,7 @@ void describe_diff(CLI::App& verb, DiffRequest& request);
 ExitCode diff(const DiffRequest& request);
 
 struct ReshardRequest {
-  std::string from;  ///< a step folder, or a folder of them
+  std::string from;
   std::string to;    ///< a folder of steps
   std::string mesh;  ///< "tp=2,pp=1,dp=8"
   std::string files = "rank";
@@ -82,7 +83,7 @@ void describe_gc(CLI::App& verb, GcRequest& request);
 ExitCode gc(const GcRequest& request);
 
 struct RepairIndexRequest {
-  std::string folder;  ///< a step folder
+  std::string folder;
   bool trust_payloads = false;
   bool dry_run = false;
   bool json = false;
@@ -131,7 +132,7 @@ struct ImportRequest {
 void describe_import(CLI::App& verb, ImportRequest& request);
 ExitCode import_model(const ImportRequest& request);
 
-/// Opens what a user names, by this process alone. @throws as io::find_checkpoint
+/// Opens what a user names, by this process alone. @throws as train::open_named_checkpoint
 io::Checkpoint open(const std::string& path);
 
 /// What was found out about one step folder.
@@ -160,6 +161,7 @@ struct Written {
 struct Removed {
   std::filesystem::path directory;
   std::vector<std::int64_t> steps;
+  std::vector<io::PassedOver> passed_over;  ///< entries that look like steps and are none
   std::vector<std::string> leftovers;
   std::optional<std::int64_t> intact;  ///< the newest one that was read whole and is
   bool is_spared = false;              ///< that one was due, and stays

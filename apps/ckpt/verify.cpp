@@ -19,10 +19,12 @@ namespace {
 
 struct Named {
   std::filesystem::path folder;
-  bool is_listed = false;  ///< as a step of a folder of steps
+  bool is_listed = false;   ///< as a step of a folder of steps
+  std::string defect = {};  ///< of an entry that has the name of a step and is none
 };
 
-/// The step folders that a user names: of a folder of steps all, oldest first.
+/// The step folders that a user names: of a folder of steps all, oldest first, then what was to be
+/// one. Entries of other names are warned of.
 std::vector<Named> folders_of(const std::vector<std::string>& paths) {
   std::vector<Named> folders;
   for (const std::string& path : paths) {
@@ -32,6 +34,17 @@ std::vector<Named> folders_of(const std::vector<std::string>& paths) {
     }
     for (const std::filesystem::path& step : steps) {
       folders.push_back({step, true});
+    std::vector<io::PassedOver> others = io::passed_over_in(path);
+    std::erase_if(others, [&](const io::PassedOver& entry) {
+      if (entry.step) {
+        folders.push_back({entry.path, true, entry.why});
+      }
+      return entry.step.has_value();
+    });
+    io::warn_of_passed_over(others);
+    if (folders.size() == before) {
+      folders.push_back({path});
+    }
     }
   }
   return folders;
@@ -111,7 +124,10 @@ Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
   }
   // A run that goes on lets old steps go: what is not there any more was not damaged.
   std::error_code ignored;
-  result.is_gone = !result.damage.empty() && !std::filesystem::exists(folder, ignored) && !ignored;
+  // A link that leads nowhere is there.
+  result.is_gone =
+      !result.damage.empty() && std::filesystem::symlink_status(folder, ignored).type() ==
+                                    std::filesystem::file_type::not_found;
   if (result.is_gone) {
     result.damage.clear();
   }

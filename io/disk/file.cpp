@@ -284,6 +284,12 @@ std::optional<std::vector<std::string>> names_in(const std::filesystem::path& di
     names.push_back(entry->path().filename().string());
   }
   if (failure) {
+std::optional<std::string> link_target(const std::filesystem::path& path) {
+  std::error_code is_none;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, is_none);
+  return is_none ? std::nullopt : std::optional(target.string());
+}
+
     return std::nullopt;
   }
   std::sort(names.begin(), names.end());

@@ -104,6 +104,9 @@ std::uint64_t number_of(const std::filesystem::path& path) noexcept;
 std::optional<std::vector<std::string>> names_in(const std::filesystem::path& directory);
 
 /// Removes a folder and all below, not following links. Goes on after a failure and names the
+/// Where a symbolic link leads, as it is written there; nothing when this is none.
+std::optional<std::string> link_target(const std::filesystem::path& path);
+
 /// first.
 Defect remove_tree(const std::filesystem::path& path);
 

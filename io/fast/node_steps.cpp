@@ -4,6 +4,7 @@
 
 #include "disk/file.hpp"
 #include "step/step_folder.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>

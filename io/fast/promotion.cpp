@@ -7,6 +7,7 @@
 #include "save/save_together.hpp"
 #include "save/step_commit.hpp"
 #include "step/checkpoint_read.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/comm/fail_together.hpp>

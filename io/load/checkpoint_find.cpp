@@ -1,7 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
 #include "step/checkpoint_read.hpp"
-#include "step/step_folder.hpp"
+#include "step/directory_names.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -11,10 +13,28 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 #include <system_error>
 
 namespace fourfold::io {
+namespace {
+
+/// Of which step LATEST says that it was saved last; it is a hint.
+std::optional<std::int64_t> step_of_latest(const std::filesystem::path& directory) {
+  constexpr std::uint64_t most_bytes = 4096;
+  std::string text;
+  std::int64_t step = 0;
+  if (read_file(directory / latest_name, most_bytes, text)) {
+    return std::nullopt;
+  }
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), step);
+  return failure == std::errc() && rest != text.data() + text.size() && *rest == ' '
+             ? std::optional(step)
+             : std::nullopt;
+}
+
+}  // namespace
 
 std::vector<std::int64_t> list_steps(const std::filesystem::path& directory) {
   return steps_in(directory);
@@ -26,6 +46,45 @@ std::vector<std::filesystem::path> step_folders(const std::filesystem::path& dir
     folders.push_back(directory / step_folder_name(step));
   }
   return folders;
+}
+
+std::optional<std::string> link_of_step(const std::filesystem::path& directory, std::int64_t step) {
+  return link_target(directory / step_folder_name(step));
+}
+
+std::vector<PassedOver> passed_over_in(const std::filesystem::path& directory) {
+  return list_directory(directory).passed_over;
+}
+
+void warn_of_passed_over(std::span<const PassedOver> entries) {
+  for (const PassedOver& entry : entries) {
+    log::warning(fmt::format("{}: is passed over: it {}", entry.path.string(), entry.why));
+  }
+}
+
+void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t after,
+                           comm::Communicator& communicator) {
+  comm::first_rank_does(communicator, [&] {
+    const StepListing listing = list_directory(directory);
+    warn_of_passed_over(listing.passed_over);
+    for (const PassedOver& entry : listing.passed_over) {
+      if (entry.step && *entry.step > after) {
+        throw UserError(
+            ExitCode::data_corrupt,
+            fmt::format("{}: has the name of a step and {}; without it this run would begin {}, so "
+                        "bring the step back, or move the entry away",
+                        entry.path.string(), entry.why,
+                        after < 0 ? "anew" : fmt::format("again at step {}", after)));
+      }
+    }
+    if (const auto latest = step_of_latest(directory); latest && *latest > after) {
+      log::warning(
+          fmt::format("{}: step {} was the last one that was saved there, and it is not "
+                      "there any more: this run begins {}",
+                      (directory / latest_name).string(), *latest,
+                      after < 0 ? "anew" : fmt::format("again at step {}", after)));
+    }
+  });
 }
 
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator) {
@@ -41,9 +100,12 @@ std::optional<Checkpoint> find_newest_valid(const std::filesystem::path& directo
                                             comm::Communicator& communicator, std::int64_t before) {
   const auto look = [&] {
     Inspection found = no_checkpoint("none");
-    std::vector<std::int64_t> steps = steps_in(directory);
-    std::reverse(steps.begin(), steps.end());
-    for (const std::int64_t step : steps) {
+    StepListing listing = list_directory(directory);
+    if (before == std::numeric_limits<std::int64_t>::max()) {
+      warn_of_passed_over(listing.passed_over);
+    }
+    std::ranges::reverse(listing.steps);
+    for (const std::int64_t step : listing.steps) {
       if (step >= before) {
         continue;
       }
@@ -78,7 +140,9 @@ Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
     const bool is_named_so = step_of_folder(step_directory.filename().string()).has_value();
     throw UserError(ExitCode::config,
                     fmt::format("{}: is no checkpoint ({}){}", step_directory.string(), missing,
-                                is_named_so ? "" : "; name a step-NNNNNNNNN folder"));
+                                is_named_so ? ""
+                                            : "; name a step, a folder of steps, or a run's "
+                                              "folder or run file"));
   }
   if (found.defect) {
     throw UserError(ExitCode::data_corrupt,

@@ -119,6 +119,18 @@ void compare_with_manifest(const DamagedStep& step) {
   }
 }
 
+/// Whole, since "." has a name and a folder above. A link keeps its own name and folder: those are
+/// where the step is listed.
+std::filesystem::path listed_path(const std::filesystem::path& folder, std::error_code& failure) {
+  const std::filesystem::path path =
+      folder.has_filename() ? folder : folder.parent_path();  // "step-000000010/"
+  if (!link_target(path)) {
+    return std::filesystem::canonical(path, failure);
+  }
+  const std::filesystem::path above = path.has_parent_path() ? path.parent_path() : ".";
+  return std::filesystem::canonical(above, failure) / path.filename();
+}
+
 }  // namespace
 
 void refuse_repair(const std::filesystem::path& folder, const std::string& what) {
@@ -129,7 +141,7 @@ void refuse_repair(const std::filesystem::path& folder, const std::string& what)
 DamagedStep look_at_step(const std::filesystem::path& folder) {
   std::error_code failure;
   DamagedStep step;
-  step.folder = std::filesystem::canonical(folder, failure);  // "." has a name and a folder above
+  step.folder = listed_path(folder, failure);
   if (failure || !std::filesystem::is_directory(step.folder, failure)) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: is no folder; name a step-NNNNNNNNN folder", folder.string()));

@@ -8,6 +8,7 @@
 #include "save/step_commit.hpp"
 #include "step/checkpoint_read.hpp"
 #include "step/step_folder.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/directory_lease.hpp>
@@ -16,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <utility>
 
 namespace fourfold::io {

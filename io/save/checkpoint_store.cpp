@@ -66,6 +66,7 @@ std::optional<Checkpoint> CheckpointStore::restore(
   if (newest_step(directory_, communicator) < 0) {
     return std::nullopt;
   }
+    require_no_lost_steps(directory_, -1, communicator);
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
   while (auto checkpoint = find_newest_valid(directory_, communicator, before)) {
     if (examine) {

@@ -7,6 +7,7 @@
 #include "format/manifest.hpp"
 #include "save/save_together.hpp"
 #include "step/checkpoint_read.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>

@@ -5,6 +5,7 @@
 #include "format/index_file.hpp"
 #include "format/manifest.hpp"
 #include "step/step_folder.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "step/directory_names.hpp"
-#include "step/step_folder.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
+#include <fourfold/io/directory_lease.hpp>
 #include <fmt/format.h>
 
 #include <string_view>
@@ -15,6 +16,7 @@
 
 namespace fourfold::io {
 namespace {
+#include <system_error>
 
 /// Of an AtomicFile.
 bool is_unnamed(std::string_view name) {

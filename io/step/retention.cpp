@@ -6,7 +6,9 @@
 #include "step/checkpoint_read.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
+#include "step/step_listing.hpp"
 
+#include <fourfold/base/log.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
@@ -110,6 +112,11 @@ std::vector<std::string> remove_steps(const std::filesystem::path& directory,
       problems.push_back(std::move(*defect));
     }
   }
+    if (leads_to) {
+      log::local(log::Level::info,
+                 fmt::format("{}: the link is removed; what it led to, {}, is kept",
+                             folder.string(), *leads_to));
+    }
   return problems;
 }
 

@@ -46,34 +46,6 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 
 }  // namespace
 
-std::vector<std::string> names_or_none(const std::filesystem::path& directory) {
-  if (auto names = names_in(directory)) {
-    return std::move(*names);
-  }
-  std::error_code failure;
-  const auto type = std::filesystem::status(directory, failure).type();
-  if (type == std::filesystem::file_type::not_found ||
-      type == std::filesystem::file_type::regular) {
-    return {};
-  }
-  throw UserError(ExitCode::config,
-                  fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
-                              "check its permissions and the file system",
-                              directory.string()));
-}
-
-std::vector<std::int64_t> steps_in(const std::filesystem::path& directory) {
-  std::vector<std::int64_t> steps;
-  for (const std::string& name : names_or_none(directory)) {
-    const auto step = step_of_folder(name);
-    if (step && kind_of(directory / name) == EntryKind::directory) {
-      steps.push_back(*step);
-    }
-  }
-  std::sort(steps.begin(), steps.end());
-  return steps;
-}
-
 std::optional<std::string> lack_of_room(const Room& needed, const Room& free) {
   if (needed.bytes && free.bytes && *free.bytes < *needed.bytes) {
     return fmt::format("{} needed, {} free there", bytes_text(*needed.bytes),

@@ -18,14 +18,6 @@
 
 namespace fourfold::io {
 
-/// The step in "step-000000010"; nothing for other names.
-std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept;
-/// None when there is no such folder. One that is there but cannot be read must not pass for empty:
-/// a run would silently start anew. @throws UserError (config)
-std::vector<std::string> names_or_none(const std::filesystem::path& directory);
-/// Steps committed in a directory, ascending.
-std::vector<std::int64_t> steps_in(const std::filesystem::path& directory);
-
 /// Of a file system; what it does not tell is not there.
 struct Room {
   std::optional<std::uint64_t> bytes;
@@ -70,8 +62,8 @@ class TemporaryStep {
 };
 
 /// Puts a file into a step folder, in place of one of that name, whole or not at all. Until then it
-/// lies beside the folder under a name that remove_leftovers() knows.
-/// @throws UserError (cannot_write) with the folder as it was
+/// lies beside the folder, or what it is a link to, under a name that remove_leftovers() knows.
+/// @throws UserError (cannot_write), and what `ask` throws, with the folder as it was
 void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
                      std::string_view bytes);
 
@@ -85,7 +77,7 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
 
 /// Renames a damaged step to "damaged-step-NNNNNNNNN-<random>", to make room for a good one.
 /// @param looked_at  number_of() the folder that was found damaged: another one stays where it is
-/// @throws UserError (cannot_write) @return the new path
+/// @throws UserError (cannot_write), and what `ask` throws @return the new path
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step,
                                 std::uint64_t looked_at);
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "format/checkpoint_contents.hpp"
-#include "step/step_folder.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <string>
 #include <system_error>
@@ -19,22 +18,6 @@ namespace fourfold::io {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_step(const fs::path& folder) {
-  const bool has_manifest = kind_of(folder / manifest_name) != EntryKind::missing;
-  const bool has_index = kind_of(folder / index_name) != EntryKind::missing;
-  if (has_manifest && has_index) {
-    return true;
-  }
-  if (!step_of_folder(folder.filename().string())) {
-    return false;  // other programs have files called MANIFEST.json as well
-  }
-  const auto names = names_in(folder);
-  return has_manifest || has_index ||
-         (names && std::ranges::any_of(*names, [](const std::string& name) {
-            return payload_number(name).has_value();
-          }));
-}
 
 /// The step that a path lies in, or is.
 std::optional<fs::path> step_around(const fs::path& path) {
@@ -51,18 +34,20 @@ std::optional<fs::path> step_around(const fs::path& path) {
 
 }  // namespace
 
-std::optional<std::int64_t> step_of_folder(std::string_view name) noexcept {
-  constexpr std::string_view prefix = "step-";
-  std::int64_t step = 0;
-  if (!name.starts_with(prefix)) {
-    return std::nullopt;
+bool is_step(const fs::path& folder) {
+  const bool has_manifest = kind_of(folder / manifest_name) != EntryKind::missing;
+  const bool has_index = kind_of(folder / index_name) != EntryKind::missing;
+  if (has_manifest && has_index) {
+    return true;
   }
-  const char* end = name.data() + name.size();
-  const auto [rest, failure] = std::from_chars(name.data() + prefix.size(), end, step);
-  if (failure != std::errc() || rest != end || step < 0 || name != step_folder_name(step)) {
-    return std::nullopt;
+  if (!step_of_folder(folder.filename().string())) {
+    return false;  // other programs have files called MANIFEST.json as well
   }
-  return step;
+  const auto names = names_in(folder);
+  return has_manifest || has_index ||
+         (names && std::ranges::any_of(*names, [](const std::string& name) {
+            return payload_number(name).has_value();
+          }));
 }
 
 bool is_place_in_step(const fs::path& path) {

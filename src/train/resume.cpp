@@ -272,6 +272,7 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
 /// Kinds of state that only one of checkpoint and run has: "error_feedback".
 std::string kinds_missing(const std::set<io::TensorState>& here,
                           const std::set<io::TensorState>& there) {
+  io::require_no_lost_steps(request.store.directory(), begins_at, world);
   std::vector<std::string_view> kinds;
   for (const io::TensorState state : there) {
     if (here.count(state) == 0) {
@@ -328,6 +329,7 @@ void tell_other_state(const io::Checkpoint& checkpoint, std::span<const io::Tens
   if (const std::string kinds = kinds_missing(saved, wanted); !kinds.empty()) {
     log::info(fmt::format("{} is not in the checkpoint and begins at zero", kinds));
   }
+  io::require_no_lost_steps(request.store.directory(), -1, world);
   if (const std::string kinds = kinds_missing(wanted, saved); !kinds.empty()) {
     log::info(fmt::format("{} of the checkpoint is of no use to this run and left behind", kinds));
   }

@@ -7,18 +7,40 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint.hpp>
+#include <fourfold/io/step_place.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 namespace fourfold::io {
 
 /// Steps committed in a directory, ascending. Local; reads the directory only. A missing directory
-/// has none. @throws UserError (config) when it cannot be read
+/// has none. A link that leads to a folder is followed: old steps may lie on another file system.
+/// @throws UserError (config) when it cannot be read, or is a link that leads nowhere
 std::vector<std::int64_t> list_steps(const std::filesystem::path& directory);
+
+/// Where a listed step leads that is a link; nothing: it is a folder. Local.
+std::optional<std::string> link_of_step(const std::filesystem::path& directory, std::int64_t step);
+
+/// What looks like a step there and is none, by name. What does not begin like a step's name is not
+/// ours, and not among them. Local.
+/// @throws as list_steps()
+std::vector<PassedOver> passed_over_in(const std::filesystem::path& directory);
+/// Names each in a warning. Local.
+void warn_of_passed_over(std::span<const PassedOver> entries);
+
+/// For a run that would begin anew, or again at step `after`, because no later step is listed:
+/// refuses that where entries have the names of later steps and are none. Where LATEST names a
+/// later step that is not there, that is a warning. Collective; rank 0 looks.
+/// @throws UserError (data_corrupt) on all ranks alike
+void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t after,
+                           comm::Communicator& communicator);
+
 /// Their folders, in the same order.
 std::vector<std::filesystem::path> step_folders(const std::filesystem::path& directory);
 /// The newest of them; -1 when there is none. Collective; rank 0 looks: when another gets to it,
@@ -27,7 +49,8 @@ std::int64_t newest_step(const std::filesystem::path& directory, comm::Communica
 
 /// The newest step below `before` whose manifest and index hold and whose files have their exact
 /// names and sizes. Collective; rank 0 looks and the others learn. LATEST is not consulted. Each
-/// newer step that is passed over is named in a warning with the reason.
+/// newer step that is passed over is named in a warning with the reason, and without `before` each
+/// entry of passed_over_in() too.
 std::optional<Checkpoint> find_newest_valid(
     const std::filesystem::path& directory, comm::Communicator& communicator,
     std::int64_t before = std::numeric_limits<std::int64_t>::max());

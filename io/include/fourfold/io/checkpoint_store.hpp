@@ -94,7 +94,8 @@ class CheckpointStore {
   ///   refuse one by throwing, on all ranks alike
   /// @return nothing when there is no step at all (then `wanted` is untouched)
   /// @throws UserError: config, listing the differences by tensor, when the checkpoint is of
-  ///   another model; data_corrupt when steps exist and none is intact
+  ///   another model; data_corrupt when steps exist and none is intact, or none is listed and
+  ///   require_no_lost_steps() refuses that
   std::optional<Checkpoint> restore(std::span<const WantedBox> wanted,
                                     comm::Communicator& communicator,
                                     const std::function<void(const Checkpoint&)>& examine = {},

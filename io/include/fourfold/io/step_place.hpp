@@ -5,10 +5,23 @@
 /// count as damaged. What a program is told to write to is looked at here before it writes. Local.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 namespace fourfold::io {
 
+/// An entry of a directory of steps that looks like one of them and is not listed as one.
+struct PassedOver {
+  std::filesystem::path path;
+  std::optional<std::int64_t> step = {};  ///< whose exact name it has; nothing: nobody's
+  std::string why;                        ///< "is a file, not a folder"
+};
+
+/// Whether a folder, or what it is a link to, is a step. One that is damaged is if it is named like
+/// one and holds a part of one.
+bool is_step(const std::filesystem::path& folder);
 /// Whether `path`, which need not be there, lies in a step or is one, wherever links lead. A step
 /// that is damaged counts if it is named like one.
 bool is_place_in_step(const std::filesystem::path& path);
