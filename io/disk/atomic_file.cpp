@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "disk/temporary.hpp"
+#include "disk/work_folder.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -32,12 +33,19 @@ void require_replaceable(const std::filesystem::path& path) {
   }
 }
 
+/// A sibling, or in the folder of the lease that this process has on the directory: what it then
+/// renames when it was taken over is not there any more.
+std::filesystem::path temporary_of(const std::filesystem::path& path) {
+  return temporary_sibling(work_folder_in(path.parent_path()) / path.filename(),
+                           fmt::format("{}", ::getpid()));
+}
+
 }  // namespace
 
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   require_replaceable(path_);
   sweep_temporaries_of(path_);
-  temporary_ = std::make_unique<Temporary>(temporary_sibling(path_, fmt::format("{}", ::getpid())));
+  temporary_ = std::make_unique<Temporary>(temporary_of(path_));
   do {
     ::unlink(temporary_->path().c_str());  // of a process of the same number that died
     file_ = std::make_unique<OutputFile>(OutputFile::create(temporary_->path(), path_));
@@ -78,10 +86,7 @@ void AtomicFile::sync() {
 
 void AtomicFile::publish(const std::function<void()>& ask) {
   sync();
-  if (ask) {
-    ask();
-  }
-  rename_path(temporary_->path(), path_);
+  rename_path(temporary_->path(), path_, ask);
   temporary_->keep();
   const std::filesystem::path folder = path_.parent_path();
   sync_directory(folder.empty() ? "." : folder);

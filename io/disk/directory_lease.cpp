@@ -3,6 +3,7 @@
 #include "disk/file.hpp"
 #include "disk/lease_file.hpp"
 #include "disk/random_word.hpp"
+#include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -60,6 +61,7 @@ struct DirectoryLease::Impl {
   Lease lease;
   LeaseOptions options;
   std::optional<OutputFile> file;
+  std::optional<WorkFolder> work;
   /// When the file was seen to be ours, and whether it was seen not to be. Since the clock's epoch.
   std::atomic<Clock::rep> seen{0};
   std::atomic<bool> is_lost = false;
@@ -97,6 +99,9 @@ struct DirectoryLease::Impl {
   }
 
   bool make_file() {
+    if (!work) {
+      work.emplace(path.parent_path(), options.name, lease.word);
+    }
     const fs::path own = path.string() + "-" + lease.word;
     const ForgottenName forgets(own);
     ::unlink(own.c_str());
@@ -165,8 +170,14 @@ struct DirectoryLease::Impl {
     return true;
   }
 
+  static std::string word_in(const fs::path& file) {
+    const auto found = read_lease(file);
+    return found ? found->word : "";
+  }
+
   void acquire() {
     while (!take()) {
+      work.reset();  // who has the lease would take it for an earlier holder's
       const auto found = read_lease(path);
       if (found && is_left_behind(*found)) {
         left_behind_by = found->holder;
@@ -178,7 +189,9 @@ struct DirectoryLease::Impl {
     }
   }
 
+  /// From here on no earlier holder changes anything there.
   void settle() {
+    is_lost = is_lost || !work->fence();  // check() says so
     if (!aside.empty()) {
       ::unlink(aside.c_str());  // should this fail it is swept later
       aside.clear();
@@ -186,18 +199,33 @@ struct DirectoryLease::Impl {
     made_folders.clear();
   }
 
+  /// Takes the file away, if it is ours, by a rename that fails where another has taken over.
+  /// @return whether nobody has it now
+  bool release() const {
+    // A name that is swept, should this process end here.
+    const fs::path ours = work->path() / (options.name + "-" + lease.word);
+    if (word_in(path) != lease.word || ::rename(path.c_str(), ours.c_str()) != 0) {
+      return kind_of(path) == EntryKind::missing;
+    }
+    const bool was_ours = word_in(ours) == lease.word;
+    if (!was_ours) {
+      static_cast<void>(::link(ours.c_str(), path.c_str()));  // back
+    }
+    ::unlink(ours.c_str());
+    return was_ours;
+  }
+
   /// Also of a lease that was never had.
   void give_back() {
-    const auto now = read_lease(path);
-    const bool is_ours = now && now->word == lease.word;
-    if (!aside.empty() && (is_ours || !now)) {
-      ::rename(aside.c_str(), path.c_str());  // in place of ours
-    } else if (is_ours) {
-      ::unlink(path.c_str());  // should this fail, the next job finds nobody counting
-    }
+    const bool is_free = work ? release() : kind_of(path) == EntryKind::missing;
     if (!aside.empty()) {
+      if (is_free) {
+        static_cast<void>(
+            ::link(aside.c_str(), path.c_str()));  // as it was; fails where there is one by now
+      }
       ::unlink(aside.c_str());
     }
+    work.reset();
     for (const fs::path& folder : made_folders) {
       if (::rmdir(folder.c_str()) != 0 && errno != ENOENT) {
         break;  // somebody else has come to it
@@ -229,6 +257,7 @@ struct DirectoryLease::Impl {
     } else if (now->unreadable.empty()) {
       seen = begin;
     }
+    is_lost = is_lost || !work->is_there();
     return !is_lost;
   }
 

@@ -236,9 +236,17 @@ void make_directories(const std::filesystem::path& path) {
   sync_directory(parent.empty() ? "." : parent);
 }
 
-void rename_path(const std::filesystem::path& from, const std::filesystem::path& to) {
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to,
+                 const std::function<void()>& ask) {
+  if (ask) {
+    ask();
+  }
   if (::rename(from.c_str(), to.c_str()) != 0) {
-    cannot_write(to, "rename", errno);
+    const int error_number = errno;
+    if (ask) {
+      ask();
+    }
+    cannot_write(to, "rename", error_number);
   }
 }
 
@@ -276,6 +284,12 @@ std::uint64_t number_of(const std::filesystem::path& path) noexcept {
   return ::lstat(path.c_str(), &status) == 0 ? status.st_ino : 0;
 }
 
+std::optional<std::string> link_target(const std::filesystem::path& path) {
+  std::error_code is_none;
+  const std::filesystem::path target = std::filesystem::read_symlink(path, is_none);
+  return is_none ? std::nullopt : std::optional(target.string());
+}
+
 std::optional<std::vector<std::string>> names_in(const std::filesystem::path& directory) {
   std::error_code failure;
   std::vector<std::string> names;
@@ -284,12 +298,6 @@ std::optional<std::vector<std::string>> names_in(const std::filesystem::path& di
     names.push_back(entry->path().filename().string());
   }
   if (failure) {
-std::optional<std::string> link_target(const std::filesystem::path& path) {
-  std::error_code is_none;
-  const std::filesystem::path target = std::filesystem::read_symlink(path, is_none);
-  return is_none ? std::nullopt : std::optional(target.string());
-}
-
     return std::nullopt;
   }
   std::sort(names.begin(), names.end());

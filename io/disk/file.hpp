@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -88,7 +89,10 @@ Defect read_file(const std::filesystem::path& path, std::uint64_t limit, std::st
 void make_directory(const std::filesystem::path& path);
 /// Creates a folder and its parents where missing, and brings their entries to stable storage.
 void make_directories(const std::filesystem::path& path);
-void rename_path(const std::filesystem::path& from, const std::filesystem::path& to);
+/// @param ask  whether the place is still ours: called last before the rename, and again where that
+///   fails, since it fails where a holder of the lease was fenced off; may throw
+void rename_path(const std::filesystem::path& from, const std::filesystem::path& to,
+                 const std::function<void()>& ask = {});
 /// Removes a file, if it is there.
 void remove_file(const std::filesystem::path& path);
 /// fsync of a folder: creations, renames and removals in it reach stable storage.
@@ -100,13 +104,13 @@ EntryKind kind_of(const std::filesystem::path& path) noexcept;
 /// What tells an entry from another of its name on the same file system; 0: there is none.
 std::uint64_t number_of(const std::filesystem::path& path) noexcept;
 
+/// Where a symbolic link leads, as it is written there; nothing when this is none.
+std::optional<std::string> link_target(const std::filesystem::path& path);
+
 /// Names in a folder, sorted; nothing when it cannot be read.
 std::optional<std::vector<std::string>> names_in(const std::filesystem::path& directory);
 
 /// Removes a folder and all below, not following links. Goes on after a failure and names the
-/// Where a symbolic link leads, as it is written there; nothing when this is none.
-std::optional<std::string> link_target(const std::filesystem::path& path);
-
 /// first.
 Defect remove_tree(const std::filesystem::path& path);
 

@@ -1,14 +1,22 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+#include "disk/work_folder.hpp"
+
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/line_file.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
 #include <system_error>
+#include <vector>
 
 namespace fourfold::io {
 
@@ -18,7 +26,31 @@ void LineFile::fail(int reason) const {
                               std::generic_category().message(reason), advice_));
 }
 
+/// A new file with the same lines, for who has taken the directory over: an earlier holder that
+/// stood still may have the old one open, and what it still appends is to come to nobody's eyes.
+void LineFile::leave_to_earlier_holder() const {
+  constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
+  InputFile before;
+  if (before.open(path_)) {
+    return;  // none, or none that has lines: open() says so
+  }
+  AtomicFile copy(path_);
+  std::vector<std::byte> part;
+  for (std::uint64_t at = 0; at < before.size_bytes(); at += part.size()) {
+    part.resize(std::min(part_bytes, before.size_bytes() - at));
+    if (const Defect defect = before.read_at(at, part)) {
+      throw UserError(ExitCode::cannot_write,
+                      fmt::format("{}: {}; check the file system", path_.string(), *defect));
+    }
+    copy.write(part);
+  }
+  copy.publish();
+}
+
 void LineFile::open() {
+  if (has_fenced_in(path_.parent_path())) {
+    leave_to_earlier_holder();
+  }
   file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
   if (!file_) {
     fail(errno);

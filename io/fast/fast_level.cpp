@@ -251,8 +251,7 @@ void FastLevel::end(comm::Communicator& world) {
     return;
   }
   if (const auto failure = comm::attempt([&] {
-        impl_->store.check_lease();
-        remove_fast_word(impl_->store.directory());
+        remove_fast_word(impl_->store.directory(), [&] { impl_->store.check_lease(); });
       })) {
     log::warning(failure->message);
   }
@@ -344,8 +343,7 @@ void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) 
   comm::first_rank_does(world, [&] {
     store.check_lease();
     const std::string word = read_fast_word(store.directory());
-    store.check_lease();
-    remove_fast_word(store.directory());
+    remove_fast_word(store.directory(), [&] { store.check_lease(); });
     if (!word.empty()) {
       log::warning(fmt::format(
           "an earlier start of this run had checkpoint.fast_dir, and this one has not: its "

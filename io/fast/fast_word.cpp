@@ -3,6 +3,7 @@
 #include "fast/fast_word.hpp"
 
 #include "disk/file.hpp"
+#include "disk/random_word.hpp"
 #include "step/directory_names.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -128,11 +129,15 @@ void write_fast_word(const std::filesystem::path& checkpoint_directory, const st
   file.publish(ask);
 }
 
-void remove_fast_word(const std::filesystem::path& checkpoint_directory) {
+void remove_fast_word(const std::filesystem::path& checkpoint_directory,
+                      const std::function<void()>& ask) {
   if (kind_of(checkpoint_directory / fast_word_name) == EntryKind::missing) {
     return;
   }
-  remove_file(checkpoint_directory / fast_word_name);
+  const std::filesystem::path trash =
+      work_folder_in(checkpoint_directory) / fmt::format("{}{}", trash_prefix, random_word());
+  rename_path(checkpoint_directory / fast_word_name, trash, ask);
+  remove_file(trash);
   sync_directory(checkpoint_directory);
 }
 

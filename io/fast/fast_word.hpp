@@ -23,8 +23,10 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory);
 /// @throws UserError (cannot_write), and what `ask` throws
 void write_fast_word(const std::filesystem::path& checkpoint_directory, const std::string& word,
                      const std::function<void()>& ask);
-/// Removes it, if it is there. @throws UserError (cannot_write)
-void remove_fast_word(const std::filesystem::path& checkpoint_directory);
+/// Removes it, if it is there. @param ask  called last before
+/// @throws UserError (cannot_write), and what `ask` throws
+void remove_fast_word(const std::filesystem::path& checkpoint_directory,
+                      const std::function<void()>& ask);
 
 /// What others left, or still keep, on a node.
 struct OtherFastSteps {

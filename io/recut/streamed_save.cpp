@@ -135,7 +135,8 @@ class StreamedStep {
  public:
   StreamedStep(const std::filesystem::path& directory, const StreamedSave& request,
                const SaveJob& job, comm::Communicator& communicator)
-      : request_(request),
+      : directory_(directory),
+        request_(request),
         job_(job),
         communicator_(communicator),
         division_(division_of(job, communicator.size())) {
@@ -161,8 +162,9 @@ class StreamedStep {
       journal.close();
     });
     if (failure && request_.goes_on) {
-      failure->message += fmt::format(
-          "; what is done is kept in {}, and the same command goes on from there", path_.string());
+      failure->message +=
+          fmt::format("; what is done is kept in {}, and the same command goes on from there",
+                      (directory_ / path_.filename()).string());
     }
     comm::agree(communicator_, failure);
   }
@@ -229,6 +231,7 @@ class StreamedStep {
     }
   }
 
+  const std::filesystem::path& directory_;
   const StreamedSave& request_;
   const SaveJob& job_;
   comm::Communicator& communicator_;

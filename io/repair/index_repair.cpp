@@ -189,16 +189,26 @@ RepairProof proof_of(const DamagedStep& step, const SealedStep& made,
 
 /// Puts the files in place while no other job is at work there.
 void put(const DamagedStep& step, const SealedStep& made, const std::vector<std::string>& names) {
-  const DirectoryLease lease(step.folder.parent_path(), LeaseHolder::this_process());
+  const std::filesystem::path listed_in = step.folder.parent_path();
+  const std::filesystem::path lies_in = std::filesystem::canonical(step.folder).parent_path();
+  const DirectoryLease lease(lies_in, LeaseHolder::this_process());
+  std::optional<DirectoryLease> of_list;  // the step is a link there
+  if (!std::filesystem::equivalent(listed_in, lies_in)) {
+    of_list.emplace(listed_in, LeaseHolder::this_process());
+  }
   const DamagedStep now = look_at_step(step.folder);
   if (now.manifest_text != step.manifest_text || now.index_bytes != step.index_bytes ||
       now.payloads != step.payloads) {
     refuse_repair(step.folder, "another job has changed it meanwhile; look at it again");
   }
   for (const std::string& name : names) {
-    lease.check();
     replace_in_step(step.folder, made.manifest.step, name,
-                    name == index_name ? made.index_bytes : made.manifest_text);
+                    name == index_name ? made.index_bytes : made.manifest_text, [&] {
+                      lease.check();
+                      if (of_list) {
+                        of_list->check();
+                      }
+                    });
   }
 }
 

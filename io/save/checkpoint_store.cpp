@@ -43,8 +43,10 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
 void CheckpointStore::take_lease(comm::Communicator& communicator) {
   comm::first_rank_does(communicator, [&] {
     refuse_step_as_directory(directory_);
-    lease_ = std::make_unique<DirectoryLease>(directory_, LeaseHolder::this_process(),
-                                              LeaseOptions{.provisional = true});
+    lease_ = std::make_unique<DirectoryLease>(
+        directory_, LeaseHolder::this_process(),
+        LeaseOptions{
+            .beat = options_.lease_beat, .silence = 6 * options_.lease_beat, .provisional = true});
   });
 }
 
@@ -64,9 +66,9 @@ std::optional<Checkpoint> CheckpointStore::restore(
     std::span<const WantedBox> wanted, comm::Communicator& communicator,
     const std::function<void(const Checkpoint&)>& examine, std::span<const TensorLayout> layouts) {
   if (newest_step(directory_, communicator) < 0) {
+    require_no_lost_steps(directory_, -1, communicator);
     return std::nullopt;
   }
-    require_no_lost_steps(directory_, -1, communicator);
   std::int64_t before = std::numeric_limits<std::int64_t>::max();
   while (auto checkpoint = find_newest_valid(directory_, communicator, before)) {
     if (examine) {

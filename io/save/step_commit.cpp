@@ -147,8 +147,8 @@ bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicato
   }
   first_rank_writes(communicator, [&] {
     if (!damage.empty()) {
-      store.check_lease();
-      const std::filesystem::path aside = set_aside(store.directory(), step, looked_at);
+      const std::filesystem::path aside =
+          set_aside(store.directory(), step, looked_at, [&] { store.check_lease(); });
       log::warning(
           fmt::format("{}: is damaged ({}) and was set aside as {} to save step {} "
                       "anew",

@@ -1,22 +1,26 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
+#include "disk/lease_file.hpp"
+#include "disk/random_word.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
-#include <fourfold/io/directory_lease.hpp>
 #include <fmt/format.h>
 
+#include <cerrno>
+#include <cstdio>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace fourfold::io {
 namespace {
-#include <system_error>
 
 /// Of an AtomicFile.
 bool is_unnamed(std::string_view name) {
@@ -35,8 +39,12 @@ bool is_temporary(std::string_view name) {
 
 std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bool set_aside) {
   std::vector<std::string> leftovers;
+  const std::string lease_name = LeaseOptions{}.name;
+  const auto lease = read_lease(directory / lease_name);
+  const std::string word = lease ? lease->word : "";
   for (const std::string& name : names_or_none(directory)) {
-    if (is_temporary(name) || (set_aside && name.starts_with(set_aside_prefix))) {
+    if (is_temporary(name) || is_work_folder_of_another(name, lease_name, word) ||
+        (set_aside && name.starts_with(set_aside_prefix))) {
       leftovers.push_back(name);
     }
   }
@@ -52,7 +60,17 @@ void warn_of_leftovers(std::span<const std::string> problems) {
 std::vector<std::string> remove_leftovers(const std::filesystem::path& directory, bool set_aside) {
   std::vector<std::string> problems;
   for (const std::string& name : leftovers_in(directory, set_aside)) {
-    if (Defect defect = remove_tree(directory / name)) {
+    const std::filesystem::path trash =
+        work_folder_in(directory) / fmt::format("{}{}", trash_prefix, random_word());
+    // At once: who has taken over meanwhile may go on with a part that it finds.
+    if (::rename((directory / name).c_str(), trash.c_str()) != 0) {
+      if (errno != ENOENT) {
+        problems.push_back(fmt::format("{}: rename: {}", (directory / name).string(),
+                                       std::system_category().message(errno)));
+      }
+      continue;
+    }
+    if (Defect defect = remove_tree(trash)) {
       problems.push_back(std::move(*defect));
     }
   }

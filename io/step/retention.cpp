@@ -96,27 +96,32 @@ std::vector<std::string> remove_steps(const std::filesystem::path& directory,
                                       const std::function<void()>& ask) {
   std::vector<std::string> problems;
   for (const std::int64_t step : steps) {
+    const std::filesystem::path folder = directory / step_folder_name(step);
+    const auto leads_to = link_target(folder);
+    const std::filesystem::path trash =
+        work_folder_in(directory) / fmt::format("{}{}", trash_prefix, random_word());
     if (ask) {
       ask();
     }
-    const std::filesystem::path trash =
-        directory / fmt::format("{}{}", trash_prefix, random_word());
-    if (::rename((directory / step_folder_name(step)).c_str(), trash.c_str()) != 0) {
-      problems.push_back(fmt::format("{}: rename: {}",
-                                     (directory / step_folder_name(step)).string(),
-                                     std::system_category().message(errno)));
+    if (::rename(folder.c_str(), trash.c_str()) != 0) {
+      const int error_number = errno;
+      if (ask) {
+        ask();
+      }
+      problems.push_back(fmt::format("{}: rename: {}", folder.string(),
+                                     std::system_category().message(error_number)));
       continue;
+    }
+    if (leads_to) {
+      log::local(log::Level::info,
+                 fmt::format("{}: the link is removed; what it led to, {}, is kept",
+                             folder.string(), *leads_to));
     }
     sync_directory(directory);
     if (Defect defect = remove_tree(trash)) {
       problems.push_back(std::move(*defect));
     }
   }
-    if (leads_to) {
-      log::local(log::Level::info,
-                 fmt::format("{}: the link is removed; what it led to, {}, is kept",
-                             folder.string(), *leads_to));
-    }
   return problems;
 }
 

@@ -4,6 +4,7 @@
 
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
+#include "disk/work_folder.hpp"
 #include "step/directory_names.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -63,7 +64,7 @@ TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_
     : directory_(directory), final_path_(directory / step_folder_name(step)) {
   make_directories(directory);
   check_room(directory, step, needed);
-  path_ = temporary_path(directory, step, random_word());
+  path_ = temporary_path(work_folder_in(directory), step, random_word());
   make_directory(path_);  // when this throws there is no destructor, and nothing to remove
 }
 
@@ -71,9 +72,12 @@ TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_
                              const Room& needed, std::string_view word, bool is_kept)
     : directory_(directory),
       final_path_(directory / step_folder_name(step)),
-      path_(temporary_path(directory, step, word)),
-      is_kept_(is_kept) {
+      path_(temporary_path(work_folder_in(directory), step, word)),
+      kept_path_(is_kept ? temporary_path(directory, step, word) : std::filesystem::path()) {
   make_directories(directory);
+  if (is_kept && kept_path_ != path_ && kind_of(kept_path_) == EntryKind::directory) {
+    rename_path(kept_path_, path_);
+  }
   if (kind_of(path_) != EntryKind::directory) {
     check_room(directory, step, needed);
     make_directory(path_);
@@ -84,7 +88,11 @@ TemporaryStep::TemporaryStep(const std::filesystem::path& directory, std::int64_
 }
 
 TemporaryStep::~TemporaryStep() {
-  if (path_.empty() || is_kept_) {
+  if (path_.empty()) {
+    return;
+  }
+  if (!kept_path_.empty()) {  // where it is not, the lease's end brings it there
+    static_cast<void>(::rename(path_.c_str(), kept_path_.c_str()));
     return;
   }
   if (const Defect defect = remove_tree(path_)) {
@@ -104,24 +112,22 @@ void TemporaryStep::commit(std::string_view manifest_text, std::string_view inde
   if (kind_of(final_path_) != EntryKind::missing) {
     cannot_write(final_path_, "rename", EEXIST);
   }
-  if (ask) {
-    ask();
-  }
-  rename_path(path_, final_path_);
+  rename_path(path_, final_path_, ask);
   path_.clear();
   sync_directory(directory_);
 }
 
 void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
-                     std::string_view bytes) {
-  const std::filesystem::path directory = folder.parent_path();
-  const std::filesystem::path path = temporary_path(directory, step, random_word());
+                     std::string_view bytes, const AskLease& ask) {
+  // A link may lead to another file system, which no rename crosses.
+  const std::filesystem::path directory = std::filesystem::canonical(folder).parent_path();
+  const std::filesystem::path path = temporary_path(work_folder_in(directory), step, random_word());
   const auto failure = comm::attempt([&] {
     OutputFile file = OutputFile::create(path, folder / name);
     file.write_at(0, bytes_of(bytes));
     file.sync();
     file.close();
-    rename_path(path, folder / name);
+    rename_path(path, folder / name, ask);
   });
   if (failure) {
     ::unlink(path.c_str());
@@ -149,17 +155,21 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
 }
 
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step,
-                                std::uint64_t looked_at) {
+                                std::uint64_t looked_at, const AskLease& ask) {
   const std::filesystem::path folder = directory / step_folder_name(step);
-  const std::filesystem::path aside =
-      directory / fmt::format("{}{:09}-{}", set_aside_prefix, step, random_word());
-  rename_path(folder, aside);
-  if (number_of(aside) != looked_at) {
-    rename_path(aside, folder);
+  const std::string name = fmt::format("{}{:09}-{}", set_aside_prefix, step, random_word());
+  const std::filesystem::path aside = directory / name;
+  const std::filesystem::path on_its_way = work_folder_in(directory) / name;
+  rename_path(folder, on_its_way, ask);
+  if (number_of(on_its_way) != looked_at) {
+    rename_path(on_its_way, folder);
     throw UserError(ExitCode::cannot_write,
                     fmt::format("{}: another job has saved this step meanwhile (this process stood "
                                 "still so long that it was taken for dead); nothing was changed",
                                 folder.string()));
+  }
+  if (on_its_way != aside) {
+    rename_path(on_its_way, aside, ask);
   }
   sync_directory(directory);
   return aside;

@@ -30,8 +30,9 @@ std::optional<std::string> lack_of_room(const Room& needed, const Room& free);
 /// long as it takes another to take it for dead and to save there.
 using AskLease = std::function<void()>;
 
-/// A folder ".tmp-step-NNNNNNNNN-<word>" beside the steps. Removed on destruction unless committed
-/// or kept.
+/// A folder ".tmp-step-NNNNNNNNN-<word>" in the folder of the lease, where this process has one
+/// (disk/work_folder.hpp), else beside the steps; a kept one comes to lie there. Removed on
+/// destruction unless committed or kept.
 class TemporaryStep {
  public:
   /// A new one, with a random word.
@@ -58,14 +59,14 @@ class TemporaryStep {
   std::filesystem::path directory_;
   std::filesystem::path final_path_;
   std::filesystem::path path_;
-  bool is_kept_ = false;
+  std::filesystem::path kept_path_;  ///< empty: removed if it is not committed
 };
 
 /// Puts a file into a step folder, in place of one of that name, whole or not at all. Until then it
 /// lies beside the folder, or what it is a link to, under a name that remove_leftovers() knows.
 /// @throws UserError (cannot_write), and what `ask` throws, with the folder as it was
 void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std::string_view name,
-                     std::string_view bytes);
+                     std::string_view bytes, const AskLease& ask);
 
 /// What LATEST says when this step is the one saved last.
 std::string latest_text(std::int64_t step, std::string_view identity,
@@ -79,6 +80,6 @@ void write_latest(const std::filesystem::path& directory, std::int64_t step,
 /// @param looked_at  number_of() the folder that was found damaged: another one stays where it is
 /// @throws UserError (cannot_write), and what `ask` throws @return the new path
 std::filesystem::path set_aside(const std::filesystem::path& directory, std::int64_t step,
-                                std::uint64_t looked_at);
+                                std::uint64_t looked_at, const AskLease& ask);
 
 }  // namespace fourfold::io

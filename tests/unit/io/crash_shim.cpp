@@ -5,8 +5,9 @@
 /// FOURFOLD_CRASH_UNDER, and does at call FOURFOLD_CRASH_AT what FOURFOLD_CRASH_HOW says: "before"
 /// and "after" end the process there as kill -9 would, "alone" ends the thread that calls, which is
 /// one rank, and the process when the other ranks have had time to get as far as they can, "short"
-/// writes half and goes on, "again" fails once with EINTR, a number fails with that errno. The last
-/// number is written to FOURFOLD_CRASH_COUNT.
+/// writes half and goes on, "again" fails once with EINTR, a number fails with that errno, "stop"
+/// stops the process, which goes on with that call when it is continued. The last number is written
+/// to FOURFOLD_CRASH_COUNT.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
@@ -65,6 +67,9 @@ Fate next_call(bool& ends_after) {
   }
   if (how == "before" || how == "alone") {
     ::_exit(99);
+  }
+  if (how == "stop") {
+    ::raise(SIGSTOP);
   }
   ends_after = how == "after";
   if (how == "short") {

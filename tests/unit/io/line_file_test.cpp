@@ -1,12 +1,17 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "captured_log.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/line_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 
 using fourfold::ExitCode;
@@ -55,4 +60,27 @@ TEST_CASE("what cannot be written is said, with the way out", "[line_file]") {
   CHECK(refuses(nowhere, "No such file"));
   LineFile full("/dev/full", "go away");
   CHECK(refuses(full, "No space left"));
+}
+
+TEST_CASE("lines of who was taken over come nowhere", "[line_file]") {
+  using fourfold::io::DirectoryLease;
+  const ScratchFolder folder;
+  const bool has_died = GENERATE(true, false);
+  LineFile stale(folder / "log", "go away");
+  stale.append("one");
+  if (has_died) {  // or given its lease back, and ended
+    write_bytes(folder / ".lease", "fourfold-lease 1 aaaa node1 - 77 41 0 12\n");
+    std::filesystem::create_directory(folder / ".lease.d-aaaa");
+  }
+  const fourfold::harness::CapturedLog log;
+  const DirectoryLease lease(
+      folder.path(), {.host = "node2", .pid = 78},
+      {.beat = std::chrono::milliseconds(10), .silence = std::chrono::milliseconds(60)});
+  LineFile file(folder / "log", "go away");
+  file.append("two");
+  stale.append("three");
+  file.append("four");
+  CHECK(read_bytes(folder / "log") == (has_died ? "one\ntwo\nfour\n" : "one\ntwo\nthree\nfour\n"));
+  LineFile(folder / "other", "go away").append("a new one");
+  CHECK(read_bytes(folder / "other") == "a new one\n");
 }

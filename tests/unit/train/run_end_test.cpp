@@ -297,8 +297,8 @@ TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directo
   for (const std::string& name : others) {
     CHECK(std::filesystem::exists(dir / name));
   }
-  // And exit.json, .run-lease, config.toml, status.json, the events.
-  CHECK(files_in(dir) == others.size() + 5);
+  // And exit.json, .run-lease and its folder, config.toml, status.json, the events.
+  CHECK(files_in(dir) == others.size() + 6);
 }
 
 TEST_CASE("a dry run touches no file, whatever its end", "[run_directory]") {

@@ -20,6 +20,7 @@
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/save_request.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -42,6 +43,8 @@ struct StoreOptions {
   std::int64_t keep_every_steps = 0;
   int keep_best = 0;
   PlanOptions plan = {};
+  /// Between counts of the lease; after six of them without one it counts as left behind.
+  std::chrono::milliseconds lease_beat{5000};
   /// ReadSharing::from_holders of restore().
   int share_reads_from = 0;
   DoneWith done_with = {};

@@ -7,6 +7,11 @@
 ///
 /// Two at a time never believe to have it: its holder believes so until two beats after it saw that
 /// the file was its own, and who takes it away from one that may live waits for longer than that.
+///
+/// What a process does that stood still between a look at its lease and a rename is fenced off: it
+/// has a folder ".lease.d-<word>" of its own while it holds the lease, what AtomicFile, checkpoints
+/// and their removal rename comes from there or goes there, and who takes the lease over takes that
+/// folder away first. Such a rename fails then, and the lease is lost.
 #pragma once
 
 #include <fourfold/io/lease_holder.hpp>

@@ -12,7 +12,9 @@ namespace fourfold::io {
 
 /// A text file that grows by whole lines, flushed at once: a log that others follow and that a
 /// crash may cut. A last line that was cut off is ended first, so that what comes after is whole.
-/// Local; one process at a time writes.
+/// Local; one process at a time writes. Who has taken the directory over from another (a lease that
+/// was left behind, directory_lease.hpp) goes on in a new file with the same lines, so that what
+/// the other may still append comes nowhere.
 class LineFile {
  public:
   /// @param advice  what to do when it cannot be written: "choose another log.dir"
@@ -27,6 +29,7 @@ class LineFile {
 
  private:
   void open();
+  void leave_to_earlier_holder() const;
   void write(const std::string& text);
   [[noreturn]] void fail(int reason) const;
 

@@ -1,0 +1,161 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/work_folder.hpp"
+
+#include "disk/file.hpp"
+#include "disk/random_word.hpp"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fourfold::io {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A directory, however its path is written.
+using Place = std::pair<dev_t, ino_t>;
+
+std::optional<Place> place_of(const fs::path& directory) {
+  struct stat status {};
+  return ::stat(directory.empty() ? "." : directory.c_str(), &status) == 0
+             ? std::optional(Place{status.st_dev, status.st_ino})
+             : std::nullopt;
+}
+
+struct Held {
+  Place place;
+  fs::path folder;
+  bool has_fenced = false;
+};
+std::mutex held_mutex;
+std::vector<Held> held;
+
+/// The newest. @pre holds held_mutex
+Held* held_in(const fs::path& directory) {
+  if (held.empty()) {
+    return nullptr;
+  }
+  const auto place = place_of(directory);
+  const auto found =
+      std::find_if(held.rbegin(), held.rend(), [&](const Held& one) { return place == one.place; });
+  return found == held.rend() ? nullptr : &*found;
+}
+
+std::string prefix_of(std::string_view lease_name) {
+  return fmt::format("{}.d-", lease_name);
+}
+
+}  // namespace
+
+WorkFolder::WorkFolder(fs::path directory, std::string_view lease_name, std::string_view word)
+    : directory_(directory.empty() ? fs::path(".") : std::move(directory)),
+      prefix_(prefix_of(lease_name)),
+      path_(directory_ / fmt::format("{}{}", prefix_, word)) {
+  make_directory(path_);
+  if (const auto place = place_of(directory_)) {
+    const std::scoped_lock lock(held_mutex);
+    held.push_back({*place, path_, false});
+  }
+}
+
+WorkFolder::~WorkFolder() {
+  {
+    const std::scoped_lock lock(held_mutex);
+    std::erase_if(held, [&](const Held& one) { return one.folder == path_; });
+  }
+  empty(path_);
+}
+
+bool WorkFolder::is_there() const noexcept {
+  return kind_of(path_) != EntryKind::missing;
+}
+
+/// A rename of a holder that was taken over may be on its way in the kernel or to a file server,
+/// with the folder itself in hand rather than its name: only when the folder is empty and removed
+/// is there nothing left for it to do.
+void WorkFolder::empty(const fs::path& folder) const {
+  constexpr int most_rounds = 100;  // what comes in meanwhile is one rename of one process
+  for (int round = 0; round < most_rounds && ::rmdir(folder.c_str()) != 0 && errno != ENOENT;
+       ++round) {
+    for (const std::string& name : names_in(folder).value_or(std::vector<std::string>{})) {
+      fs::path to = directory_ / name;
+      if (kind_of(to) != EntryKind::missing) {
+        to = directory_ / fmt::format("{}{}", trash_prefix, random_word());
+      }
+      static_cast<void>(::rename((folder / name).c_str(), to.c_str()));  // the next round sees
+    }
+  }
+}
+
+/// By a rename into the own folder, which fails when that is gone: who was taken over itself takes
+/// nothing from who has the directory now.
+bool WorkFolder::take_away(const std::string& name) {
+  const fs::path taken = path_ / name;
+  if (::rename((directory_ / name).c_str(), taken.c_str()) == 0) {
+    empty(taken);
+    return true;
+  }
+  if (errno == ENOENT) {
+    return is_there();  // somebody else was faster, or the holder has given it back
+  }
+  // Another user's folder may only change its name.
+  const int error_number = errno;
+  const fs::path trash = directory_ / fmt::format("{}{}", trash_prefix, random_word());
+  if (!is_there() || ::rename((directory_ / name).c_str(), trash.c_str()) != 0) {
+    cannot_write(directory_ / name, "rename", error_number);
+  }
+  return true;
+}
+
+bool WorkFolder::fence() {
+  std::set<std::string> done{path_.filename().string()};
+  const auto next = [&]() -> std::optional<std::string> {
+    const auto names = names_in(directory_).value_or(std::vector<std::string>{});
+    const auto found = std::ranges::find_if(names, [&](const std::string& name) {
+      return name.starts_with(prefix_) && done.insert(name).second;
+    });
+    return found == names.end() ? std::nullopt : std::optional(*found);
+  };
+  // A folder that was taken away may hold those that its holder had taken away.
+  for (auto name = next(); name; name = next()) {
+    if (!take_away(*name)) {
+      return false;
+    }
+    const std::scoped_lock lock(held_mutex);
+    for (Held& one : held) {
+      one.has_fenced = one.has_fenced || one.folder == path_;
+    }
+  }
+  return is_there();
+}
+
+fs::path work_folder_in(const fs::path& directory) {
+  const std::scoped_lock lock(held_mutex);
+  const Held* const found = held_in(directory);
+  return found == nullptr ? directory : found->folder;
+}
+
+bool has_fenced_in(const fs::path& directory) {
+  const std::scoped_lock lock(held_mutex);
+  const Held* const found = held_in(directory);
+  return found != nullptr && found->has_fenced;
+}
+
+bool is_work_folder_of_another(std::string_view name, std::string_view lease_name,
+                               std::string_view word) {
+  const std::string prefix = prefix_of(lease_name);
+  return name.starts_with(prefix) && name.substr(prefix.size()) != word;
+}
+
+}  // namespace fourfold::io

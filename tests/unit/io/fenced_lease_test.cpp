@@ -1,0 +1,157 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// A job that stands still (SIGSTOP) before any one of its calls that change the file system, and
+/// goes on when another has taken over and saved: nothing of what the other has changes any more.
+#include "captured_log.hpp"
+#include "crash_job.hpp"
+#include "fenced_job.hpp"
+
+#include <fourfold/comm/thread_group.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/directory_lease.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+
+using namespace fourfold;
+using namespace fourfold::io_test;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A job under the shim that stops itself at a call.
+class StoppingJob {
+ public:
+  StoppingJob(const fs::path& directory, long at) {
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::setenv("LD_PRELOAD", FOURFOLD_CRASH_SHIM, 1);
+      ::setenv("FOURFOLD_CRASH_UNDER", directory.c_str(), 1);
+      ::setenv("FOURFOLD_CRASH_AT", std::to_string(at).c_str(), 1);
+      ::setenv("FOURFOLD_CRASH_HOW", "stop", 1);
+      ::freopen("/dev/null", "w", stderr);
+      ::execl(FOURFOLD_CRASH_HOLDER, FOURFOLD_CRASH_HOLDER, directory.c_str(), nullptr);
+      ::_exit(127);
+    }
+    REQUIRE(pid_ > 0);
+  }
+  ~StoppingJob() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      next_change();
+    }
+  }
+  StoppingJob(const StoppingJob&) = delete;
+  StoppingJob& operator=(const StoppingJob&) = delete;
+
+  /// Waits until it stands still. @return false: it has ended before
+  bool stands_still() {
+    const int status = next_change();
+    if (WIFSTOPPED(status)) {
+      return true;
+    }
+    pid_ = 0;
+    return false;
+  }
+  /// Lets it go on. @return its exit code
+  int go_on() {
+    ::kill(pid_, SIGCONT);
+    const int status = next_change();
+    pid_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  }
+
+ private:
+  int next_change() const {
+    int status = 0;
+    while (::waitpid(pid_, &status, WUNTRACED) < 0 && errno == EINTR) {
+    }
+    return status;
+  }
+  pid_t pid_ = 0;
+};
+
+/// Steps 5 and 10, a damaged step 20 that has to make way, what a dead job and a fast level left.
+void fill(const fs::path& directory) {
+  comm::run_ranks(2, [&](comm::Communicator& world) {
+    io::CheckpointStore store(directory, fenced_options(0));
+    for (const std::int64_t step : {5, 10, 20}) {
+      save_fenced(store, step, world);
+    }
+  });
+  fs::resize_file(directory / "step-000000020/index.h5", 100);
+  fs::create_directories(directory / ".tmp-step-000000015-dead");
+  std::ofstream(directory / ".fast-level")
+      << "fourfold-fast-level 1 0123456789abcdef 1 1.000000001\n";
+}
+
+/// All but the lease of who has it now.
+std::map<std::string, std::string> found_in(const fs::path& directory) {
+  auto files = harness::files_below(directory);
+  std::erase_if(files, [](const auto& file) { return file.first.starts_with(".lease"); });
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("who stood still at any call changes nothing of what another has saved since") {
+  Attempts attempts;
+  fill(attempts.original());
+  std::map<int, int> codes;
+  long at = 1;
+  for (bool has_ended = false; !has_ended; ++at) {
+    CAPTURE(at);
+    const fs::path work = attempts.fresh();
+    StoppingJob job(work, at);
+    if (!job.stands_still()) {
+      has_ended = true;
+      continue;
+    }
+    comm::run_ranks(2, [&](comm::Communicator& world) {
+      const harness::CapturedLog log;
+      io::CheckpointStore store(work, fenced_options(3));
+      store.take_lease(world);
+      store.settle_lease();
+      store.sweep_leftovers(world);
+      save_fenced(store, 30, world);
+      world.barrier();
+      if (world.rank() == 0) {
+        const auto before = found_in(work);
+        const int code = job.go_on();
+        ++codes[code];
+        if (found_in(work) != before) {
+          throw std::runtime_error("the directory has changed, job ended with " +
+                                   std::to_string(code));
+        }
+        store.check_lease();
+      }
+    });
+    const harness::CapturedLog log;
+    comm::run_ranks(1, [&](comm::Communicator& world) {
+      RankState state(small_model(), all_cuts()[0].cut, 0, 1, false);
+      io::CheckpointStore store(work, fenced_options(3));
+      const auto checkpoint = store.restore(state.wanted, world);
+      if (!checkpoint || checkpoint->step() != 30 || state.wrong_elements(30) != 0) {
+        throw std::runtime_error("step 30 is not whole");
+      }
+    });
+    for (const auto& entry : fs::directory_iterator(work)) {  // both are gone, nothing is left
+      CHECK_FALSE(entry.path().filename().string().starts_with(".lease"));
+    }
+  }
+  CHECK(at > 60);
+  CHECK(codes[73] > 40);  // it has learnt that it was taken over
+  for (const auto& [code, times] : codes) {
+    CAPTURE(code, times);
+    // 78: it had no lease yet; 0: it had saved and was at giving the lease back.
+    CHECK((code == 73 || code == 78 || code == 0));
+  }
+}
