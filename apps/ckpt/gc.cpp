@@ -9,6 +9,7 @@
 #include <fourfold/io/no_room.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/format.h>
 
@@ -41,8 +42,8 @@ std::optional<std::int64_t> newest_intact(const GcRequest& request) {
 
 /// What retention lets go, but for the newest step that a run could go on from.
 void choose_steps(const GcRequest& request, Removed& removed) {
-  const std::vector<io::KnownStep> known = io::known_steps(
   io::warn_of_passed_over(removed.passed_over);
+  const std::vector<io::KnownStep> known = io::known_steps(
       request.directory, std::numeric_limits<std::int64_t>::max(), request.keep.keep_best > 0);
   removed.steps = io::steps_to_remove(known, request.keep);
   if (removed.steps.empty()) {
@@ -129,7 +130,9 @@ void print(const Removed& removed) {
 
 }  // namespace
 
-ExitCode gc(const GcRequest& request) {
+ExitCode gc(const GcRequest& named) {
+  GcRequest request = named;
+  request.directory = train::checkpoints_named(named.directory).string();
   if (!std::filesystem::is_directory(request.directory)) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: is no folder of steps; check its name", request.directory));
@@ -141,10 +144,10 @@ ExitCode gc(const GcRequest& request) {
   }
   Removed removed{.directory = request.directory,
                   .steps = {},
+                  .passed_over = io::passed_over_in(request.directory),
                   .leftovers = io::leftovers_in(request.directory, request.set_aside),
                   .intact = {},
                   .dry_run = request.dry_run};
-                  .passed_over = io::passed_over_in(request.directory),
   choose_steps(request, removed);
   if (!request.json) {
     print(removed);

@@ -7,6 +7,7 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -73,7 +74,7 @@ void print_checkpoint(const io::Checkpoint& checkpoint, bool tensors) {
 }
 
 /// The steps of a folder that hold together, oldest first; the others are warned of.
-std::vector<io::Checkpoint> steps_of(const std::string& directory) {
+std::vector<io::Checkpoint> steps_of(const std::filesystem::path& directory) {
   std::vector<io::Checkpoint> steps;
   comm::run_ranks(1, [&](comm::Communicator& self) {
     std::optional<io::Checkpoint> step = io::find_newest_valid(directory, self);
@@ -102,7 +103,8 @@ ExitCode info(const InfoRequest& request) {
     fmt::print("{}", open(request.path).scalars().text(runfile::config_text_name));
     return ExitCode::finished;
   }
-  if (io::list_steps(request.path).empty()) {
+  const std::filesystem::path named = train::checkpoints_named(request.path);
+  if (io::list_steps(named).empty()) {
     const io::Checkpoint checkpoint = open(request.path);
     if (request.json) {
       fmt::print("{}\n", info_json(checkpoint));
@@ -111,15 +113,15 @@ ExitCode info(const InfoRequest& request) {
     }
     return ExitCode::finished;
   }
-  const std::vector<io::Checkpoint> steps = steps_of(request.path);
+  const std::vector<io::Checkpoint> steps = steps_of(named);
   if (steps.empty()) {
     throw UserError(ExitCode::data_corrupt,
                     fmt::format("{}: no step there holds together (each is named above with the "
                                 "reason); restore one from a copy",
-                                request.path));
+                                named.string()));
   }
   if (request.json) {
-    fmt::print("{}\n", steps_json(request.path, steps));
+    fmt::print("{}\n", steps_json(named, steps));
   } else {
     print_steps(steps);
   }

@@ -4,6 +4,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 
 namespace fourfold::ckpt {
@@ -26,10 +27,7 @@ void add_shared_options(CLI::App& verb, std::string& format, std::int64_t& memor
 }  // namespace
 
 void describe_export(CLI::App& verb, ExportRequest& request) {
-  verb.add_option("FROM", request.from,
-                  "A step folder, or a folder of steps, of which the newest valid one is taken")
-      ->required()
-      ->type_name("");
+  program::add_checkpoint_option(verb, request.from);
   verb.add_option("TO", request.to, "Folder (hf) or file (llm.c) to create")
       ->required()
       ->type_name("");

@@ -5,11 +5,11 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/array_file.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/format.h>
 
@@ -120,7 +120,8 @@ ExitCode merge(const MergeRequest& request) {
   refuse_existing(request.file);
   io::refuse_place_in_step(request.file);
   comm::run_ranks(1, [&](comm::Communicator& self) {
-    const io::Checkpoint checkpoint = io::find_checkpoint(request.from, self);
+    program::ByteProgress progress(request.dry_run ? "none" : request.progress, "merged");
+    const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, self);
     const auto start = std::chrono::steady_clock::now();
     if (!request.dry_run) {
       merge_into(request, checkpoint, self);

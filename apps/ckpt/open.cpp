@@ -3,7 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 
 #include <optional>
 
@@ -11,8 +11,8 @@ namespace fourfold::ckpt {
 
 io::Checkpoint open(const std::string& path) {
   std::optional<io::Checkpoint> checkpoint;
-  comm::run_ranks(1,
-                  [&](comm::Communicator& self) { checkpoint = io::find_checkpoint(path, self); });
+  comm::run_ranks(
+      1, [&](comm::Communicator& self) { checkpoint = train::open_named_checkpoint(path, self); });
   return *checkpoint;
 }
 

@@ -4,25 +4,26 @@
 #include "verbs.hpp"
 
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 
 #include <CLI/CLI.hpp>
 
+#include <string>
+
 namespace fourfold::ckpt {
 
+using program::add_checkpoint_option;
 using program::add_progress_option;
 
 namespace {
 
-const char* const path_meaning =
-    "A step folder (step-NNNNNNNNN), or a folder of steps, of which the newest valid one is taken";
+constexpr const char* compared = ", of which the newest step that holds together is taken";
 
 }  // namespace
 
 void describe_info(CLI::App& verb, InfoRequest& request) {
-  verb.add_option("PATH", request.path, "A step folder, or a folder of steps, which are listed")
-      ->required()
-      ->type_name("");
+  add_checkpoint_option(verb, request.path, "; of several steps a list is shown");
   verb.add_flag("--tensors", request.tensors,
                 "Show each tensor with its shape, digest and boxes, and the datasets they are in");
   verb.add_flag(
@@ -32,10 +33,7 @@ void describe_info(CLI::App& verb, InfoRequest& request) {
 }
 
 void describe_verify(CLI::App& verb, VerifyRequest& request) {
-  verb.add_option("PATH", request.paths,
-                  "Step folders, or folders of steps, of which all are taken")
-      ->required()
-      ->type_name("");
+  add_checkpoint_option(verb, request.paths, ", of which all steps are taken; or several of these");
   verb.add_flag("--deep", request.deep,
                 "Read every byte: checksums of all chunks and files, digests of all tensors");
   verb.add_flag("--json", request.json, "Print one JSON list");
@@ -43,9 +41,8 @@ void describe_verify(CLI::App& verb, VerifyRequest& request) {
 }
 
 void describe_repair_index(CLI::App& verb, RepairIndexRequest& request) {
-  verb.add_option("STEP_FOLDER", request.folder, "A step folder (step-NNNNNNNNN)")
-      ->required()
-      ->type_name("");
+  add_checkpoint_option(verb, request.folder,
+                        ", of which the newest step that does not hold together is taken");
   verb.add_flag("--trust-payloads", request.trust_payloads,
                 "Take the payloads' own checksums for enough where manifest and index are both "
                 "lost and LATEST does not know the step: nothing shows then that they are of one "
@@ -56,7 +53,9 @@ void describe_repair_index(CLI::App& verb, RepairIndexRequest& request) {
 }
 
 void describe_diff(CLI::App& verb, DiffRequest& request) {
-  verb.add_option("A", request.a, path_meaning)->required()->type_name("");
+  verb.add_option("A", request.a, std::string(program::checkpoint_meaning) + compared)
+      ->required()
+      ->type_name("");
   verb.add_option("B", request.b, "The same")->required()->type_name("");
   verb.add_flag("--digests-only", request.digests_only,
                 "Only tell which tensors differ, which needs none of their bytes");
@@ -69,7 +68,7 @@ void describe_diff(CLI::App& verb, DiffRequest& request) {
 }
 
 void describe_reshard(CLI::App& verb, ReshardRequest& request) {
-  verb.add_option("FROM", request.from, path_meaning)->required()->type_name("");
+  add_checkpoint_option(verb, request.from);
   verb.add_option("TO", request.to, "A folder of steps, in which the new one appears whole")
       ->required()
       ->type_name("");
@@ -92,7 +91,7 @@ void describe_reshard(CLI::App& verb, ReshardRequest& request) {
 }
 
 void describe_gc(CLI::App& verb, GcRequest& request) {
-  verb.add_option("DIRECTORY", request.directory, "A folder of steps")->required()->type_name("");
+  add_checkpoint_option(verb, request.directory, "; a single step is refused");
   CLI::Option* const last =
       verb.add_option("--keep-last", request.keep.keep_last,
                       "Remove steps but the newest ones, so many; without it all steps stay")
@@ -115,7 +114,7 @@ void describe_gc(CLI::App& verb, GcRequest& request) {
 }
 
 void describe_merge(CLI::App& verb, MergeRequest& request) {
-  verb.add_option("FROM", request.from, path_meaning)->required()->type_name("");
+  add_checkpoint_option(verb, request.from);
   verb.add_option("FILE", request.file, "The HDF5 file that is made, with each tensor whole")
       ->required()
       ->type_name("");

@@ -2,8 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -44,12 +46,25 @@ void print(const io::RepairReport& report, bool dry_run) {
              meaning_of(report.proof));
 }
 
+/// Of a folder of steps the newest that does not hold together; the newest, where all do.
+std::filesystem::path damaged_step(const std::filesystem::path& named) {
+  const std::vector<std::filesystem::path> steps = io::step_folders(named);
+  program::ByteProgress quiet("none", "");
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (!verify_listed_step(*step, false, quiet).damage.empty()) {
+      return *step;
+    }
+  }
+  return steps.empty() ? named : steps.back();
+}
+
 }  // namespace
 
 ExitCode repair_index(const RepairIndexRequest& request) {
+  const std::filesystem::path folder = damaged_step(train::checkpoints_named(request.folder));
   program::ByteProgress progress(request.progress, "checked");
   const io::RepairReport report = io::repair_index(
-      request.folder,
+      folder,
       {.dry_run = request.dry_run,
        .trust_payloads = request.trust_payloads,
        .progress = [&](std::int64_t done, std::int64_t total) { progress.show(done, total); }});

@@ -6,13 +6,13 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/state_layouts.hpp>
 
@@ -146,7 +146,9 @@ void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& tar
 
 ExitCode reshard(const ReshardRequest& request) {
   with_ranks([&](comm::Communicator& world) {
-    const io::Checkpoint checkpoint = io::find_checkpoint(request.from, world);
+    const bool is_shown = world.rank() == 0 && !request.dry_run;
+    program::ByteProgress progress(is_shown ? request.progress : "none", "resharded");
+    const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, world);
     const train::TargetMesh target = target_of(checkpoint, request.mesh);
     refuse_other_tensors(checkpoint, target.layouts);
     const io::PlanOptions plan = plan_options(request.files, target.shape.ranks());

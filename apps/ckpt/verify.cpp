@@ -8,6 +8,7 @@
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/format.h>
 
@@ -27,13 +28,12 @@ struct Named {
 /// one. Entries of other names are warned of.
 std::vector<Named> folders_of(const std::vector<std::string>& paths) {
   std::vector<Named> folders;
-  for (const std::string& path : paths) {
-    const std::vector<std::filesystem::path> steps = io::step_folders(path);
-    if (steps.empty()) {
-      folders.push_back({path});
-    }
-    for (const std::filesystem::path& step : steps) {
+  for (const std::string& name : paths) {
+    const std::filesystem::path path = train::checkpoints_named(name);
+    const std::size_t before = folders.size();
+    for (const std::filesystem::path& step : io::step_folders(path)) {
       folders.push_back({step, true});
+    }
     std::vector<io::PassedOver> others = io::passed_over_in(path);
     std::erase_if(others, [&](const io::PassedOver& entry) {
       if (entry.step) {
@@ -44,7 +44,6 @@ std::vector<Named> folders_of(const std::vector<std::string>& paths) {
     io::warn_of_passed_over(others);
     if (folders.size() == before) {
       folders.push_back({path});
-    }
     }
   }
   return folders;

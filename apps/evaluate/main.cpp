@@ -5,13 +5,14 @@
 
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/count_progress.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_model.hpp>
 
 #include <fmt/format.h>
@@ -42,10 +43,7 @@ struct Arguments {
 };
 
 void describe(CLI::App& command, Arguments& arguments) {
-  command
-      .add_option("--checkpoint", arguments.checkpoint,
-                  "Step directory, or a directory of steps (the newest intact one is taken)")
-      ->required();
+  fourfold::program::add_checkpoint_option(command, arguments.checkpoint);
   command.add_option("--data", arguments.data, "Token files, prefixes or patterns")->required();
   command.add_option("--micro-batch", arguments.micro_batch, "Sequences per rank and forward pass")
       ->capture_default_str()
@@ -111,7 +109,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   if (!arguments.logits.empty()) {
     fourfold::io::refuse_place_in_step(arguments.logits);
   }
-  const auto checkpoint = fourfold::io::find_checkpoint(arguments.checkpoint, mpi.world());
+  const auto checkpoint = train::open_named_checkpoint(arguments.checkpoint, mpi.world());
   const fourfold::model::ModelConfig shape = train::saved_config(checkpoint).model;
   const fourfold::data::TokenDataset dataset(
       arguments.data, {.context = shape.context,

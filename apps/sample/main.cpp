@@ -3,11 +3,12 @@
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/kernels/runtime.hpp>
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/text_sampler.hpp>
 
@@ -30,10 +31,7 @@ struct Arguments {
 };
 
 void describe(CLI::App& command, Arguments& arguments) {
-  command
-      .add_option("--checkpoint", arguments.checkpoint,
-                  "Step directory, or a directory of steps (the newest intact one is taken)")
-      ->required();
+  fourfold::program::add_checkpoint_option(command, arguments.checkpoint);
   command.add_option("--prompt", arguments.prompt, "Text to go on from")->required();
   command.add_option("--tokens", arguments.sampling.tokens, "The most tokens to draw")
       ->capture_default_str()
@@ -74,7 +72,7 @@ std::vector<std::int32_t> prompt_tokens(fourfold::data::Tokenizer& tokenizer,
 
 ExitCode sample(Arguments& arguments, int argc, char** argv) {
   fourfold::comm::MpiRuntime mpi(&argc, &argv);
-  const auto checkpoint = fourfold::io::find_checkpoint(arguments.checkpoint, mpi.world());
+  const auto checkpoint = fourfold::train::open_named_checkpoint(arguments.checkpoint, mpi.world());
   fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
                             mpi.device_world());
   const fourfold::kernels::Runtime kernels;

@@ -69,7 +69,8 @@ void describe(CLI::App& command, Arguments& arguments) {
                                 "Go on although this key differs in meaning from the checkpoint's"),
              "KEY");
   add_short(command, arguments, "--resume", "checkpoint.resume",
-            "Short for --set checkpoint.resume=...: auto, never or a step directory");
+            "Short for --set checkpoint.resume=...: auto, never, or a step, a folder of steps or a "
+            "run");
   command
       .add_option_function<std::string>(
           "--resume-weights-only",
@@ -77,9 +78,8 @@ void describe(CLI::App& command, Arguments& arguments) {
             arguments.overrides.push_back("checkpoint.resume=" + path);
             arguments.overrides.emplace_back("checkpoint.weights_only=true");
           },
-          "Begin a new run with the weights of this step directory and nothing else of it; without "
-          "a "
-          "[model] table also with its model")
+          "Begin a new run with the weights of this step, folder of steps or run, and nothing else "
+          "of it; without a [model] table also with its model")
       ->type_name("PATH");
   add_short(command, arguments, "--progress", "log.progress",
             "Short for --set log.progress=...: auto, bar, plain or none");

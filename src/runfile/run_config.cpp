@@ -45,7 +45,7 @@ void resolve_run(RunConfig& config) {
     schedule.cooldown_steps = std::max<std::int64_t>(schedule.decay_steps / 10, 1);
   }
   if (config.checkpoint.dir.empty()) {
-    config.checkpoint.dir = config.log.dir + "/checkpoints";
+    config.checkpoint.dir = fmt::format("{}/{}", config.log.dir, checkpoints_in_log_dir);
   }
 }
 

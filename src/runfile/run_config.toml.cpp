@@ -354,6 +354,16 @@ std::string file_text(const std::filesystem::path& file) {
 
 }  // namespace
 
+RunPlaces places_of(const std::filesystem::path& file) {
+  const toml::table document = parsed(file_text(file), file.string());
+  RunPlaces places{.log_dir = document["log"]["dir"].value_or(LogConfig{}.dir),
+                   .checkpoint_dir = document["checkpoint"]["dir"].value_or(std::string())};
+  if (places.checkpoint_dir.empty()) {
+    places.checkpoint_dir = fmt::format("{}/{}", places.log_dir, checkpoints_in_log_dir);
+  }
+  return places;
+}
+
 EffectiveConfig load_run_config(const std::filesystem::path& file,
                                 std::span<const std::string> overrides) {
   return load_run_config(file, overrides, {});

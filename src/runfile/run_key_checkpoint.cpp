@@ -154,8 +154,9 @@ std::vector<RunKey> resume_keys() {
        .field = member(&CheckpointConfig::resume),
        .meaning = "\"auto\": go on from the newest good checkpoint in dir, or start anew if there "
                   "is none; \"never\": "
-                  "start anew, and refuse a directory that has checkpoints; else the step "
-                  "directory to go on from."},
+                  "start anew, and refuse a directory that has checkpoints; else the step to "
+                  "go on from, or a folder of steps or a run, of which it is the newest good "
+                  "one."},
       {.table = table,
        .name = "share_reads_from",
        .field = member(&CheckpointConfig::share_reads_from),
@@ -169,7 +170,7 @@ std::vector<RunKey> resume_keys() {
        .name = "weights_only",
        .field = member(&CheckpointConfig::weights_only),
        .meaning =
-           "Of the step directory that resume names only the weights are taken, for a new run "
+           "Of the checkpoint that resume names only the weights are taken, for a new run "
            "from step 0 with whatever data, optimizer and seed; a later start goes on from the "
            "run's own checkpoints. --resume-weights-only=PATH is short for both."},
   };

@@ -5,6 +5,7 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/load_run.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 
 #include <optional>
@@ -16,7 +17,7 @@ std::optional<model::ModelConfig> model_of(const runfile::CheckpointConfig& conf
   std::optional<io::Checkpoint> checkpoint;
   comm::run_ranks(1, [&](comm::Communicator& self) {
     try {
-      checkpoint = io::open_checkpoint(config.resume, self);
+      checkpoint = open_named_checkpoint(config.resume, self);
     } catch (const UserError&) {
       checkpoint = io::find_newest_valid(config.dir, self);
       if (!checkpoint) {

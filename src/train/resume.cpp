@@ -8,6 +8,7 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/training_state.hpp>
 
@@ -210,11 +211,11 @@ void refuse_fast_step(const runfile::CheckpointConfig& config) {
 
 /// The step that a run begins at; nothing when it cannot be opened and the run has steps of its own
 /// by now. What a chain of jobs began with may have been removed since, by its own retention or by
-/// a purge that leaves the folder. @throws as open_checkpoint, on all ranks alike
+/// a purge that leaves the folder. @throws as open_named_checkpoint, on all ranks alike
 std::optional<io::Checkpoint> open_origin(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   try {
-    return io::open_checkpoint(path, world);
+    return open_named_checkpoint(path, world);
   } catch (const UserError& error) {
     promote_own(path, -1, request, world);
     if (!went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {
@@ -228,10 +229,27 @@ std::optional<io::Checkpoint> open_origin(const ResumeRequest& request, comm::Co
   }
 }
 
+/// Whether a path names the run's own folder of steps, or the run.
+bool is_own(const std::string& path, const ResumeRequest& request, comm::Communicator& world) {
+  std::int64_t own = 0;
+  if (world.rank() == 0) {
+    comm::attempt([&] {  // what cannot be opened is said where it is
+      std::error_code failure;
+      own = std::filesystem::equivalent(checkpoints_named(path), request.store.directory(), failure)
+                ? 1
+                : 0;
+    });
+  }
+  return comm::all_reduce_scalar(world, own, comm::ReduceOp::max) != 0;
+}
+
 std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& path = request.config.checkpoint.resume;
   const bool weights_only = request.config.checkpoint.weights_only;
   comm::first_rank_does(world, [&] { refuse_fast_step(request.config.checkpoint); });
+  if (!weights_only && is_own(path, request, world)) {
+    return resume_newest(request, world);
+  }
   const auto origin = open_origin(request, world);
   if (!origin) {
     return resume_newest(request, world);
@@ -240,14 +258,19 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
   const std::int64_t begins_at = weights_only ? -1 : checkpoint.step();
   promote_own(path, begins_at, request, world);
   const std::int64_t newest = io::newest_step(request.store.directory(), world);
-  if (newest > begins_at) {
+  // A folder of steps may have got newer ones since the run began at one of them.
+  const bool began_elsewhere = folder_named(path) != folder_named(checkpoint.path().string());
+  if (newest > begins_at || (began_elsewhere && newest >= 0)) {
     if (went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {
       log::info(fmt::format("{} holds step {} of a run that began at {}: going on from there",
                             request.store.directory().string(), newest, path));
       return resume_newest(request, world);
     }
-    refuse_later_steps(request, checkpoint, newest);
+    if (newest > begins_at) {
+      refuse_later_steps(request, checkpoint, newest);
+    }
   }
+  io::require_no_lost_steps(request.store.directory(), begins_at, world);
   if (weights_only) {
     examine_weights(request, checkpoint);
   } else {
@@ -272,7 +295,6 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
 /// Kinds of state that only one of checkpoint and run has: "error_feedback".
 std::string kinds_missing(const std::set<io::TensorState>& here,
                           const std::set<io::TensorState>& there) {
-  io::require_no_lost_steps(request.store.directory(), begins_at, world);
   std::vector<std::string_view> kinds;
   for (const io::TensorState state : there) {
     if (here.count(state) == 0) {
@@ -307,6 +329,7 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   if (mode != "never") {
     return resume_path(request, world);
   }
+  io::require_no_lost_steps(request.store.directory(), -1, world);
   if (io::newest_step(request.store.directory(), world) >= 0) {
     throw UserError(ExitCode::config,
                     fmt::format("checkpoint.resume is \"never\" but {} holds checkpoints (their "
@@ -329,7 +352,6 @@ void tell_other_state(const io::Checkpoint& checkpoint, std::span<const io::Tens
   if (const std::string kinds = kinds_missing(saved, wanted); !kinds.empty()) {
     log::info(fmt::format("{} is not in the checkpoint and begins at zero", kinds));
   }
-  io::require_no_lost_steps(request.store.directory(), -1, world);
   if (const std::string kinds = kinds_missing(wanted, saved); !kinds.empty()) {
     log::info(fmt::format("{} of the checkpoint is of no use to this run and left behind", kinds));
   }

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -169,4 +170,19 @@ TEST_CASE("the table of exit codes is sorted and names each code once", "[comman
   CHECK(table.find("\n  64 ") < table.find("\n  70 "));
   CHECK(table.find("\n  70 ") < table.find("\n  78 "));
   CHECK(table.find("\n  64 ") == table.rfind("\n  64 "));
+}
+
+TEST_CASE("a checkpoint is the first argument, or has its option", "[command_line]") {
+  const std::vector<std::vector<const char*>> lines = {{"test", "runs/a", "out"},
+                                                       {"test", "--checkpoint", "runs/a", "out"}};
+  for (const std::vector<const char*>& line : lines) {
+    CLI::App command{"A program.", "fourfold test"};
+    std::string checkpoint;
+    std::string to;
+    fourfold::program::add_checkpoint_option(command, checkpoint);
+    command.add_option("TO", to)->required();
+    CHECK_FALSE(fourfold::program::parse(command, static_cast<int>(line.size()), line.data()));
+    CHECK(checkpoint == "runs/a");
+    CHECK(to == "out");
+  }
 }

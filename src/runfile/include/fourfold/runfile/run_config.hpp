@@ -267,6 +267,17 @@ EffectiveConfig load_run_config(const std::filesystem::path& file,
 std::string log_dir_of(const std::filesystem::path& file,
                        std::span<const std::string> overrides = {});
 
+/// The folder of log.dir that has the checkpoints unless checkpoint.dir says otherwise.
+inline constexpr const char* checkpoints_in_log_dir = "checkpoints";
+
+/// Where a run writes, as its run file or its config.toml says.
+struct RunPlaces {
+  std::string log_dir;
+  std::string checkpoint_dir;
+};
+/// Whatever else is in the file is passed over. @throws as log_dir_of()
+RunPlaces places_of(const std::filesystem::path& file);
+
 /// load_run_config() from text; `file_name` is only used in messages.
 EffectiveConfig parse_run_config(std::string_view toml, const std::string& file_name,
                                  std::span<const std::string> overrides = {});

@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/step_place.hpp>
+#include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/named_checkpoint.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <system_error>
+
+namespace fourfold::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_folder(const fs::path& path) {
+  std::error_code failure;
+  return fs::is_directory(path, failure);
+}
+
+[[noreturn]] void refuse(const std::string& path, const std::string& why) {
+  throw UserError(ExitCode::config,
+                  fmt::format("{}: is no checkpoint ({}); name a step, a folder of steps, a run's "
+                              "folder or its run file",
+                              path, why));
+}
+
+/// A run file says where its checkpoints are.
+fs::path of_run_file(const std::string& path) {
+  constexpr std::uintmax_t most_bytes = std::uintmax_t{16} << 20;
+  std::error_code failure;
+  if (fs::file_size(path, failure) > most_bytes || failure) {
+    refuse(path, "it is a file, and too large for a run file");
+  }
+  try {
+    return runfile::places_of(path).checkpoint_dir;
+  } catch (const UserError& error) {
+    refuse(path, fmt::format("it is a file, and no run file: {}", error.what()));
+  }
+}
+
+bool is_run_folder(const fs::path& folder) {
+  std::error_code failure;
+  return fs::exists(telemetry::RunFiles(folder).config(), failure) ||
+         is_folder(folder / runfile::checkpoints_in_log_dir);
+}
+
+fs::path of_run(const std::string& path) {
+  const fs::path beside = fs::path(path) / runfile::checkpoints_in_log_dir;
+  const fs::path config = telemetry::RunFiles(path).config();
+  std::error_code failure;
+  if (!fs::exists(config, failure)) {
+    return beside;
+  }
+  const runfile::RunPlaces places = runfile::places_of(config);
+  if (fs::equivalent(places.log_dir, path, failure)) {
+    return places.checkpoint_dir;
+  }
+  if (is_folder(beside)) {
+    return beside;
+  }
+  if (!fs::path(places.checkpoint_dir).is_absolute()) {
+    refuse(path, fmt::format("it is the folder of a run whose checkpoint.dir was {}, as seen from "
+                             "where it was started",
+                             places.checkpoint_dir));
+  }
+  return places.checkpoint_dir;
+}
+
+bool holds_steps(const fs::path& folder) {
+  return !io::list_steps(folder).empty() || !io::passed_over_in(folder).empty();
+}
+
+}  // namespace
+
+fs::path checkpoints_named(const std::string& path) {
+  std::error_code failure;
+  const fs::file_status found = fs::status(path, failure);
+  if (fs::is_regular_file(found)) {
+    return of_run_file(path);
+  }
+  if (!fs::is_directory(found)) {
+    refuse(path, fs::exists(found) ? "it is neither a folder nor a file"
+                 : fs::is_symlink(fs::symlink_status(path, failure))
+                     ? fmt::format("it is a link to {}, which cannot be reached",
+                                   fs::read_symlink(path, failure).string())
+                     : "there is no such folder or file");
+  }
+  return !io::is_step(path) && !holds_steps(path) && is_run_folder(path) ? of_run(path)
+                                                                         : fs::path(path);
+}
+
+fs::path checkpoints_named(const std::string& path, comm::Communicator& communicator) {
+  std::string named;
+  comm::first_rank_does(communicator, [&] { named = checkpoints_named(path).string(); });
+  return comm::broadcast_text(communicator, named, 0);
+}
+
+io::Checkpoint open_named_checkpoint(const std::string& path, comm::Communicator& communicator) {
+  const fs::path named = checkpoints_named(path, communicator);
+  if (named != path && io::newest_step(named, communicator) < 0) {
+    comm::first_rank_does(communicator,
+                          [&] { io::warn_of_passed_over(io::passed_over_in(named)); });
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{}: the run has no checkpoint ({} holds no step)", path, named.string()));
+  }
+  return io::find_checkpoint(named, communicator);
+}
+
+}  // namespace fourfold::train
