@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -51,9 +52,7 @@ class Verbs {
   std::vector<Verb> verbs_;
 };
 
-}  // namespace
-
-int main(int argc, char** argv) {
+ExitCode look_at_checkpoints(int argc, char** argv) {
   CLI::App command{
       "Looks at checkpoints and cuts them anew, on any machine: it needs neither ranks nor a "
       "device "
@@ -80,8 +79,14 @@ int main(int argc, char** argv) {
   verbs.add_footer("\nEXIT CODES\n" +
                    fourfold::program::exit_codes_table({ExitCode::differs, ExitCode::data_corrupt,
                                                         ExitCode::cannot_write, ExitCode::config}));
-  return fourfold::program::run("fourfold ckpt", [&] {
-    const auto end = fourfold::program::parse(command, argc, argv);
-    return end ? *end : verbs.run();
-  });
+  const auto end = fourfold::program::parse(command, argc, argv);
+  return end ? *end : verbs.run();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  fourfold::set_remedies({.host_memory = "use a smaller --memory, or run it where there is more"});
+  // All of it: what describes the options needs memory, too.
+  return fourfold::program::run("fourfold ckpt", [&] { return look_at_checkpoints(argc, argv); });
 }

@@ -113,16 +113,18 @@ Verified verify_step(const std::filesystem::path& folder, bool deep,
 Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
                             program::ByteProgress& progress) {
   Verified result{.path = folder, .damage = {}};
+  std::error_code ignored;
   try {
     result = verify_step(folder, deep, progress);
   } catch (const UserError& error) {
-    if (error.code() != ExitCode::config) {
+    // With a manifest it is no damage: memory of this host is short, for example.
+    if (error.code() != ExitCode::config ||
+        std::filesystem::exists(folder / "MANIFEST.json", ignored)) {
       throw;
     }
     result.damage.emplace_back(error.what());
   }
   // A run that goes on lets old steps go: what is not there any more was not damaged.
-  std::error_code ignored;
   // A link that leads nowhere is there.
   result.is_gone =
       !result.damage.empty() && std::filesystem::symlink_status(folder, ignored).type() ==

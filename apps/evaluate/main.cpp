@@ -3,6 +3,7 @@
 #include "evaluation_report.hpp"
 #include "logits_file.hpp"
 
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -102,6 +103,13 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  if (mpi.world().size() % arguments.cp != 0) {
+    throw fourfold::UserError(
+        ExitCode::config,
+        fmt::format("--cp {} does not divide {} ranks; start {} ranks, or choose another --cp",
+                    arguments.cp, mpi.world().size(),
+                    (mpi.world().size() / arguments.cp + 1) * arguments.cp));
+  }
   const auto mesh_shape =
       fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size());
   fourfold::comm::Mesh mesh(mesh_shape, mpi.device_world());
@@ -183,6 +191,9 @@ int main(int argc, char** argv) {
       "fourfold evaluate"};
   Arguments arguments;
   describe(command, arguments);
+  const std::string less = "use a smaller --micro-batch, share each sequence with --cp, or ";
+  fourfold::set_remedies({.host_memory = less + "run it where there is more",
+                          .device_memory = less + "run it on a GPU that has more"});
   return fourfold::program::run("fourfold evaluate", [&] {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;

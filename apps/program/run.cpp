@@ -3,6 +3,7 @@
 #include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/base/sudden_end.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -14,6 +15,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <string_view>
@@ -37,12 +39,15 @@ std::pair<std::string, ExitCode> explain() {
   } catch (const Error& error) {
     return {fmt::format("{}\n  {}", error.what(), place(error.where())), error.code()};
   } catch (const std::bad_alloc&) {
-    return {"out of memory (this host has no more) run with a smaller model or micro-batch",
+    return {out_of_memory_message(), ExitCode::config};
+  } catch (const std::filesystem::filesystem_error& error) {
+    return {fmt::format("a file or folder cannot be reached ({}); check its path and permissions",
+                        error.what()),
             ExitCode::config};
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
       return {fmt::format("no further thread can be started ({}; the host's limit of processes is "
-                          "reached) raise `ulimit -u`, or start fewer ranks on it",
+                          "reached); raise `ulimit -u`, or run less on it at a time",
                           error.what()),
               ExitCode::config};
     }

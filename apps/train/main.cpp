@@ -10,6 +10,7 @@
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/runfile/run_remedies.hpp>
 #include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
@@ -61,6 +62,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   fourfold::train_program::describe(command, arguments);
   std::optional<RunDirectory> directory;  // outlives the run: a failure is told through it
+  fourfold::set_remedies(runfile::run_remedies());
   return fourfold::program::run(
       "fourfold train",
       [&] {

@@ -9,6 +9,7 @@
 #include <fourfold/program/count_progress.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
+#include <fourfold/runfile/run_remedies.hpp>
 
 #include <fmt/format.h>
 
@@ -145,6 +146,7 @@ int main(int argc, char** argv) {
       "fourfold verify"};
   Arguments arguments;
   fourfold::verify::describe(command, arguments);
+  fourfold::set_remedies(fourfold::runfile::run_remedies());
   return fourfold::program::run("fourfold verify", [&] {
     if (const auto end =
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {

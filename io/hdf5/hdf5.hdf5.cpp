@@ -8,6 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
 
 namespace fourfold::io::h5 {
 namespace {
@@ -30,11 +34,25 @@ Id copy_of(hid_t type) {
   return own(H5Tcopy(type), "H5Tcopy");
 }
 
+/// Where memory ends in HDF5 (1.10) it crashes as it sets itself up, and later on its errors look
+/// like those of damaged files: there has to be some before it is called. @throws std::bad_alloc
+void require_room() {
+  constexpr std::size_t needed_bytes = std::size_t{32} << 20;  // not touched, so that it costs none
+  const std::unique_ptr<void, void (*)(void*)> room(std::malloc(needed_bytes), std::free);
+  if (room == nullptr) {
+    throw std::bad_alloc();
+  }
+}
+
 }  // namespace
 
 std::unique_lock<std::mutex> lock() {
   static std::mutex mutex;
   std::unique_lock<std::mutex> held(mutex);
+  require_room();
+  // All that is opened here is closed by its owner. Its exit handlers may crash, too, and the exit
+  // code would be that of a crash.
+  [[maybe_unused]] static const bool has_no_handlers = H5dont_atexit() >= 0;
   H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr);
   return held;
 }

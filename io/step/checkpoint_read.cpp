@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <utility>
 
@@ -109,6 +110,9 @@ Inspection parse_contents(const std::filesystem::path& step_directory, std::stri
   Defect defect;
   const auto failure =
       comm::attempt([&] { defect = parse_index(index_bytes, manifest, contents->index); });
+  if (failure && failure->code == ExitCode::config) {  // no damage: this host has no more memory
+    throw std::bad_alloc();
+  }
   if (failure || defect) {
     return defective(index_name, failure ? failure->message : *defect);
   }

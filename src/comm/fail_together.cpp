@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/fail_together.hpp>
 
 #include <fmt/format.h>
@@ -55,10 +56,7 @@ std::optional<Failure> attempt(const std::function<void()>& work) {
   } catch (const Error& error) {
     return Failure{error.code(), false, error.what(), error.where()};
   } catch (const std::bad_alloc&) {
-    return Failure{ExitCode::config,
-                   true,
-                   "out of memory (this host has no more) run with a smaller model or micro-batch",
-                   {}};
+    return Failure{ExitCode::config, true, out_of_memory_message(), {}};
   } catch (const std::exception& error) {
     return Failure{ExitCode::internal, false, error.what(), {}};
   }

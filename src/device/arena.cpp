@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gib.hpp"
 #include "host_bytes.hpp"
-#include "memory_advice.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/device/device.hpp>
 
@@ -78,12 +78,11 @@ Arena::Block& Arena::add_block(MemoryUse use, std::size_t bytes, MemoryKind kind
     throw SystemError(
         ExitCode::config,
         fmt::format("{} need {:.1f} GiB more beside {:.1f} GiB (this {} has {:.1f} GiB, of which "
-                    "{:.1f} GiB are free) {}",
+                    "{:.1f} GiB are free); {}",
                     name(use), gib(bytes), gib(owned), owner.name, gib(owner.total_bytes),
                     gib(owner.free_bytes),
-                    has_own_memory && owner.name != "host"
-                        ? memory_advice
-                        : "use a smaller model, batch or context, or more ranks on more hosts"));
+                    has_own_memory && owner.name != "host" ? remedies().device_memory
+                                                           : remedies().host_memory));
   }
   return blocks_.emplace_back(Block{.use = use, .memory = Buffer(bytes, kind)});
 }

@@ -3,10 +3,10 @@
 #include "cuda_check.hpp"
 
 #include "gib.hpp"
-#include "memory_advice.hpp"
 #include "taken_device.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/device/device.hpp>
 
 #include <fmt/format.h>
@@ -20,9 +20,8 @@ namespace {
 std::string out_of_pinned_memory(const char* call, std::size_t bytes) {
   return fmt::format(
       "{}: {} of {} bytes ({:.2f} GiB) of pinned host memory failed (the machine, the job's memory "
-      "limit or `ulimit -l` has no more) ask for more memory, use more ranks on more machines, or "
-      "leave less to the host with offload.optimizer or offload.activations",
-      described_device(), call, bytes, gib(bytes));
+      "limit or `ulimit -l` has no more); ask for more memory, or {}",
+      described_device(), call, bytes, gib(bytes), remedies().host_memory);
 }
 
 std::string out_of_memory(const char* call, std::size_t bytes) {
@@ -69,7 +68,7 @@ std::string out_of_memory_advice() {
   if (cudaMemGetInfo(&free_bytes, &total_bytes) == cudaSuccess) {
     room = fmt::format("{:.2f} of {:.2f} GiB are free", gib(free_bytes), gib(total_bytes));
   }
-  return fmt::format("({}) {}", room, memory_advice);
+  return fmt::format("({}); {}", room, remedies().device_memory);
 }
 
 void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {

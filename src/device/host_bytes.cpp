@@ -3,6 +3,7 @@
 #include "host_bytes.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/device/host_memory.hpp>
 
 #include <fmt/format.h>
@@ -20,10 +21,10 @@ void* allocate_host(std::size_t bytes) {
   const std::size_t rounded = aligned(bytes);
   void* const data = rounded < bytes ? nullptr : std::aligned_alloc(alignment_bytes, rounded);
   if (data == nullptr) {
-    throw SystemError(ExitCode::config,
-                      fmt::format("cannot allocate {} bytes of host memory (the system refused) "
-                                  "use a smaller micro_batch or more ranks",
-                                  bytes));
+    throw SystemError(
+        ExitCode::config,
+        fmt::format("cannot allocate {} bytes of host memory (the system refused); {}", bytes,
+                    remedies().host_memory));
   }
   std::memset(data, 0, rounded);
   return data;

@@ -116,8 +116,8 @@ TEST_CASE("more than there is is refused before it is asked for", "[arena]") {
     const std::string what = error.what();
     CHECK(what.starts_with("activations need 131072.0 GiB more beside 0.0"));
     CHECK(what.find(fourfold::device::has_own_memory
-                        ? " GiB are free) use a smaller train.micro_batch"
-                        : " GiB are free) use a smaller model") != std::string::npos);
+                        ? " GiB are free); free some there, or run it on a GPU"
+                        : " GiB are free); free some there") != std::string::npos);
   }
   CHECK(arena.total_bytes() == 0);
 }

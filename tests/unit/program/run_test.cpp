@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/rank_identity.hpp>
+#include <fourfold/base/remedies.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -79,4 +80,19 @@ TEST_CASE("a failure ends all ranks with its code, and only a failure does", "[r
   run("test", []() -> ExitCode { throw fourfold::UserError(ExitCode::config, "bad"); });
   CHECK(ended_with == ExitCode::config);
   fourfold::set_rank_identity({});
+}
+
+TEST_CASE("where memory is short the advice is the program's own", "[run]") {
+  const auto told = [] {
+    std::string message;
+    run(
+        "test", []() -> ExitCode { throw std::bad_alloc(); },
+        [&](ExitCode, const std::string& why) { message = why; });
+    return message;
+  };
+  CHECK(told() ==
+        "out of memory (this host has no more); free some there, or run it where there is more");
+  fourfold::set_remedies({.host_memory = "use a smaller --memory"});
+  CHECK(told() == "out of memory (this host has no more); use a smaller --memory");
+  fourfold::set_remedies({});
 }

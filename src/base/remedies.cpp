@@ -1,0 +1,27 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/remedies.hpp>
+
+#include <utility>
+
+namespace fourfold {
+namespace {
+
+/// Made at the start of the process: where memory is out there is none left to make it of.
+Remedies of_program;
+
+}  // namespace
+
+void set_remedies(Remedies remedies) {
+  of_program = std::move(remedies);
+}
+
+const Remedies& remedies() noexcept {
+  return of_program;
+}
+
+std::string out_of_memory_message() {
+  return "out of memory (this host has no more); " + of_program.host_memory;
+}
+
+}  // namespace fourfold
