@@ -57,9 +57,9 @@ void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a
 }  // namespace
 
 ExitCode diff(const DiffRequest& request) {
+  program::ByteProgress progress(request.progress, "compared");
   const io::Checkpoint a = open(request.a);
   const io::Checkpoint b = open(request.b);
-  program::ByteProgress progress(request.progress, "compared");
   const io::CheckpointDifferences differences =
       io::compare(a, b,
                   {.elements = !request.digests_only,

@@ -102,6 +102,7 @@ void print_notes(const interchange::HfTokenizer& tokenizer) {
 
 ExitCode export_model(const ExportRequest& request) {
   io::refuse_place_in_step(request.to);
+  program::ByteProgress progress(request.dry_run ? "none" : request.progress, "exported");
   io::CheckpointSource source(open(request.from));
   const io::Checkpoint& checkpoint = source.checkpoint();
   const model::ModelConfig config = interchange::model_of(checkpoint);
@@ -115,7 +116,6 @@ ExitCode export_model(const ExportRequest& request) {
     print_notes(tokenizer);
     return ExitCode::finished;
   }
-  program::ByteProgress progress(request.progress, "exported");
   interchange::write_export(
       plan, source, request.to, request.memory_bytes - beside_buffers_bytes,
       [&](std::int64_t done_bytes) { progress.show(done_bytes, plan.bytes()); });

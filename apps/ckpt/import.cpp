@@ -105,10 +105,12 @@ void refuse_steps(const std::string& directory) {
 
 ExitCode import_model(const ImportRequest& request) {
   io::refuse_step_as_directory(request.to);
+  program::ByteProgress progress(request.dry_run ? "none" : request.progress, "imported");
   const interchange::ForeignModel model = open_model(request);
   const std::string tokenizer = tokenizer_of(request, model.config);
   refuse_steps(request.to);
   refuse_run_file(request.to);
+  progress.finish();
   print_model(model.config);
   for (const std::string& note : model.notes) {
     fmt::print("note   {}\n", note);
@@ -125,7 +127,6 @@ ExitCode import_model(const ImportRequest& request) {
   run_file.write(interchange::run_file_of(model.config, tokenizer, step, run_file_path));
   run_file.sync();
   const std::vector<io::TensorLayout> layouts = interchange::layouts_of(model.config);
-  program::ByteProgress progress(request.progress, "imported");
   comm::run_ranks(1, [&](comm::Communicator& self) {
     const io::SaveReport report = io::save_streamed(
         request.to,

@@ -82,22 +82,23 @@ void copy_tensor(const io::StoredTensor& tensor, std::int64_t memory_bytes,
   }
 }
 
+/// A link that leads nowhere is there as well: somebody made it.
 void refuse_existing(const std::string& file) {
-  if (std::filesystem::exists(file)) {
+  std::error_code ignored;
+  if (std::filesystem::exists(std::filesystem::symlink_status(file, ignored))) {
     throw UserError(ExitCode::cannot_write,
                     fmt::format("{}: exists already; remove it or choose another name", file));
   }
 }
 
 void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
-                comm::Communicator& self) {
+                program::ByteProgress& progress, comm::Communicator& self) {
   const std::vector<io::StoredTensor> tensors = shown_tensors(checkpoint);
   std::vector<io::ArrayDescription> arrays;
   for (const io::StoredTensor& tensor : tensors) {
     arrays.push_back({path_of(tensor), tensor.dtype, shown_shape(tensor)});
   }
   io::ArrayFile file(request.file, arrays, attributes_of(checkpoint), self);
-  program::ByteProgress progress(request.progress, "merged");
   io::CheckpointSource source(checkpoint);
   std::int64_t done_bytes = 0;
   for (const io::StoredTensor& tensor : tensors) {
@@ -124,7 +125,7 @@ ExitCode merge(const MergeRequest& request) {
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, self);
     const auto start = std::chrono::steady_clock::now();
     if (!request.dry_run) {
-      merge_into(request, checkpoint, self);
+      merge_into(request, checkpoint, progress, self);
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (request.json) {

@@ -159,7 +159,6 @@ ExitCode reshard(const ReshardRequest& request) {
       }
       return;
     }
-    program::ByteProgress progress(world.rank() == 0 ? request.progress : "none", "resharded");
     io::CheckpointSource source(checkpoint);
     const io::SaveReport report = io::save_streamed(
         request.to,

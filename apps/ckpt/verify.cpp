@@ -139,9 +139,13 @@ ExitCode verify(const VerifyRequest& request) {
   program::ByteProgress progress(request.progress, "verified");
   std::vector<Verified> steps;
   bool damaged = false;
-  for (const auto& [folder, is_listed] : folders_of(request.paths)) {
-    steps.push_back(is_listed ? verify_listed_step(folder, request.deep, progress)
-                              : verify_step(folder, request.deep, progress));
+  for (const auto& [folder, is_listed, defect] : folders_of(request.paths)) {
+    if (!defect.empty()) {
+      steps.push_back({.path = folder, .damage = {defect}});
+    } else {
+      steps.push_back(is_listed ? verify_listed_step(folder, request.deep, progress)
+                                : verify_step(folder, request.deep, progress));
+    }
     progress.finish();
     damaged = damaged || !steps.back().damage.empty();
     if (!request.json) {

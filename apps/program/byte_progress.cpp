@@ -29,13 +29,24 @@ ByteProgress::ByteProgress(const std::string& style, std::string what)
     style_ = Style::none;
   } else if (style == "bar" || (style == "auto" && ::isatty(STDERR_FILENO) != 0)) {
     style_ = Style::bar;
+    draw(fmt::format("{:3.0f} %", 0.0), 0);
   }
+}
+
+void ByteProgress::draw(const std::string& numbers, double done) {
+  const auto filled = std::min(bar_columns, static_cast<std::size_t>(done * bar_columns));
+  log::write_stderr(
+      fmt::format("\r[{:<{}}] {}\x1b[K", std::string(filled, '#'), bar_columns, numbers));
+  std::fflush(stderr);
+  has_bar_ = true;
 }
 
 void ByteProgress::show(std::int64_t done_bytes, std::int64_t total_bytes,
                         const std::string& more) {
   const auto now = Clock::now();
-  const auto pause = style_ == Style::bar ? milliseconds(100) : milliseconds(seconds(10));
+  const milliseconds pause = style_ == Style::bar ? milliseconds(100)
+                             : has_line_          ? milliseconds(seconds(10))
+                                                  : milliseconds(seconds(1));
   if (style_ == Style::none || now - last_ < pause || done_bytes <= 0 || total_bytes <= 0) {
     return;
   }
@@ -51,19 +62,23 @@ void ByteProgress::show(std::int64_t done_bytes, std::int64_t total_bytes,
                   static_cast<double>(done_bytes) / 1e6, static_cast<double>(total_bytes) / 1e6,
                   more.empty() ? "" : "  ", more, rate_mb, left_s);
   if (style_ == Style::bar) {
-    const auto filled = std::min(bar_columns, static_cast<std::size_t>(done * bar_columns));
-    log::write_stderr(
-        fmt::format("\r[{:<{}}] {}\x1b[K", std::string(filled, '#'), bar_columns, numbers));
+    draw(numbers, done);
   } else {
+    has_line_ = true;
     log::write_stderr(fmt::format("{} {}\n", what_, numbers));
+    std::fflush(stderr);
   }
-  std::fflush(stderr);
 }
 
 void ByteProgress::finish() {
-  if (style_ == Style::bar) {
+  if (has_bar_) {
+    has_bar_ = false;
     log::write_stderr("\r\x1b[K");
   }
+}
+
+ByteProgress::~ByteProgress() {
+  finish();
 }
 
 void add_progress_option(CLI::App& command, std::string& style) {

@@ -7,6 +7,7 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -63,7 +64,26 @@ TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[byte_p
   CHECK_THAT(text, EndsWith("\r\x1b[K"));
 }
 
-TEST_CASE("a log gets no line before ten seconds, and nothing gets none", "[byte_progress]") {
+TEST_CASE("a bar is there before any byte is, and goes with what draws it", "[byte_progress]") {
+  CapturedStderr captured;
+  { const fourfold::program::ByteProgress progress("bar", "copied"); }
+  const std::string text = captured.text();
+  CHECK_THAT(text, ContainsSubstring("[                              ]   0 %"));
+  CHECK_THAT(text, EndsWith("\r\x1b[K"));
+}
+
+TEST_CASE("a log gets its first line after a second and the next ten later", "[byte_progress]") {
+  CapturedStderr captured;
+  fourfold::program::ByteProgress progress("plain", "copied");
+  std::this_thread::sleep_for(std::chrono::milliseconds(1050));
+  progress.show(2'000'000, 4'000'000);
+  progress.show(3'000'000, 4'000'000);
+  const std::string text = captured.text();
+  CHECK_THAT(text, ContainsSubstring("copied  50 %  2.0 of 4.0 MB"));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+}
+
+TEST_CASE("a log gets no line before a second, and nothing gets none", "[byte_progress]") {
   CHECK(shown("plain").empty());
   CHECK(shown("none").empty());
   CHECK(shown("auto").empty());  // stderr is no terminal here

@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# How checkpoints are named to programs, the same everywhere; steps that are links; what a listing passes over; what is said
+# where memory is short. Usage: ckpt_names.bash BUILD_DIR
+set -u
+# shellcheck source=tests/integration/expect.bash
+. "$(dirname "$0")/expect.bash"
+begin "$1"
+
+for i in $(seq 200); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+cat >run.toml <<'END'
+[model]
+layers = 1
+hidden = 32
+heads = 2
+vocab = 257
+context = 32
+[train]
+global_batch = 4
+micro_batch = 1
+steps = 6
+[data]
+train = ["tokens"]
+[checkpoint]
+every_steps = 2
+keep_last = 0
+[log]
+dir = "run"
+report = false
+END
+expect_exit 0 "$fourfold" train run.toml
+
+# A run, its run file, its folder of steps, a step: each program takes each, in both forms.
+for path in run ./run/ run.toml run/config.toml run/checkpoints run/checkpoints/step-000000006 run/checkpoints/step-000000006/; do
+  for form in '' --checkpoint; do
+    # shellcheck disable=SC2086  # none or one word
+    {
+      expect_exit 0 "$fourfold" sample $form "$path" --prompt chap --tokens 1
+      expect_exit 0 "$fourfold" evaluate $form "$path" --data tokens --samples 1
+      expect_stdout '(step 6)'
+      expect_exit 0 "$fourfold" ckpt info $form "$path"
+      expect_exit 0 "$fourfold" ckpt verify $form "$path"
+      expect_exit 0 "$fourfold" ckpt repair-index $form "$path" --dry-run
+      expect_stdout 'there is nothing to repair'
+      expect_exit 0 "$fourfold" ckpt merge $form "$path" merged.h5 --dry-run
+      expect_stdout ' -> merged.h5'
+      expect_exit 0 "$fourfold" ckpt export --format hf $form "$path" hf --dry-run
+      expect_stdout 'step 6 of'
+      expect_exit 0 "$fourfold" ckpt reshard $form "$path" recut --to dp=2 --dry-run
+      expect_stdout '-> recut'
+    }
+  done
+  expect_exit 0 "$fourfold" ckpt diff "$path" run/checkpoints
+  expect_exit 0 "$fourfold" train run.toml --dry-run --set log.dir=new --resume="$path"
+done
+expect_exit 0 "$fourfold" ckpt gc run --keep-last 1 --dry-run
+expect_stdout 'would remove step 4'
+expect_exit 0 "$fourfold" ckpt gc --checkpoint run.toml --keep-last 2 --dry-run
+expect_stdout 'would remove step 2'
+expect_exit 78 "$fourfold" ckpt gc run/checkpoints/step-000000006
+expect_exit 64 "$fourfold" sample --prompt chap
+expect_stderr 'checkpoint is required'
+for path in nowhere text.txt tokens.bin /dev/null .; do
+  expect_exit 78 "$fourfold" ckpt info "$path"
+  expect_stderr "$path: is no checkpoint"
+  expect_stderr "a run's folder or"
+done
+mkdir -p young/checkpoints
+expect_exit 78 "$fourfold" sample young --prompt chap
+expect_stderr 'the run has no checkpoint (young/checkpoints holds no step)'
+# A copy of a run has its own checkpoints, whatever its config.toml says; one that lies elsewhere is found by what it says.
+cp -r run copy
+rm -r copy/checkpoints/step-000000006
+expect_exit 0 "$fourfold" evaluate copy --data tokens --samples 1
+expect_stdout 'copy/checkpoints/step-000000004 (step 4)'
+expect_exit 0 "$fourfold" train run.toml --set log.dir=apart --set checkpoint.dir=far --set train.steps=2
+expect_exit 0 "$fourfold" evaluate apart --data tokens --samples 1
+expect_stdout 'far/step-000000002 (step 2)'
+
+# A run resumes from a run; it goes on from its own steps when that one has got newer ones meanwhile, and from itself.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=second --resume=apart --set train.steps=4 --set optim.decay_steps=2
+expect_stderr 'step-000000002'
+expect_exit 0 "$fourfold" train run.toml --set log.dir=apart --set checkpoint.dir=far --set optim.decay_steps=2
+expect_exit 0 "$fourfold" train run.toml --set log.dir=second --resume=apart --set optim.decay_steps=2
+expect_stderr 'second/checkpoints holds step 4 of a run that began at apart'
+expect_exit 0 "$fourfold" train run.toml --set log.dir=second --resume=second --set optim.decay_steps=2 --set train.steps=8
+
+# Steps that were moved and linked: the run goes on from the newest, and what is done with a link leaves what it leads to.
+mkdir old
+mv run/checkpoints/step-00000000[46] old
+ln -s "$PWD"/old/step-000000004 "$PWD"/old/step-000000006 run/checkpoints
+tar -cf before.tar old
+expect_exit 0 "$fourfold" ckpt verify --deep run
+expect test "$(grep -c intact "$output")" -eq 3
+expect_exit 0 "$fourfold" ckpt info run
+expect test "$(wc -l <"$output")" -eq 4
+expect_exit 0 "$fourfold" train run.toml --set train.steps=8 --set optim.decay_steps=6 --set checkpoint.keep_last=2
+expect_stderr 'step-000000006'
+expect test "$(cd run/checkpoints && echo *)" = 'LATEST step-000000006 step-000000008'
+expect_stderr "step-000000004: the link is removed; what it led to, $PWD/old/step-000000004, is kept"
+expect_exit 0 "$fourfold" ckpt gc run --keep-last 1
+expect_stdout "removes step 6 (a link; what it leads to, $PWD/old/step-000000006, is kept)"
+expect tar -df before.tar
+
+# What looks like a step and is none is named; a run begins anew only where nothing looks like one.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=lost
+mv lost/checkpoints/step-000000006 lost-step
+ln -s "$PWD/not/mounted" lost/checkpoints/step-000000006
+rm -r lost/checkpoints/step-000000004
+echo 'a file' >lost/checkpoints/step-000000004
+mkdir lost/checkpoints/step-10 lost/checkpoints/lost+found lost/checkpoints/.snapshot
+expect_exit 65 "$fourfold" ckpt verify lost
+expect_stdout "step-000000006: DAMAGED"
+expect_stdout "is a link to $PWD/not/mounted, which cannot be reached"
+expect_stdout 'is a file, not a folder'
+expect_stderr 'step-10: is passed over'
+expect test "$(grep -c 'lost+found\|snapshot' "$errors" "$output" | tr -d '\n')" = "${errors}:0${output}:0"
+expect_exit 0 "$fourfold" evaluate lost --data tokens --samples 1
+expect_stdout '(step 2)'
+expect_stderr 'step-000000006: is passed over: it is a link'
+expect_exit 0 "$fourfold" ckpt gc lost --keep-last 1 --dry-run --json
+expect python3 -c 'import json, sys
+facts = json.load(open(sys.argv[1]))
+assert [entry["path"].rsplit("/", 1)[1] for entry in facts["passed_over"]] == ["step-000000004", "step-000000006", "step-10"], facts' "$output"
+rm -r lost/checkpoints/step-000000002
+for mode in auto never; do
+  expect_exit 65 "$fourfold" train run.toml --set log.dir=lost --resume=$mode
+  expect_stderr 'this run would begin anew'
+done
+expect_exit 65 "$fourfold" train run.toml --set log.dir=lost --resume=old/step-000000004
+expect_stderr 'this run would begin again at step 4'
+expect test -L lost/checkpoints/step-000000006
+rm lost/checkpoints/step-000000006 lost/checkpoints/step-000000004
+expect_exit 0 "$fourfold" train run.toml --set log.dir=lost --set train.steps=2
+expect_stderr 'step 6 was the last one that was saved there, and it is not there any more: this run begins anew'
+expect_exit 78 "$fourfold" ckpt import --format llm.c no.bin lost/checkpoints
+
+# Nothing replaces a link that somebody made, not even one that leads nowhere.
+ln -s no/such merged.h5
+expect_exit 73 "$fourfold" ckpt merge run merged.h5
+expect_stderr 'merged.h5: exists already'
+expect_exit 73 "$fourfold" ckpt export --format hf run merged.h5
+expect test "$(readlink merged.h5)" = no/such
+
+# Progress is there from the beginning, also where all is over at once.
+for verb in 'verify --deep run' 'diff run lost' 'merge run one.h5' 'export --format hf run hf-out' 'reshard run recut --to dp=2' 'import --format hf hf-out back'; do
+  # shellcheck disable=SC2086  # words
+  "$fourfold" ckpt $verb --progress bar >"$output" 2>"$errors"
+  expect_stderr '[                              ]   0 %'
+done
+
+# Where memory is short the advice is the program's own, and it is no crash wherever it ends.
+small() { (ulimit -c 0 && ulimit -v "$1" && shift && exec "$@"); }
+[[ $1 != *san* ]] || expectations_met || exit 1 # sanitizers take all address space there is
+[[ $1 != *san* ]] || exit 0
+enough=60000
+until small "$enough" "${fourfold%/fourfold}/fourfold-ckpt" verify --deep run >"$output" 2>"$errors" || [[ $enough -gt 1000000 ]]; do
+  enough=$((enough + 2000))
+done
+for less in 4000 8000 16000 24000; do
+  expect_exit 78 small $((enough - less)) "${fourfold%/fourfold}/fourfold-ckpt" verify --deep run
+  expect_stderr 'out of memory (this host has no more); use a smaller --memory, or run it where there is more'
+done
+
+expectations_met
