@@ -9,6 +9,7 @@
 #include <fourfold/exchange/exercise.hpp>
 #include <fourfold/exchange/measure.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
 
 #include <fmt/format.h>
@@ -18,6 +19,7 @@
 #include <cstdio>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace fourfold::bench {
@@ -28,9 +30,13 @@ namespace {
 class Files {
  public:
   Files(const Arguments& arguments, bool writes) {
-    for (const std::string& path : {arguments.csv, arguments.svg}) {
+    constexpr io::OwnFile own_csv{"operation,algorithm,transport,axis,ranks,lines,bytes",
+                                  "fourfold bench --csv"};
+    for (const auto& [path, own] :
+         {std::pair(arguments.csv, own_csv), std::pair(arguments.svg, own_svg)}) {
       if (writes && !path.empty()) {
         io::refuse_place_in_step(path);
+        io::refuse_foreign_file(path, own);
       }
     }
     if (writes && !arguments.csv.empty()) {
@@ -45,11 +51,13 @@ class Files {
       publish(*csv_, to_csv(setting, rows));
     }
     if (svg_) {
-      publish(*svg_, plot_svg(setting, rows));
+      publish(*svg_, fmt::format("{}\n", own_svg.mark) + plot_svg(setting, rows));
     }
   }
 
  private:
+  static constexpr io::OwnFile own_svg{"<!-- made by fourfold bench -->", "fourfold bench --svg"};
+
   static void publish(io::AtomicFile& file, const std::string& text) {
     file.write(text);
     file.publish();

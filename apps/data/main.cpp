@@ -19,7 +19,8 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
                   "it, or a folder that holds one of these")
       ->capture_default_str();
   verb.add_option("--output", request.output,
-                  "Prefix of the files to write: PREFIX.bin, PREFIX.idx, PREFIX.json")
+                  "Prefix of the files to write: PREFIX.bin, PREFIX.idx, PREFIX.json. An older set "
+                  "that this program made is replaced; nothing else is")
       ->required()
       ->type_name("PREFIX");
   verb.add_option(

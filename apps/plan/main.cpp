@@ -5,6 +5,7 @@
 #include "run_plan.hpp"
 
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
@@ -14,7 +15,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <filesystem>
 #include <span>
+#include <utility>
 
 namespace {
 
@@ -52,8 +56,30 @@ schedule::Schedule schedule_of(const Arguments& arguments) {
   }
 }
 
+/// How an older file of ours begins, which may be replaced.
+constexpr fourfold::io::OwnFile own_svg{"<!-- made by fourfold plan -->", "fourfold plan --svg"};
+constexpr fourfold::io::OwnFile own_trace{
+    R"({"displayTimeUnit":"ms","traceEvents":[{"ph":"M","pid":1,"tid":0,"name":"process_name")",
+    "fourfold plan --trace"};
+constexpr fourfold::io::OwnFile own_csv{"# One line per rank. F forward, B backward",
+                                        "fourfold plan --csv"};
+
+/// Before anything is written: all or none.
+void refuse_to_replace_others(const Arguments& arguments) {
+  const std::array<std::filesystem::path, 2> inputs{
+      arguments.run_file, arguments.from_file() ? arguments.schedule.name : std::string()};
+  for (const auto& [path, own] :
+       {std::pair(arguments.svg, own_svg), std::pair(arguments.trace, own_trace),
+        std::pair(arguments.csv, own_csv)}) {
+    if (!path.empty()) {
+      fourfold::io::refuse_place_in_step(path);
+      fourfold::io::refuse_input_as_output(path, inputs);
+      fourfold::io::refuse_foreign_file(path, own);
+    }
+  }
+}
+
 void write(const std::string& path, const std::string& text) {
-  fourfold::io::refuse_place_in_step(path);
   fourfold::io::AtomicFile file(path);
   file.write(text);
   file.publish();
@@ -69,9 +95,10 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
   const std::span<const schedule::Timeline> timelines(&timeline, 1);
   if (!arguments.svg.empty()) {
     write(arguments.svg,
-          plan::timeline_svg(timelines, {.title = fourfold::plan_program::title(schedule),
-                                         .subtitle = subtitle(arguments, schedule, timeline),
-                                         .unit = plan::Drawing::Unit::own}));
+          fmt::format("{}\n", own_svg.mark) +
+              plan::timeline_svg(timelines, {.title = fourfold::plan_program::title(schedule),
+                                             .subtitle = subtitle(arguments, schedule, timeline),
+                                             .unit = plan::Drawing::Unit::own}));
   }
   if (!arguments.trace.empty()) {
     write(arguments.trace, plan::timeline_trace(timelines));
@@ -83,6 +110,7 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
 
 ExitCode run_plan(const Arguments& arguments) {
   validate(arguments);
+  refuse_to_replace_others(arguments);
   if (arguments.run_file.empty()) {
     price(arguments, schedule_of(arguments));
     return ExitCode::finished;

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
@@ -23,10 +24,13 @@ std::filesystem::path usual_output(const std::vector<std::string>& run_dirs) {
                               : std::filesystem::path("comparison.html");
 }
 
+constexpr fourfold::io::OwnFile own_report{" · fourfold</title>", "fourfold report"};
+
 ExitCode make_report(const std::vector<std::string>& run_dirs, const std::string& output) {
   const std::filesystem::path file =
       output.empty() ? usual_output(run_dirs) : std::filesystem::path(output);
   fourfold::io::refuse_place_in_step(file);
+  fourfold::io::refuse_foreign_file(file, own_report);
   std::vector<fourfold::telemetry::ReportedRun> runs;
   for (const std::string& run_dir : run_dirs) {
     runs.push_back(fourfold::telemetry::load_reported_run(run_dir));

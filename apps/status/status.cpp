@@ -11,6 +11,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/own_file.hpp>
 
 #include <fmt/format.h>
 
@@ -56,6 +57,8 @@ ExitCode show(const Request& request) {
   ExitCode code = ExitCode::finished;
   const std::vector<batch::RunView> views = views_of(request.runs, code);
   if (!request.prometheus_file.empty()) {
+    io::refuse_foreign_file(request.prometheus_file,
+                            {"# HELP fourfold_run_", "fourfold status --prometheus"});
     io::AtomicFile file(request.prometheus_file);
     file.write(to_prometheus(views));
     file.publish();

@@ -89,4 +89,13 @@ expect_no_stdout "all_reduce"
 expect_exit 73 "$MPIEXEC" -n 2 "$fourfold" bench comm "${small[@]}" --svg nowhere/out.svg
 expect test ! -e nowhere
 
+# Its own files are replaced, those of others are not.
+expect_exit 0 "$MPIEXEC" -n 2 "$fourfold" bench comm "${small[@]}" --csv out.csv --svg out.svg
+for kind in csv svg; do
+  echo mine >"mine.$kind"
+  expect_exit 78 "$MPIEXEC" -n 2 "$fourfold" bench comm "${small[@]}" "--$kind" "mine.$kind"
+  expect_stderr "not made by \`fourfold bench --$kind\`"
+  expect test "$(cat "mine.$kind")" = mine
+done
+
 expectations_met

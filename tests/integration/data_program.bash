@@ -114,7 +114,12 @@ rm -r long.txt tokens
 if ! command -v bible >/dev/null; then
   echo "not compared on the quickstart's text: the program 'bible' is not installed"
 else
-  "$SOURCE_DIR/scripts/quickstart-text" text.txt
+  echo mine >text.txt
+  expect_exit 78 "$SOURCE_DIR/scripts/quickstart-text" text.txt
+  expect test "$(cat text.txt)" = mine
+  : >text.txt
+  expect_exit 0 "$SOURCE_DIR/scripts/quickstart-text" text.txt
+  expect_exit 0 "$SOURCE_DIR/scripts/quickstart-text" text.txt # over its own
   for tokenizer in gpt2/vocab.json llama3.json gpt4o.json prefix_space.json words.json; do
     expect_exit 0 "$fourfold" data prepare --output text --tokenizer "$golden/tokenizers/$tokenizer" text.txt
     expect python3 "$golden/check_text_tokens.py" text.bin "${tokenizer%%[./]*}"

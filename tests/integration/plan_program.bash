@@ -152,4 +152,18 @@ expect_stderr "train.global_batch"
 expect_exit 0 "$fourfold" plan run.toml --ranks 16 --set mesh.pp=1 --set optim.post_validation=true
 expect_stderr '--set: optim.post_validation has no effect (it needs mesh.pp > 1)'
 
+# Its own files are replaced; those of others, and its inputs, are not.
+drawn=("$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 2)
+for _ in 1 2; do expect_exit 0 "${drawn[@]}" --svg own.svg --trace own.json --csv own.csv; done
+for option in svg trace csv; do
+  echo mine >"mine.$option"
+  expect_exit 78 "${drawn[@]}" "--$option" "mine.$option"
+  expect_stderr "mine.$option: is there already, and not made by \`fourfold plan --$option\`"
+  expect test "$(cat "mine.$option")" = mine
+done
+expect_exit 78 "$fourfold" plan run.toml --ranks 16 --svg ./run.toml
+expect_stderr 'is an input'
+expect_exit 78 "$fourfold" plan --schedule own.csv --stages 2 --micro-batches 2 --csv own.csv
+expect_stderr 'is an input'
+
 expectations_met

@@ -193,6 +193,10 @@ assert value["fourfold_run_lost_node_seconds", None] > 0
 assert len({labels["run"] for _, labels, _ in samples}) == 2
 END2
 expect_exit 73 "$fourfold" status runs/a --prometheus absent/metrics.prom
+echo mine >notes
+expect_exit 78 "$fourfold" status runs/a --prometheus notes
+expect_stderr 'notes: is there already, and not made by'
+expect test "$(cat notes)" = mine
 expect_exit 0 "$fourfold" status "$odd" --json
 expect python3 -m json.tool "$output"
 expect_exit 0 "$fourfold" status "$odd"

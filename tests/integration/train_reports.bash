@@ -88,4 +88,12 @@ expect_exit 0 "$fourfold" report run run --output both.html
 expect test -s both.html
 expect_exit 78 "$fourfold" report .
 expect_stderr "metrics.jsonl"
+
+# Its own files are replaced, those of others are not.
+expect_exit 0 "$fourfold" report run run --output both.html
+echo mine >notes.html
+expect_exit 78 "$fourfold" report run --output notes.html
+expect_stderr 'not made by `fourfold report`'
+expect test "$(cat notes.html)" = mine
+
 expectations_met
