@@ -6,6 +6,7 @@
 #include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/byte_progress.hpp>
@@ -13,6 +14,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/count_progress.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_model.hpp>
 
@@ -21,10 +23,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <vector>
 
 namespace {
@@ -40,6 +40,7 @@ struct Arguments {
   int cp = 1;
   std::string logits;
   std::string progress = "auto";
+  bool allow_mixed_tokenizers = false;
   bool json = false;
 };
 
@@ -62,6 +63,8 @@ void describe(CLI::App& command, Arguments& arguments) {
   command.add_option("--logits", arguments.logits,
                      "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample");
   fourfold::program::add_progress_option(command, arguments.progress);
+  command.add_flag("--allow-mixed-tokenizers", arguments.allow_mixed_tokenizers,
+                   "Accept --data whose record names another tokenizer than the training data's");
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
   command.footer("\nEXIT CODES\n" +
                  fourfold::program::exit_codes_table(
@@ -76,18 +79,8 @@ void print_for_people(const fourfold::evaluate::Report& report) {
              report.seconds);
 }
 
-void refuse_data_as_output(const std::string& output, const fourfold::data::TokenDataset& dataset) {
-  for (const fourfold::io::TokenFile& file : dataset.files()) {
-    std::error_code missing;
-    if (std::filesystem::equivalent(output, file.path(), missing)) {
-      throw fourfold::UserError(
-          ExitCode::config,
-          fmt::format("--logits {} is a token file of --data (it would be replaced) choose another "
-                      "name",
-                      output));
-    }
-  }
-}
+/// The mark is an attribute of the file (LogitsFile), which HDF5 puts at its beginning.
+constexpr fourfold::io::OwnFile own_logits{"fourfold logits ", "fourfold evaluate --logits"};
 
 /// No more than a rank has samples: memory is taken for all of a micro-batch.
 std::int64_t useful_micro_batch(const Arguments& arguments,
@@ -116,13 +109,17 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   const fourfold::kernels::Runtime kernels;
   if (!arguments.logits.empty()) {
     fourfold::io::refuse_place_in_step(arguments.logits);
+    fourfold::io::refuse_foreign_file(arguments.logits, own_logits);
   }
   const auto checkpoint = train::open_named_checkpoint(arguments.checkpoint, mpi.world());
-  const fourfold::model::ModelConfig shape = train::saved_config(checkpoint).model;
+  const fourfold::runfile::RunConfig config = train::saved_config(checkpoint);
+  const fourfold::model::ModelConfig& shape = config.model;
   const fourfold::data::TokenDataset dataset(
       arguments.data, {.context = shape.context,
                        .vocab = shape.vocab,
                        .order = fourfold::data::TokenDataset::Order::sequential});
+  train::refuse_foreign_tokens(
+      checkpoint, dataset, arguments.allow_mixed_tokenizers || config.data.allow_mixed_tokenizers);
   const std::int64_t micro_batch = useful_micro_batch(arguments, dataset, mesh.shape().dp);
   using Logits = train::SavedModel::Logits;
   train::SavedModel model(checkpoint, micro_batch, mesh,
@@ -140,7 +137,6 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   };
   train::Evaluator::Visit visit = note;
   if (!arguments.logits.empty()) {
-    refuse_data_as_output(arguments.logits, dataset);
     if (arguments.cp > 1) {
       throw fourfold::UserError(ExitCode::config,
                                 "--logits does not go with --cp (it takes whole sequences from "

@@ -19,6 +19,7 @@
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
+#include <fourfold/train/token_settings.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -122,9 +123,9 @@ void note_refusal(const Request& request, const UserError& error) {
 }
 
 ExitCode begin_run(const Request& request) {
-  const runfile::EffectiveConfig effective =
+  const runfile::EffectiveConfig effective = train::with_token_settings(
       runfile::load_run_config(request.run_file, request.overrides,
-                               runfile::model_by_run_file(program::run_file_in_checkpoint));
+                               runfile::model_by_run_file(program::run_file_in_checkpoint)));
   const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps)) {

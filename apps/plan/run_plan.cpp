@@ -9,6 +9,7 @@
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/state_layouts.hpp>
+#include <fourfold/train/token_settings.hpp>
 #include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
@@ -237,11 +238,14 @@ std::string tokens_text(const train::RankPlan& plan, std::int64_t context) {
 }  // namespace
 
 PlannedRun plan_run(const Arguments& arguments) {
-  const runfile::EffectiveConfig effective =
+  const runfile::EffectiveConfig effective = train::with_token_settings(
       runfile::load_run_config(arguments.run_file, arguments.overrides,
-                               runfile::model_by_run_file(program::run_file_in_checkpoint));
+                               runfile::model_by_run_file(program::run_file_in_checkpoint)));
   for (const std::string& warning : effective.warnings) {
     log::warning(warning);
+  }
+  for (const std::string& note : effective.notes) {
+    log::info(note);
   }
   const comm::MeshShape mesh = mesh_of(effective, arguments.ranks);
   runfile::validate_batch(effective.config, mesh.dp, effective.origins);

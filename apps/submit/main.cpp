@@ -17,6 +17,7 @@
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
+#include <fourfold/train/token_settings.hpp>
 
 #include <fmt/format.h>
 
@@ -54,11 +55,15 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
 }
 
 ExitCode make(const submit::Arguments& arguments) {
-  const runfile::EffectiveConfig effective = runfile::load_run_config(
-      arguments.run_file, arguments.overrides,
-      runfile::model_by_run_file(fourfold::program::run_file_in_checkpoint));
+  const runfile::EffectiveConfig effective =
+      fourfold::train::with_token_settings(runfile::load_run_config(
+          arguments.run_file, arguments.overrides,
+          runfile::model_by_run_file(fourfold::program::run_file_in_checkpoint)));
   for (const std::string& warning : effective.warnings) {
     fourfold::log::warning(warning);
+  }
+  for (const std::string& note : effective.notes) {
+    fourfold::log::info(note);
   }
   runfile::validate_data(effective.config, effective.origins);
   const batch::Submission submission = submit::checked_submission(arguments, effective);

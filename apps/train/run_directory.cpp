@@ -122,6 +122,9 @@ void RunDirectory::open() {
   for (const std::string& warning : effective_.warnings) {
     log::warning(warning);
   }
+  for (const std::string& note : effective_.notes) {
+    log::info(note);
+  }
   if (train::is_stop_asked_for(folder_)) {
     throw UserError(ExitCode::no_progress,
                     fmt::format("{} exists (it asks for no more training); remove it to train on",

@@ -55,13 +55,17 @@ std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
 /// Needed only to show what the model writes, when it is too late to find the file missing.
 void require_tokenizer(const runfile::EffectiveConfig& effective) {
   const std::string& tokenizer = effective.config.data.tokenizer;
+  const auto origin = effective.origins.find("data.tokenizer");
+  const bool is_derived = origin != effective.origins.end() && origin->second.where().empty();
   try {
     data::open_tokenizer(tokenizer);
   } catch (const UserError& error) {
-    throw UserError(error.code(),
-                    runfile::located(fmt::format("data.tokenizer = \"{}\" cannot be used ({})",
-                                                 tokenizer, error.what()),
-                                     effective.origins));
+    throw UserError(
+        error.code(),
+        runfile::located(
+            fmt::format("data.tokenizer = \"{}\"{} cannot be used ({})", tokenizer,
+                        is_derived ? ", " + origin->second.str() + "," : "", error.what()),
+            effective.origins));
   }
 }
 

@@ -4,18 +4,16 @@
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/mapped_file.hpp>
 
-#include <string_view>
-
 namespace fourfold::data {
 namespace {
 
-/// The file of merges beside a vocab.json, which has a prefix with some models.
+/// The file of merges beside a vocab.json, or x-merges.txt beside x-vocab.json.
 std::filesystem::path merges_file_of(const std::filesystem::path& file) {
-  constexpr std::string_view vocab = "vocab.json";
-  const std::string name = file.filename().string();
-  return name.ends_with(vocab)
-             ? file.parent_path() / (name.substr(0, name.size() - vocab.size()) + "merges.txt")
-             : std::filesystem::path();
+  std::string name = file.stem().string();
+  const std::size_t place = name.rfind("vocab");
+  return place == std::string::npos
+             ? std::filesystem::path()
+             : file.parent_path() / (name.replace(place, 5, "merges") + ".txt");
 }
 
 }  // namespace

@@ -32,9 +32,13 @@ std::vector<RunKey> data_keys() {
        .name = "tokenizer",
        .field = member(&DataConfig::tokenizer),
        .meaning = "Tokenizer that made the token files: \"byte\" or the path of its file. "
-                  "Generated text is decoded "
-                  "with it.",
-       .on_resume = needs_allowance},
+                  "Generated text is decoded with it. If you leave it out, it is the one that the "
+                  "record beside the files names; another one is refused."},
+      {.table = table,
+       .name = "allow_mixed_tokenizers",
+       .field = member(&DataConfig::allow_mixed_tokenizers),
+       .meaning = "Accept token files whose records name different tokenizers, or another one than "
+                  "tokenizer."},
   };
 }
 

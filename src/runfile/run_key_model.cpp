@@ -107,7 +107,9 @@ std::vector<RunKey> token_keys() {
        .name = "vocab",
        .field = member(&ModelConfig::vocab),
        .unit = "tokens",
-       .meaning = "Size of the vocabulary.",
+       .meaning = "Size of the vocabulary. If you leave it out, and preset too, it is what the "
+                  "record beside the token files says, rounded up to a multiple of 64. Less is "
+                  "refused, and more than 5 % above it is warned of.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},

@@ -28,25 +28,22 @@ namespace {
 
 constexpr const char* data_key = "data.train";
 
-/// Files that grew, shrank, came or went: the permutation of samples is another one then.
+/// Files that grew, shrank, came or went: the permutation of samples is another one then. Or that
+/// have been replaced.
 void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
-  const auto& texts = checkpoint.scalars().texts;
-  const auto before = texts.find(token_counts_name);
-  const std::string now = token_counts(request.dataset);
-  if (before == texts.end() || before->second == now) {
+  const auto change = data_change(checkpoint, request.data);
+  if (!change) {
     return;
   }
-  const std::string change =
-      fmt::format("tokens of the training files {} -> {}", before->second, now);
   if (std::ranges::count(request.allowed_changes, data_key) > 0) {
-    log::info("changed since the checkpoint: " + change);
+    log::info("changed since the checkpoint: " + *change);
     return;
   }
   throw UserError(
       ExitCode::config,
       fmt::format("the training data are not those of {} ({}: samples would be repeated or left "
-                  "out) put the files back, or accept another order with --allow-change={}",
-                  checkpoint.path().string(), change, data_key));
+                  "out); put the files back, or accept them as they are with --allow-change={}",
+                  checkpoint.path().string(), *change, data_key));
 }
 
 /// A run that is made longer or shorter: what becomes of its learning rate.
@@ -305,14 +302,6 @@ std::string kinds_missing(const std::set<io::TensorState>& here,
 }
 
 }  // namespace
-
-std::string token_counts(const data::TokenDataset& dataset) {
-  std::vector<std::int64_t> counts;
-  for (const io::TokenFile& file : dataset.files()) {
-    counts.push_back(file.tokens());
-  }
-  return fmt::format("{}", fmt::join(counts, ","));
-}
 
 std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& world) {
   const std::string& mode = request.config.checkpoint.resume;

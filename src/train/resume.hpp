@@ -3,10 +3,10 @@
 #pragma once
 
 #include <fourfold/comm/communicator.hpp>
-#include <fourfold/data/dataset.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/fast_level.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/data_facts.hpp>
 
 #include <optional>
 #include <span>
@@ -16,8 +16,8 @@ namespace fourfold::train {
 
 struct ResumeRequest {
   const runfile::RunConfig& config;
-  const data::TokenDataset& dataset;  ///< of training
-  io::CheckpointStore& store;         ///< of checkpoint.dir
+  const DataFacts& data;
+  io::CheckpointStore& store;  ///< of checkpoint.dir
   std::span<const io::WantedBox> wanted;
   std::span<const io::TensorLayout> layouts;     ///< of `wanted`
   std::span<const std::string> allowed_changes;  ///< keys that may differ from the checkpoint's
@@ -47,8 +47,5 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
 /// keys about it have changed.
 /// @param layouts  of this run's state
 void tell_other_state(const io::Checkpoint& checkpoint, std::span<const io::TensorLayout> layouts);
-
-/// Tokens of each training file in order, "1000,250".
-std::string token_counts(const data::TokenDataset& dataset);
 
 }  // namespace fourfold::train

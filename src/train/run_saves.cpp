@@ -70,11 +70,11 @@ void RunSaves::claim_directory() {
   store_.check_writable(*world_);
 }
 
-std::optional<Resumed> RunSaves::resume(const data::TokenDataset& dataset,
+std::optional<Resumed> RunSaves::resume(const DataFacts& data,
                                         std::span<const io::WantedBox> wanted,
                                         std::span<const std::string> allowed_changes) {
   auto resumed = train::resume({.config = *config_,
-                                .dataset = dataset,
+                                .data = data,
                                 .store = store_,
                                 .wanted = wanted,
                                 .layouts = layouts_,

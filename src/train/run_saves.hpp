@@ -46,8 +46,7 @@ class RunSaves {
 
   /// What the run goes on from, loaded as train::resume() says; a rehearsal looks at no fast step.
   /// @return nothing when it begins
-  std::optional<Resumed> resume(const data::TokenDataset& dataset,
-                                std::span<const io::WantedBox> wanted,
+  std::optional<Resumed> resume(const DataFacts& data, std::span<const io::WantedBox> wanted,
                                 std::span<const std::string> allowed_changes);
   /// In host memory of this rank, of copies.
   std::size_t staging_bytes() const noexcept { return writer_.staging_bytes(); }

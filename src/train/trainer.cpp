@@ -82,6 +82,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
       file.verify_index();
     }
   }
+  data_facts_ = data_facts(dataset_, mesh.world());
   arena_.seal();
   registered_ = register_memory(arena_, runner_.moved_memory());
   // Offloaded state passes through saves and loads piece by piece.
@@ -115,7 +116,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     stream_.ref().synchronize();
   }
-  const auto resumed = saves_->resume(dataset_, state_.wanted(), options.allowed_changes);
+  const auto resumed = saves_->resume(data_facts_, state_.wanted(), options.allowed_changes);
   if (!resumed) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     return;
@@ -253,8 +254,8 @@ io::SaveRequest Trainer::save_request(bool may_arrive) {
     state_.fetch(stream_);
   }
   check_weights();
-  io::CheckpointScalars scalars = to_scalars(progress_, runner_.loss_scale(),
-                                             runfile::to_toml(config_), token_counts(dataset_));
+  io::CheckpointScalars scalars =
+      to_scalars(progress_, runner_.loss_scale(), runfile::to_toml(config_), data_facts_);
   if (validation_step_ == progress_.step) {
     scalars.texts[io::validation_loss_name] = fmt::format("{}", validation_loss_);
   }

@@ -170,7 +170,7 @@ void TrainingState::put(device::StreamRef stream) {
 }
 
 io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,
-                                 std::string config_toml, std::string token_counts) {
+                                 std::string config_toml, const DataFacts& data) {
   io::CheckpointScalars scalars;
   scalars.integers = {{runfile::consumed_samples_name, progress.consumed_samples},
                       {runfile::consumed_tokens_name, progress.consumed_tokens}};
@@ -183,7 +183,9 @@ io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss
     scalars.integers.emplace(skipped_steps_name, state.skipped_steps);
   }
   scalars.texts = {{config_text_name, std::move(config_toml)},
-                   {token_counts_name, std::move(token_counts)}};
+                   {runfile::token_counts_name, data.token_counts},
+                   {runfile::token_digests_name, data.digests},
+                   {runfile::tokenizers_name, data.tokenizers}};
   return scalars;
 }
 

@@ -58,6 +58,13 @@ assert abs(other - float(sys.argv[2])) < 1e-6 * other' "$output" "$one"
 # The logits that evaluate leaves behind give the very loss it prints, whatever the ranks.
 expect_exit 0 ranks 3 evaluate --checkpoint run/checkpoints --data tokens_val --micro-batch 2 --logits logits3.h5
 expect_exit 0 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --logits logits1.h5
+expect_exit 0 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --logits logits1.h5 # its own
+cp run.toml mine.h5
+for file in mine.h5 tokens_val.bin; do
+  expect_exit 78 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --logits "$file"
+  expect_stderr 'not made by `fourfold evaluate --logits`'
+done
+expect cmp run.toml mine.h5
 expect h5diff --delta=1e-5 logits1.h5 logits3.h5 # of numbers around 1; some are nearly 0
 for array in logits targets; do
   h5dump -d "/$array" -b LE -o "$array.raw" logits3.h5 >/dev/null
@@ -132,6 +139,26 @@ expect python3 -c 'import sys
 text = open(sys.argv[1], encoding="utf-8").read()
 assert text.startswith("verse 1: the") and text[12:].strip().count(" ") > 8 and "\u2581" not in text, text' "$output"
 
+# Tokens of another tokenizer than the model's.
+expect_exit 78 "$fourfold" evaluate --checkpoint spm_run/checkpoints --data tokens_val
+expect_stderr 'was trained on those of'
+expect_exit 0 "$fourfold" evaluate --checkpoint spm_run/checkpoints --data tokens_val --allow-mixed-tokenizers
+expect_exit 78 "$fourfold" train run.toml --set log.dir=bad --set 'data.train=["spm", "tokens_train"]'
+expect_stderr 'data.allow_mixed_tokenizers = true'
+expect_exit 0 "$fourfold" train --print-config run.toml --set 'data.train=["spm"]' --set 'data.validation=[]' --set model.vocab=640
+expect_stdout "tokenizer = \"$spm\""
+expect_stdout '# from spm.json'
+
+# Training data replaced by as many tokens.
+tr 'a-y' 'b-z' <text.txt >other.txt
+expect_exit 0 "$fourfold" data prepare --output replaced --append-eot text.txt
+expect_exit 0 "$fourfold" train run.toml --set log.dir=replaced_run --set train.steps=4 --set 'data.train=["replaced"]' --set 'data.validation=[]'
+expect_exit 0 "$fourfold" data prepare --output replaced --append-eot other.txt
+expect_exit 78 "$fourfold" train run.toml --set log.dir=replaced_run --set train.steps=8 --set 'data.train=["replaced"]' --set 'data.validation=[]'
+expect_stderr 'replaced.bin has as many tokens as then, but others'
+expect_exit 0 "$fourfold" train run.toml --set log.dir=replaced_run --set train.steps=8 --set 'data.train=["replaced"]' --set 'data.validation=[]' \
+  --allow-change=data.train --allow-change=optim.decay_steps --allow-change=optim.cooldown_steps
+
 # A damaged newest checkpoint is named and the older one taken.
 shard=$(ls run/checkpoints/step-000000012/shard-00000-*.h5)
 python3 -c 'import sys
@@ -174,8 +201,13 @@ expect_stderr '--dry-run = true on rank 1'
 expect test ! -e bad
 
 # Data that cannot be right: one message, code 65 or 78, no checkpoint.
-expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad
-expect_stderr 'tokens_train'
+expect_exit 78 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad
+expect_stderr 'model.vocab = 100 (--set) is less than the 257 tokens that'
+expect_stderr 'tokens_train.json'
+cp tokens_train.bin bare.bin && cp tokens_train.idx bare.idx
+expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad --set 'data.train=["bare"]' --set 'data.validation=[]'
+expect_stderr 'bare.bin: token'
+expect_stderr 'no record says which tokenizer made it'
 expect_exit 78 ranks 2 train run.toml --set 'data.train=["absent"]' --set log.dir=bad
 cp tokens_train.idx short.idx && head -c 1001 tokens_train.bin >short.bin
 expect_exit 65 ranks 2 train run.toml --set 'data.train=["short"]' --set log.dir=bad

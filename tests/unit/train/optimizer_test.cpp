@@ -153,7 +153,8 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
 TEST_CASE("progress survives the way through a checkpoint's scalars", "[training_state]") {
   const train::Progress progress{.step = 7, .consumed_samples = 56, .consumed_tokens = 890};
   const auto scalars =
-      train::to_scalars(progress, train::LossScale(runfile::TrainConfig{}), "x = 1\n", "1000,250");
+      train::to_scalars(progress, train::LossScale(runfile::TrainConfig{}), "x = 1\n",
+                        {.files = {}, .token_counts = "1000,250", .digests = {}, .tokenizers = {}});
   CHECK(scalars.integer("consumed_samples") == 56);
   CHECK(scalars.integer("consumed_tokens") == 890);
   CHECK(scalars.text(train::config_text_name) == "x = 1\n");
@@ -184,7 +185,7 @@ TEST_CASE("a loss scale survives the way through a checkpoint, a damaged one is 
   train::LossScale saved(config);
   saved.settle(false);
   saved.settle(true);
-  const auto integers = train::to_scalars({.step = 2}, saved, "", "").integers;
+  const auto integers = train::to_scalars({.step = 2}, saved, "", {}).integers;
   CHECK(read_back("whole", Entry{"loss_scale", integers.at("loss_scale")},
                   Entry{"loss_scale_good_steps", integers.at("loss_scale_good_steps")},
                   Entry{"skipped_steps", integers.at("skipped_steps")}) == saved.state());

@@ -64,6 +64,17 @@ TEST_CASE("training data that grew are refused, unless allowed by name", "[resum
   CHECK(tiny.train(1, 4, "grown", {}, {"data.train"}).losses.size() == 2);
 }
 
+TEST_CASE("training data that were replaced by as many tokens are refused, unless allowed",
+          "[resume]") {
+  const TinyRun tiny("gpt2");
+  tiny.train(1, 2, "replaced");
+  tiny.replace_training_tokens();
+  CHECK_THAT(refusal([&] { tiny.train(1, 4, "replaced"); }),
+             ContainsSubstring("train.bin has as many tokens as then, but others") &&
+                 ContainsSubstring("--allow-change=data.train"));
+  CHECK(tiny.train(1, 4, "replaced", {}, {"data.train"}).losses.size() == 2);
+}
+
 TEST_CASE("an older checkpoint that damage falls back to is checked like the newest", "[resume]") {
   const TinyRun tiny("gpt2");
   tiny.train(1, 4, "fallen");

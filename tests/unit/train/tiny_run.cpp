@@ -38,10 +38,9 @@ class TraceSink : public telemetry::MetricSink {
   std::function<void(std::int64_t)> on_step_;
 };
 
-void write_tokens(const std::filesystem::path& prefix, int count) {
+void write_tokens(const std::filesystem::path& prefix, int count, std::uint32_t state = 12345) {
   io::TokenFileWriter writer(prefix, io::megatron_type(53));
   std::vector<std::int32_t> tokens;
-  std::uint32_t state = 12345;
   for (int i = 0; i < count; ++i) {  // words that repeat, so that there is something to learn
     state = state * 1664525U + 1013904223U;
     const auto word = static_cast<std::int32_t>(state >> 29);
@@ -64,6 +63,10 @@ std::filesystem::path TinyRun::checkpoints(const std::string& name) const {
 
 void TinyRun::grow_training_tokens() const {
   write_tokens(folder_.path() / "train", 3500);
+}
+
+void TinyRun::replace_training_tokens() const {
+  write_tokens(folder_.path() / "train", 3001, 54321);
 }
 
 void TinyRun::withdraw_stop(const std::string& name) const {

@@ -53,6 +53,8 @@ class TinyRun {
   std::filesystem::path checkpoints(const std::string& name) const;
   /// More tokens in the training file than the runs so far have seen.
   void grow_training_tokens() const;
+  /// As many tokens as before, but others.
+  void replace_training_tokens() const;
   void withdraw_stop(const std::string& name) const;
 
   runfile::EffectiveConfig config(int steps, const std::string& name,

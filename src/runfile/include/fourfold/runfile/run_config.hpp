@@ -143,7 +143,9 @@ struct OptimConfig {
 struct DataConfig {
   std::vector<std::string> train;       ///< token files, prefixes or globs
   std::vector<std::string> validation;  ///< held-back ones; empty: no evaluation
-  std::string tokenizer = "byte";       ///< "byte", or a file; samples are decoded with it
+  /// "byte", or a file; samples are decoded with it. Where nobody writes it, the token files' own
+  std::string tokenizer = "byte";
+  bool allow_mixed_tokenizers = false;
   friend bool operator==(const DataConfig&, const DataConfig&) = default;
 };
 
@@ -250,6 +252,8 @@ struct EffectiveConfig {
   Origins origins;
   /// values that were written but have no effect, one line each
   std::vector<std::string> warnings;
+  /// what was found out about values that nobody wrote, one line each
+  std::vector<std::string> notes;
 };
 
 /// Reads and validates a run file. Paths inside it are relative to the working directory, as on a

@@ -10,6 +10,9 @@ namespace fourfold::runfile {
 inline constexpr const char* config_text_name = "config.toml";
 /// The tokens of each training file in order ("1000,250").
 inline constexpr const char* token_counts_name = "train_tokens";
+/// A digest of each training file, and the tokenizers that made them (train::DataFacts).
+inline constexpr const char* token_digests_name = "train_digests";
+inline constexpr const char* tokenizers_name = "train_tokenizers";
 inline constexpr const char* consumed_samples_name = "consumed_samples";
 inline constexpr const char* consumed_tokens_name = "consumed_tokens";
 /// data.tokenizer of a checkpoint whose model was imported without its tokenizer: nobody knows, and

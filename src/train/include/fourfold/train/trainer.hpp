@@ -13,6 +13,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/evaluator.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/step_tracer.hpp>
@@ -136,6 +137,7 @@ class Trainer {
   device::DeviceMemoryWatch device_watch_;
   device::Arena arena_;
   data::TokenDataset dataset_;
+  DataFacts data_facts_;
   std::unique_ptr<data::TokenDataset> validation_;
   std::optional<StepTracer> tracer_;  ///< with log.trace; before what notes its collectives there
   StepRunner runner_;

@@ -13,6 +13,7 @@
 #include <fourfold/parallel/zero.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/schedule/stage_layout.hpp>
+#include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/loss_scale.hpp>
 #include <fourfold/train/optimizer.hpp>
 #include <fourfold/train/step_runner.hpp>
@@ -111,19 +112,17 @@ class TrainingState {
 };
 
 /// To and from the scalars of a checkpoint. A loss scale is there with f16 only; its count of
-/// skipped steps wherever it is not zero. `config_toml` is the run file as it was used;
-/// `token_counts` the tokens of each training file in order ("1000,250"), because the order of
-/// samples depends on them.
+/// skipped steps wherever it is not zero. `config_toml` is the run file as it was used; `data` what
+/// it was trained on, because the order of samples depends on that.
 io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss_scale,
-                                 std::string config_toml, std::string token_counts);
+                                 std::string config_toml, const DataFacts& data);
 /// @throws UserError (data_corrupt) naming what is missing or impossible
 Progress progress_of(const io::Checkpoint& checkpoint);
 /// @param fresh  of a new run: for what the checkpoint does not have
 /// @throws UserError (data_corrupt) for what is impossible
 LossScaleState loss_scale_of(const io::Checkpoint& checkpoint, const LossScaleState& fresh);
 
-/// The names under which a checkpoint keeps them.
+/// The name under which a checkpoint keeps the run file.
 using runfile::config_text_name;
-using runfile::token_counts_name;
 
 }  // namespace fourfold::train

@@ -1,0 +1,187 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/fingerprint.hpp>
+#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/train/data_facts.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <sstream>
+#include <string_view>
+
+namespace fourfold::train {
+namespace {
+
+constexpr std::int64_t window_tokens = 1024;
+
+std::string digest_of_samples(const io::TokenFile& file, std::int64_t windows) {
+  std::vector<std::int32_t> tokens(
+      static_cast<std::size_t>(std::min(window_tokens, file.tokens())));
+  io::Fingerprint samples;
+  const std::int64_t last = file.tokens() - std::ssize(tokens);
+  for (std::int64_t i = 0; i < windows; ++i) {
+    file.read(windows == 1 ? 0 : last / (windows - 1) * i, tokens);
+    samples.add(std::as_bytes(std::span(tokens)));
+  }
+  return samples.str().substr(0, 16);
+}
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, separator);) {
+    parts.push_back(part);
+  }
+  return parts;
+}
+
+DataFacts facts_here(const data::TokenDataset& dataset) {
+  constexpr std::int64_t most_windows = 16;
+  constexpr std::int64_t most_windows_of_all = 1024;
+  const auto files = std::ssize(dataset.files());
+  const std::int64_t windows =
+      std::clamp<std::int64_t>(most_windows_of_all / files, 1, most_windows);
+  DataFacts facts;
+  std::vector<std::string> digests;
+  std::vector<std::string> tokenizers;
+  std::vector<TokenMaker> makers;
+  for (const io::TokenFile& file : dataset.files()) {
+    const auto record = data::token_record_of(file);
+    digests.push_back(fmt::format(
+        "{}:{}", digest_of_samples(file, windows),
+        record && !record->tokens_digest.empty() ? record->tokens_digest.substr(0, 16) : "-"));
+    if (!record || std::ranges::any_of(makers, [&](const TokenMaker& other) {
+          return other.identity == record->tokenizer_identity &&
+                 other.vocab == record->vocab_size && other.tokenizer == record->tokenizer;
+        })) {
+      continue;
+    }
+    const TokenMaker maker = token_maker(file.path(), *record);
+    makers.push_back({.file = {},
+                      .tokenizer = record->tokenizer,
+                      .identity = record->tokenizer_identity,
+                      .vocab = record->vocab_size});
+    const std::string line =
+        fmt::format("{} {} {}\n", maker.identity.empty() ? "-" : maker.identity, maker.vocab,
+                    maker.tokenizer.substr(0, maker.tokenizer.find('\n')));
+    if (std::ranges::count(tokenizers, line) == 0) {
+      tokenizers.push_back(line);
+    }
+  }
+  facts.digests = fmt::format("{}", fmt::join(digests, ","));
+  facts.tokenizers = fmt::format("{}", fmt::join(tokenizers, ""));
+  return facts;
+}
+
+/// Whether "SAMPLES:RECORD" of then and now can be of the same tokens.
+bool can_be_same(const std::string& before, const std::string& now) {
+  const auto [samples_before, record_before] =
+      std::pair(before.substr(0, before.find(':')), before.substr(before.find(':') + 1));
+  const auto [samples_now, record_now] =
+      std::pair(now.substr(0, now.find(':')), now.substr(now.find(':') + 1));
+  return samples_before == samples_now &&
+         (record_before == record_now || record_before == "-" || record_now == "-");
+}
+
+std::optional<std::string> changed_digest(const std::string& before, const DataFacts& now) {
+  const std::vector<std::string> then = split(before, ',');
+  const std::vector<std::string> digests = split(now.digests, ',');
+  for (std::size_t i = 0; i < std::min(then.size(), digests.size()); ++i) {
+    if (!can_be_same(then[i], digests[i])) {
+      return fmt::format("{} has as many tokens as then, but others", now.files[i]);
+    }
+  }
+  return std::nullopt;
+}
+
+std::vector<TokenMaker> makers_in(const std::string& text, const std::string& where) {
+  std::vector<TokenMaker> makers;
+  for (const std::string& line : split(text, '\n')) {
+    std::istringstream words(line);
+    TokenMaker maker{.file = where, .tokenizer = {}, .identity = {}, .vocab = 0};
+    words >> maker.identity >> maker.vocab;
+    words.ignore(1);
+    std::getline(words, maker.tokenizer);
+    maker.identity = maker.identity == "-" ? "" : maker.identity;
+    makers.push_back(maker);
+  }
+  return makers;
+}
+
+std::string text_or_empty(const io::Checkpoint& checkpoint, const char* name) {
+  const auto& texts = checkpoint.scalars().texts;
+  const auto found = texts.find(name);
+  return found == texts.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world) {
+  DataFacts facts;
+  comm::first_rank_does(world, [&] { facts = facts_here(dataset); });
+  facts.digests = comm::broadcast_text(world, facts.digests, 0);
+  facts.tokenizers = comm::broadcast_text(world, facts.tokenizers, 0);
+  std::vector<std::int64_t> counts;
+  for (const io::TokenFile& file : dataset.files()) {
+    counts.push_back(file.tokens());
+    facts.files.push_back(file.path().string());
+  }
+  facts.token_counts = fmt::format("{}", fmt::join(counts, ","));
+  return facts;
+}
+
+std::optional<std::string> data_change(const io::Checkpoint& before, const DataFacts& now) {
+  const std::string counts = text_or_empty(before, runfile::token_counts_name);
+  if (!counts.empty() && counts != now.token_counts) {
+    return fmt::format("tokens of the training files {} -> {}", counts, now.token_counts);
+  }
+  const auto makers = makers_in(now.tokenizers, "");
+  for (const TokenMaker& then : saved_token_makers(before)) {
+    for (const TokenMaker& maker : makers) {
+      if (makers.size() == 1 && are_different(then, maker)) {
+        return fmt::format("tokenizer of the training files {} -> {}", then.tokenizer,
+                           maker.tokenizer);
+      }
+    }
+  }
+  return changed_digest(text_or_empty(before, runfile::token_digests_name), now);
+}
+
+std::vector<TokenMaker> saved_token_makers(const io::Checkpoint& checkpoint) {
+  return makers_in(text_or_empty(checkpoint, runfile::tokenizers_name), checkpoint.path().string());
+}
+
+void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDataset& dataset,
+                           bool allowed) {
+  const std::vector<TokenMaker> trained_on = saved_token_makers(checkpoint);
+  for (const io::TokenFile& file : dataset.files()) {
+    const auto record = data::token_record_of(file);
+    if (!record || trained_on.empty()) {
+      continue;
+    }
+    const TokenMaker maker = token_maker(file.path(), *record);
+    if (std::ranges::any_of(
+            trained_on, [&](const TokenMaker& other) { return !are_different(maker, other); })) {
+      continue;
+    }
+    const std::string what = fmt::format(
+        "{} says that {} ({} tokens) made the tokens, and {} was trained on those of {} ({})",
+        maker.file, maker.tokenizer, maker.vocab, checkpoint.path().string(),
+        trained_on.front().tokenizer, trained_on.front().vocab);
+    if (allowed) {
+      log::warning(what);
+      return;
+    }
+    throw UserError(ExitCode::config,
+                    fmt::format("{} (the loss would say nothing); prepare the text with that "
+                                "tokenizer, or say --allow-mixed-tokenizers",
+                                what));
+  }
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/data/dataset.hpp>
+#include <fourfold/io/checkpoint.hpp>
+#include <fourfold/train/token_settings.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// What a run's training data are, kept in its checkpoints, so that a later start can tell whether
+/// they still are.
+struct DataFacts {
+  std::vector<std::string> files;  ///< not kept: for messages
+  std::string token_counts;        ///< of each file in order, "1000,250"
+  /// Of each file in order "SAMPLES:RECORD": a digest of windows of 1024 tokens (16 of them spread
+  /// evenly over a file, fewer where there are more than 64 files), and the one of all tokens that
+  /// the record has, or "-"
+  std::string digests;
+  /// Of each tokenizer that made them, by the records: "IDENTITY VOCABULARY NAME", a line each; "-"
+  /// for an identity that is not known
+  std::string tokenizers;
+};
+
+/// Of the files as they are now. Collective: rank 0 reads, the others learn.
+DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world);
+
+/// How data differ from those of a checkpoint, in words; nothing when they are the same as far as
+/// the checkpoint tells (older versions kept the counts alone).
+std::optional<std::string> data_change(const io::Checkpoint& before, const DataFacts& now);
+
+/// Refuses to feed a model tokens of another tokenizer than it was trained on, as far as the
+/// checkpoint and the records beside the files tell. Local.
+/// @param allowed  warns instead
+/// @throws UserError (config) naming both
+void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDataset& dataset,
+                           bool allowed);
+
+/// The tokenizers of the data that a checkpoint's run was trained on; none when it does not tell.
+std::vector<TokenMaker> saved_token_makers(const io::Checkpoint& checkpoint);
+
+}  // namespace fourfold::train

@@ -1,0 +1,54 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/data/token_record.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace fourfold::train {
+
+/// What made the tokens of a file, as the record beside it says.
+struct TokenMaker {
+  std::string file;       ///< the record's path, or where else this is said; for messages
+  std::string tokenizer;  ///< "byte" or a path
+  std::string identity;   ///< data::tokenizer_identity(); empty: not known
+  std::int64_t vocab = 0;
+  friend bool operator==(const TokenMaker&, const TokenMaker&) = default;
+};
+
+/// As the record says; the identity of an older one is looked for in the tokenizer's files.
+TokenMaker token_maker(const std::filesystem::path& bin, const data::TokenRecord& record);
+
+/// Whether both are known to be different tokenizers. Without an identity, names and sizes of
+/// vocabularies tell.
+bool are_different(const TokenMaker& a, const TokenMaker& b);
+
+/// The vocabulary of a run's own newest step in a folder; nothing when it has none yet.
+using SavedVocab = std::function<std::optional<std::int64_t>(const std::filesystem::path&)>;
+
+/// Sets model.vocab and data.tokenizer where the run file does not, and compares what it writes
+/// with what the records beside the files of data.train and data.validation say:
+///
+/// - model.vocab: the value written, else the preset's or the checkpoint's, else the largest of the
+///   records', rounded up to a multiple of 64, else the default. Less than the records' is refused,
+///   and more than 5 % above it is warned of.
+/// - data.tokenizer: the one written, else the records', else the default. One that is not the
+///   records' is refused, and so are records of different tokenizers, unless
+///   data.allow_mixed_tokenizers.
+///
+/// Files that are not there yet are passed over: a plan does without. Origins, notes and warnings
+/// say what was done. Local; the same files give the same everywhere.
+/// @throws UserError: config as above; what opening a token file throws
+/// @param saved_vocab  a run that goes on from its own steps keeps theirs, which versions before
+///   this one took from the default; empty: not looked at
+runfile::EffectiveConfig with_token_settings(runfile::EffectiveConfig effective,
+                                             const SavedVocab& saved_vocab = {});
+
+}  // namespace fourfold::train

@@ -1,0 +1,236 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/data/dataset.hpp>
+#include <fourfold/data/tokenizer.hpp>
+#include <fourfold/io/token_file.hpp>
+#include <fourfold/train/token_settings.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+
+namespace fourfold::train {
+namespace {
+
+using runfile::EffectiveConfig;
+using runfile::Origin;
+
+constexpr const char* vocab_key = "model.vocab";
+constexpr const char* tokenizer_key = "data.tokenizer";
+constexpr std::int64_t vocab_multiple = 64;
+
+/// The makers of a run's token files, those of training first, and the files without a record.
+struct Makers {
+  std::vector<TokenMaker> known;  ///< each that differs from those before
+  std::vector<std::string> without_record;
+  std::string missing;  ///< why some files could not be looked at
+};
+
+void add(Makers& makers, const io::TokenFile& file) {
+  const auto record = data::token_record_of(file);
+  if (!record) {
+    makers.without_record.push_back(file.path().string());
+    return;
+  }
+  if (record->tokenizer_identity.empty() &&
+      std::ranges::any_of(makers.known, [&](const TokenMaker& other) {
+        return other.tokenizer == record->tokenizer && other.vocab == record->vocab_size;
+      })) {
+    return;  // not its files again for each record of an older version
+  }
+  const TokenMaker maker = token_maker(file.path(), *record);
+  if (std::ranges::none_of(makers.known, [&](const TokenMaker& other) {
+        return !are_different(maker, other) && maker.vocab == other.vocab;
+      })) {
+    makers.known.push_back(maker);
+  }
+}
+
+bool is_there(const std::string& name) {
+  std::error_code ignored;
+  return std::filesystem::exists(name, ignored) || std::filesystem::exists(name + ".bin", ignored);
+}
+
+Makers makers_of(const runfile::DataConfig& config) {
+  Makers makers;
+  for (const auto* names : {&config.train, &config.validation}) {
+    for (const std::string& name : *names) {
+      std::vector<std::string> files;
+      try {
+        files = data::expand_patterns({&name, 1});
+      } catch (const UserError& error) {
+        makers.missing = error.what();
+      }
+      for (const std::string& file : files) {
+        if (is_there(file)) {
+          add(makers, io::TokenFile(file));
+        } else {
+          makers.missing = fmt::format("{}: there is no such file", file);
+        }
+      }
+    }
+  }
+  return makers;
+}
+
+std::string told(const TokenMaker& maker) {
+  return fmt::format("{} ({} tokens)", maker.tokenizer, maker.vocab);
+}
+
+/// Refuses, or warns of, what does not go together.
+void object(EffectiveConfig& effective, const std::string& what, const std::string& remedy) {
+  if (effective.config.data.allow_mixed_tokenizers) {
+    effective.warnings.push_back(what + "; data.allow_mixed_tokenizers allows it");
+    return;
+  }
+  throw UserError(
+      ExitCode::config,
+      runfile::located(fmt::format("{} (the same number would mean different texts); {}, or accept "
+                                   "that with data.allow_mixed_tokenizers = true",
+                                   what, remedy),
+                       effective.origins));
+}
+
+void compare_files(EffectiveConfig& effective, const Makers& makers) {
+  const TokenMaker& first = makers.known.front();
+  const auto other = std::ranges::find_if(
+      makers.known, [&](const TokenMaker& maker) { return are_different(first, maker); });
+  if (other != makers.known.end()) {
+    object(effective,
+           fmt::format("data.train and data.validation name files of different tokenizers: {} says "
+                       "{}, and {} says {}",
+                       first.file, told(first), other->file, told(*other)),
+           "name files of one tokenizer");
+  }
+}
+
+std::string origin_text(const EffectiveConfig& effective, const char* key) {
+  const auto origin = effective.origins.find(key);
+  return origin == effective.origins.end() ? Origin{}.str() : origin->second.str();
+}
+
+bool is_default(const EffectiveConfig& effective, const char* key) {
+  const auto origin = effective.origins.find(key);
+  return origin == effective.origins.end() ||
+         origin->second.source == Origin::Source::default_value;
+}
+
+void settle_vocab(EffectiveConfig& effective, const Makers& makers, const SavedVocab& saved_vocab) {
+  const auto largest = std::ranges::max_element(makers.known, {}, &TokenMaker::vocab);
+  const std::int64_t rounded =
+      (largest->vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
+  std::int64_t& vocab = effective.config.model.vocab;
+  if (is_default(effective, vocab_key)) {
+    const runfile::CheckpointConfig& checkpoint = effective.config.checkpoint;
+    const auto saved =
+        saved_vocab && checkpoint.resume == "auto" ? saved_vocab(checkpoint.dir) : std::nullopt;
+    vocab = saved.value_or(rounded);
+    effective.origins[vocab_key] = {
+        Origin::Source::derived, saved
+                                     ? "the run's newest step in " + effective.config.checkpoint.dir
+                                     : fmt::format("the {} tokens of {}, up to a multiple of {}",
+                                                   largest->vocab, largest->file, vocab_multiple)};
+  }
+  const std::string place = origin_text(effective, vocab_key);
+  if (vocab < largest->vocab) {
+    throw UserError(ExitCode::config,
+                    runfile::located(
+                        fmt::format("model.vocab = {} ({}) is less than the {} tokens that {} says "
+                                    "its tokenizer has; set it to {} or more, or leave it out",
+                                    vocab, place, largest->vocab, largest->file, rounded),
+                        effective.origins));
+  }
+  const bool is_padding =
+      static_cast<double>(vocab) <= 1.05 * static_cast<double>(largest->vocab) || vocab <= rounded;
+  if (!is_padding) {
+    effective.warnings.push_back(
+        fmt::format("model.vocab = {} ({}), but the token files have only {} different tokens at "
+                    "most ({}): the rest of the embedding is never trained; set it to {}, or leave "
+                    "it out in a new run",
+                    vocab, place, largest->vocab, largest->file, rounded));
+  }
+}
+
+void settle_tokenizer(EffectiveConfig& effective, const Makers& makers) {
+  std::string& tokenizer = effective.config.data.tokenizer;
+  const TokenMaker& first = makers.known.front();
+  if (is_default(effective, tokenizer_key)) {
+    tokenizer = first.tokenizer;
+    effective.origins[tokenizer_key] = {Origin::Source::derived, first.file};
+  }
+  TokenMaker written{
+      .file = origin_text(effective, tokenizer_key), .tokenizer = tokenizer, .identity = {}};
+  try {
+    written.identity = data::tokenizer_identity(tokenizer);
+  } catch (const UserError&) {  // who needs it says that it cannot be opened
+    return;
+  }
+  if (!first.identity.empty() && are_different(written, first)) {
+    object(
+        effective,
+        fmt::format(
+            "data.tokenizer = \"{}\" ({}) did not make the token files, as it is now: {} says {}",
+            tokenizer, written.file, first.file, told(first)),
+        "name the one that did, or leave the key out");
+  }
+}
+
+void note_files_without_record(EffectiveConfig& effective, const Makers& makers) {
+  if (!makers.without_record.empty()) {
+    effective.notes.push_back(fmt::format(
+        "{}{}: no record says which tokenizer made {}; model.vocab = {} ({}) and data.tokenizer = "
+        "\"{}\" ({}) are used as they are",
+        makers.without_record.front(),
+        makers.without_record.size() > 1
+            ? fmt::format(" and {} more files", makers.without_record.size() - 1)
+            : "",
+        makers.without_record.size() > 1 ? "them" : "it", effective.config.model.vocab,
+        origin_text(effective, vocab_key), effective.config.data.tokenizer,
+        origin_text(effective, tokenizer_key)));
+  }
+  if (!makers.missing.empty() && is_default(effective, vocab_key)) {
+    effective.notes.push_back(
+        fmt::format("model.vocab = {} is the default, since the token files "
+                    "cannot be looked at ({})",
+                    effective.config.model.vocab, makers.missing));
+  }
+}
+
+}  // namespace
+
+TokenMaker token_maker(const std::filesystem::path& bin, const data::TokenRecord& record) {
+  TokenMaker maker{.file = data::token_record_path(bin).string(),
+                   .tokenizer = record.tokenizer,
+                   .identity = record.tokenizer_identity,
+                   .vocab = record.vocab_size};
+  if (maker.identity.empty()) {
+    try {
+      maker.identity = data::tokenizer_identity(record.tokenizer);
+    } catch (const UserError&) {  // its files have been moved
+      maker.identity.clear();
+    }
+  }
+  return maker;
+}
+
+bool are_different(const TokenMaker& a, const TokenMaker& b) {
+  if (!a.identity.empty() && !b.identity.empty()) {
+    return a.identity != b.identity;
+  }
+  return a.tokenizer != b.tokenizer && a.vocab != b.vocab && a.vocab != 0 && b.vocab != 0;
+}
+
+EffectiveConfig with_token_settings(EffectiveConfig effective, const SavedVocab& saved_vocab) {
+  const Makers makers = makers_of(effective.config.data);
+  if (!makers.known.empty()) {
+    compare_files(effective, makers);
+    settle_vocab(effective, makers, saved_vocab);
+    settle_tokenizer(effective, makers);
+  }
+  note_files_without_record(effective, makers);
+  return effective;
+}
+
+}  // namespace fourfold::train
