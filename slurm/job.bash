@@ -9,7 +9,8 @@ fourfold_slurm=$(dirname -- "${BASH_SOURCE[0]}")
 : "${FOURFOLD:=fourfold}"
 
 # say WORD...: a line of the job's log that is not fourfold's.
-say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "$*"; }
+# Names come from Slurm and users: no control character of them reaches a terminal.
+say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "${*//[[:cntrl:]]/?}"; }
 
 # What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set,
 # and a file that fails, or exits, does not leave the job's end unexplained.

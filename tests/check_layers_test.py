@@ -71,6 +71,16 @@ class CheckLayers(unittest.TestCase):
         self.breach("src/train/report.cpp", "#include <nlohmann/json.hpp>\n", "<nlohmann/json.hpp>")
         self.breach("src/data/dataset.cpp", "#include <hdf5.h>\n", "<hdf5.h>")
 
+    def test_prints(self):
+        self.clean("apps/ckpt/info.cpp", 'program::print("{}\\n", name);\nlog::write_stderr(text);  // not std::cerr\n')
+        self.clean("src/base/log.cpp", "std::fwrite(text.data(), 1, text.size(), stderr);\n")
+        self.clean("tests/unit/base/log_test.cpp", 'std::fputs("x", stderr);\n')
+        for line in ('fmt::print("{}", name);', 'fmt::println(stderr, "{}", name);', "std::cout << name;", "std::cerr << name;",
+                     "std::fwrite(text.data(), 1, text.size(), stdout);", "std::fputs(text.c_str(), stderr);", "std::printf(\"%s\", name);",
+                     "::write(STDOUT_FILENO, text.data(), text.size());"):
+            for path in ("apps/ckpt/info.cpp", "src/train/trainer.cpp", "io/store.cpp", "kernels/runtime.cpp"):
+                self.breach(path, line + "\n", "program/print.hpp or base/log.hpp")
+
     def test_sizes_and_licence(self):
         self.clean("src/base/long.cpp", "int x;\n" * 498)
         self.breach("src/base/long.cpp", "int x;\n" * 499, "501 lines")

@@ -6,11 +6,13 @@
 #include "results.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/exchange/exercise.hpp>
 #include <fourfold/exchange/measure.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
+#include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -61,7 +63,7 @@ class Files {
   static void publish(io::AtomicFile& file, const std::string& text) {
     file.write(text);
     file.publish();
-    fmt::print("# wrote {}\n", file.path().string());
+    program::print("# wrote {}\n", file.path().string());
   }
 
   std::optional<io::AtomicFile> csv_;
@@ -78,7 +80,7 @@ class Status {
  private:
   void draw(const std::string& text) const {
     if (shows_) {
-      log::write_stderr(fmt::format("\r{}\x1b[K", text));
+      log::draw_stderr(text);
     }
   }
   bool shows_;
@@ -127,7 +129,7 @@ void measure_sizes(Session& session, exchange::Operation operation, comm::Algori
         measure_row(session, {.operation = operation, .algorithm = algorithm, .extent = extent}));
     status.clear();
     if (speaks) {
-      fmt::print("{}", table_line(session.setting, rows.back()));
+      program::print("{}", table_line(session.setting, rows.back()));
       std::fflush(stdout);
     }
   }
@@ -172,7 +174,7 @@ ExitCode measure_rank(const Arguments& arguments, const Request& request,
                   .line = line,
                   .library = library ? &*library : nullptr};
   if (world.rank() == 0) {
-    fmt::print("{}", table_head(session.setting));
+    program::print("{}", table_head(session.setting));
     std::fflush(stdout);
   }
   const std::vector<Row> rows = measure_all(session);
@@ -181,7 +183,7 @@ ExitCode measure_rank(const Arguments& arguments, const Request& request,
     wrong += row.wrong;
   }
   if (world.rank() == 0) {
-    fmt::print("{}", table_foot(session.setting, rows));
+    program::print("{}", table_foot(session.setting, rows));
     files.write(session.setting, rows);
   }
   return wrong == 0 ? ExitCode::finished : ExitCode::differs;

@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,43 +16,43 @@ using Kind = io::TensorDifference::Kind;
 void print(const io::TensorDifference& tensor) {
   switch (tensor.kind) {
     case Kind::only_in_a:
-      fmt::print("{}  only in A\n", tensor.id.str());
+      program::print("{}  only in A\n", tensor.id.str());
       return;
     case Kind::only_in_b:
-      fmt::print("{}  only in B\n", tensor.id.str());
+      program::print("{}  only in B\n", tensor.id.str());
       return;
     case Kind::other_type:
-      fmt::print("{}  {}\n", tensor.id.str(), tensor.detail);
+      program::print("{}  {}\n", tensor.id.str(), tensor.detail);
       return;
     case Kind::other_values:
       break;
   }
   if (tensor.different == 0) {
-    fmt::print("{}  other values\n", tensor.id.str());
+    program::print("{}  other values\n", tensor.id.str());
     return;
   }
-  fmt::print("{}  {} of {} elements differ, by at most {:.6g}, rms {:.6g}\n", tensor.id.str(),
-             tensor.different, tensor.elements, tensor.max_abs, tensor.rms);
+  program::print("{}  {} of {} elements differ, by at most {:.6g}, rms {:.6g}\n", tensor.id.str(),
+                 tensor.different, tensor.elements, tensor.max_abs, tensor.rms);
   for (const io::ElementPair& pair : tensor.largest) {
-    fmt::print("  [{}]  {:.9g} and {:.9g}\n", fmt::join(pair.index, ", "), pair.a, pair.b);
+    program::print("  [{}]  {:.9g} and {:.9g}\n", fmt::join(pair.index, ", "), pair.a, pair.b);
   }
 }
 
 void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a,
            const io::Checkpoint& b) {
-  fmt::print("A  {} (mesh {})\nB  {} (mesh {})\n", a.path().string(), a.mesh().str(),
-             b.path().string(), b.mesh().str());
+  program::print("A  {} (mesh {})\nB  {} (mesh {})\n", a.path().string(), a.mesh().str(),
+                 b.path().string(), b.mesh().str());
   if (differences.none()) {
-    fmt::print("equal: the same state in {} tensors, bit for bit\n", a.tensors().size());
+    program::print("equal: the same state in {} tensors, bit for bit\n", a.tensors().size());
     return;
   }
   for (const std::string& line : differences.scalars) {
-    fmt::print("{}\n", line);
+    program::print("{}\n", line);
   }
   for (const io::TensorDifference& tensor : differences.tensors) {
     print(tensor);
   }
-  fmt::print("{} tensors differ\n", differences.tensors.size());
+  program::print("{} tensors differ\n", differences.tensors.size());
 }
 
 }  // namespace
@@ -70,7 +71,7 @@ ExitCode diff(const DiffRequest& request) {
                    }});
   progress.finish();
   if (request.json) {
-    fmt::print("{}\n", diff_json(differences));
+    program::print("{}\n", diff_json(differences));
   } else {
     print(differences, a, b);
   }

@@ -9,6 +9,7 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/saved_config.hpp>
@@ -84,17 +85,17 @@ interchange::ExportPlan plan_of(const ExportRequest& request, const model::Model
 
 void print_plan(const interchange::ExportPlan& plan, const std::string& output) {
   for (const interchange::ForeignFile& file : plan.files) {
-    fmt::print("{}{}{}  {} tensors, {}\n", output, plan.is_folder ? "/" : "", file.name,
-               file.tensors.size(), telemetry::bytes_text(file.bytes));
+    program::print("{}{}{}  {} tensors, {}\n", output, plan.is_folder ? "/" : "", file.name,
+                   file.tensors.size(), telemetry::bytes_text(file.bytes));
   }
   for (const interchange::ExportPlan::Text& text : plan.texts) {
-    fmt::print("{}/{}\n", output, text.name);
+    program::print("{}/{}\n", output, text.name);
   }
 }
 
 void print_notes(const interchange::HfTokenizer& tokenizer) {
   for (const std::string& note : tokenizer.notes) {
-    fmt::print("note   {}\n", note);
+    program::print("note   {}\n", note);
   }
 }
 
@@ -110,8 +111,8 @@ ExitCode export_model(const ExportRequest& request) {
       tokenizer_for(request, config, train::saved_config(checkpoint).data.tokenizer);
   const interchange::ExportPlan plan = plan_of(request, config, tokenizer);
   if (request.dry_run) {
-    fmt::print("step {} of {} would be written to\n", checkpoint.step(),
-               checkpoint.path().string());
+    program::print("step {} of {} would be written to\n", checkpoint.step(),
+                   checkpoint.path().string());
     print_plan(plan, request.to);
     print_notes(tokenizer);
     return ExitCode::finished;
@@ -120,7 +121,7 @@ ExitCode export_model(const ExportRequest& request) {
       plan, source, request.to, request.memory_bytes - beside_buffers_bytes,
       [&](std::int64_t done_bytes) { progress.show(done_bytes, plan.bytes()); });
   progress.finish();
-  fmt::print("step {} of {} written to\n", checkpoint.step(), checkpoint.path().string());
+  program::print("step {} of {} written to\n", checkpoint.step(), checkpoint.path().string());
   print_plan(plan, request.to);
   print_notes(tokenizer);
   return ExitCode::finished;

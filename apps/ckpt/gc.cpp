@@ -9,6 +9,7 @@
 #include <fourfold/io/no_room.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/format.h>
@@ -112,19 +113,19 @@ void refuse_failures(const std::vector<std::string>& problems) {
 void print(const Removed& removed) {
   const char* const verb = removed.dry_run ? "would remove" : "removes";
   if (removed.intact) {
-    fmt::print("step {} {}: it is the newest one that is intact (all of it was read)\n",
-               *removed.intact, removed.is_spared ? "stays" : "is kept");
+    program::print("step {} {}: it is the newest one that is intact (all of it was read)\n",
+                   *removed.intact, removed.is_spared ? "stays" : "is kept");
   }
   for (const std::int64_t step : removed.steps) {
     const auto target = io::link_of_step(removed.directory, step);
-    fmt::print("{} step {}{}\n", verb, step,
+    program::print("{} step {}{}\n", verb, step,
                target ? fmt::format(" (a link; what it leads to, {}, is kept)", *target) : "");
   }
   for (const std::string& name : removed.leftovers) {
-    fmt::print("{} {}\n", verb, name);
+    program::print("{} {}\n", verb, name);
   }
   if (removed.steps.empty() && removed.leftovers.empty()) {
-    fmt::print("{}: there is nothing to remove\n", removed.directory.string());
+    program::print("{}: there is nothing to remove\n", removed.directory.string());
   }
 }
 
@@ -161,7 +162,7 @@ ExitCode gc(const GcRequest& named) {
     refuse_failures(io::remove_leftovers(request.directory, request.set_aside));
   }
   if (request.json) {
-    fmt::print("{}\n", removed_json(removed));
+    program::print("{}\n", removed_json(removed));
   }
   return ExitCode::finished;
 }

@@ -14,6 +14,7 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
@@ -68,13 +69,13 @@ std::string tokenizer_of(const ImportRequest& request, const model::ModelConfig&
 }
 
 void print_model(const model::ModelConfig& config) {
-  fmt::print(
+  program::print(
       "model  {}: {} layers, hidden {}, heads {}, kv_heads {}, ffn {}, vocab {}, context {}\n",
       name(config.family), config.layers, config.hidden, config.heads, config.kv_heads, config.ffn,
       config.vocab, config.context);
   const std::int64_t parameters = model::parameter_count(config);
-  fmt::print("       {} parameters, {} as f32 masters\n", parameters,
-             telemetry::bytes_text(4 * parameters));
+  program::print("       {} parameters, {} as f32 masters\n", parameters,
+                 telemetry::bytes_text(4 * parameters));
 }
 
 /// A run file there would be the user's.
@@ -113,10 +114,10 @@ ExitCode import_model(const ImportRequest& request) {
   progress.finish();
   print_model(model.config);
   for (const std::string& note : model.notes) {
-    fmt::print("note   {}\n", note);
+    program::print("note   {}\n", note);
   }
   if (request.dry_run) {
-    fmt::print("step 0 would be written to {}\n", request.to);
+    program::print("step 0 would be written to {}\n", request.to);
     return ExitCode::finished;
   }
   const std::filesystem::path step =
@@ -140,8 +141,8 @@ ExitCode import_model(const ImportRequest& request) {
         *model.source, self);
     run_file.publish();
     progress.finish();
-    fmt::print("{}: written in {:.1f} s\n", report.path.string(), report.seconds);
-    fmt::print("{}: begins a run with it, once data.train is named\n", run_file_path.string());
+    program::print("{}: written in {:.1f} s\n", report.path.string(), report.seconds);
+    program::print("{}: begins a run with it, once data.train is named\n", run_file_path.string());
   });
   return ExitCode::finished;
 }

@@ -5,6 +5,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
@@ -35,38 +36,38 @@ std::string states_text(const io::Checkpoint& checkpoint) {
 
 void print_scalars(const io::CheckpointScalars& scalars) {
   for (const auto& [name, value] : scalars.integers) {
-    fmt::print("  {:<24}  {}\n", name, value);
+    program::print("  {:<24}  {}\n", name, value);
   }
   for (const auto& [name, value] : scalars.reals) {
-    fmt::print("  {:<24}  {}\n", name, value);
+    program::print("  {:<24}  {}\n", name, value);
   }
   for (const auto& [name, text] : scalars.texts) {
-    fmt::print("  {:<24}  {} characters\n", name, text.size());
+    program::print("  {:<24}  {} characters\n", name, text.size());
   }
 }
 
 void print_tensors(const io::Checkpoint& checkpoint) {
   for (const io::StoredTensor& tensor : checkpoint.tensors()) {
-    fmt::print("\n{}  {} {}  {}  digest {}\n", tensor.id.str(), name(tensor.dtype),
-               tensor.shape.str(), bytes_text(io::payload_bytes(tensor)), tensor.digest.str());
+    program::print("\n{}  {} {}  {}  digest {}\n", tensor.id.str(), name(tensor.dtype),
+                   tensor.shape.str(), bytes_text(io::payload_bytes(tensor)), tensor.digest.str());
     for (const io::StoredBox& box : io::boxes_of(checkpoint, tensor)) {
-      fmt::print("  {}  {}{}\n", box.box.str(), box.file, box.dataset);
+      program::print("  {}  {}{}\n", box.box.str(), box.file, box.dataset);
     }
   }
 }
 
 void print_checkpoint(const io::Checkpoint& checkpoint, bool tensors) {
-  fmt::print("{}\n", checkpoint.path().string());
-  fmt::print("step      {}, saved on mesh {}\n", checkpoint.step(), checkpoint.mesh().str());
-  fmt::print("identity  {}\n", checkpoint.identity());
-  fmt::print("tensors   {}: {}\n", checkpoint.tensors().size(), states_text(checkpoint));
+  program::print("{}\n", checkpoint.path().string());
+  program::print("step      {}, saved on mesh {}\n", checkpoint.step(), checkpoint.mesh().str());
+  program::print("identity  {}\n", checkpoint.identity());
+  program::print("tensors   {}: {}\n", checkpoint.tensors().size(), states_text(checkpoint));
   const std::vector<io::StoredFile> files = io::files_of(checkpoint);
   std::int64_t largest = 0;
   for (const io::StoredFile& file : files) {
     largest = std::max(largest, file.bytes);
   }
-  fmt::print("files     {} with tensors, the largest {}\n", files.size(), bytes_text(largest));
-  fmt::print("state beside tensors\n");
+  program::print("files     {} with tensors, the largest {}\n", files.size(), bytes_text(largest));
+  program::print("state beside tensors\n");
   print_scalars(checkpoint.scalars());
   if (tensors) {
     print_tensors(checkpoint);
@@ -88,11 +89,11 @@ std::vector<io::Checkpoint> steps_of(const std::filesystem::path& directory) {
 }
 
 void print_steps(const std::vector<io::Checkpoint>& steps) {
-  fmt::print("{:>10}  {:<20}  {:>9}  {:>5}  identity\n", "step", "saved on mesh", "tensors",
-             "files");
+  program::print("{:>10}  {:<20}  {:>9}  {:>5}  identity\n", "step", "saved on mesh", "tensors",
+                 "files");
   for (const io::Checkpoint& step : steps) {
-    fmt::print("{:>10}  {:<20}  {:>9}  {:>5}  {}\n", step.step(), step.mesh().str(),
-               bytes_text(io::payload_bytes(step)), io::files_of(step).size(), step.identity());
+    program::print("{:>10}  {:<20}  {:>9}  {:>5}  {}\n", step.step(), step.mesh().str(),
+                   bytes_text(io::payload_bytes(step)), io::files_of(step).size(), step.identity());
   }
 }
 
@@ -100,14 +101,14 @@ void print_steps(const std::vector<io::Checkpoint>& steps) {
 
 ExitCode info(const InfoRequest& request) {
   if (request.run_file) {
-    fmt::print("{}", open(request.path).scalars().text(runfile::config_text_name));
+    program::print("{}", open(request.path).scalars().text(runfile::config_text_name));
     return ExitCode::finished;
   }
   const std::filesystem::path named = train::checkpoints_named(request.path);
   if (io::list_steps(named).empty()) {
     const io::Checkpoint checkpoint = open(request.path);
     if (request.json) {
-      fmt::print("{}\n", info_json(checkpoint));
+      program::print("{}\n", info_json(checkpoint));
     } else {
       print_checkpoint(checkpoint, request.tensors);
     }
@@ -121,7 +122,7 @@ ExitCode info(const InfoRequest& request) {
                                 named.string()));
   }
   if (request.json) {
-    fmt::print("{}\n", steps_json(named, steps));
+    program::print("{}\n", steps_json(named, steps));
   } else {
     print_steps(steps);
   }

@@ -8,6 +8,7 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
@@ -110,8 +111,8 @@ void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
   file.publish();
   progress.finish();
   if (!request.json) {
-    fmt::print("{}: {} tensors, {}\n", request.file, tensors.size(),
-               telemetry::bytes_text(io::payload_bytes(checkpoint)));
+    program::print("{}: {} tensors, {}\n", request.file, tensors.size(),
+                   telemetry::bytes_text(io::payload_bytes(checkpoint)));
   }
 }
 
@@ -129,18 +130,18 @@ ExitCode merge(const MergeRequest& request) {
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (request.json) {
-      fmt::print("{}\n", written_json({.path = request.file,
-                                       .mesh = {},
-                                       .seconds = elapsed.count(),
-                                       .dry_run = request.dry_run},
-                                      checkpoint));
+      program::print("{}\n", written_json({.path = request.file,
+                                           .mesh = {},
+                                           .seconds = elapsed.count(),
+                                           .dry_run = request.dry_run},
+                                          checkpoint));
     }
     if (request.json || !request.dry_run) {
       return;
     }
-    fmt::print("{} -> {}: {} tensors, {}; nothing was written (--dry-run)\n",
-               checkpoint.path().string(), request.file, shown_tensors(checkpoint).size(),
-               telemetry::bytes_text(io::payload_bytes(checkpoint)));
+    program::print("{} -> {}: {} tensors, {}; nothing was written (--dry-run)\n",
+                   checkpoint.path().string(), request.file, shown_tensors(checkpoint).size(),
+                   telemetry::bytes_text(io::payload_bytes(checkpoint)));
   });
   return ExitCode::finished;
 }

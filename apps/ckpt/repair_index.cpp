@@ -4,6 +4,7 @@
 
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
@@ -33,17 +34,17 @@ const char* meaning_of(io::RepairProof proof) {
 
 void print(const io::RepairReport& report, bool dry_run) {
   if (report.rebuilt.empty()) {
-    fmt::print("{}: manifest, index, names and sizes hold: there is nothing to repair\n",
-               report.path.string());
+    program::print("{}: manifest, index, names and sizes hold: there is nothing to repair\n",
+                   report.path.string());
     return;
   }
-  fmt::print("{}: step {}\n", report.path.string(), report.step);
+  program::print("{}: step {}\n", report.path.string(), report.step);
   for (const std::string& line : report.damage) {
-    fmt::print("  {}\n", line);
+    program::print("  {}\n", line);
   }
-  fmt::print("{} {} ({} of payloads read)\n{}\n", dry_run ? "would make again" : "made again",
-             fmt::join(report.rebuilt, " and "), telemetry::bytes_text(report.bytes_read),
-             meaning_of(report.proof));
+  program::print("{} {} ({} of payloads read)\n{}\n", dry_run ? "would make again" : "made again",
+                 fmt::join(report.rebuilt, " and "), telemetry::bytes_text(report.bytes_read),
+                 meaning_of(report.proof));
 }
 
 /// Of a folder of steps the newest that does not hold together; the newest, where all do.
@@ -70,7 +71,7 @@ ExitCode repair_index(const RepairIndexRequest& request) {
        .progress = [&](std::int64_t done, std::int64_t total) { progress.show(done, total); }});
   progress.finish();
   if (request.json) {
-    fmt::print("{}\n", repair_json(report, request.dry_run));
+    program::print("{}\n", repair_json(report, request.dry_run));
   } else {
     print(report, request.dry_run);
   }

@@ -11,6 +11,7 @@
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
@@ -105,22 +106,22 @@ void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& targe
   const auto ranks = static_cast<int>(target.shape.ranks());
   const io::SavePlan plan = io::plan_save(target.layouts, ranks, options);
   if (request.json) {
-    fmt::print("{}\n", written_json({.path = request.to,
-                                     .mesh = target.shape,
-                                     .files = file_count(plan, options),
-                                     .dry_run = true},
-                                    checkpoint));
+    program::print("{}\n", written_json({.path = request.to,
+                                         .mesh = target.shape,
+                                         .files = file_count(plan, options),
+                                         .dry_run = true},
+                                        checkpoint));
     return;
   }
   const auto writing =
       std::ranges::count_if(plan.bytes_of_rank, [](auto bytes) { return bytes > 0; });
-  fmt::print("{} (mesh {}) -> {} (mesh {})\n", checkpoint.path().string(), checkpoint.mesh().str(),
-             request.to, target.shape.str());
-  fmt::print("{} of {} tensors in {} boxes; {} of {} ranks have something to write, {} at most\n",
-             bytes_text(io::payload_bytes(checkpoint)), checkpoint.tensors().size(),
-             plan.extents.size(), writing, ranks,
-             bytes_text(*std::ranges::max_element(plan.bytes_of_rank)));
-  fmt::print("nothing was written (--dry-run)\n");
+  program::print("{} (mesh {}) -> {} (mesh {})\n", checkpoint.path().string(),
+                 checkpoint.mesh().str(), request.to, target.shape.str());
+  program::print(
+      "{} of {} tensors in {} boxes; {} of {} ranks have something to write, {} at most\n",
+      bytes_text(io::payload_bytes(checkpoint)), checkpoint.tensors().size(), plan.extents.size(),
+      writing, ranks, bytes_text(*std::ranges::max_element(plan.bytes_of_rank)));
+  program::print("nothing was written (--dry-run)\n");
 }
 
 void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& target,
@@ -128,18 +129,18 @@ void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& tar
   if (json) {
     const io::SavePlan plan =
         io::plan_save(target.layouts, static_cast<int>(target.shape.ranks()), options);
-    fmt::print("{}\n", written_json({.path = report.path,
-                                     .mesh = target.shape,
-                                     .files = file_count(plan, options),
-                                     .seconds = report.seconds},
-                                    checkpoint));
+    program::print("{}\n", written_json({.path = report.path,
+                                         .mesh = target.shape,
+                                         .files = file_count(plan, options),
+                                         .seconds = report.seconds},
+                                        checkpoint));
     return;
   }
   const double rate =
       report.seconds > 0 ? static_cast<double>(report.payload_bytes) / report.seconds : 0;
-  fmt::print("{}: {} for mesh {}, identity {}: every bit was kept ({}/s)\n", report.path.string(),
-             bytes_text(report.payload_bytes), target.shape.str(), checkpoint.identity(),
-             bytes_text(static_cast<std::int64_t>(rate)));
+  program::print("{}: {} for mesh {}, identity {}: every bit was kept ({}/s)\n",
+                 report.path.string(), bytes_text(report.payload_bytes), target.shape.str(),
+                 checkpoint.identity(), bytes_text(static_cast<std::int64_t>(rate)));
 }
 
 }  // namespace

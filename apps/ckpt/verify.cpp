@@ -7,6 +7,7 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
@@ -70,20 +71,20 @@ void read_all(const io::Checkpoint& checkpoint, comm::Communicator& self,
 
 void print(const Verified& step, bool deep) {
   if (step.is_gone) {
-    fmt::print("{}: was removed meanwhile\n", step.path.string());
+    program::print("{}: was removed meanwhile\n", step.path.string());
   } else if (!step.damage.empty()) {
-    fmt::print("{}: DAMAGED\n", step.path.string());
+    program::print("{}: DAMAGED\n", step.path.string());
     for (const std::string& line : step.damage) {
-      fmt::print("  {}\n", line);
+      program::print("  {}\n", line);
     }
   } else if (deep) {
     const double rate = step.seconds > 0 ? static_cast<double>(step.bytes) / step.seconds : 0;
-    fmt::print("{}: intact ({} read, {}/s)\n", step.path.string(),
-               telemetry::bytes_text(step.bytes),
-               telemetry::bytes_text(static_cast<std::int64_t>(rate)));
+    program::print("{}: intact ({} read, {}/s)\n", step.path.string(),
+                   telemetry::bytes_text(step.bytes),
+                   telemetry::bytes_text(static_cast<std::int64_t>(rate)));
   } else {
-    fmt::print("{}: manifest, index, names and sizes hold (--deep reads the tensors)\n",
-               step.path.string());
+    program::print("{}: manifest, index, names and sizes hold (--deep reads the tensors)\n",
+                   step.path.string());
   }
 }
 
@@ -153,7 +154,7 @@ ExitCode verify(const VerifyRequest& request) {
     }
   }
   if (request.json) {
-    fmt::print("{}\n", verified_json(steps));
+    program::print("{}\n", verified_json(steps));
   }
   return damaged ? ExitCode::data_corrupt : ExitCode::finished;
 }

@@ -6,6 +6,7 @@
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/io/token_file.hpp>
+#include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
 
@@ -62,19 +63,19 @@ FileFacts facts_of(const std::string& path, const InfoRequest& request) {
 }
 
 void print(const FileFacts& facts) {
-  fmt::print("{}\n", facts.path);
-  fmt::print("  format     {}, {}, {:.1f} MB\n", facts.format, facts.type,
-             static_cast<double>(facts.size_bytes) / 1e6);
-  fmt::print("  tokens     {}, from {} to {}\n", facts.tokens, facts.smallest_token,
-             facts.largest_token);
-  fmt::print("  documents  {}\n",
-             facts.documents ? fmt::format("{}", *facts.documents) : "not recorded");
-  fmt::print("  tokenizer  {}\n", facts.tokenizer.value_or("not recorded"));
+  program::print("{}\n", facts.path);
+  program::print("  format     {}, {}, {:.1f} MB\n", facts.format, facts.type,
+                 static_cast<double>(facts.size_bytes) / 1e6);
+  program::print("  tokens     {}, from {} to {}\n", facts.tokens, facts.smallest_token,
+                 facts.largest_token);
+  program::print("  documents  {}\n",
+                 facts.documents ? fmt::format("{}", *facts.documents) : "not recorded");
+  program::print("  tokenizer  {}\n", facts.tokenizer.value_or("not recorded"));
   if (!facts.first_tokens.empty()) {
-    fmt::print("  begins     {}\n", fmt::join(facts.first_tokens, " "));
+    program::print("  begins     {}\n", fmt::join(facts.first_tokens, " "));
   }
   if (facts.first_text) {
-    fmt::print("  reads\n{}\n", *facts.first_text);
+    program::print("  reads\n{}\n", *facts.first_text);
   }
 }
 
@@ -89,7 +90,7 @@ void info(const InfoRequest& request) {
     }
   }
   if (request.json) {
-    fmt::print("{}\n", to_json(files));
+    program::print("{}\n", to_json(files));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
 
@@ -76,13 +77,14 @@ void prepare(const PrepareRequest& request) {
   };
   const auto parts = data::prepare(*tokenizer, options, show);
   display.finish();
-  fmt::print("tokenizer: {}\n", tokenizer->description());
+  program::print("tokenizer: {}\n", tokenizer->description());
   for (const data::PreparedPart& part : parts) {
     if (request.check) {
       data::check_part(part, tokenizer->vocab_size());
     }
-    fmt::print("{}: {} tokens in {} document{}{}\n", part.bin.string(), part.tokens, part.documents,
-               part.documents == 1 ? "" : "s", request.check ? ", read again and found right" : "");
+    program::print("{}: {} tokens in {} document{}{}\n", part.bin.string(), part.tokens,
+                   part.documents, part.documents == 1 ? "" : "s",
+                   request.check ? ", read again and found right" : "");
   }
 }
 

@@ -7,6 +7,7 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 
@@ -29,8 +30,9 @@ void watch(comm::MpiRuntime& mpi, double seconds) {
   mpi.watch({.limits = {.deadline_s = std::max(seconds, least_s),
                         .silence_s = std::max(seconds / 2, least_s)},
              .on_hang = [](const comm::HangVerdict& verdict, const std::string& /*report*/) {
-               fmt::print("exclude: --exclude={}\n",
-                          fmt::join(doctor::node_names(verdict.bad_hosts(), {}), ","));
+               fourfold::program::print(
+                   "exclude: --exclude={}\n",
+                   fmt::join(doctor::node_names(verdict.bad_hosts(), {}), ","));
                std::fflush(stdout);
              }});
 }
@@ -42,7 +44,8 @@ ExitCode examine(const Arguments& arguments, int argc, char** argv) {
   const fourfold::kernels::Runtime kernels;
   const doctor::Examination found = doctor::examine(arguments, mpi);
   if (mpi.world().rank() == 0) {
-    fmt::print("{}{}", arguments.json ? to_json(found) : report(found), arguments.json ? "\n" : "");
+    fourfold::program::print("{}{}", arguments.json ? to_json(found) : report(found),
+                             arguments.json ? "\n" : "");
     std::fflush(stdout);
   }
   const auto code = static_cast<int>(doctor::verdict(found.checks));  // of rank 0 alone

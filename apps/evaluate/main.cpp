@@ -13,6 +13,7 @@
 #include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/count_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
@@ -72,11 +73,11 @@ void describe(CLI::App& command, Arguments& arguments) {
 }
 
 void print_for_people(const fourfold::evaluate::Report& report) {
-  fmt::print("{} (step {})\n", report.checkpoint, report.step);
-  fmt::print("loss        {:.17g} nats per token\n", report.evaluation.loss);
-  fmt::print("perplexity  {:.17g}\n", std::exp(report.evaluation.loss));
-  fmt::print("tokens      {} in {} samples, {:.1f} s\n", report.evaluation.targets, report.samples,
-             report.seconds);
+  fourfold::program::print("{} (step {})\n", report.checkpoint, report.step);
+  fourfold::program::print("loss        {:.17g} nats per token\n", report.evaluation.loss);
+  fourfold::program::print("perplexity  {:.17g}\n", std::exp(report.evaluation.loss));
+  fourfold::program::print("tokens      {} in {} samples, {:.1f} s\n", report.evaluation.targets,
+                           report.samples, report.seconds);
 }
 
 /// The mark is an attribute of the file (LogitsFile), which HDF5 puts at its beginning.
@@ -162,7 +163,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
         .samples = evaluator.samples(),
         .seconds = std::chrono::duration<double>(Clock::now() - start).count()};
     if (arguments.json) {
-      fmt::print("{}\n", fourfold::evaluate::to_json(report));
+      fourfold::program::print("{}\n", fourfold::evaluate::to_json(report));
     } else {
       print_for_people(report);
     }

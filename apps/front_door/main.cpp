@@ -5,6 +5,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/suggestion.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
@@ -62,13 +63,15 @@ void warn_of_long_host_name() {
 }
 
 ExitCode show_help() {
-  fmt::print("{}", fourfold::front_door::help(fourfold::front_door::installed_verbs()));
+  fourfold::program::print("{}",
+                           fourfold::front_door::help(fourfold::front_door::installed_verbs()));
   return ExitCode::finished;
 }
 
 ExitCode answer(const std::vector<std::string>& arguments) {
   if (arguments.empty()) {
-    fmt::print(stderr, "{}", fourfold::front_door::help(fourfold::front_door::installed_verbs()));
+    fourfold::log::write_stderr(
+        fourfold::front_door::help(fourfold::front_door::installed_verbs()));
     return ExitCode::usage;
   }
   const std::string& first = arguments.front();

@@ -12,6 +12,7 @@
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
@@ -129,7 +130,7 @@ ExitCode begin_run(const Request& request) {
   const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps)) {
-    fmt::print("finished\n");
+    program::print("finished\n");
     return ExitCode::finished;
   }
   telemetry::refuse_foreign_files(log_dir, {.config = false});
@@ -145,7 +146,7 @@ ExitCode begin_run(const Request& request) {
   attempt.exit_unix_s = telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status()).unix_s;
   attempts.begin(attempt);
   held.settle();
-  fmt::print("{}", lines);
+  program::print("{}", lines);
   return ExitCode::finished;
 }
 
@@ -183,7 +184,7 @@ ExitCode end(const Request& request) {
     attempts.end(attempt, {.unix_s = unix_time_s(),
                            .code = ExitCode::no_progress,
                            .reason = "a later start of the chain has taken over"});
-    fmt::print("superseded\n");
+    program::print("superseded\n");
     return ExitCode::no_progress;
   }
   if (const batch::Attempt* const begun = records.find(attempt.job, attempt.restart)) {
@@ -208,9 +209,9 @@ ExitCode end(const Request& request) {
   log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
   if (end.retry) {
     const std::vector<std::string> none;
-    fmt::print("again {}\n", fmt::join(has_told ? left.end->bad_nodes : none, ","));
+    program::print("again {}\n", fmt::join(has_told ? left.end->bad_nodes : none, ","));
   } else {
-    fmt::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
+    program::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
   }
   return end.code;
 }

@@ -9,6 +9,7 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/schedule/schedule_csv.hpp>
@@ -83,7 +84,7 @@ void write(const std::string& path, const std::string& text) {
   fourfold::io::AtomicFile file(path);
   file.write(text);
   file.publish();
-  fmt::print("wrote {}\n", path);
+  fourfold::program::print("wrote {}\n", path);
 }
 
 /// The schedule, priced: to stdout, and to the files that were asked for.
@@ -91,7 +92,7 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
   schedule::Timeline timeline = plan::simulate(
       schedule, plan::even_costs(schedule, arguments.pass_costs(), arguments.link_s));
   timeline.name = "planned";
-  fmt::print("{}", report(arguments, schedule, timeline));
+  fourfold::program::print("{}", report(arguments, schedule, timeline));
   const std::span<const schedule::Timeline> timelines(&timeline, 1);
   if (!arguments.svg.empty()) {
     write(arguments.svg,
@@ -116,9 +117,9 @@ ExitCode run_plan(const Arguments& arguments) {
     return ExitCode::finished;
   }
   const fourfold::plan_program::PlannedRun run = fourfold::plan_program::plan_run(arguments);
-  fmt::print("{}\n", run_report(run));
+  fourfold::program::print("{}\n", run_report(run));
   if (arguments.rank) {
-    fmt::print("{}\n", rank_report(run, *arguments.rank));
+    fourfold::program::print("{}\n", rank_report(run, *arguments.rank));
   }
   const schedule::Schedule& schedule = run.layout.schedule;
   Arguments named = arguments;  // so that closed forms are found by the schedule's name

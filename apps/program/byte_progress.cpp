@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/program/byte_progress.hpp>
 
 #include <CLI/CLI.hpp>
@@ -35,9 +36,7 @@ ByteProgress::ByteProgress(const std::string& style, std::string what)
 
 void ByteProgress::draw(const std::string& numbers, double done) {
   const auto filled = std::min(bar_columns, static_cast<std::size_t>(done * bar_columns));
-  log::write_stderr(
-      fmt::format("\r[{:<{}}] {}\x1b[K", std::string(filled, '#'), bar_columns, numbers));
-  std::fflush(stderr);
+  log::draw_stderr(fmt::format("[{:<{}}] {}", std::string(filled, '#'), bar_columns, numbers));
   has_bar_ = true;
 }
 
@@ -73,7 +72,7 @@ void ByteProgress::show(std::int64_t done_bytes, std::int64_t total_bytes,
 void ByteProgress::finish() {
   if (has_bar_) {
     has_bar_ = false;
-    log::write_stderr("\r\x1b[K");
+    log::draw_stderr("");
   }
 }
 

@@ -1,14 +1,17 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+
 #include "wrong_command_line.hpp"
 
+#include <fourfold/base/log.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 #include <limits>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -45,8 +48,8 @@ std::string_view meaning(ExitCode code) {
 }
 
 ExitCode refuse(const CLI::App& command, const std::string& what) {
-  std::cerr << fmt::format("{}: error: {}\nRun with --help for more information.\n",
-                           program_of(command), what);
+  log::write_stderr(fmt::format("{}: error: {}\nRun with --help for more information.\n",
+                                program_of(command), what));
   return ExitCode::usage;
 }
 
@@ -62,7 +65,11 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
     if (!word.empty()) {
       return refuse(command, unknown_verb_text(command, word));
     }
-    command.exit(end, std::cout, std::cerr);
+    std::ostringstream out;
+    std::ostringstream error;
+    command.exit(end, out, error);
+    print_text(out.str());
+    log::write_stderr(error.str());
     return ExitCode::finished;
   } catch (const CLI::ParseError& end) {
     // What is missing is so perhaps because of what is there and means nothing: a misspelt verb.

@@ -3,6 +3,7 @@
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -36,7 +37,7 @@ ExitCode make_report(const std::vector<std::string>& run_dirs, const std::string
     runs.push_back(fourfold::telemetry::load_reported_run(run_dir));
   }
   fourfold::telemetry::write_report(file, runs);
-  fmt::print("{}\n", file.string());
+  fourfold::program::print("{}\n", file.string());
   return ExitCode::finished;
 }
 

@@ -6,6 +6,7 @@
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
@@ -105,14 +106,14 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
   for (const std::int32_t token : prompt) {
     decoder->next(token);  // what follows a text is not printed like the beginning of one
   }
-  fmt::print("{}", arguments.prompt);
+  fourfold::program::print_data(arguments.prompt);
   const auto emit = [&](std::int32_t token) {
-    fmt::print("{}", decoder->next(token));
+    fourfold::program::print_data(decoder->next(token));
     std::fflush(stdout);
   };
   fourfold::train::continue_text(model.stage(), model.config().model.context, prompt,
                                  arguments.sampling, emit, {});
-  fmt::print("{}\n", decoder->finish());
+  fourfold::program::print_data(decoder->finish() + "\n");
   return ExitCode::finished;
 }
 

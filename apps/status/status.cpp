@@ -12,6 +12,7 @@
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
+#include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
 
@@ -47,7 +48,7 @@ std::vector<batch::RunView> views_of(const std::vector<std::string>& runs, ExitC
 void print_for_people(const std::vector<batch::RunView>& views, bool brief) {
   for (const batch::RunView& view : views) {
     const std::vector<std::string> lines = brief ? std::vector{line_of(view)} : page_of(view);
-    fmt::print("{}{}\n", &view == views.data() || brief ? "" : "\n", fmt::join(lines, "\n"));
+    program::print("{}{}\n", &view == views.data() || brief ? "" : "\n", fmt::join(lines, "\n"));
   }
 }
 
@@ -64,7 +65,7 @@ ExitCode show(const Request& request) {
     file.publish();
   }
   if (request.json) {
-    fmt::print("{}\n", to_json(views));
+    program::print("{}\n", to_json(views));
   } else if (request.prometheus_file.empty()) {
     print_for_people(views, request.brief);
   }

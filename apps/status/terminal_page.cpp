@@ -98,7 +98,7 @@ void TerminalPage::draw(const std::vector<std::string>& lines) {
   std::string text = "\x1b[H";
   const std::size_t shown = std::min<std::size_t>(lines.size(), size.ws_row);
   for (std::size_t i = 0; i < shown; ++i) {
-    text += clipped(lines[i], size.ws_col);
+    text += clipped(printable(lines[i]), size.ws_col);
     text += "\x1b[K";
     text += i + 1 < shown ? "\r\n" : "";
   }

@@ -8,6 +8,7 @@
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/batch/run_view.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
@@ -51,7 +52,7 @@ ExitCode watch_on_terminal(const WatchRequest& request, batch::RunReader& run) {
       page.wait(request.interval_s);
     }
   }
-  fmt::print("{}\n", fmt::join(page_of(view), "\n"));
+  program::print("{}\n", fmt::join(page_of(view), "\n"));
   return *end_of(view, request.chain);
 }
 
@@ -66,7 +67,7 @@ ExitCode watch_by_lines(const WatchRequest& request, batch::RunReader& run) {
   constexpr double steps_every_s = 60;
   RunView told = run.look(unix_time_s());
   const auto tell = [&](const RunView& view) {
-    fmt::print("{} {}\n", telemetry::time_text(view.now_unix_s), line_of(view));
+    program::print("{} {}\n", telemetry::time_text(view.now_unix_s), line_of(view));
     std::fflush(stdout);
     told = view;
   };

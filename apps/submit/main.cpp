@@ -10,6 +10,8 @@
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
+#include <fourfold/program/command_output.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
@@ -46,7 +48,7 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   file.publish();
   submit::clear_the_way(submission);
   const batch::SubmittedJob job = submit::submit_script(submission.script, submission.name);
-  fmt::print("{}\n", job.number);
+  fourfold::program::print("{}\n", job.number);
   const std::string cluster = job.cluster.empty() ? "" : " --cluster=" + job.cluster;
   fourfold::log::info(fmt::format("submitted {}; `squeue{} --job={}` shows the job, {} is its log",
                                   submission.script.string(), cluster, job.number,
@@ -69,7 +71,7 @@ ExitCode make(const submit::Arguments& arguments) {
   const batch::Submission submission = submit::checked_submission(arguments, effective);
   const std::string script = batch::script_of(submission);
   if (!arguments.go) {
-    fmt::print("{}", script);
+    fourfold::program::print_data(script);
     std::error_code ignored;
     if (!std::filesystem::exists(submission.log_dir, ignored)) {
       fourfold::log::info(

@@ -7,6 +7,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -26,8 +27,8 @@ using fourfold::train_program::RunDirectory;
 namespace runfile = fourfold::runfile;
 
 ExitCode print_config(const Arguments& arguments) {
-  fmt::print("{}", runfile::print_run_config(
-                       fourfold::train::load_run(arguments.run_file, arguments.overrides)));
+  fourfold::program::print("{}", runfile::print_run_config(fourfold::train::load_run(
+                                     arguments.run_file, arguments.overrides)));
   return ExitCode::finished;
 }
 

@@ -7,6 +7,7 @@
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/count_progress.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_remedies.hpp>
@@ -28,28 +29,30 @@ using fourfold::verify::Verdict;
 namespace train = fourfold::train;
 
 void print_head(int width, const std::string& reference, const std::vector<double>& losses) {
-  fmt::print("reference {}: loss {:.6f} at step 1, {:.6f} at step {}\n\n", reference,
-             losses.front(), losses.back(), losses.size());
-  fmt::print("{:<{}}  {:<9}  {:<8}  {:<7}  {:<9}  {:<8}  {:<7}\n", "mesh", width, "initial",
-             "replicas", "loss", "gradients", "rounding", "weights");
+  fourfold::program::print("reference {}: loss {:.6f} at step 1, {:.6f} at step {}\n\n", reference,
+                           losses.front(), losses.back(), losses.size());
+  fourfold::program::print("{:<{}}  {:<9}  {:<8}  {:<7}  {:<9}  {:<8}  {:<7}\n", "mesh", width,
+                           "initial", "replicas", "loss", "gradients", "rounding", "weights");
 }
 
 void print_row(int width, const Verdict& verdict) {
   const train::MeshComparison& result = verdict.comparison;
-  fmt::print("{:<{}}  {:<9}  {:<8}  {:>7.1e}  {:>9.1e}  {:>7.1f}x  {:>7.1e}  {}\n", verdict.mesh,
-             width, result.same_initial_weights ? "same bits" : "DIFFER",
-             result.ranks_agree ? "agree" : "DISAGREE", result.largest.loss,
-             result.largest.gradient, result.largest.rounding, result.largest.weight,
-             result.passed() ? "passed" : "FAILED");
+  fourfold::program::print(
+      "{:<{}}  {:<9}  {:<8}  {:>7.1e}  {:>9.1e}  {:>7.1f}x  {:>7.1e}  {}\n", verdict.mesh, width,
+      result.same_initial_weights ? "same bits" : "DIFFER",
+      result.ranks_agree ? "agree" : "DISAGREE", result.largest.loss, result.largest.gradient,
+      result.largest.rounding, result.largest.weight, result.passed() ? "passed" : "FAILED");
   if (result.first_difference) {
-    fmt::print("  {}\n", *result.first_difference);
+    fourfold::program::print("  {}\n", *result.first_difference);
   }
   if (!result.differing_steps.empty()) {
-    fmt::print("  steps that differ: {} of {}\n", result.differing_steps.size(), result.steps);
+    fourfold::program::print("  steps that differ: {} of {}\n", result.differing_steps.size(),
+                             result.steps);
   }
   if (result.skipped_steps > 0) {
-    fmt::print("  not proven: the gradients of {} of {} steps, which overflow f16 on both\n",
-               result.skipped_steps, result.steps);
+    fourfold::program::print(
+        "  not proven: the gradients of {} of {} steps, which overflow f16 on both\n",
+        result.skipped_steps, result.steps);
   }
   std::fflush(stdout);
 }
@@ -128,7 +131,7 @@ ExitCode verify(const Arguments& arguments) {
     }
   }
   if (arguments.json) {
-    fmt::print("{}\n", fourfold::verify::to_json(arguments, course.losses, verdicts));
+    fourfold::program::print("{}\n", fourfold::verify::to_json(arguments, course.losses, verdicts));
   }
   const bool all_passed = std::all_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {
     return verdict.comparison.passed();

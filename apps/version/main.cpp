@@ -3,6 +3,7 @@
 #include "version.hpp"
 
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
@@ -12,18 +13,18 @@ namespace {
 using fourfold::ExitCode;
 
 void print_for_people(const fourfold::BuildFacts& facts) {
-  fmt::print("fourfold {}\n", facts.version);
-  fmt::print("  commit      {}\n", facts.commit);
-  fmt::print("  compiler    {}\n", facts.compiler);
-  fmt::print("  build       {}{}\n", facts.build_type,
-             facts.native ? ", for the CPU of the machine that built it" : "");
-  fmt::print("  contracts   {}\n", facts.contracts ? "on" : "off");
+  fourfold::program::print("fourfold {}\n", facts.version);
+  fourfold::program::print("  commit      {}\n", facts.commit);
+  fourfold::program::print("  compiler    {}\n", facts.compiler);
+  fourfold::program::print("  build       {}{}\n", facts.build_type,
+                           facts.native ? ", for the CPU of the machine that built it" : "");
+  fourfold::program::print("  contracts   {}\n", facts.contracts ? "on" : "off");
   if (!facts.sanitizers.empty()) {
-    fmt::print("  sanitizers  {}\n", facts.sanitizers);
+    fourfold::program::print("  sanitizers  {}\n", facts.sanitizers);
   }
-  fmt::print("  libraries\n");
+  fourfold::program::print("  libraries\n");
   for (const fourfold::LibraryFact& library : facts.libraries) {
-    fmt::print("    {:<14} {}\n", library.name, library.version);
+    fourfold::program::print("    {:<14} {}\n", library.name, library.version);
   }
 }
 
@@ -40,7 +41,7 @@ int main(int argc, char** argv) {
       return *end;
     }
     if (json) {
-      fmt::print("{}\n", fourfold::version::to_json(fourfold::build_facts()));
+      fourfold::program::print("{}\n", fourfold::version::to_json(fourfold::build_facts()));
     } else {
       print_for_people(fourfold::build_facts());
     }

@@ -1,11 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/terminal.hpp>
+#include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <utility>
 
 namespace fourfold::log {
@@ -37,11 +40,28 @@ void emit(Level level, std::string_view line) {
   }
 }
 
+void put(std::string_view text) noexcept {
+  std::fwrite(text.data(), 1, text.size(), stderr);  // a full disk behind it is no reason to stop
+  std::fflush(stderr);
+}
+
 }  // namespace
 
 void write_stderr(std::string_view text) noexcept {
-  std::fwrite(text.data(), 1, text.size(), stderr);  // a full disk behind it is no reason to stop
-  std::fflush(stderr);
+  try {
+    put(printable_lines(text));
+  } catch (const std::bad_alloc&) {  // which is perhaps what is to be told
+    for (const char c : text) {
+      std::fputc((c >= ' ' && c <= '~') || c == '\n' ? c : '?', stderr);
+    }
+  }
+}
+
+void draw_stderr(std::string_view line) noexcept {
+  try {
+    put(fmt::format("\r{}\x1b[K", printable(line)));
+  } catch (const std::bad_alloc&) {  // the next one is drawn again
+  }
 }
 
 Sink set_sink(Sink sink) {

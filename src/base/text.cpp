@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
@@ -14,6 +15,45 @@ bool is_control(std::string_view character) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
   return character.size() == 1 ? byte(0) < 0x20 || byte(0) == 0x7F
                                : byte(0) == 0xC2 && byte(1) < 0xA0;
+}
+
+/// Unicode's explicit directional formatting (UAX 9, 2.1 to 2.4): U+202A to U+202E and U+2066 to
+/// U+2069. @param character  valid UTF-8
+bool turns_direction(std::string_view character) {
+  return (character >= "\u202a" && character <= "\u202e") ||
+         (character >= "\u2066" && character <= "\u2069");
+}
+
+/// The scalar value. @param character  valid UTF-8 of at most three bytes
+unsigned code_point(std::string_view character) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(character[i]); };
+  switch (character.size()) {
+    case 1:
+      return byte(0);
+    case 2:
+      return (byte(0) & 0x1FU) << 6 | (byte(1) & 0x3FU);
+    default:
+      return (byte(0) & 0x0FU) << 12 | (byte(1) & 0x3FU) << 6 | (byte(2) & 0x3FU);
+  }
+}
+
+/// @param kept  control characters that stay as they are
+std::string printable(std::string_view text, std::string_view kept) {
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view character = text.substr(0, utf8_character_bytes(text));
+    if (character.empty()) {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+    } else if (turns_direction(character) ||
+               (is_control(character) && kept.find(character) == std::string_view::npos)) {
+      out += fmt::format("\\u{:04x}", code_point(character));
+    } else {
+      out += character;
+    }
+    text.remove_prefix(std::max<std::size_t>(character.size(), 1));
+  }
+  return out;
 }
 
 /// U+FFFE and U+FFFF, and their like in other planes. @param character  valid UTF-8
@@ -94,20 +134,11 @@ std::string xml_escaped(std::string_view text) {
 }
 
 std::string printable(std::string_view text) {
-  std::string out;
-  out.reserve(text.size());
-  while (!text.empty()) {
-    const std::string_view character = text.substr(0, utf8_character_bytes(text));
-    if (!character.empty() && !is_control(character)) {
-      out += character;
-    } else {
-      for (const char c : character.empty() ? text.substr(0, 1) : character) {
-        out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-      }
-    }
-    text.remove_prefix(std::max<std::size_t>(character.size(), 1));
-  }
-  return out;
+  return printable(text, "");
+}
+
+std::string printable_lines(std::string_view text) {
+  return printable(text, "\n\t");
 }
 
 }  // namespace fourfold

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -51,7 +52,8 @@ class Console::Screen {
   void put(std::string_view text) { std::fwrite(text.data(), 1, text.size(), out_); }
   void print(std::string_view line, double unix_time_s) {
     const std::scoped_lock lock(mutex_);
-    put(fmt::format("{}{} {}\n", status_.empty() ? "" : "\r\x1b[K", time_text(unix_time_s), line));
+    put(fmt::format("{}{} {}\n", status_.empty() ? "" : "\r\x1b[K", time_text(unix_time_s),
+                    printable_lines(line)));
     draw();
   }
   /// Replaces the line below; an empty one takes it away. Not more often than the eye sees, unless

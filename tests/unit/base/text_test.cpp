@@ -1,13 +1,17 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <utility>
 
 using fourfold::printable;
+using fourfold::printable_lines;
 using fourfold::utf8_character_bytes;
 using fourfold::xml_escaped;
 
@@ -44,7 +48,43 @@ TEST_CASE("text for XML has entities, and nothing that XML does not allow", "[te
 
 TEST_CASE("text for a terminal shows what would move its cursor", "[text]") {
   CHECK(printable("F0, \u00e9 'x' \\") == "F0, \u00e9 'x' \\");
-  CHECK(printable(std::string_view("a\0b\n\x1b[2J", 8)) == "a\\x00b\\x0a\\x1b[2J");
-  CHECK(printable("\xff\xc2\x9bz\x7f\xe2\x82") == "\\xff\\xc2\\x9bz\\x7f\\xe2\\x82");
+  CHECK(printable(std::string_view("a\0b\n\x1b[2J", 8)) == "a\\u0000b\\u000a\\u001b[2J");
+  CHECK(printable("\xff\xc2\x9bz\x7f\xe2\x82") == "\\xff\\u009bz\\u007f\\xe2\\x82");
   CHECK(printable("").empty());
+}
+
+TEST_CASE("text for a terminal keeps its direction", "[text]") {
+  for (const auto& [character, shown] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"\u202a", "\\u202a"},
+           {"\u202e", "\\u202e"},
+           {"\u2066", "\\u2066"},
+           {"\u2069", "\\u2069"},
+           {"\u2029", "\u2029"},
+           {"\u202f", "\u202f"},
+           {"\u2065", "\u2065"},
+           {"\u206a", "\u206a"},
+           {"\u05d0\u200f", "\u05d0\u200f"}}) {
+    CHECK(printable(character) == shown);
+    CHECK(printable_lines(character) == shown);
+  }
+}
+
+TEST_CASE("lines for a terminal keep their ends and tabs, and nothing else of the kind", "[text]") {
+  CHECK(printable_lines("a\tb\nc\r\n\x1b]0;x\x07") == "a\tb\nc\\u000d\n\\u001b]0;x\\u0007");
+  std::string all;
+  for (int byte = 0; byte < 256; ++byte) {
+    all += static_cast<char>(byte);
+    all += "\xc2";
+    all += static_cast<char>(byte);
+  }
+  const std::string shown = printable_lines(all);
+  CHECK(shown.find_first_of("\x1b\x07\x08\r\x7f\v\f\x0e") == std::string::npos);
+  for (std::size_t at = 0; at < shown.size();) {
+    const std::size_t bytes = utf8_character_bytes(std::string_view(shown).substr(at));
+    REQUIRE(bytes > 0);
+    REQUIRE((bytes > 1 || shown[at] >= ' ' || shown[at] == '\n' || shown[at] == '\t'));
+    REQUIRE((shown[at] != '\xc2' || static_cast<unsigned char>(shown[at + 1]) >= 0xa0));
+    at += bytes;
+  }
+  CHECK(printable_lines(shown) == shown);
 }

@@ -1,14 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "captured_stream.hpp"
+
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/count_progress.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -19,32 +19,8 @@ using Catch::Matchers::EndsWith;
 
 namespace {
 
-/// What is written to stderr while it lives.
-class CapturedStderr {
- public:
-  CapturedStderr() : file_(std::tmpfile()), before_(::dup(STDERR_FILENO)) {
-    ::dup2(::fileno(file_), STDERR_FILENO);
-  }
-  ~CapturedStderr() { std::fclose(file_); }
-  CapturedStderr(const CapturedStderr&) = delete;
-  CapturedStderr& operator=(const CapturedStderr&) = delete;
-
-  /// Ends it.
-  std::string text() {
-    ::dup2(before_, STDERR_FILENO);
-    ::close(before_);
-    std::rewind(file_);
-    std::array<char, 4096> buffer{};
-    return {buffer.data(), std::fread(buffer.data(), 1, buffer.size(), file_)};
-  }
-
- private:
-  std::FILE* file_;
-  int before_;
-};
-
 std::string shown(const std::string& style) {
-  CapturedStderr captured;
+  CapturedStream captured(stderr);
   fourfold::program::ByteProgress progress(style, "copied");
   progress.show(1'000'000, 4'000'000);  // too early to say anything
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
@@ -65,7 +41,7 @@ TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[byte_p
 }
 
 TEST_CASE("a bar is there before any byte is, and goes with what draws it", "[byte_progress]") {
-  CapturedStderr captured;
+  CapturedStream captured(stderr);
   { const fourfold::program::ByteProgress progress("bar", "copied"); }
   const std::string text = captured.text();
   CHECK_THAT(text, ContainsSubstring("[                              ]   0 %"));
@@ -73,7 +49,7 @@ TEST_CASE("a bar is there before any byte is, and goes with what draws it", "[by
 }
 
 TEST_CASE("a log gets its first line after a second and the next ten later", "[byte_progress]") {
-  CapturedStderr captured;
+  CapturedStream captured(stderr);
   fourfold::program::ByteProgress progress("plain", "copied");
   std::this_thread::sleep_for(std::chrono::milliseconds(1050));
   progress.show(2'000'000, 4'000'000);
@@ -91,7 +67,7 @@ TEST_CASE("a log gets no line before a second, and nothing gets none", "[byte_pr
 
 TEST_CASE("what is counted is shown from the beginning, and goes before other output",
           "[byte_progress]") {
-  CapturedStderr captured;
+  CapturedStream captured(stderr);
   {
     fourfold::program::CountProgress progress("bar", "evaluated", "samples");
     progress.show(0, 10);
@@ -100,7 +76,7 @@ TEST_CASE("what is counted is shown from the beginning, and goes before other ou
     progress.finish();
   }
   CHECK(captured.text() == "\r  0 %  0 of 10 samples\x1b[K\r\x1b[K");
-  CapturedStderr nothing;
+  CapturedStream nothing(stderr);
   {
     fourfold::program::CountProgress none("none", "evaluated", "samples");
     none.show(5, 10);

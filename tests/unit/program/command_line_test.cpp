@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "captured_stream.hpp"
+
 #include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
 
@@ -8,8 +10,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iostream>
-#include <sstream>
+#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -37,15 +38,14 @@ namespace {
 std::string said(CLI::App& command, std::vector<const char*> words,
                  const fourfold::program::KeySearch& keys = {}) {
   words.insert(words.begin(), "test");
-  std::ostringstream text;
-  std::streambuf* const before = std::cerr.rdbuf(text.rdbuf());
+  CapturedStream error(stderr);
   const auto code =
       fourfold::program::parse(command, static_cast<int>(words.size()), words.data(), keys);
-  std::cerr.rdbuf(before);
+  const std::string text = error.text();
   CHECK(code == ExitCode::usage);
   const std::string pointer = "\nRun with --help for more information.\n";
-  CHECK(text.str().ends_with(pointer));
-  return text.str().substr(0, text.str().size() - std::min(pointer.size(), text.str().size()));
+  CHECK(text.ends_with(pointer));
+  return text.substr(0, text.size() - std::min(pointer.size(), text.size()));
 }
 
 /// The keys of a small run file.
@@ -71,6 +71,8 @@ TEST_CASE("what is unknown is named, not what is missing because of it", "[comma
   info->add_flag("--deep", deep);
   CHECK(said(command, {"inof"}) ==
         "fourfold test: error: there is no verb 'inof'; did you mean 'info'?");
+  CHECK(said(command, {"info", "--x\x1b[2J"}) ==
+        "fourfold test info: error: unknown option '--x\\u001b[2J'");
   CHECK(said(command, {"make"}) == "fourfold test: error: there is no verb 'make'");
   CHECK(said(command, {"info", "--bogus"}) ==
         "fourfold test info: error: unknown option '--bogus'");
@@ -112,11 +114,9 @@ TEST_CASE("a word after --help is a verb", "[command_line]") {
   command.add_subcommand("export", "Writes.")->add_option("PATH", path)->required();
   command.add_subcommand("import", "Reads.");
   const char* page[] = {"test", "--help", "export"};
-  std::ostringstream text;
-  std::streambuf* const before = std::cout.rdbuf(text.rdbuf());
+  CapturedStream out(stdout);
   CHECK(fourfold::program::parse(command, 3, page) == ExitCode::finished);
-  std::cout.rdbuf(before);
-  CHECK_THAT(text.str(), ContainsSubstring("PATH TEXT REQUIRED"));
+  CHECK_THAT(out.text(), ContainsSubstring("PATH TEXT REQUIRED"));
   CHECK(said(command, {"--help", "exprot"}) ==
         "fourfold test: error: there is no verb 'exprot'; did you mean 'export'?");
   CHECK(said(command, {"--help", "export", "hf"}) ==

@@ -76,10 +76,10 @@ TEST_CASE("what cannot be read is told by line and column", "[schedule_csv]") {
 
 TEST_CASE("bytes that are no text do not reach the terminal", "[schedule_csv]") {
   CHECK_THAT(refusal(std::string("F0,B\0", 5)),
-             ContainsSubstring("line 1, column 4: 'B\\x00' is no action"));
-  CHECK_THAT(refusal("F0,B\x1b[2J\xff"), ContainsSubstring("'B\\x1b[2J\\xff' is no action"));
+             ContainsSubstring("line 1, column 4: 'B\\u0000' is no action"));
+  CHECK_THAT(refusal("F0,B\x1b[2J\xff"), ContainsSubstring("'B\\u001b[2J\\xff' is no action"));
   CHECK_THAT(refusal("# placement: v\x07\xc3(e\nF0,B0"),
-             ContainsSubstring("placement 'v\\x07\\xc3(e' is not known"));
+             ContainsSubstring("placement 'v\\u0007\\xc3(e' is not known"));
 }
 
 TEST_CASE("an empty line between ranks is not taken for one or none", "[schedule_csv]") {
