@@ -29,7 +29,7 @@ IO_ARROWS = {
     "step": ["format"], "payload": ["step"], "load": ["step"], "save": ["payload", "load"],
     "recut": ["save"], "repair": ["save"], "fast": ["save"],
 }
-IO_HEADERS_ALONE = {"file_descriptor": "disk", "no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format"}
+IO_HEADERS_ALONE = {"no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format"}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
@@ -53,9 +53,17 @@ CALLS = {
         ({"src/base/log.cpp", "src/telemetry/console.cpp", "apps/program/print.cpp", "apps/status/terminal_page.cpp",
           "apps/program/run.cpp"},  # the last one: a constant, from a signal handler
          "program/print.hpp or base/log.hpp, which escape what a terminal obeys"),
+    r"std::[io]?fstream\b|\bfopen\(|(?<!\w)::open\(":
+        ({"src/base/regular_file.cpp",
+          # Files of the kernel's.
+          "apps/doctor/rank_facts.cpp", "io/disk/lease_holder.cpp", "src/comm/clock_offset.cpp", "src/comm/mpi_runtime.mpi.cpp", "src/comm/shared_memory.cpp",
+          "src/comm/watch/start_watch.cpp", "src/device/host_memory.cpp", "src/device/process_memory.cpp",
+          "io/disk/file.cpp", "io/disk/temporary.cpp",  # folders, and names that are of no use to others
+          "io/foreign/event_file.cpp"},  # what O_EXCL makes anew
+         "base/regular_file.hpp, or what is built on it: no pipe, device or link may take a file's place"),
 }
 # Public headers that no test needs to include, and why.
-UNTESTED = {"io/file_descriptor.hpp": "an alias of UniqueHandle, which has its test"}
+UNTESTED = {"base/file_descriptor.hpp": "an alias of UniqueHandle, which has its test"}
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
 LONGEST = 500
 

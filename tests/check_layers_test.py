@@ -81,6 +81,14 @@ class CheckLayers(unittest.TestCase):
             for path in ("apps/ckpt/info.cpp", "src/train/trainer.cpp", "io/store.cpp", "kernels/runtime.cpp"):
                 self.breach(path, line + "\n", "program/print.hpp or base/log.hpp")
 
+    def test_opens(self):
+        self.clean("src/base/regular_file.cpp", "file.descriptor.reset(::open(path.c_str(), flags, 0666));\n")
+        self.clean("io/store.cpp", "OutputFile file = OutputFile::open(path);\n")
+        for line in ("std::ifstream in(path);", "std::ofstream out(path);", "std::fstream both;", "std::FILE* f = std::fopen(name, mode);",
+                     "const int file = ::open(path, O_RDONLY);"):
+            for path in ("apps/ckpt/info.cpp", "src/telemetry/report.cpp", "io/store.cpp"):
+                self.breach(path, line + "\n", "base/regular_file.hpp")
+
     def test_sizes_and_licence(self):
         self.clean("src/base/long.cpp", "int x;\n" * 498)
         self.breach("src/base/long.cpp", "int x;\n" * 499, "501 lines")

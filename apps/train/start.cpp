@@ -9,6 +9,7 @@
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/lease_holder.hpp>
+#include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/command_output.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
@@ -18,7 +19,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -39,8 +39,8 @@ std::vector<std::string> expanded(const std::string& nodes) {
 }
 
 std::string lease_text(const fs::path& log_dir) {
-  std::ifstream file(log_dir / telemetry::run_lease_name);
-  return {std::istreambuf_iterator<char>(file), {}};
+  constexpr std::uint64_t most_bytes = 4096;
+  return io::text_if_readable(log_dir / telemetry::run_lease_name, most_bytes).value_or("");
 }
 
 /// Whether another start of the run lives, whose directory this is then. One that was killed leaves

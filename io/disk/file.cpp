@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/no_room.hpp>
 
 #include <fcntl.h>
@@ -26,9 +27,10 @@ constexpr std::size_t large_write_bytes = std::size_t{1} << 20;
 std::string_view advice(int error_number) {
   switch (error_number) {
     case ENOSPC:
-      return "free some space or choose a folder on another file system";
+      return "remove files or choose a folder on another file system";
     case EDQUOT:
-      return "free some of your quota or choose a folder on another file system";
+      return "remove files of yours (a quota counts bytes and files) or choose a folder on another "
+             "file system";
     case EFBIG:
       return "raise the limit on file sizes (ulimit -f)";
     case EACCES:
@@ -62,17 +64,31 @@ std::string reason(std::string_view call) {
 
 }  // namespace
 
-void cannot_write(const std::filesystem::path& path, std::string_view call, int error_number) {
+std::string room_text(int error_number, std::optional<std::uint64_t> free_bytes,
+                      std::optional<std::uint64_t> free_files) {
+  const bool has_no_inodes = error_number == ENOSPC && free_files && *free_files == 0;
+  return fmt::format("{} free there{}", free_bytes ? bytes_text(*free_bytes) : "unknown space",
+                     has_no_inodes ? ", but no inode: no more files can be made" : "");
+}
+
+std::string write_failure(const std::filesystem::path& path, std::string_view call,
+                          int error_number) {
   std::filesystem::path existing = path;
   while (kind_of(existing) == EntryKind::missing && existing.has_parent_path() &&
          existing != existing.parent_path()) {
     existing = existing.parent_path();
   }
-  const auto free = free_bytes(existing);
+  if (kind_of(existing) == EntryKind::missing) {
+    existing = ".";
+  }
+  return fmt::format("{}: {}; {}", call, std::strerror(error_number),
+                     room_text(error_number, free_bytes(existing), free_files(existing)));
+}
+
+void cannot_write(const std::filesystem::path& path, std::string_view call, int error_number) {
   const std::string message =
-      fmt::format("{}: cannot be written ({}: {}; {} free there); {}", path.string(), call,
-                  std::strerror(error_number), free ? bytes_text(*free) : "unknown space",
-                  advice(error_number));
+      fmt::format("{}: cannot be written ({}); {}", path.string(),
+                  write_failure(path, call, error_number), advice(error_number));
   if (error_number == ENOSPC || error_number == EDQUOT) {
     throw NoRoom(message);
   }
@@ -81,10 +97,15 @@ void cannot_write(const std::filesystem::path& path, std::string_view call, int 
 
 OutputFile::OutputFile(const std::filesystem::path& path, std::filesystem::path shown, int flags)
     : shown_(std::move(shown)) {
-  descriptor_.reset(uninterrupted(
-      [&] { return ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | flags, 0666); }));
-  if (!descriptor_) {
-    cannot_write(shown_, "open", errno);
+  RegularFile file = open_regular_file(path, O_WRONLY | flags, Links::refuse);
+  if (file.descriptor) {
+    descriptor_ = std::move(file.descriptor);
+  } else if (file.error_number != 0) {
+    cannot_write(shown_, "open", file.error_number);
+  } else {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: cannot be written (it {}); remove it or choose another name",
+                                shown_.string(), file.defect));
   }
 }
 
@@ -167,22 +188,10 @@ void write_new_file(const std::filesystem::path& path, std::span<const std::byte
 }
 
 Defect InputFile::open(const std::filesystem::path& path) {
-  return adopt(FileDescriptor(uninterrupted(
-      [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); })));
-}
-
-Defect InputFile::adopt(FileDescriptor descriptor) {
-  descriptor_ = std::move(descriptor);
-  struct stat status = {};
-  if (!descriptor_ || ::fstat(descriptor_.get(), &status) != 0) {
-    return reason("cannot be opened");
-  }
-  if (!S_ISREG(status.st_mode)) {
-    descriptor_.reset();
-    return "is not a regular file";
-  }
-  size_bytes_ = static_cast<std::uint64_t>(status.st_size);
-  return std::nullopt;
+  RegularFile file = open_regular_file(path, O_RDONLY, Links::refuse);
+  descriptor_ = std::move(file.descriptor);
+  size_bytes_ = file.size_bytes;
+  return descriptor_ ? Defect() : Defect(file.defect);
 }
 
 Defect InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) const {
@@ -203,15 +212,7 @@ Defect InputFile::read_at(std::uint64_t offset, std::span<std::byte> bytes) cons
 }
 
 Defect read_file(const std::filesystem::path& path, std::uint64_t limit, std::string& contents) {
-  InputFile file;
-  if (auto defect = file.open(path)) {
-    return defect;
-  }
-  if (file.size_bytes() > limit) {
-    return fmt::format("has {} bytes, more than the {} it may have", file.size_bytes(), limit);
-  }
-  contents.resize(file.size_bytes());
-  return file.read_at(0, std::as_writable_bytes(std::span(contents)));
+  return read_regular_file(path, Links::refuse, limit, contents);
 }
 
 void make_directory(const std::filesystem::path& path) {

@@ -8,7 +8,7 @@
 #pragma once
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/base/file_descriptor.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +31,14 @@ using Defect = std::optional<std::string>;
 /// NoRoom where that is the reason
 [[noreturn]] void cannot_write(const std::filesystem::path& path, std::string_view call,
                                int error_number);
+
+/// Why `call` on `path` has failed: "open: No space left on device; 3.1 GiB free there". A file
+/// system that has room for bytes and for no more files says so.
+std::string write_failure(const std::filesystem::path& path, std::string_view call,
+                          int error_number);
+/// Its last part, of what is free there, where that is known.
+std::string room_text(int error_number, std::optional<std::uint64_t> free_bytes,
+                      std::optional<std::uint64_t> free_files);
 
 /// A file that is written at offsets. Move-only. Closing is explicit, because it can fail; a file
 /// that is destroyed open is closed without a word.
@@ -72,8 +80,6 @@ class InputFile {
  public:
   /// Opens, and replaces what was open before.
   Defect open(const std::filesystem::path& path);
-  /// Takes over a file that is open already.
-  Defect adopt(FileDescriptor descriptor);
   Defect read_at(std::uint64_t offset, std::span<std::byte> bytes) const;
   std::uint64_t size_bytes() const noexcept { return size_bytes_; }
 

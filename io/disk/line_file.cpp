@@ -4,6 +4,7 @@
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/line_file.hpp>
 
@@ -15,15 +16,15 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
-#include <system_error>
+#include <utility>
 #include <vector>
 
 namespace fourfold::io {
 
-void LineFile::fail(int reason) const {
+void LineFile::fail(std::string_view call, int error_number) const {
   throw UserError(ExitCode::cannot_write,
-                  fmt::format("cannot write {} ({}) make room or {}", path_.string(),
-                              std::generic_category().message(reason), advice_));
+                  fmt::format("cannot write {} ({}); make room or {}", path_.string(),
+                              write_failure(path_, call, error_number), advice_));
 }
 
 /// A new file with the same lines, for who has taken the directory over: an earlier holder that
@@ -47,17 +48,29 @@ void LineFile::leave_to_earlier_holder() const {
   copy.publish();
 }
 
+RegularFile LineFile::opened() const {
+  RegularFile file = open_regular_file(path_, O_RDWR | O_CREAT | O_APPEND, Links::refuse);
+  if (!file.descriptor && file.error_number == 0) {
+    throw UserError(ExitCode::cannot_write, fmt::format("cannot write {} (it {}); remove it or {}",
+                                                        path_.string(), file.defect, advice_));
+  }
+  if (!file.descriptor) {
+    fail("open", file.error_number);
+  }
+  return file;
+}
+
 void LineFile::open() {
+  RegularFile file = opened();
   if (has_fenced_in(path_.parent_path())) {
     leave_to_earlier_holder();
+    file = opened();
   }
-  file_.reset(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
-  if (!file_) {
-    fail(errno);
-  }
-  const off_t size = ::lseek(file_.get(), 0, SEEK_END);
+  file_ = std::move(file.descriptor);
   char last = '\n';
-  if (size > 0 && ::pread(file_.get(), &last, 1, size - 1) == 1 && last != '\n') {
+  if (file.size_bytes > 0 &&
+      ::pread(file_.get(), &last, 1, static_cast<off_t>(file.size_bytes) - 1) == 1 &&
+      last != '\n') {
     write("\n");
   }
 }
@@ -66,7 +79,7 @@ void LineFile::write(const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t written = ::write(file_.get(), text.data() + done, text.size() - done);
     if (written < 0 && errno != EINTR) {
-      fail(errno);
+      fail("write", errno);
     }
     done += written > 0 ? static_cast<std::size_t>(written) : 0;
   }
@@ -80,8 +93,8 @@ void LineFile::append(const std::string& line) {
 }
 
 void LineFile::sync() {
-  if (file_ && ::fsync(file_.get()) != 0 && errno != EINVAL) {  // EINVAL: a pipe, say
-    fail(errno);
+  if (file_ && ::fsync(file_.get()) != 0 && errno != EINVAL) {  // nothing to sync there
+    fail("fsync", errno);
   }
 }
 

@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/mapped_file.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,30 +16,23 @@
 namespace fourfold::io {
 
 MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) {
+  const RegularFile file = open_regular_file(path, O_RDONLY, Links::follow);
+  if (file.error_number != 0) {
     throw UserError(ExitCode::config,
                     fmt::format("{}: cannot be opened ({}); check the name and its "
                                 "permissions",
-                                path.string(), std::strerror(errno)));
+                                path.string(), std::strerror(file.error_number)));
   }
-  struct stat status = {};
-  if (::fstat(file.get(), &status) != 0) {
-    throw SystemError(ExitCode::config,
-                      fmt::format("{}: fstat failed ({})", path.string(), std::strerror(errno)));
+  if (!file.descriptor) {
+    throw UserError(ExitCode::config,
+                    fmt::format("{}: {} and cannot be mapped into memory; name a regular file",
+                                path.string(), file.defect));
   }
-  if (!S_ISREG(status.st_mode)) {
-    throw UserError(
-        ExitCode::config,
-        fmt::format("{}: is not a regular file (it has to be mapped into memory); name a "
-                    "file",
-                    path.string()));
-  }
-  size_bytes_ = static_cast<std::size_t>(status.st_size);
+  size_bytes_ = static_cast<std::size_t>(file.size_bytes);
   if (size_bytes_ == 0) {
     return;
   }
-  void* mapping = ::mmap(nullptr, size_bytes_, PROT_READ, MAP_SHARED, file.get(), 0);
+  void* mapping = ::mmap(nullptr, size_bytes_, PROT_READ, MAP_SHARED, file.descriptor.get(), 0);
   if (mapping == MAP_FAILED) {
     throw SystemError(ExitCode::config,
                       fmt::format("{}: mmap of {} bytes failed ({})", path.string(), size_bytes_,

@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/own_file.hpp>
 
 #include <fcntl.h>
@@ -23,14 +23,13 @@ struct Beginning {
 };
 
 Beginning beginning_of(const std::filesystem::path& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat status {};
+  const RegularFile file = open_regular_file(path, O_RDONLY, Links::follow);
   Beginning beginning;
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+  if (!file.descriptor) {
     return beginning;
   }
   beginning.text.resize(looked_at);
-  const ssize_t got = ::pread(file.get(), beginning.text.data(), looked_at, 0);
+  const ssize_t got = ::pread(file.descriptor.get(), beginning.text.data(), looked_at, 0);
   beginning.is_read = got >= 0;
   beginning.text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
   return beginning;

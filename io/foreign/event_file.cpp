@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/file.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/crc32c.hpp>
 #include <fourfold/io/event_file.hpp>
@@ -20,16 +22,13 @@
 namespace fourfold::io {
 namespace {
 
-[[noreturn]] void cannot_write_events(const std::filesystem::path& path, const std::string& why) {
+[[noreturn]] void cannot_write_events(const std::filesystem::path& path, std::string_view call,
+                                      int error_number) {
   throw UserError(
       ExitCode::cannot_write,
       fmt::format("{}: TensorBoard events cannot be written ({}); check that the folder "
                   "is yours to write and has room",
-                  path.string(), why));
-}
-
-std::string reason(std::string_view call) {
-  return fmt::format("{}: {}", call, std::strerror(errno));
+                  path.string(), write_failure(path, call, error_number)));
 }
 
 /// Protocol buffers on the wire: a field is its number and wire type, then the value.
@@ -146,11 +145,11 @@ EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_
   std::error_code failure;
   std::filesystem::create_directories(directory, failure);
   if (failure) {
-    cannot_write_events(directory, failure.message());
+    cannot_write_events(directory, "mkdir", failure.value());
   }
   file_ = create_anew(directory, wall_time_s, path_);
   if (!file_) {
-    cannot_write_events(path_, reason("open"));
+    cannot_write_events(path_, "open", errno);
   }
   append_record(event(wall_time_s, 0, 3, "brain.Event:2"));
   std::string session_log;  // SessionLog { 1 status: START = 1 }
@@ -182,7 +181,7 @@ void EventFile::append_record(const std::string& event) {
       continue;
     }
     if (written <= 0) {
-      cannot_write_events(path_, reason("write"));
+      cannot_write_events(path_, "write", written == 0 ? EIO : errno);
     }
     rest.remove_prefix(static_cast<std::size_t>(written));
   }

@@ -5,6 +5,7 @@
 #include "run_file_value.toml.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_key.hpp>
@@ -12,11 +13,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <system_error>
 
 namespace fourfold::runfile {
 namespace {
@@ -337,19 +334,14 @@ RunConfig parse_saved_config(std::string_view toml, const std::string& file_name
 namespace {
 
 std::string file_text(const std::filesystem::path& file) {
-  const auto unreadable = [&](int reason) {
-    return UserError(ExitCode::config,
-                     fmt::format("cannot read the run file {} ({}) check its path", file.string(),
-                                 std::generic_category().message(reason)));
-  };
-  if (std::filesystem::is_directory(file)) {
-    throw unreadable(EISDIR);
+  constexpr std::uint64_t most_bytes = 16 << 20;
+  std::string text;
+  if (const auto defect = read_regular_file(file, Links::follow, most_bytes, text)) {
+    throw UserError(ExitCode::config, fmt::format("cannot read the run file {} (it {}); check its "
+                                                  "path",
+                                                  file.string(), *defect));
   }
-  std::ifstream in(file, std::ios::binary);
-  if (!in.is_open()) {
-    throw unreadable(errno);
-  }
-  return {std::istreambuf_iterator<char>(in), {}};
+  return text;
 }
 
 }  // namespace

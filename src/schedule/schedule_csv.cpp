@@ -3,6 +3,7 @@
 #include "schedule_defects.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/schedule/schedule_csv.hpp>
 
@@ -12,10 +13,7 @@
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <optional>
-#include <system_error>
 #include <utility>
 
 namespace fourfold::schedule {
@@ -261,15 +259,10 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
 }  // namespace
 
 std::optional<std::string> schedule_file_text(const std::string& path) {
-  constexpr std::uintmax_t most_bytes = std::uintmax_t{64} << 20;
-  std::error_code failure;
-  if (!std::filesystem::is_regular_file(path, failure) ||
-      std::filesystem::file_size(path, failure) > most_bytes) {
-    return std::nullopt;
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  return in.is_open() && !in.bad() ? std::optional(std::move(text)) : std::nullopt;
+  constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+  std::string text;
+  return read_regular_file(path, Links::follow, most_bytes, text) ? std::nullopt
+                                                                  : std::optional(std::move(text));
 }
 
 Schedule read_schedule_csv(std::string_view text, const std::string& file_name, int stages,

@@ -1,12 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <fstream>
+#include <algorithm>
 #include <functional>
 #include <sstream>
 #include <string>
@@ -74,9 +77,10 @@ bool is_trace(std::string_view head) {
 
 std::string head_of(const fs::path& file) {
   std::string head(std::size_t{64} << 10, '\0');
-  std::ifstream in(file, std::ios::binary);
-  in.read(head.data(), static_cast<std::streamsize>(head.size()));
-  head.resize(static_cast<std::size_t>(in.gcount()));
+  const RegularFile opened = open_regular_file(file, O_RDONLY, Links::refuse);
+  const ssize_t got =
+      opened.descriptor ? ::read(opened.descriptor.get(), head.data(), head.size()) : 0;
+  head.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
   return head;
 }
 

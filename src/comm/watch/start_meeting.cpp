@@ -2,14 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/start_meeting.hpp"
 
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/start_watch.hpp>
+
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <chrono>
 #include <cstring>
-#include <fstream>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -99,14 +102,17 @@ bool StartMeeting::is_called() const {
 bool StartMeeting::join(const Arrival& arrival) const {
   std::error_code error;
   fs::create_directories(folder_, error);
-  std::ofstream file(file_of(rank_), std::ios::trunc);
-  file << arrival.host << ' ' << arrival.pid;
+  std::ostringstream text;
+  text << arrival.host << ' ' << arrival.pid;
   for (const int rank : arrival.beside) {
-    file << ' ' << rank;
+    text << ' ' << rank;
   }
-  file << '\n';
-  file.close();
-  return !file.fail();
+  text << '\n';
+  // One of the same name may be left of a start that was killed.
+  const RegularFile file = open_regular_file(file_of(rank_), O_WRONLY | O_CREAT, Links::refuse);
+  const std::string line = text.str();
+  return file.descriptor && ::ftruncate(file.descriptor.get(), 0) == 0 &&
+         ::write(file.descriptor.get(), line.data(), line.size()) == std::ssize(line);
 }
 
 bool StartMeeting::is_of_now(const fs::path& file, double most_age_s) const {
@@ -138,7 +144,10 @@ std::map<int, Arrival> StartMeeting::arrivals(double most_age_s) const {
       continue;
     }
     Arrival& arrival = come[*rank];
-    std::ifstream file(entry.path());
+    constexpr std::uint64_t most_bytes = 1 << 20;
+    std::string text;
+    static_cast<void>(read_regular_file(entry.path(), Links::refuse, most_bytes, text));
+    std::istringstream file(text);
     file >> arrival.host >> arrival.pid;
     for (int beside = 0; file >> beside;) {
       arrival.beside.push_back(beside);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "captured_log.hpp"
+#include "file_size_limit.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -9,6 +10,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <filesystem>
@@ -58,8 +61,28 @@ TEST_CASE("what cannot be written is said, with the way out", "[line_file]") {
   };
   LineFile nowhere(folder / "no" / "log", "go away");
   CHECK(refuses(nowhere, "No such file"));
-  LineFile full("/dev/full", "go away");
-  CHECK(refuses(full, "No space left"));
+  LineFile full(folder / "log", "go away");
+  const fourfold::harness::FileSizeLimit limit(2);
+  CHECK(refuses(full, "File too large"));
+}
+
+TEST_CASE("nothing is written through a link, nor to what is no regular file", "[line_file]") {
+  const ScratchFolder folder;
+  write_bytes(folder / "other", "mine\n");
+  std::filesystem::create_symlink("other", folder / "link");
+  std::filesystem::create_symlink("missing", folder / "dangling");
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  std::filesystem::create_directory(folder / "folder");
+  for (const char* const name : {"link", "dangling", "pipe", "folder", "/dev/null"}) {
+    CAPTURE(name);
+    LineFile file(folder / name, "go away");
+    CHECK_THROWS_WITH(file.append("one"),
+                      Catch::Matchers::ContainsSubstring(name) &&
+                          Catch::Matchers::ContainsSubstring("regular file") &&
+                          Catch::Matchers::ContainsSubstring("remove it or go away"));
+  }
+  CHECK(read_bytes(folder / "other") == "mine\n");
+  CHECK_FALSE(std::filesystem::exists(folder / "missing"));
 }
 
 TEST_CASE("lines of who was taken over come nowhere", "[line_file]") {

@@ -8,8 +8,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -361,11 +363,27 @@ TEST_CASE("steps between checkpoints need a folder, and may be as rare where tho
 }
 
 TEST_CASE("a missing run file is named", "[run_config]") {
-  CHECK_THROWS_WITH(
-      load_run_config("/nonexistent/run.toml"),
-      "cannot read the run file /nonexistent/run.toml (No such file or directory) check its path");
-  CHECK_THROWS_WITH(load_run_config("/"),
-                    "cannot read the run file / (Is a directory) check its path");
+  const fourfold::harness::ScratchFolder folder;
+  const std::filesystem::path file = folder / "run.toml";
+  const auto refusal = [&](const std::string& why) {
+    return "cannot read the run file " + file.string() + " (it " + why + "); check its path";
+  };
+  CHECK_THROWS_WITH(load_run_config(file), refusal("cannot be opened: No such file or directory"));
+  std::filesystem::create_directory(file);
+  CHECK_THROWS_WITH(load_run_config(file), refusal("is not a regular file (it is a folder)"));
+  std::filesystem::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
+  CHECK_THROWS_WITH(load_run_config(file), refusal("is not a regular file (it is a pipe)"));
+  std::filesystem::remove(file);
+  std::filesystem::create_symlink("/dev/zero", file);
+  CHECK_THROWS_WITH(load_run_config(file), refusal("is not a regular file (it is a device)"));
+  std::filesystem::remove(file);
+  // A link that a user has made is followed.
+  std::filesystem::create_symlink(folder.write("other.toml", data_table), file);
+  CHECK(load_run_config(file).config.data.train.size() == 1);
+  std::filesystem::resize_file(folder / "other.toml", (16 << 20) + 1);
+  CHECK_THROWS_WITH(load_run_config(file),
+                    refusal("has 16777217 bytes, more than the 16777216 it may have"));
 }
 
 TEST_CASE("compression takes words and ranks, and refuses what keeps no whole gradients",

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/base/file_descriptor.hpp>
+#include <fourfold/base/regular_file.hpp>
 
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace fourfold::io {
@@ -21,17 +23,18 @@ class LineFile {
   LineFile(std::filesystem::path path, std::string advice)
       : path_(std::move(path)), advice_(std::move(advice)) {}
 
-  /// @param line  without its end. Makes the file if it is missing. @throws UserError
-  /// (cannot_write)
+  /// @param line  without its end. Makes the file if it is missing; what is no regular file is not
+  /// written to, nor is what a link leads to. @throws UserError (cannot_write)
   void append(const std::string& line);
   /// Brings all lines to stable storage. @throws UserError (cannot_write)
   void sync();
 
  private:
   void open();
+  RegularFile opened() const;
   void leave_to_earlier_holder() const;
   void write(const std::string& text);
-  [[noreturn]] void fail(int reason) const;
+  [[noreturn]] void fail(std::string_view call, int error_number) const;
 
   std::filesystem::path path_;
   std::string advice_;

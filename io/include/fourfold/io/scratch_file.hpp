@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <fourfold/io/file_descriptor.hpp>
+#include <fourfold/base/file_descriptor.hpp>
 
 #include <cstddef>
 #include <cstdint>

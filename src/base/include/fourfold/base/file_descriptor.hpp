@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-namespace fourfold::io {
+namespace fourfold {
 
 struct FileDescriptorTraits {
   using native_type = int;
@@ -18,4 +18,4 @@ struct FileDescriptorTraits {
 /// first: closing says nothing about it.
 using FileDescriptor = UniqueHandle<FileDescriptorTraits>;
 
-}  // namespace fourfold::io
+}  // namespace fourfold

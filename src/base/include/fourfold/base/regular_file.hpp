@@ -1,0 +1,45 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// Files whose names others can choose, or which lie where others can put something else: a pipe
+/// would make a program wait for ever, a device would give without an end, a link would lead what
+/// is written to another place. All that opens such a file opens it here.
+#pragma once
+
+#include <fourfold/base/file_descriptor.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace fourfold {
+
+/// What becomes of a symbolic link at the end of a path. Links of folders on the way are followed.
+enum class Links : std::uint8_t {
+  follow,  ///< for what users name: tokens, tokenizers, run files may be links
+  refuse,  ///< for what lies in folders of ours under names of ours
+};
+
+/// A regular file that is open, or why it is not.
+struct RegularFile {
+  FileDescriptor descriptor;     ///< null: there is a defect
+  std::uint64_t size_bytes = 0;  ///< when it was opened
+  std::string defect;            ///< "is not a regular file (it is a pipe)", for after the name
+  int error_number = 0;          ///< of open(2) or fstat(2); 0: it is no regular file, or a link
+};
+
+/// Opens without waiting and looks at what it has opened, so that nothing can be put in its place
+/// between look and use. Thread-safe.
+/// @param flags  of open(2): O_RDONLY, or O_RDWR | O_CREAT | O_APPEND, for example. O_TRUNC does
+/// not
+///               belong here: it would empty what is refused
+RegularFile open_regular_file(const std::filesystem::path& path, int flags, Links links);
+
+/// Replaces `contents` by the whole of a regular file.
+/// @return what is wrong, for after the name: it cannot be opened or read, is no regular file, or
+///         has more than `most_bytes` bytes, of which none is read then
+std::optional<std::string> read_regular_file(const std::filesystem::path& path, Links links,
+                                             std::uint64_t most_bytes, std::string& contents);
+
+}  // namespace fourfold
