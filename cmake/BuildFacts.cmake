@@ -34,7 +34,7 @@ endif()
 set(library_facts "")
 foreach(fact "Kokkos=${Kokkos_VERSION}" "${products}" "MPI=${mpi_version}" "HDF5=${HDF5_VERSION}"
              "fmt=${fmt_VERSION}" "CLI11=${CLI11_VERSION}" "toml++=${tomlplusplus_VERSION}"
-             "nlohmann-json=${nlohmann_json_VERSION}" "xxHash=${XXHASH_VERSION}" "PCRE2=${PCRE2_VERSION}"
+             "nlohmann-json=${nlohmann_json_VERSION}" "simdjson=${simdjson_VERSION}" "xxHash=${XXHASH_VERSION}" "PCRE2=${PCRE2_VERSION}"
              "utf8proc=${UTF8PROC_VERSION}"
              "SentencePiece=${SENTENCEPIECE_VERSION}")
   string(REGEX REPLACE "^([^=]*)=(.*)$" " \\\\\n  {\"\\1\", \"\\2\"}," fact "${fact}")

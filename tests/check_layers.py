@@ -41,7 +41,7 @@ DOORS = {
     r"(host|device)/\w+(\.\w+)?\.hpp$": r"^kernels/body/",
     r"emulated_gpu\.hpp$": r"^(src|kernels)/.*emulated(/|\.cpp$)",
     r"nccl\.h$": r"^src/comm/[^/]*\.nccl\.[ch]pp$", r"Kokkos_": r"^kernels/(?!include/)",
-    r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/": r"^(?!.*include/fourfold).*\.json\.[ch]pp$",
+    r"(oneapi/)?dnnl": r"^kernels/(?!include/)", r"nlohmann/|simdjson": r"^(?!.*include/fourfold).*\.json\.[ch]pp$",
     r"toml\+\+|toml\.hpp": r"^(?!.*include/fourfold).*\.toml\.[ch]pp$",
     r"CLI/": r"^apps/", r"pcre2\.h|sentencepiece|utf8proc": r"^(io|src/data)/(?!include/)", r"omp\.h$": r"^kernels/(?!include/)",
 }

@@ -166,7 +166,9 @@ void take_outlook(const RunTraces& traces, RunView& view) {
 }  // namespace
 
 RunReader::RunReader(fs::path log_dir)
-    : log_dir_(std::move(log_dir)), metrics_(telemetry::RunFiles(log_dir_).metrics()) {}
+    : log_dir_(std::move(log_dir)),
+      // All of it: the first line says where the run began, and 5 million steps are a gigabyte.
+      metrics_(telemetry::RunFiles(log_dir_).metrics(), std::uint64_t{1} << 42) {}
 
 RunView RunReader::look(double now_unix_s) {
   require_readable(log_dir_);

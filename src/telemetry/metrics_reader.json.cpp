@@ -1,85 +1,112 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/json_text.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/metrics_reader.hpp>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
+#include <simdjson.h>
 
-#include <cerrno>
-#include <fstream>
-#include <iterator>
+#include <algorithm>
 #include <limits>
-#include <system_error>
+#include <string>
+#include <string_view>
+#include <utility>
 
 namespace fourfold::telemetry {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using simdjson::dom::element;
+
+static_assert(io::LineReader::padding_bytes >= simdjson::SIMDJSON_PADDING);
+
+/// How the line of a step begins as MetricsFile writes it. Nearly all lines are such, and the first
+/// reading need not look into them.
+constexpr std::string_view step_line_head = R"({"event":"step",)";
+
+/// What `value` is if it is a T, else `otherwise`. @param value  an element, or the result of a
+/// look
+template <class T, class Value>
+T get_or(const Value& value, T otherwise) {
+  T found{};
+  return value.get(found) == simdjson::SUCCESS ? found : otherwise;
+}
+
+double number_of(const element& value) {
+  return get_or(value, std::numeric_limits<double>::quiet_NaN());
+}
 
 /// A line as a person may have damaged it: every look-up has an answer.
 class Line {
  public:
-  explicit Line(std::string_view text) : json_(json_if_any<Json>(text)) {}
-
-  bool is_object() const { return json_.is_object(); }
-  std::string text(const char* key) const {
-    const Json* value = find(key);
-    return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
+  /// @param text  with as many bytes behind it as simdjson may read
+  Line(simdjson::dom::parser& parser, std::string_view text) {
+    element document;
+    is_object_ = parser.parse(text.data(), text.size(), false).get(document) == simdjson::SUCCESS &&
+                 document.get(object_) == simdjson::SUCCESS;
   }
+
+  bool is_object() const { return is_object_; }
+  std::string_view view(std::string_view key) const {
+    return get_or(object_[key], std::string_view());
+  }
+  std::string text(std::string_view key) const { return std::string(view(key)); }
   /// NaN for null, which is how numbers that are not finite are written; 0 when absent.
-  double number(const char* key) const {
-    const Json* value = find(key);
-    if (value == nullptr) {
-      return 0;
-    }
-    return value->is_number() ? value->get<double>() : std::numeric_limits<double>::quiet_NaN();
+  double number(std::string_view key) const {
+    element value;
+    return object_[key].get(value) == simdjson::SUCCESS ? number_of(value) : 0;
   }
-  std::int64_t integer(const char* key) const {
-    const Json* value = find(key);
-    return value != nullptr && value->is_number_integer() ? value->get<std::int64_t>() : 0;
-  }
-  std::vector<std::string> texts(const char* key) const {
+  std::int64_t integer(std::string_view key) const { return get_or(object_[key], std::int64_t{0}); }
+  std::vector<std::string> texts(std::string_view key) const {
     std::vector<std::string> result;
-    for (const Json& element : list(key)) {
-      result.push_back(element.is_string() ? element.get<std::string>() : "?");
-    }
+    for_each_in(key, [&](const element& each) {
+      result.emplace_back(get_or(each, std::string_view("?")));
+    });
     return result;
   }
-  std::vector<std::pair<std::string, std::string>> pairs(const char* key) const {
+  std::vector<std::pair<std::string, std::string>> pairs(std::string_view key) const {
     std::vector<std::pair<std::string, std::string>> result;
-    for (const Json& element : list(key)) {
-      if (element.is_array() && element.size() == 2 && element[0].is_string() &&
-          element[1].is_string()) {
-        result.emplace_back(element[0], element[1]);
+    for_each_in(key, [&](const element& each) {
+      simdjson::dom::array pair;
+      std::string_view name;
+      std::string_view value;
+      if (each.get(pair) == simdjson::SUCCESS && pair.size() == 2 &&
+          pair.at(0).get(name) == simdjson::SUCCESS && pair.at(1).get(value) == simdjson::SUCCESS) {
+        result.emplace_back(name, value);
+      }
+    });
+    return result;
+  }
+  std::vector<std::pair<std::string, std::int64_t>> integers(std::string_view key) const {
+    std::vector<std::pair<std::string, std::int64_t>> result;
+    simdjson::dom::object values;
+    if (object_[key].get(values) == simdjson::SUCCESS) {
+      for (const auto& [name, each] : values) {
+        result.emplace_back(name, get_or(each, std::int64_t{0}));
       }
     }
     return result;
   }
-
-  std::vector<std::pair<std::string, std::int64_t>> integers(const char* key) const {
-    std::vector<std::pair<std::string, std::int64_t>> result;
-    const Json* value = find(key);
-    if (value != nullptr && value->is_object()) {
-      for (const auto& [name, element] : value->items()) {
-        result.emplace_back(name, element.is_number_integer() ? element.get<std::int64_t>() : 0);
-      }
+  /// Walks all members once, in their order: a step has a dozen.
+  template <class Visit>
+  void for_each(const Visit& visit) const {
+    for (const auto& [key, value] : object_) {
+      visit(key, value);
     }
-    return result;
   }
 
  private:
-  const Json* find(const char* key) const {
-    const auto found = json_.find(key);
-    return found == json_.end() ? nullptr : &*found;
-  }
-  Json list(const char* key) const {
-    const Json* value = find(key);
-    return value != nullptr && value->is_array() ? *value : Json::array();
+  template <class Visit>
+  void for_each_in(std::string_view key, const Visit& visit) const {
+    simdjson::dom::array array;
+    if (object_[key].get(array) == simdjson::SUCCESS) {
+      for (const element each : array) {
+        visit(each);
+      }
+    }
   }
 
-  Json json_;
+  simdjson::dom::object object_;
+  bool is_object_ = false;
 };
 
 RunStart start_of(const Line& line) {
@@ -101,87 +128,127 @@ RunStart start_of(const Line& line) {
   return run;
 }
 
-/// Forgets what a restart from `step` does again.
-template <class Record>
-void forget_after(std::int64_t step, std::vector<Timed<Record>>& records) {
-  std::erase_if(records, [=](const Timed<Record>& each) { return each.record.step > step; });
-}
-
-void add_start(const Line& line, double time_s, RunHistory& history) {
-  const RunStart run = start_of(line);
-  if (run.first_step <= 0) {
-    const std::int64_t damaged_lines = history.damaged_lines;
-    history = {};
-    history.damaged_lines = damaged_lines;
-  }
-  forget_after(run.first_step, history.steps);
-  forget_after(run.first_step, history.evaluations);
-  forget_after(run.first_step, history.checkpoints);
-  history.end.reset();
-  history.starts.push_back({run, time_s});
+StepRecord step_of(const Line& line) {
+  constexpr std::pair<std::string_view, double StepRecord::*> numbers[] = {
+      {"loss", &StepRecord::loss},
+      {"grad_norm", &StepRecord::grad_norm},
+      {"lr", &StepRecord::lr},
+      {"step_s", &StepRecord::step_s},
+      {"data_s", &StepRecord::data_s},
+      {"tokens_per_s", &StepRecord::tokens_per_s},
+      {"loss_scale", &StepRecord::loss_scale},
+      {"mfu", &StepRecord::mfu}};
+  constexpr std::pair<std::string_view, std::int64_t StepRecord::*> integers[] = {
+      {"step", &StepRecord::step},
+      {"tokens", &StepRecord::tokens},
+      {"skipped_steps", &StepRecord::skipped_steps},
+      {"device_used_bytes", &StepRecord::device_used_bytes},
+      {"device_total_bytes", &StepRecord::device_total_bytes}};
+  StepRecord record;
+  line.for_each([&](std::string_view key, const element& value) {
+    for (const auto& [name, member] : numbers) {
+      if (key == name) {
+        record.*member = number_of(value);
+        return;
+      }
+    }
+    for (const auto& [name, member] : integers) {
+      if (key == name) {
+        record.*member = get_or(value, std::int64_t{0});
+        return;
+      }
+    }
+  });
+  return record;
 }
 
 /// @return whether the line was understood; unknown events of later versions are
-bool add_line(std::string_view text, RunHistory& history) {
-  const Line line(text);
-  if (!line.is_object()) {
-    return false;
-  }
-  const std::string event = line.text("event");
+bool pass_on(const Line& line, std::int64_t last_step_that_counts, MetricSink& sink) {
+  const std::string_view event = line.view("event");
   const double time_s = line.number("time");
+  if (event == "step") {
+    const StepRecord record = step_of(line);
+    if (record.step <= last_step_that_counts) {
+      sink.step(record, time_s);
+    }
+    return true;
+  }
   const std::int64_t step = line.integer("step");
+  const bool counts = step <= last_step_that_counts;
   if (event == "start" || event == "resume") {
-    add_start(line, time_s, history);
-  } else if (event == "step") {
-    history.steps.push_back(
-        {{step, line.number("loss"), line.number("grad_norm"), line.number("lr"),
-          line.integer("tokens"), line.number("step_s"), line.number("tokens_per_s"),
-          line.number("data_s"), line.number("loss_scale"), line.integer("skipped_steps"),
-          line.number("mfu"), line.integer("device_used_bytes"),
-          line.integer("device_total_bytes")},
-         time_s});
-  } else if (event == "eval") {
-    history.evaluations.push_back(
-        {{step, line.number("loss"), line.integer("tokens"), line.number("eval_s")}, time_s});
-  } else if (event == "checkpoint") {
-    history.checkpoints.push_back({{step, line.text("path"), line.integer("bytes"),
-                                    line.number("save_s"), line.number("committed_s")},
-                                   time_s});
+    sink.start(start_of(line), time_s);
+  } else if (event == "eval" && counts) {
+    sink.evaluation({step, line.number("loss"), line.integer("tokens"), line.number("eval_s")},
+                    time_s);
+  } else if (event == "checkpoint" && counts) {
+    sink.checkpoint({step, line.text("path"), line.integer("bytes"), line.number("save_s"),
+                     line.number("committed_s")},
+                    time_s);
   } else if (event == "memory") {
-    history.memory = {{step, static_cast<int>(line.integer("rank")), line.integers("planned_bytes"),
-                       line.integer("taken_bytes"), line.integer("device_used_bytes"),
-                       line.integer("device_total_bytes")},
-                      time_s};
+    sink.memory({step, static_cast<int>(line.integer("rank")), line.integers("planned_bytes"),
+                 line.integer("taken_bytes"), line.integer("device_used_bytes"),
+                 line.integer("device_total_bytes")},
+                time_s);
   } else if (event == "end") {
-    history.end = {{step, static_cast<int>(line.integer("code")), line.text("reason")}, time_s};
+    sink.end({step, static_cast<int>(line.integer("code")), line.text("reason")}, time_s);
   }
   return !event.empty();
 }
 
 }  // namespace
 
-RunHistory parse_metrics(std::string_view text) {
-  RunHistory history;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!line.empty() && !add_line(line, history)) {
-      ++history.damaged_lines;
+MetricsReader::MetricsReader(const std::filesystem::path& file) : lines_(file) {
+  simdjson::dom::parser parser;
+  std::string_view text;
+  for (std::int64_t number = 0; lines_.next(text); ++number) {
+    if (text.starts_with(step_line_head)) {
+      ++step_lines_;
+      continue;
+    }
+    const Line line(parser, text);
+    const std::string_view event = line.is_object() ? line.view("event") : std::string_view();
+    if (event == "step") {
+      ++step_lines_;
+    } else if (event == "eval") {
+      ++evaluation_lines_;
+    } else if (event == "start" || event == "resume") {
+      starts_.push_back({number, line.integer("from_step")});
     }
   }
-  return history;
 }
 
-RunHistory read_metrics(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in.is_open()) {
-    throw UserError(ExitCode::config,
-                    fmt::format("cannot read {} ({}) is this the log.dir of a run?", file.string(),
-                                std::generic_category().message(errno)));
+std::int64_t MetricsReader::replay(MetricSink& sink) {
+  constexpr std::int64_t all = std::numeric_limits<std::int64_t>::max();
+  // By start: up to which step what was before it counts, all later starts considered.
+  std::vector<std::int64_t> limits(starts_.size() + 1, all);
+  std::int64_t new_run_line = 0;
+  for (std::size_t i = starts_.size(); i-- > 0;) {
+    limits[i] = std::min(limits[i + 1], starts_[i].from_step);
+    if (starts_[i].from_step <= 0) {
+      new_run_line = std::max(new_run_line, starts_[i].line);
+    }
   }
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return parse_metrics(text);
+  class Nobody : public MetricSink {
+  } nobody;
+  simdjson::dom::parser parser;
+  lines_.rewind();
+  std::int64_t damaged_lines = 0;
+  std::size_t starts_before = 0;
+  std::string_view text;
+  for (std::int64_t number = 0; lines_.next(text); ++number) {
+    if (starts_before < starts_.size() && starts_[starts_before].line == number) {
+      ++starts_before;
+    }
+    if (text.empty()) {
+      continue;
+    }
+    const Line line(parser, text);
+    MetricSink& counting = number < new_run_line ? nobody : sink;
+    if (!line.is_object() || !pass_on(line, limits[starts_before], counting)) {
+      ++damaged_lines;
+    }
+  }
+  return damaged_lines + lines_.passed_over();
 }
 
 }  // namespace fourfold::telemetry

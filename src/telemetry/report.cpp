@@ -4,6 +4,8 @@
 #include "svg_chart.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/report.hpp>
@@ -11,47 +13,47 @@
 
 #include <fmt/format.h>
 
-#include <cstddef>
 #include <cstdint>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 
 namespace fourfold::telemetry {
 namespace {
 
 /// A page with a larger one would not be a page; nothing of ours draws one.
-constexpr std::size_t most_picture_bytes = 16'000'000;
+constexpr std::uint64_t most_picture_bytes = 16'000'000;
+constexpr std::uint64_t most_config_bytes = 16'000'000;
 
-std::string picture_of(const std::filesystem::path& file) {
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(file, error);
-  if (error || bytes > most_picture_bytes) {
-    return "";
+/// The text of a file that may be missing. @throws UserError when it is there and cannot be taken
+std::string text_if_there(const std::filesystem::path& file, std::uint64_t most_bytes) {
+  std::string text;
+  const auto defect = read_regular_file(file, Links::refuse, most_bytes, text);
+  std::error_code ignored;  // what cannot be looked at is there
+  if (!defect || std::filesystem::symlink_status(file, ignored).type() ==
+                     std::filesystem::file_type::not_found) {
+    return text;
   }
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  throw UserError(ExitCode::config, fmt::format("{}: {}; move it away to have a report without it",
+                                                file.string(), *defect));
 }
 
 }  // namespace
 
 ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   ReportedRun run;
-  run.history = read_metrics(RunFiles(log_dir).metrics());
+  run.history = read_history(RunFiles(log_dir).metrics());
   std::error_code ignored;
   const std::filesystem::path whole =
       std::filesystem::absolute(log_dir, ignored).lexically_normal();
   run.name =
       whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
   const std::filesystem::path config_file = RunFiles(log_dir).config();
-  std::ifstream in(config_file, std::ios::binary);
-  run.config_toml.assign(std::istreambuf_iterator<char>(in), {});
+  run.config_toml = text_if_there(config_file, most_config_bytes);
   if (!run.config_toml.empty()) {
     run.config = runfile::parse_saved_config(run.config_toml, config_file.string());
     runfile::Origins origins;
     runfile::resolve(*run.config, origins);  // derived values are comments there
   }
-  run.timeline_svg = picture_of(RunFiles(log_dir).timeline());
+  run.timeline_svg = text_if_there(RunFiles(log_dir).timeline(), most_picture_bytes);
   return run;
 }
 

@@ -1,14 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "report_sections.hpp"
-#include "step_statistics.hpp"
 #include "svg_chart.hpp"
 
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 #include <vector>
 
 namespace fourfold::telemetry {
@@ -17,35 +15,15 @@ namespace {
 using Style = ChartSeries::Style;
 
 constexpr int colors = 6;
-constexpr std::size_t fewest_to_smooth = 40;
-
-std::vector<ChartPoint> points_of(const ReportedRun& run, double StepRecord::*number) {
-  std::vector<ChartPoint> points;
-  points.reserve(run.history.steps.size());
-  for (const auto& step : run.history.steps) {
-    points.push_back({static_cast<double>(step.record.step), step.record.*number});
-  }
-  return points;
-}
-
-std::vector<ChartPoint> smoothed_points(std::vector<ChartPoint> points) {
-  std::vector<double> values;
-  std::ranges::transform(points, std::back_inserter(values), &ChartPoint::y);
-  const std::size_t reach = std::clamp<std::size_t>(values.size() / 100, 2, 50);
-  const std::vector<double> smooth = running_median(values, reach);
-  for (std::size_t i = 0; i < points.size(); ++i) {
-    points[i].y = smooth[i];
-  }
-  return points;
-}
+constexpr std::int64_t fewest_to_smooth = 40;
 
 /// Restarts, when there is one run; the lines of several would say nothing.
 std::vector<ChartMark> restarts(std::span<const ReportedRun> runs) {
   std::vector<ChartMark> marks;
   if (runs.size() == 1) {
-    for (const auto& start : runs.front().history.starts) {
-      if (start.record.first_step > 0) {
-        marks.push_back({static_cast<double>(start.record.first_step), "restart"});
+    for (const RunHistory::Start& start : runs.front().history.starts) {
+      if (start.first_step > 0) {
+        marks.push_back({static_cast<double>(start.first_step), "restart"});
       }
     }
   }
@@ -56,14 +34,14 @@ std::vector<ChartMark> restarts(std::span<const ReportedRun> runs) {
 void add_lines(std::span<const ReportedRun> runs, double StepRecord::*number,
                const std::string& single_name, Chart& chart) {
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::vector<ChartPoint> raw = points_of(runs[i], number);
+    const StepCurve& curve = runs[i].history.curve(number);
     const std::string name = runs.size() == 1 ? single_name : runs[i].name;
     const int color = static_cast<int>(i) % colors;
-    if (raw.size() < fewest_to_smooth) {
-      chart.series.push_back({name, color, Style::line, raw});
+    if (curve.steps() < fewest_to_smooth) {
+      chart.series.push_back({name, color, Style::line, curve.values()});
     } else {
-      chart.series.push_back({"", color, Style::faint, raw});
-      chart.series.push_back({name, color, Style::line, smoothed_points(raw)});
+      chart.series.push_back({"", color, Style::faint, curve.values()});
+      chart.series.push_back({name, color, Style::line, curve.smoothed()});
     }
   }
 }
@@ -72,10 +50,7 @@ Chart loss_chart(std::span<const ReportedRun> runs) {
   Chart chart{"Loss", "step", "nats per token", false, {}, restarts(runs)};
   add_lines(runs, &StepRecord::loss, "train", chart);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    std::vector<ChartPoint> points;
-    for (const auto& evaluation : runs[i].history.evaluations) {
-      points.push_back({static_cast<double>(evaluation.record.step), evaluation.record.loss});
-    }
+    const std::vector<ChartPoint> points = runs[i].history.validation.values();
     if (!points.empty()) {
       const int color = runs.size() == 1 ? 1 : static_cast<int>(i) % colors;
       chart.series.push_back({runs.size() == 1 ? "validation" : "", color, Style::dotted, points});
@@ -95,7 +70,7 @@ Chart rate_chart(std::span<const ReportedRun> runs) {
   Chart chart{"Learning rate", "step", "", true, {}, restarts(runs)};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors,
-                            Style::line, points_of(runs[i], &StepRecord::lr)});
+                            Style::line, runs[i].history.curve(&StepRecord::lr).values()});
   }
   return chart;
 }
@@ -105,60 +80,53 @@ std::string optional_chart(std::span<const ReportedRun> runs, const char* title,
                            double StepRecord::*number) {
   Chart chart{title, "step", unit, true, {}, restarts(runs)};
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const auto& steps = runs[i].history.steps;
-    if (!steps.empty() && steps.back().record.*number > 0) {
+    const auto& last_step = runs[i].history.last_step;
+    if (last_step && *last_step.*number > 0) {
       chart.series.push_back({runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors,
-                              Style::line, points_of(runs[i], number)});
+                              Style::line, runs[i].history.curve(number).values()});
     }
   }
   return chart.series.empty() ? std::string() : render_chart(chart);
 }
 
-std::vector<double> step_times(const ReportedRun& run, double units_per_s) {
-  std::vector<double> times;
-  times.reserve(run.history.steps.size());
-  for (const auto& step : run.history.steps) {
-    times.push_back(step.record.step_s * units_per_s);
-  }
-  return times;
-}
-
 /// Shares of steps by duration, in bins that all runs have in common; the slowest two percent are
 /// left out.
 Chart step_time_chart(std::span<const ReportedRun> runs) {
-  std::vector<double> all;
+  ValueDistribution all;
   for (const ReportedRun& run : runs) {
-    std::ranges::copy(step_times(run, 1), std::back_inserter(all));
+    all.add(run.history.step_times);
   }
-  const double units_per_s = percentile(all, 0.99) >= 1 ? 1 : 1e3;
-  std::ranges::for_each(all, [=](double& time) { time *= units_per_s; });
+  const double units_per_s = all.percentile(0.99) >= 1 ? 1 : 1e3;
   Chart chart{"Step time", units_per_s == 1 ? "s" : "ms", "% of steps", true, {}, {}};
-  const double low = percentile(all, 0);
-  const double high = percentile(all, 0.99);
+  const double low = all.percentile(0) * units_per_s;
+  const double high = all.percentile(0.99) * units_per_s;
   if (!std::isfinite(low)) {
     return chart;
   }
   const double margin = std::max((high - low) * 0.02, high * 0.001 + 1e-6);
   const auto bins =
-      static_cast<std::size_t>(std::clamp(std::sqrt(static_cast<double>(all.size())), 6.0, 40.0));
+      static_cast<std::size_t>(std::clamp(std::sqrt(static_cast<double>(all.count())), 6.0, 40.0));
   const double bin_width = (high - low + 2 * margin) / static_cast<double>(bins);
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const std::vector<double> times = step_times(runs[i], units_per_s);
+    const ValueDistribution& times = runs[i].history.step_times;
     std::vector<ChartPoint> edges;
     for (std::size_t bin = 0; bin <= bins; ++bin) {
       edges.push_back({low - margin + bin_width * static_cast<double>(bin), 0});
     }
-    for (const double time : times) {
-      const double place = std::floor((time - edges.front().x) / bin_width);
+    for (const auto& [time_s, count] : times.buckets()) {
+      const double place = std::floor((time_s * units_per_s - edges.front().x) / bin_width);
       if (place >= 0 && place < static_cast<double>(bins)) {
-        edges[static_cast<std::size_t>(place)].y += 100.0 / static_cast<double>(times.size());
+        edges[static_cast<std::size_t>(place)].y +=
+            100.0 * static_cast<double>(count) / static_cast<double>(times.count());
       }
     }
     chart.series.push_back(
         {runs.size() == 1 ? "" : runs[i].name, static_cast<int>(i) % colors, Style::area, edges});
   }
   if (runs.size() == 1) {
-    chart.marks = {{percentile(all, 0.5), "p50"}, {percentile(all, 0.9), "p90"}, {high, "p99"}};
+    chart.marks = {{all.percentile(0.5) * units_per_s, "p50"},
+                   {all.percentile(0.9) * units_per_s, "p90"},
+                   {high, "p99"}};
   }
   return chart;
 }

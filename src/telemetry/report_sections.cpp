@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_sections.hpp"
 
-#include "step_statistics.hpp"
 #include "svg_chart.hpp"
 
 #include <fourfold/base/text.hpp>
@@ -43,48 +42,24 @@ struct Figures {
   double p99_s = missing;
 };
 
-Figures figures_of(const ReportedRun& run) {
+Figures figures_of(const RunHistory& history) {
   Figures figures;
-  std::vector<double> times;
-  std::vector<double> rates;
-  std::vector<double> utilizations;
-  std::vector<double> losses;
-  for (const auto& step : run.history.steps) {
-    times.push_back(step.record.step_s);
-    rates.push_back(step.record.tokens_per_s);
-    losses.push_back(step.record.loss);
-    if (step.record.mfu > 0) {
-      utilizations.push_back(step.record.mfu);
-    }
-    figures.step = step.record.step;
-    figures.tokens = static_cast<double>(step.record.tokens);
-    if (step.record.loss_scale > 0) {
-      figures.skipped_steps = step.record.skipped_steps;
-    }
+  if (history.last_step) {
+    figures.step = history.last_step->step;
+    figures.tokens = static_cast<double>(history.last_step->tokens);
   }
-  if (!run.history.starts.empty()) {
-    figures.steps = run.history.starts.back().record.steps;
+  figures.skipped_steps = history.skipped_steps;
+  if (history.last_start) {
+    figures.steps = history.last_start->record.steps;
   }
-  const auto tail = std::clamp<std::size_t>(losses.size() / 10, 1, 50);
-  if (!losses.empty()) {
-    const std::span<const double> last = std::span(losses).last(std::min(tail, losses.size()));
-    double sum = 0;
-    for (const double loss : last) {
-      sum += loss;
-    }
-    figures.train_loss = sum / static_cast<double>(last.size());
-  }
-  for (const auto& evaluation : run.history.evaluations) {
-    if (!(evaluation.record.loss >= figures.best_validation)) {
-      figures.best_validation = evaluation.record.loss;
-      figures.best_step = evaluation.record.step;
-    }
-  }
-  figures.tokens_per_s = percentile(rates, 0.5);
-  figures.mfu = percentile(utilizations, 0.5);
-  figures.p50_s = percentile(times, 0.5);
-  figures.p90_s = percentile(times, 0.9);
-  figures.p99_s = percentile(times, 0.99);
+  figures.train_loss = history.loss_at_end();
+  figures.best_validation = history.best_validation;
+  figures.best_step = history.best_validation_step;
+  figures.tokens_per_s = history.rates.percentile(0.5);
+  figures.mfu = history.utilizations.percentile(0.5);
+  figures.p50_s = history.step_times.percentile(0.5);
+  figures.p90_s = history.step_times.percentile(0.9);
+  figures.p99_s = history.step_times.percentile(0.99);
   return figures;
 }
 
@@ -107,7 +82,7 @@ std::string mfu_text(const RunStart& run) {
 
 /// How the run stands, as a word and the class it is coloured with.
 std::pair<std::string, const char*> state_of(const ReportedRun& run) {
-  const auto& end = run.history.end;
+  const auto& end = run.history.last_end;
   if (!end) {
     return {"no end recorded", ""};
   }
@@ -174,17 +149,25 @@ std::string ranges_text(const std::vector<std::size_t>& numbers) {
   return text;
 }
 
+/// Says how many rows a table leaves out.
+std::string earlier_text(std::int64_t all, std::size_t shown) {
+  const std::int64_t earlier = all - static_cast<std::int64_t>(shown);
+  return earlier > 0
+             ? fmt::format("<p class=\"note\">{} earlier ones are not shown.</p>\n", earlier)
+             : "";
+}
+
 std::string starts_table(const RunHistory& history) {
   std::vector<std::vector<std::string>> rows;
   rows.reserve(history.starts.size());
-  for (const auto& start : history.starts) {
-    const RunStart& run = start.record;
-    rows.push_back({time_text(start.unix_time_s), run.mesh,
-                    run.checkpoint.empty() ? "new run" : run.checkpoint,
-                    fmt::format("{}", run.first_step), fmt::format("{}", run.steps),
-                    fmt::format("{}", run.rank_hosts.size())});
+  for (const RunHistory::Start& start : history.starts) {
+    rows.push_back({time_text(start.unix_time_s), start.mesh,
+                    start.checkpoint.empty() ? "new run" : start.checkpoint,
+                    fmt::format("{}", start.first_step), fmt::format("{}", start.steps),
+                    fmt::format("{}", start.ranks)});
   }
-  return table({"started", "mesh", "from", "at step", "to step", "ranks"}, rows, 3);
+  return table({"started", "mesh", "from", "at step", "to step", "ranks"}, rows, 3) +
+         earlier_text(history.all_starts, history.starts.size());
 }
 
 std::string hosts_table(const RunStart& run) {
@@ -225,7 +208,9 @@ std::string checkpoints_table(const RunHistory& history) {
                     duration_text(checkpoint.record.save_s),
                     duration_text(checkpoint.record.committed_s)});
   }
-  return table({"saved", "path", "step", "size", "training stood still", "on disk after"}, rows, 2);
+  return table({"saved", "path", "step", "size", "training stood still", "on disk after"}, rows,
+               2) +
+         earlier_text(history.all_checkpoints, history.checkpoints.size());
 }
 
 std::string memory_table(const MemoryRecord& memory) {
@@ -255,18 +240,18 @@ std::string report_summary(const ReportedRun& run) {
   const auto [state, state_class] = state_of(run);
   std::string html = fmt::format("<h1>{} <span class=\"state {}\">{}</span></h1>\n",
                                  xml_escaped(run.name), state_class, xml_escaped(state));
-  if (!run.history.starts.empty()) {
-    const RunStart& start = run.history.starts.back().record;
+  if (run.history.last_start) {
+    const RunStart& start = run.history.last_start->record;
     html +=
         fmt::format("<div class=\"soft\">{} parameters · {} · {} · {} ranks · started {}</div>\n",
                     count_text(static_cast<double>(start.parameters)), xml_escaped(start.precision),
                     xml_escaped(start.mesh), start.rank_hosts.size(),
-                    time_text(run.history.starts.front().unix_time_s));
+                    time_text(run.history.first_start->unix_time_s));
   }
-  if (run.history.end && run.history.end->record.code != 0) {
-    html += fmt::format("<p>{}</p>\n", xml_escaped(run.history.end->record.reason));
+  if (run.history.last_end && run.history.last_end->record.code != 0) {
+    html += fmt::format("<p>{}</p>\n", xml_escaped(run.history.last_end->record.reason));
   }
-  const Figures figures = figures_of(run);
+  const Figures figures = figures_of(run.history);
   const std::string best = std::isnan(figures.best_validation)
                                ? "validation loss"
                                : fmt::format("best validation loss, at step {}", figures.best_step);
@@ -280,8 +265,8 @@ std::string report_summary(const ReportedRun& run) {
   html += tile(number(figures.best_validation / std::numbers::ln2), "bits per validation token");
   html += tile(rate(figures.tokens), "tokens trained on");
   html += tile(rate(figures.tokens_per_s), "tokens/s, median");
-  if (!std::isnan(figures.mfu) && !run.history.starts.empty()) {
-    html += tile(percent(figures.mfu), mfu_text(run.history.starts.back().record));
+  if (!std::isnan(figures.mfu) && run.history.last_start) {
+    html += tile(percent(figures.mfu), mfu_text(run.history.last_start->record));
   }
   html += tile(duration_text(figures.p50_s), "step time p50");
   html += tile(fmt::format("{} / {}", duration_text(figures.p90_s), duration_text(figures.p99_s)),
@@ -292,7 +277,7 @@ std::string report_summary(const ReportedRun& run) {
 std::string report_comparison(std::span<const ReportedRun> runs) {
   std::vector<std::vector<std::string>> rows;
   for (const ReportedRun& run : runs) {
-    const Figures figures = figures_of(run);
+    const Figures figures = figures_of(run.history);
     rows.push_back({run.name, state_of(run).first,
                     fmt::format("{} / {}", figures.step, figures.steps), number(figures.train_loss),
                     number(figures.best_validation), rate(figures.tokens),
@@ -326,18 +311,18 @@ std::string report_details(const ReportedRun& run) {
   if (!run.timeline_svg.empty()) {
     html += section("Pipeline", picture(run.timeline_svg, "A traced step, measured and planned"));
   }
-  if (!history.starts.empty()) {
+  if (history.last_start) {
     html += section("Starts", starts_table(history));
-    html += section("Nodes of the last start", hosts_table(history.starts.back().record));
+    html += section("Nodes of the last start", hosts_table(history.last_start->record));
   }
-  if (history.memory) {
-    html += section("Memory", memory_table(history.memory->record));
+  if (history.last_memory) {
+    html += section("Memory", memory_table(history.last_memory->record));
   }
   if (!history.checkpoints.empty()) {
     html += folded("Checkpoints", checkpoints_table(history));
   }
-  if (!history.starts.empty()) {
-    html += folded("Versions", versions_table(history.starts.back().record));
+  if (history.last_start) {
+    html += folded("Versions", versions_table(history.last_start->record));
   }
   if (!run.config_toml.empty()) {
     html += folded("Configuration", fmt::format("<pre>{}</pre>\n", xml_escaped(run.config_toml)));

@@ -5,16 +5,13 @@
 /// class names.
 #pragma once
 
+#include <fourfold/telemetry/step_curve.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace fourfold::telemetry {
-
-struct ChartPoint {
-  double x = 0;
-  double y = 0;  ///< a value that is not finite interrupts the line and is marked at the top
-};
 
 struct ChartSeries {
   enum class Style : std::uint8_t { line, faint, dotted, area };

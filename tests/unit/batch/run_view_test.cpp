@@ -9,7 +9,9 @@
 #include <catch2/catch_test_macros.hpp>
 #include <sys/stat.h>
 
+#include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <limits>
 #include <string>
 
@@ -208,6 +210,21 @@ TEST_CASE("what is no file is not waited for", "[run_view]") {
     std::filesystem::create_symlink("/dev/zero", folder / name);
     CHECK(RunReader(folder.path()).look(1210).step >= 0);
   }
+}
+
+TEST_CASE("the starts of a run with more than a gigabyte of metrics are known", "[run_view]") {
+  const ScratchFolder folder;
+  write_run(folder);
+  const auto file = folder / "metrics.jsonl";
+  const std::size_t attempts = RunReader(folder.path()).look(1210).attempts.size();
+  REQUIRE(attempts > 0);
+  const std::int64_t step = RunReader(folder.path()).look(1210).step;
+  std::filesystem::resize_file(file, (std::uintmax_t{1} << 30) + 4096);  // a hole takes no room
+  std::ofstream(file, std::ios::app)
+      << "\n{\"event\":\"step\",\"time\":1205,\"step\":" << step + 1 << ",\"loss\":2}\n";
+  const auto view = RunReader(folder.path()).look(1210);
+  CHECK(view.attempts.size() == attempts);
+  CHECK(view.step == step + 1);
 }
 
 TEST_CASE("a start that has begun is not the end of the one before", "[run_view]") {

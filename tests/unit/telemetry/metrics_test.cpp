@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "file_size_limit.hpp"
+#include "replayed_records.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -25,22 +27,6 @@ using fourfold::harness::write_bytes;
 using nlohmann::json;
 
 namespace {
-
-RunStart start_at(std::int64_t first_step, std::int64_t steps) {
-  RunStart run;
-  run.first_step = first_step;
-  run.steps = steps;
-  run.version = "0.1.0";
-  run.mesh = "pp1 dp2 cp1 tp1";
-  run.rank_hosts = {"a", "b"};
-  run.data_plane_bytes = 6320000;
-  run.libraries = {{"MPICH", "4.0.2"}};
-  return run;
-}
-
-StepRecord step_at(std::int64_t step, double loss) {
-  return {step, loss, 1.5, 3e-4, step * 64, 0.25, 256, 0.01};
-}
 
 std::vector<json> lines_of(const std::filesystem::path& file) {
   std::vector<json> lines;
@@ -134,7 +120,7 @@ TEST_CASE("a loss scale is in metrics.jsonl and TensorBoard where there is one",
   CHECK(lines[0]["loss_scale"] == 32768);
   CHECK(lines[0]["skipped_steps"] == 5);
   CHECK(lines[0]["grad_norm"].is_null());
-  const RunHistory history = read_metrics(dir / "metrics.jsonl");
+  const Records history = replayed(dir / "metrics.jsonl");
   CHECK(history.steps[0].record.loss_scale == 32768);
   CHECK(history.steps[0].record.skipped_steps == 5);
   for (const auto& entry : std::filesystem::directory_iterator(dir / "tensorboard")) {
@@ -160,7 +146,7 @@ TEST_CASE("MFU is the run's FLOP over the peak of all ranks, in every sink that 
     log.step({.step = 1, .step_s = 0.5, .tokens_per_s = 1000});
     log.step({.step = 2, .step_s = 0.25, .tokens_per_s = 2000});
   }
-  const RunHistory history = read_metrics(dir / "metrics.jsonl");
+  const Records history = replayed(dir / "metrics.jsonl");
   CHECK(history.starts[0].record.flop_per_token == 8e8);
   CHECK(history.starts[0].record.peak_flop_per_s == 1e12);
   // 1000 tokens/s of 0.8 GFLOP are 0.8 TFLOP/s of two ranks' 2 TFLOP/s.
@@ -192,15 +178,15 @@ TEST_CASE("memory of a device is in the records behind which it was looked at", 
     log.memory(memory);
   }
   CHECK_FALSE(lines_of(dir / "metrics.jsonl")[1].contains("device_used_bytes"));
-  const RunHistory history = read_metrics(dir / "metrics.jsonl");
+  const Records history = replayed(dir / "metrics.jsonl");
   std::vector<std::int64_t> used;  // of steps 1, 3, 6, 9
   for (const auto& step : history.steps) {
     used.push_back(step.record.device_used_bytes >> 30);
   }
   CHECK(used == std::vector<std::int64_t>{0, 2, 6, 0});
   CHECK(history.steps[1].record.device_total_bytes == std::int64_t{80} << 30);
-  CHECK(history.memory->record.device_used_bytes == 7);
-  CHECK(history.memory->record.device_total_bytes == 11);
+  CHECK(history.taken->record.device_used_bytes == 7);
+  CHECK(history.taken->record.device_total_bytes == 11);
 }
 
 TEST_CASE("without a peak there is no MFU anywhere", "[metrics]") {
@@ -222,109 +208,16 @@ TEST_CASE("without a peak there is no MFU anywhere", "[metrics]") {
   CHECK_FALSE(read_status(dir / "status.json")->mfu);
 }
 
-TEST_CASE("records read back as they were, numbers that are not finite as NaN", "[metrics]") {
-  const ScratchFolder dir;
-  const auto file = dir / "metrics.jsonl";
-  {
-    MetricsFile sink(file);
-    sink.start(start_at(0, 3), 1);
-    sink.step(step_at(1, 1.0 / 3.0), 2);
-    sink.step(step_at(2, std::numeric_limits<double>::quiet_NaN()), 3);
-    sink.step(step_at(3, std::numeric_limits<double>::infinity()), 4);
-    sink.memory({3, 1, {{"weights", 5000000000}, {"gradients", 7}}, 5000000001}, 5);
-    sink.end({3, 65, "the loss is \"nan\""}, 5);
-  }
-  const RunHistory history = read_metrics(file);
-  CHECK(history.damaged_lines == 0);
-  REQUIRE(history.starts.size() == 1);
-  CHECK(history.starts[0].record.rank_hosts == std::vector<std::string>{"a", "b"});
-  CHECK(history.starts[0].record.libraries.at(0).second == "4.0.2");
-  CHECK(history.starts[0].record.data_plane_bytes == 6320000);
-  REQUIRE(history.memory.has_value());
-  CHECK(history.memory->record.rank == 1);
-  CHECK(history.memory->record.planned_bytes.at(0).first == "weights");  // not by alphabet
-  CHECK(history.memory->record.all_planned_bytes() == 5000000007);
-  CHECK(history.memory->record.taken_bytes == 5000000001);
-  REQUIRE(history.steps.size() == 3);
-  CHECK(history.steps[0].record.loss == 1.0 / 3.0);  // every bit
-  CHECK(history.steps[0].record.tokens == 64);
-  CHECK(std::isnan(history.steps[1].record.loss));
-  CHECK(std::isnan(history.steps[2].record.loss));
-  CHECK(history.end->record.code == 65);
-  CHECK(history.end->unix_time_s == 5);
-}
-
-TEST_CASE("a restart is marked and replaces the steps it does again", "[metrics]") {
-  const ScratchFolder dir;
-  const auto file = dir / "metrics.jsonl";
-  {
-    MetricsFile sink(file);
-    sink.start(start_at(0, 6), 1);
-    for (std::int64_t step = 1; step <= 4; ++step) {
-      sink.step(step_at(step, 10), 2);
-    }
-    sink.evaluation({4, 9, 1, 1}, 2);
-    sink.checkpoint({2, "step-2", 1, 1, 3}, 2);
-    sink.end({4, 85, "node fault"}, 3);
-  }
-  {
-    MetricsFile sink(file);
-    sink.start(start_at(2, 6), 10);
-    sink.step(step_at(3, 5), 11);
-  }
-  CHECK(lines_of(file).at(8)["event"] == "resume");
-  CHECK(lines_of(file).at(8)["from_step"] == 2);
-  const RunHistory history = read_metrics(file);
-  CHECK(history.starts.size() == 2);
-  REQUIRE(history.steps.size() == 3);
-  CHECK(history.steps[1].record.loss == 10);
-  CHECK(history.steps[2].record.loss == 5);
-  CHECK(history.evaluations.empty());
-  CHECK(history.checkpoints.size() == 1);
-  CHECK_FALSE(history.end.has_value());
-
-  MetricsFile(file).start(start_at(0, 6), 20);  // a new run in the same directory
-  CHECK(read_metrics(file).steps.empty());
-  CHECK(read_metrics(file).starts.size() == 1);
-}
-
-TEST_CASE("a line that a crash cut off costs one line", "[metrics]") {
-  const ScratchFolder dir;
-  const auto file = dir / "metrics.jsonl";
-  write_bytes(file, "{\"event\":\"step\",\"step\":1,\"loss\":2.0}\n{\"event\":\"step\",\"st");
-  { MetricsFile(file).step(step_at(3, 1.0), 5); }
-  const RunHistory history = read_metrics(file);
-  CHECK(history.damaged_lines == 1);
-  REQUIRE(history.steps.size() == 2);
-  CHECK(history.steps[1].record.step == 3);
-}
-
-TEST_CASE("damaged metrics never do more than miss", "[metrics]") {
-  const RunHistory history = parse_metrics(
-      "\n\n[1,2]\nnull\n{\"event\":5}\n{\"event\":\"later\"}\n{\"event\":\"step\",\"step\":\"x\","
-      "\"loss\":[]}\n"
-      "{\"event\":\"start\",\"rank_hosts\":{\"a\":1},\"libraries\":[[1],[\"a\",\"b\"],3]}"
-      "\n{\"event\":\"memory\",\"planned_bytes\":{\"a\":9223372036854775807,\"b\":"
-      "9223372036854775807,"
-      "\"c\":\"x\"},\"taken_bytes\":null}\n\x80\xff\n");
-  REQUIRE(history.memory.has_value());
-  CHECK(history.memory->record.all_planned_bytes() == -2);
-  CHECK(history.memory->record.taken_bytes == 0);
-  CHECK(history.damaged_lines == 4);
-  CHECK(history.steps.empty());  // the start at step 0 came after it
-  CHECK(history.starts.at(0).record.rank_hosts.empty());
-  CHECK(history.starts.at(0).record.libraries.size() == 1);
-  CHECK_THROWS_AS(read_metrics("/nonexistent/metrics.jsonl"), fourfold::UserError);
-}
-
 TEST_CASE("metrics that cannot be written end the run with their own code", "[metrics]") {
+  const ScratchFolder dir;
   try {
-    MetricsFile("/nonexistent/metrics.jsonl").start(start_at(0, 1), 1);
+    MetricsFile(dir / "none" / "metrics.jsonl").start(start_at(0, 1), 1);
     FAIL("opened");
   } catch (const fourfold::UserError& error) {
     CHECK(error.code() == fourfold::ExitCode::cannot_write);
   }
-  MetricsFile full("/dev/full");
+  MetricsFile full(dir / "metrics.jsonl");
+  const fourfold::harness::FileSizeLimit limit(10);
   CHECK_THROWS_AS(full.step(step_at(1, 1), 1), fourfold::UserError);
 }
 
@@ -431,14 +324,14 @@ TEST_CASE("only every so many steps are passed on, with means over those between
   }
   const auto steps_seen = [&] {
     std::vector<std::int64_t> steps;
-    for (const auto& step : read_metrics(file).steps) {
+    for (const auto& step : replayed(file).steps) {
       steps.push_back(step.record.step);
     }
     return steps;
   };
   CHECK(steps_seen() == std::vector<std::int64_t>{11, 12, 16});
   const StepRecord mean =
-      read_metrics(file).steps.back().record;  // steps 13 to 16: 3, 4, 5 and 6 seconds
+      replayed(file).steps.back().record;  // steps 13 to 16: 3, 4, 5 and 6 seconds
   CHECK(mean.loss == 6);
   CHECK(mean.tokens == 1600);
   CHECK(mean.step_s == 4.5);

@@ -7,8 +7,10 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -58,18 +60,23 @@ std::string nesting_error(std::string_view text) {
   return open.empty() ? "" : "not closed: " + open.back();
 }
 
-ReportedRun run_with_losses(const std::string& name, const std::vector<double>& losses) {
+ReportedRun run_with_losses(
+    const std::string& name, const std::vector<double>& losses,
+    const std::function<void(RunStart&)>& change_start = [](RunStart&) {},
+    const std::function<void(StepRecord&)>& change_step = [](StepRecord&) {}) {
   ReportedRun run;
   run.name = name;
   RunStart start;
   start.steps = static_cast<std::int64_t>(losses.size());
   start.rank_hosts = {"node1", "node1", "node2"};
-  run.history.starts.push_back({start, 1.7e9});
+  change_start(start);
+  run.history.start(start, 1.7e9);
   std::int64_t step = 0;
   for (const double loss : losses) {
     ++step;
-    run.history.steps.push_back(
-        {{step, loss, 1, 1e-3, step * 10, 0.5, 20, 0.01}, 1.7e9 + static_cast<double>(step)});
+    StepRecord record{step, loss, 1, 1e-3, step * 10, 0.5, 20, 0.01};
+    change_step(record);
+    run.history.step(record, 1.7e9 + static_cast<double>(step));
   }
   return run;
 }
@@ -113,12 +120,14 @@ TEST_CASE("a report without any record, of one step and of many is whole", "[rep
 }
 
 TEST_CASE("a report names the formula of MFU where there is one", "[report]") {
-  ReportedRun run = run_with_losses("gpu", {2, 1});
-  CHECK(page(run).find("MFU") == std::string::npos);
-  run.history.starts[0].record.flop_per_token = 7.978e8;
-  run.history.starts[0].record.peak_flop_per_s = 989.4e12;
-  run.history.steps[0].record.mfu = 0.5;
-  run.history.steps[1].record.mfu = 0.25;
+  CHECK(page(run_with_losses("gpu", {2, 1})).find("MFU") == std::string::npos);
+  const ReportedRun run = run_with_losses(
+      "gpu", {2, 1},
+      [](RunStart& start) {
+        start.flop_per_token = 7.978e8;
+        start.peak_flop_per_s = 989.4e12;
+      },
+      [](StepRecord& step) { step.mfu = step.step == 1 ? 0.5 : 0.25; });
   const std::string html = page(run);
   CHECK(nesting_error(html).empty());
   CHECK_THAT(html, ContainsSubstring("<b>25.0%</b>"));
@@ -159,12 +168,12 @@ TEST_CASE("restarts, nodes, checkpoints and the end are told", "[report]") {
   again.checkpoint = "ckpt/step-4";
   again.rank_hosts = {"node7", "node7", "node8", "node7"};
   again.libraries = {{"MPICH", "4.0.2"}};
-  run.history.starts.push_back({again, 1.7e9 + 100});
-  run.history.evaluations.push_back({{10, 0.75, 100, 1}, 1.7e9});
-  run.history.evaluations.push_back({{5, 0.5, 100, 1}, 1.7e9});
-  run.history.checkpoints.push_back({{10, "ckpt/step-10", 1000, 0.5}, 1.7e9});
-  run.history.memory = {{10, 3, {{"weights", 3000000}, {"offloaded", 0}}, 3100000}, 1.7e9};
-  run.history.end = {{10, 75, "stopped by signal"}, 1.7e9};
+  run.history.start(again, 1.7e9 + 100);
+  run.history.evaluation({10, 0.75, 100, 1}, 1.7e9);
+  run.history.evaluation({5, 0.5, 100, 1}, 1.7e9);
+  run.history.checkpoint({10, "ckpt/step-10", 1000, 0.5}, 1.7e9);
+  run.history.memory({10, 3, {{"weights", 3000000}, {"offloaded", 0}}, 3100000}, 1.7e9);
+  run.history.end({10, 75, "stopped by signal"}, 1.7e9);
   run.history.damaged_lines = 2;
   const std::string html = page(run);
   CHECK(nesting_error(html).empty());
@@ -181,10 +190,10 @@ TEST_CASE("restarts, nodes, checkpoints and the end are told", "[report]") {
 }
 
 TEST_CASE("text from files cannot become markup", "[report]") {
-  ReportedRun run = run_with_losses("<script>alert('1')</script>&\"", {1, 2});
-  run.history.starts[0].record.rank_hosts = {"<b>", "a\xff\x01z", "\xed\xa0\x80",
-                                             "ok \u00e9\u4e2d\U0001f600"};
-  run.history.end = {{2, 1, "</p><img src=x>"}, 0};
+  ReportedRun run = run_with_losses("<script>alert('1')</script>&\"", {1, 2}, [](RunStart& start) {
+    start.rank_hosts = {"<b>", "a\xff\x01z", "\xed\xa0\x80", "ok \u00e9\u4e2d\U0001f600"};
+  });
+  run.history.end({2, 1, "</p><img src=x>"}, 0);
   run.timeline_svg = "<svg><style>body{color:red}</style><script>'\"&#%\xff</script></svg>";
   run.config_toml = "# </pre><script>\n";
   const std::string html = page(run);
@@ -268,17 +277,60 @@ TEST_CASE("a run directory becomes a report", "[report]") {
 }
 
 TEST_CASE("the report shows loss scale and skipped steps of f16, and of no other run", "[report]") {
-  ReportedRun run = run_with_losses("half", {4, 3, 2});
   const std::string skipped = "of them skipped: f16 overflowed";
-  CHECK(page(run).find("Loss scale") == std::string::npos);
-  CHECK(page(run).find(skipped) == std::string::npos);
-  for (auto& step : run.history.steps) {
-    step.record.loss_scale = 65536;
-    step.record.skipped_steps = 17;
-  }
-  run.history.steps[1].record.grad_norm = nan_value;
-  const std::string shown = page(run);
+  const std::string other = page(run_with_losses("half", {4, 3, 2}));
+  CHECK(other.find("Loss scale") == std::string::npos);
+  CHECK(other.find(skipped) == std::string::npos);
+  const std::string shown = page(run_with_losses(
+      "half", {4, 3, 2}, [](RunStart&) {},
+      [](StepRecord& step) {
+        step.loss_scale = 65536;
+        step.skipped_steps = 17;
+        step.grad_norm = step.step == 2 ? nan_value : step.grad_norm;
+      }));
   CHECK(nesting_error(shown) == "");
   CHECK_THAT(shown, ContainsSubstring("Loss scale"));
   CHECK_THAT(shown, ContainsSubstring("<b>17</b><span>" + skipped));
+}
+
+TEST_CASE("what is no regular file does not become a report, and is named", "[report]") {
+  const ScratchFolder dir;
+  write_bytes(dir / "elsewhere", "");
+  for (const std::string name : {"metrics.jsonl", "config.toml", "timeline.svg"}) {
+    std::filesystem::create_directory(dir / "run");
+    write_bytes(dir / "run/metrics.jsonl", "");
+    std::filesystem::remove(dir / "run" / name);
+    const auto refused = [&](const char* kind) {
+      CAPTURE(name, kind);
+      CHECK_THROWS_WITH(load_reported_run(dir / "run"),
+                        ContainsSubstring("run/" + name) && ContainsSubstring(kind));
+      std::filesystem::remove(dir / "run" / name);
+    };
+    REQUIRE(::mkfifo((dir / "run" / name).c_str(), 0600) == 0);
+    refused("it is a pipe");
+    std::filesystem::create_directory(dir / "run" / name);
+    refused("it is a folder");
+    std::filesystem::create_symlink(dir / "elsewhere", dir / "run" / name);
+    refused("it is a symbolic link");
+    std::filesystem::create_symlink("/dev/zero", dir / "run" / name);
+    refused("it is a symbolic link");
+    std::filesystem::remove_all(dir / "run");
+  }
+}
+
+TEST_CASE("a report of many starts and checkpoints shows the last ones", "[report]") {
+  ReportedRun run = run_with_losses("long", {1});
+  for (std::int64_t i = 1; i <= 1500; ++i) {
+    RunStart start;
+    start.first_step = i;
+    start.mesh = "mesh" + std::to_string(i) + ".";
+    run.history.start(start, 1.7e9);
+    run.history.checkpoint({i, "step" + std::to_string(i) + ".", 1000, 0.5}, 1.7e9);
+  }
+  const std::string html = page(run);
+  CHECK(nesting_error(html).empty());
+  CHECK(occurrences(html, ">501 earlier ones are not shown.<") == 1);  // of 1501
+  CHECK(occurrences(html, ">500 earlier ones are not shown.<") == 1);
+  CHECK_THAT(html, ContainsSubstring("step501.") && !ContainsSubstring("step500.") &&
+                       ContainsSubstring("mesh501.") && !ContainsSubstring("mesh500."));
 }

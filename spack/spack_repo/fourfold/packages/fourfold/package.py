@@ -54,6 +54,7 @@ class Fourfold(CMakePackage):
     depends_on("fmt@9:")
     depends_on("cli11@2.1:")
     depends_on("nlohmann-json@3.11:")
+    depends_on("simdjson@3:")
     depends_on("tomlplusplus@3.3:")
     depends_on("xxhash@0.8:")
     depends_on("libaio@0.3.110:")

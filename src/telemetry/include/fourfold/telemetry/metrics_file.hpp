@@ -9,10 +9,7 @@
 #include <fourfold/telemetry/metrics.hpp>
 
 #include <filesystem>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 namespace fourfold::telemetry {
 
@@ -36,29 +33,5 @@ class MetricsFile : public MetricSink {
  private:
   io::LineFile file_;
 };
-
-template <class Record>
-struct Timed {
-  Record record;
-  double unix_time_s = 0;
-};
-
-/// What the records of a run say after all its restarts: steps that a restart made again appear
-/// once, as made last.
-struct RunHistory {
-  std::vector<Timed<RunStart>> starts;
-  std::vector<Timed<StepRecord>> steps;
-  std::vector<Timed<EvalRecord>> evaluations;
-  std::vector<Timed<CheckpointRecord>> checkpoints;
-  std::optional<Timed<MemoryRecord>> memory;  ///< of the last start that came to its end
-  std::optional<Timed<RunEnd>> end;  ///< absent while the run goes on, or when it was killed
-  std::int64_t damaged_lines = 0;    ///< lines that could not be read, which a crash leaves behind
-};
-
-/// @throws UserError (exit code config) when the file cannot be opened
-RunHistory read_metrics(const std::filesystem::path& file);
-
-/// From the text of the file.
-RunHistory parse_metrics(std::string_view text);
 
 }  // namespace fourfold::telemetry

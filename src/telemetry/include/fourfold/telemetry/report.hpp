@@ -7,7 +7,7 @@
 #pragma once
 
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
+#include <fourfold/telemetry/run_history.hpp>
 
 #include <filesystem>
 #include <optional>
@@ -26,7 +26,8 @@ struct ReportedRun {
 };
 
 /// Reads metrics.jsonl and, if they are there, config.toml and timeline.svg of a log.dir.
-/// @throws UserError (exit code config) when metrics.jsonl is missing or config.toml is damaged
+/// @throws UserError: config when metrics.jsonl is missing, one of them is no regular file or
+/// config.toml is damaged; data_corrupt when one cannot be read
 ReportedRun load_reported_run(const std::filesystem::path& log_dir);
 
 /// The page. Well-formed XML; everything that comes from files is escaped. Two or more runs share
