@@ -112,7 +112,7 @@ mkdir -p system/{bin,dev,proc,sys,tmp,home,opt,etc}
 cp "$(command -v busybox)" system/bin/busybox
 for applet in sh cat env grep ln readlink; do ln -s busybox "system/bin/$applet"; done
 echo 'root:x:0:0::/home:/bin/sh' >system/etc/passwd
-echo "127.0.0.1 localhost $(hostname)" >system/etc/hosts
+echo "127.0.0.1 localhost $(uname -n)" >system/etc/hosts
 mv elsewhere/moved system/opt/fourfold
 cp text.txt run.toml inside.sh system/home
 expect_exit 0 unshare --mount bash -c 'mount --rbind /dev system/dev && mount -t proc proc system/proc &&

@@ -234,10 +234,10 @@ for ((i = 0; i < 100; ++i)); do
   sleep 0.1
 done
 expect_exit 78 "$fourfold" train run.toml --set log.dir=alone --set log.report=false
-expect_stderr "process $first on $(hostname) is running here"
+expect_stderr "process $first on $(uname -n) is running here"
 expect_exit 78 "$fourfold" ckpt gc alone/checkpoints
 expect_exit 78 "$fourfold" ckpt reshard run/checkpoints alone/checkpoints --to tp=1  # the run would sweep what is unfinished
-expect_stderr "process $first on $(hostname) is running here"
+expect_stderr "process $first on $(uname -n) is running here"
 kill -9 "$first"
 wait "$first" 2>/dev/null
 expect_exit 0 "$fourfold" train run.toml --set log.dir=alone

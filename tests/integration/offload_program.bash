@@ -55,16 +55,16 @@ expect_stderr 'resumed from nvme/checkpoints/step-000000006'
 expect_exit 0 "$fourfold" verify run.toml --set offload.optimizer=nvme:disk --mesh dp=1 --mesh dp=2,zero=3
 
 # What is planned is what a run takes.
-expect_exit 0 "$fourfold" plan run.toml --ranks 2 --set offload.optimizer=nvme:/no/such/disk
-expect_stdout 'on disk in /no/such/disk'
+expect_exit 0 "$fourfold" plan run.toml --ranks 2 --set offload.optimizer=nvme:"$work/none"
+expect_stdout "on disk in $work/none"
 expect_exit 0 "$fourfold" plan run.toml --ranks 2 --set offload.activations=cpu
 expect_stdout 'MiB in host memory'
 expect_exit 78 "$fourfold" plan run.toml --ranks 2 --set offload.activations=nvme:disk
 expect_stderr '"none", "cpu"'
 
 # A disk that is none, or too full, or a word that means nothing.
-expect_exit 78 "$fourfold" train run.toml --set log.dir=bad --set offload.optimizer=nvme:/no/such/disk
-expect_stderr 'offload.optimizer = "nvme:/no/such/disk": /no/such/disk: No such file or directory'
+expect_exit 78 "$fourfold" train run.toml --set log.dir=bad --set offload.optimizer=nvme:"$work/none"
+expect_stderr "offload.optimizer = \"nvme:$work/none\": $work/none: No such file or directory"
 expect_exit 78 "$fourfold" train run.toml --set log.dir=bad --set offload.optimizer=nvme:text.txt
 expect_stderr 'text.txt: is not a directory'
 expect_exit 78 "$fourfold" train run.toml --set log.dir=bad --set offload.optimizer=nvme:

@@ -49,7 +49,7 @@ waits_for() {
 for rank in 2 0; do
   waits_for $rank "stopped$rank"
   others='ranks 0-1, 3' && [[ $rank -eq 2 ]] || others='ranks 1-3'
-  expect_stderr "rank $rank on $(hostname) has not come to MPI_Init within 3 s"
+  expect_stderr "rank $rank on $(uname -n) has not come to MPI_Init within 3 s"
   expect_stderr "$others wait there"
   expect python3 -c 'import json, sys
 rank, host, run = int(sys.argv[1]), sys.argv[2], sys.argv[3]
@@ -59,7 +59,7 @@ assert f"rank {rank} on {host}" in end["reason"], end
 hang = json.load(open(f"{run}/hang.json"))
 assert hang["kind"] == "not started" and [one["rank"] for one in hang["culprits"]] == [rank], hang
 assert hang["waiting"] == [other for other in range(4) if other != rank], hang
-assert all(one["pid"] > 0 for one in hang["ranks"] if one["rank"] != rank), hang' "$rank" "$(hostname)" "stopped$rank"
+assert all(one["pid"] > 0 for one in hang["ranks"] if one["rank"] != rank), hang' "$rank" "$(uname -n)" "stopped$rank"
   [[ $(ls -A "stopped$rank") == $'exit.json\nhang.json' ]] || complain "left behind: $(ls -A "stopped$rank")"
 done
 
@@ -82,7 +82,7 @@ begun=$SECONDS
 ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0 LD_PRELOAD=$PWD/stops.so "$MPIEXEC" -n 4 "$fourfold" train run.toml --set log.dir=behind --set watch.start_s=3 >"$output" 2>"$errors" </dev/null &&
   complain "it has not failed"
 [[ $((SECONDS - begun)) -le 60 ]] || complain "it took $((SECONDS - begun)) s to end"
-expect_stderr "rank 1 on $(hostname) has not come to MPI_Init within 3 s, or stands still in it or right behind it"
+expect_stderr "rank 1 on $(uname -n) has not come to MPI_Init within 3 s, or stands still in it or right behind it"
 expect grep -q '"code": 86' behind/exit.json
 
 # Nowhere to meet: then nobody is named, and the run ends all the same. A dry run touches no file.

@@ -38,7 +38,8 @@ TEST_CASE("a signal is found when it is asked for, and forgotten afterwards", "[
     REQUIRE(::kill(::getpid(), SIGUSR2) == 0);
     CHECK(train::StopSignals::received() == SIGUSR2);
     CHECK(train::StopSignals::received() == SIGUSR2);
-    train::StopRequest request("/nonexistent", std::nullopt);
+    const fourfold::harness::ScratchFolder empty;
+    train::StopRequest request(empty.path(), std::nullopt);
     fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
       CHECK(request.poll(world, 0).stop == StopReason::signal);
     });
@@ -106,9 +107,10 @@ TEST_CASE("products are right and memory whole while signals rain", "[stop_reque
 }
 
 TEST_CASE("all ranks stop when the deadline of one comes too near", "[stop_request]") {
+  const fourfold::harness::ScratchFolder empty;
   std::atomic<int> stopped = 0;
   fourfold::comm::run_ranks(3, [&](fourfold::comm::Communicator& world) {
-    train::StopRequest request("/nonexistent", 4e9);
+    train::StopRequest request(empty.path(), 4e9);
     const double needed_s = world.rank() == 2 ? 4e9 : 1;  // one rank has a slow disk
     stopped += request.poll(world, 1).stop == StopReason::none ? 0 : 100;
     stopped += request.poll(world, needed_s).stop == StopReason::deadline ? 1 : 0;
@@ -163,13 +165,14 @@ TEST_CASE("a SAVE that cannot be removed is obeyed once", "[stop_request]") {
 }
 
 TEST_CASE("a signal shortly before the end of the job is the time limit", "[stop_request]") {
+  const fourfold::harness::ScratchFolder empty;
   const double now_s = static_cast<double>(std::time(nullptr));
   const auto reason = [](int number, std::optional<double> deadline_s) {
     const train::StopSignals signals;
     REQUIRE(::kill(::getpid(), number) == 0);
     StopReason found = StopReason::none;
     fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
-      train::StopRequest request("/nonexistent", deadline_s);
+      train::StopRequest request(empty.path(), deadline_s);
       // Another thread of the process, such as one of a device, may be the one to handle it.
       for (int tries = 0; found == StopReason::none && tries < 5000; ++tries) {
         std::this_thread::sleep_for(std::chrono::milliseconds(tries > 0 ? 1 : 0));
