@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/program/count_progress.hpp>
 
 #include <fmt/format.h>
@@ -58,7 +59,7 @@ void CountProgress::show(std::int64_t done, std::int64_t total, const std::strin
       100.0 * static_cast<double>(done) / static_cast<double>(total), done, total, unit_, left);
   if (style_ == Style::drawn_over) {
     is_drawn_ = true;
-    log::write_stderr(fmt::format("\r{}\x1b[K", numbers.substr(0, columns())));
+    log::draw_stderr(numbers.substr(0, columns()));
   } else {
     log::write_stderr(fmt::format("{} {}\n", what_, numbers));
   }
@@ -67,8 +68,7 @@ void CountProgress::show(std::int64_t done, std::int64_t total, const std::strin
 
 void CountProgress::finish() {
   if (std::exchange(is_drawn_, false)) {
-    log::write_stderr("\r\x1b[K");
-    std::fflush(stderr);
+    log::draw_stderr("");
   }
 }
 
