@@ -119,7 +119,7 @@ void print(const Removed& removed) {
   for (const std::int64_t step : removed.steps) {
     const auto target = io::link_of_step(removed.directory, step);
     program::print("{} step {}{}\n", verb, step,
-               target ? fmt::format(" (a link; what it leads to, {}, is kept)", *target) : "");
+                   target ? fmt::format(" (a link; what it leads to, {}, is kept)", *target) : "");
   }
   for (const std::string& name : removed.leftovers) {
     program::print("{} {}\n", verb, name);

@@ -15,8 +15,8 @@ struct ForeignFile {
   InputFile file;
 };
 
-/// Links are followed. @throws UserError (config) when there is no such file, it cannot be opened or
-/// is no regular file, or a link leads nowhere
+/// Links are followed. @throws UserError (config) when there is no such file, it cannot be opened
+/// or is no regular file, or a link leads nowhere
 std::shared_ptr<const ForeignFile> open_foreign(const std::filesystem::path& path);
 
 }  // namespace fourfold::io

@@ -71,9 +71,10 @@ std::vector<RunKey> console_keys() {
        .field = named_field<ProgressMode>(
            {ProgressMode::automatic, ProgressMode::bar, ProgressMode::plain, ProgressMode::none},
            &RunConfig::log, &LogConfig::progress),
-       .meaning = "A bar, plain lines, or none: warnings and errors only; auto: a bar on a terminal, "
-                  "lines elsewhere. "
-                  "--progress is short for it."},
+       .meaning =
+           "A bar, plain lines, or none: warnings and errors only; auto: a bar on a terminal, "
+           "lines elsewhere. "
+           "--progress is short for it."},
   };
 }
 

@@ -106,7 +106,7 @@ printf 'half' >tokens/old.bin.tmp-77 # of an older version, without the dot
 expect_exit 78 "$fourfold" data info 'tokens/*'
 expect_stderr "no file matches this pattern"
 expect_exit 0 "$fourfold" data prepare --output tokens/long --document-separator '--' --validation-fraction 0.5 a.txt
-expect test "$(ls -A tokens | tr '\n' ' ')" = 'long_train.bin long_train.idx long_train.json long_val.bin long_val.idx long_val.json old.bin.tmp-77 '
+expect test "$(find tokens -type f -printf '%f\n' | sort | tr '\n' ' ')" = 'long_train.bin long_train.idx long_train.json long_val.bin long_val.idx long_val.json old.bin.tmp-77 '
 expect_exit 0 "$fourfold" data info 'tokens/*'
 rm -r long.txt tokens
 

@@ -80,6 +80,7 @@ assert json.load(open(sys.argv[1]))["runs"][0]["checkpoint"].startswith("run" + 
 clean 0 "$fourfold" watch "run$evil"
 clean 0 "$fourfold" report "run$evil"
 ! LC_ALL=C grep -qaE $'[\x01-\x08\x0b-\x1f]' "run$evil/report.html" || complain "the report has control characters"
+# shellcheck disable=SC2016  # the stand-in expands it
 mkdir bin && printf '#!/bin/sh\nprintf "%%s\\n" "$EVIL" >&2; exit 1\n' >bin/sinfo && chmod +x bin/sinfo
 clean 0 env "EVIL=$evil" "PATH=$PWD/bin:$PATH" "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --time 10
 expect_stderr "sinfo failed: $shown"

@@ -62,7 +62,7 @@ expect_exit 0 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_va
 cp run.toml mine.h5
 for file in mine.h5 tokens_val.bin; do
   expect_exit 78 "$fourfold" evaluate --checkpoint run/checkpoints --data tokens_val --logits "$file"
-  expect_stderr 'not made by `fourfold evaluate --logits`'
+  expect_stderr "not made by \`fourfold evaluate --logits\`"
 done
 expect cmp run.toml mine.h5
 expect h5diff --delta=1e-5 logits1.h5 logits3.h5 # of numbers around 1; some are nearly 0

@@ -93,7 +93,7 @@ expect_stderr "metrics.jsonl"
 expect_exit 0 "$fourfold" report run run --output both.html
 echo mine >notes.html
 expect_exit 78 "$fourfold" report run --output notes.html
-expect_stderr 'not made by `fourfold report`'
+expect_stderr "not made by \`fourfold report\`"
 expect test "$(cat notes.html)" = mine
 
 expectations_met

@@ -3,8 +3,8 @@
 #include "tiny_run.hpp"
 
 #include <fourfold/train/elastic_mesh.hpp>
-#include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/rank_plan.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
