@@ -83,7 +83,7 @@ clean 0 "$fourfold" report "run$evil"
 # shellcheck disable=SC2016  # the stand-in expands it
 mkdir bin && printf '#!/bin/sh\nprintf "%%s\\n" "$EVIL" >&2; exit 1\n' >bin/sinfo && chmod +x bin/sinfo
 clean 0 env "EVIL=$evil" "PATH=$PWD/bin:$PATH" "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --time 10
-expect_stderr "sinfo failed: $shown"
+expect_stderr "sinfo ended with code 1: $shown"
 step=run$evil/checkpoints/step-000000002
 for verb in 'info --tensors' verify 'verify --deep' 'info --json' 'verify --json' 'repair-index'; do
   read -ra words <<<"$verb"

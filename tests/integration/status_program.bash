@@ -212,7 +212,7 @@ expect test "$(cat notes)" = mine
 expect_exit 0 "$fourfold" status "$odd" --json
 expect python3 -m json.tool "$output"
 expect_exit 0 "$fourfold" status "$odd"
-expect_stdout 'runs/o"d\d\x0aq\xff: finished'
+expect_stdout 'runs/o"d\d\u000aq\xff: finished'
 
 # Nothing in the directory is touched, and reading is all that is needed: root without its rights over files, too.
 listing() { find runs/a -printf '%p %i %s %T@ %C@ %m\n' | sort; }

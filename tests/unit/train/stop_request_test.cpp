@@ -167,7 +167,7 @@ TEST_CASE("a SAVE that cannot be removed is obeyed once", "[stop_request]") {
 TEST_CASE("a signal shortly before the end of the job is the time limit", "[stop_request]") {
   const fourfold::harness::ScratchFolder empty;
   const double now_s = static_cast<double>(std::time(nullptr));
-  const auto reason = [](int number, std::optional<double> deadline_s) {
+  const auto reason = [&](int number, std::optional<double> deadline_s) {
     const train::StopSignals signals;
     REQUIRE(::kill(::getpid(), number) == 0);
     StopReason found = StopReason::none;
