@@ -56,7 +56,7 @@ expect_exit 64 "$prefix/bin/fourfold" version
 # A machine whose name is too long for UCX: programs may end before their main then, and this one says why.
 # named LENGTH VERB: on a machine with a name of so many letters.
 # shellcheck disable=SC2016 # expanded there
-named() { unshare --uts bash -c 'hostname "$(printf "%0*d" "$1" 0 | tr 0 n)" && exec "$2" "$3"' named "$1" "$fourfold" "$2"; }
+named() { unshare --uts bash -c 'hostname "$(printf "%0*d" "$1" 0 | tr 0 n)" && exec "$2" "$3"' named "$1" "$build/bin/fourfold" "$2"; }
 if unshare --uts true 2>/dev/null; then
   expect_exit 0 named 64 version
   expect_stderr 'the name of this machine has 64 letters'
