@@ -75,6 +75,10 @@ bool is_trace(std::string_view head) {
   return head.starts_with("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
 }
 
+bool is_hang(std::string_view head) {
+  return object_with("code")(head) && contains(head, "\"kind\":") && contains(head, "\"reason\":");
+}
+
 std::string head_of(const fs::path& file) {
   std::string head(std::size_t{64} << 10, '\0');
   const RegularFile opened = open_regular_file(file, O_RDONLY, Links::refuse);
@@ -132,7 +136,7 @@ void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) 
                                                    {files.status(), object_with("state")},
                                                    {files.metrics(), holds_events},
                                                    {files.attempts(), holds_events},
-                                                   {files.hang(), object_with("kind")}};
+                                                   {files.hang(), is_hang}};
   if (outputs.config) {
     written.emplace_back(files.config(), is_effective_config);
   }

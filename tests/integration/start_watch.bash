@@ -61,6 +61,8 @@ assert hang["kind"] == "not started" and [one["rank"] for one in hang["culprits"
 assert hang["waiting"] == [other for other in range(4) if other != rank], hang
 assert all(one["pid"] > 0 for one in hang["ranks"] if one["rank"] != rank), hang' "$rank" "$(uname -n)" "stopped$rank"
   [[ $(ls -A "stopped$rank") == $'exit.json\nhang.json' ]] || complain "left behind: $(ls -A "stopped$rank")"
+  # The next start knows the files as a run's own.
+  expect_exit 0 "$fourfold" train run.toml --set log.dir="'stopped$rank'"
 done
 
 # One that is stopped right behind it, where the others wait in their first call.

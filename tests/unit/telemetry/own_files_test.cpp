@@ -64,7 +64,9 @@ TEST_CASE("what a run has written is its own to write again", "[own_files]") {
   }
   const ReportedRun run = load_reported_run(dir.path());
   write_report(dir / "report.html", std::span(&run, 1));
-  dir.write("hang.json", "{\n  \"kind\": \"late\",\n  \"reason\": \"\"\n}\n");
+  dir.write(
+      "hang.json",
+      "{\n  \"code\": 86,\n  \"kind\": \"late\",\n  \"reason\": \"\",\n  \"culprits\": []\n}\n");
   dir.write("trace.json", "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[]}\n");
   for (const bool has_ended : {false, true}) {
     has_ended ? write_exit_status(dir / "exit.json", {}) : write_running(dir / "exit.json");
@@ -90,6 +92,7 @@ TEST_CASE("what no run has written is left alone, and named", "[own_files]") {
       {"exit.json", "[1, 2]"},
       {"status.json", "{\"code\": 200}"},
       {"hang.json", "{\"reason\": \"a washing line\"}"},
+      {"hang.json", "{\"code\": 12, \"name\": \"a washing line\"}"},
       {"report.html", "<!DOCTYPE html>\n<title>my report</title>"},
       {"trace.json", "{\"schemaVersion\": 1, \"traceEvents\": []}"},
       {"timeline.svg", "<svg width=\"3\"/>"},
