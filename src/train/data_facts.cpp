@@ -25,7 +25,7 @@ std::string digest_of_samples(const io::TokenFile& file, std::int64_t windows) {
   io::Fingerprint samples;
   const std::int64_t last = file.tokens() - std::ssize(tokens);
   for (std::int64_t i = 0; i < windows; ++i) {
-    file.read(windows == 1 ? 0 : last / (windows - 1) * i, tokens);
+    file.read(windows == 1 ? 0 : last * i / (windows - 1), tokens);
     samples.add(std::as_bytes(std::span(tokens)));
   }
   return samples.str().substr(0, 16);
