@@ -58,6 +58,20 @@ until_holds 60 has_left "fourfold-$job.log" 'resumed from all/checkpoints'
 expect scancel --batch --signal=USR2 "$job"
 expect_job "$job" 60 FAILED 75
 
+# A chain with a mistyped key after that: one job, which ends it with 78. Of the run a line says so, and nothing else changes.
+sums() { find all -type f ! -name attempts.jsonl -exec sha256sum {} + | sort; }
+sums >before.txt
+script=$slurm/chain.sbatch with=(--job-name=typo)
+job=$(submit all --set train.stepz=3)
+script='' with=()
+expect_job "$job" 60 FAILED 78
+until_holds 30 no_jobs_of typo || complain "jobs are left: $(squeue)"
+sums >after.txt
+expect cmp before.txt after.txt
+expect test "$(grep -c '"event":"refused"' all/attempts.jsonl)" -eq 1
+expect_exit 0 "$fourfold" status all
+expect_stdout 'last start refused'
+
 # scancel: the run saves within KillWait, and the job goes on when it is submitted again.
 job=$(submit signal)
 until_holds 60 has_left "fourfold-$job.log" 'resumed from signal/checkpoints'

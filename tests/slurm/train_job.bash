@@ -92,8 +92,13 @@ expect_job "$job" 60 FAILED 78
 expect grep -q 'did you mean "steps"' "fourfold-$job.log"
 job=$(sbatch --parsable --nodes=4 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=m --set mesh.tp=3)
 expect_job "$job" 60 FAILED 78
-expect grep -q '"event":"refused".*"code":78' m/attempts.jsonl
-expect test ! -e m/exit.json
+expect grep -q 'mesh.tp' "fourfold-$job.log"
+expect test ! -e m
+sum=$(sha256sum one/exit.json)
+job=$(sbatch --parsable --nodes=4 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=one --set train.steps=16 --set mesh.tp=3)
+expect_job "$job" 60 FAILED 78
+expect grep -q '"event":"refused".*"code":78' one/attempts.jsonl
+expect test "$(sha256sum one/exit.json)" = "$sum"
 
 # A sweep: each task of an array takes its own line of options; a line that is not there is refused.
 printf '%s\n' '--set optim.lr=1e-3 --set log.dir="swept 1"' '--set optim.lr=3e-3  --set log.dir=swept2' >sweep.txt
