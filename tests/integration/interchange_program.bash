@@ -87,9 +87,11 @@ expect test ! -e untold-hf/tokenizer.json
 for format in hf llm.c; do
   expect_exit 78 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format"
   expect_stderr 'data.train'
-  expect_exit 0 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format" --set data.train=tokens \
+  made=tokens # by the tokenizer that the run file names: only what came from transformers brings one
+  [[ $format == llm.c ]] || made=again
+  expect_exit 0 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format" --set data.train=$made \
     --set train.steps=1 --set optim.lr=1e-37 --set optim.weight_decay=0
-  expect_exit 0 ranks 1 evaluate --checkpoint "began-$format/checkpoints" --data tokens --json
+  expect_exit 0 ranks 1 evaluate --checkpoint "began-$format/checkpoints" --data $made --json
   expect test "$(grep -o '"loss": *[0-9.e-]*' "$output")" = "$expected"
 done
 # Nobody takes the default for the tokenizer of a model that came without one.

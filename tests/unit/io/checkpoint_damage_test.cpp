@@ -142,7 +142,7 @@ TEST_CASE("a damaged newest step is passed over for the older one, and the log s
          fs::rename(steps.newest(payload), steps.directory() / "elsewhere.h5");
          fs::create_symlink(steps.directory() / "elsewhere.h5", steps.newest(payload));
        },
-       "cannot be opened"},
+       "it is a symbolic link, which is not followed here"},
       {"payload with a hole",
        [&] {
          std::fstream stream(steps.newest(payload),
