@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training.hpp"
 
+#include "ignored_hangup.hpp"
 #include "run_end.hpp"
 #include "same_on_ranks.hpp"
 #include "start.hpp"
@@ -100,7 +101,7 @@ void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
 ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
   device::keep_heap_small();
-  const train::StopSignals signals;  // first: a signal during the start is one too
+  const train::StopSignals signals(hangup_was_ignored());  // first: one during the start is one too
   const double began_unix_s = unix_time_s();
   const auto early = config_before_mpi(arguments);
   if (early && early->config.mesh.pp > 1) {

@@ -8,14 +8,12 @@
 #include <fourfold/train/stop_request.hpp>
 
 #include <fmt/format.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <csignal>
-#include <cstdint>
 #include <cstdlib>
 #include <ctime>
 #include <limits>
@@ -33,29 +31,10 @@ std::array<struct sigaction, stop_signals.size()> previous_actions;
 void (*previous_pipe_action)(int) = SIG_DFL;
 sigset_t previous_mask;
 
-/// Whether SIGHUP was ignored when the process began: `nohup` does that, so that a run outlives its
-/// terminal. Libraries of MPI (libpsm2) put a handler in its place as they are loaded, so it is
-/// asked before they are, by the kernel's call: nothing of a sanitizer is ready then.
-bool hangup_was_ignored = false;
-
-struct KernelAction {  // of rt_sigaction
-  void (*handler)(int);
-  unsigned long flags;
-  void (*restorer)();
-  std::uint64_t mask;
-};
-
-__attribute__((no_sanitize("address", "thread", "undefined"))) void ask_about_hangup(
-    int /*argc*/, char** /*argv*/, char** /*environment*/) {
-  KernelAction action{};
-  const long failed = ::syscall(SYS_rt_sigaction, SIGHUP, nullptr, &action, sizeof action.mask);
-  hangup_was_ignored = failed == 0 && action.handler == SIG_IGN;
-}
-__attribute__((section(".preinit_array"),
-               used)) void (*const ask_before_libraries)(int, char**, char**) = ask_about_hangup;
+bool ignores_hangup = false;
 
 bool is_wanted(int number) {
-  return number != SIGHUP || !hangup_was_ignored;
+  return number != SIGHUP || !ignores_hangup;
 }
 
 sigset_t watched_set() {
@@ -97,8 +76,9 @@ bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept {
   return std::filesystem::exists(telemetry::RunFiles(run_directory).stop(), ignored);
 }
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(bool hangup_is_ignored) {
   signal_received = 0;
+  ignores_hangup = hangup_is_ignored;
   const sigset_t watched = watched_set();
   pthread_sigmask(SIG_BLOCK, &watched, &previous_mask);
   struct sigaction action {};

@@ -38,7 +38,8 @@ bool is_stop_asked_for(const std::filesystem::path& run_directory) noexcept;
 /// is destroyed.
 class StopSignals {
  public:
-  StopSignals();
+  /// @param hangup_is_ignored  SIGHUP stays ignored: the process was started by `nohup`
+  explicit StopSignals(bool hangup_is_ignored = false);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;

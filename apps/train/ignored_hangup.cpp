@@ -1,0 +1,41 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "ignored_hangup.hpp"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdint>
+
+namespace fourfold::train_program {
+namespace {
+
+bool was_ignored = false;
+
+struct KernelAction {  // of rt_sigaction
+  void (*handler)(int);
+  unsigned long flags;
+  void (*restorer)();
+  std::uint64_t mask;
+};
+
+/// By the kernel's call: nothing of a sanitizer is ready then.
+__attribute__((no_sanitize("address", "thread", "undefined"))) void ask_about_hangup(
+    int /*argc*/, char** /*argv*/, char** /*environment*/) {
+  KernelAction action{};
+  const long failed = ::syscall(SYS_rt_sigaction, SIGHUP, nullptr, &action, sizeof action.mask);
+  was_ignored = failed == 0 && action.handler == SIG_IGN;
+}
+
+// Before the constructors of libraries. Only a program can have this section, a library cannot.
+__attribute__((section(".preinit_array"),
+               used)) void (*const ask_before_libraries)(int, char**, char**) = ask_about_hangup;
+
+}  // namespace
+
+bool hangup_was_ignored() noexcept {
+  return was_ignored;
+}
+
+}  // namespace fourfold::train_program
