@@ -92,7 +92,7 @@ expect_stderr 'rank 2 NCCL 2.27.3'
 FOURFOLD_EMULATED_NCCL_SAYS="Cuda failure 2 'out of memory'" FOURFOLD_EMULATED_GPU_FAIL=ncclAllReduce:5:1 \
   expect_exit 78 timeout 60 "$mpiexec" -n 2 "$program"
 expect_stderr "(unhandled cuda error; Cuda failure 2 'out of memory') ("
-expect_stderr ' GiB are free) use a smaller train.micro_batch'
+expect_stderr ' GiB are free); free some there'
 FOURFOLD_EMULATED_GPU_FAIL=ncclGetUniqueId:1:2 expect_exit 85 timeout 60 "$mpiexec" -n 2 "$program"
 expect_stderr 'NCCL: ncclGetUniqueId failed (unhandled system error)'
 FOURFOLD_EMULATED_GPU_FAIL=ncclCommInitRankConfig:1:1 expect_exit 85 timeout 60 "$mpiexec" -n 2 "$program"
