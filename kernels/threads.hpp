@@ -13,4 +13,8 @@ void use_runtime_threads();
 /// could act on. @throws UserError (config)
 void check_kokkos_threads();
 
+/// Threads of a rank by OMP_NUM_THREADS: one where it is not set, while OpenMP itself would take
+/// every core, as it also does for what it cannot read. @throws UserError (config)
+int threads_from_environment();
+
 }  // namespace fourfold::kernels

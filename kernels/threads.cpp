@@ -1,0 +1,68 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "threads.hpp"
+
+#include <fourfold/base/error.hpp>
+
+#include <fmt/format.h>
+#include <omp.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdlib>
+#include <string_view>
+#include <system_error>
+
+namespace fourfold::kernels {
+namespace {
+
+/// "4", or one number for each level of nesting: "4,2".
+bool is_list_of_threads(std::string_view text) {
+  for (;;) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    int threads = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + comma, threads);
+    if (error != std::errc{} || end != text.data() + comma || threads < 1) {
+      return false;
+    }
+    if (comma == text.size()) {
+      return true;
+    }
+    text.remove_prefix(comma + 1);
+  }
+}
+
+}  // namespace
+
+void check_kokkos_threads() {
+  const char* const text = std::getenv("KOKKOS_NUM_THREADS");
+  if (text == nullptr) {
+    return;
+  }
+  const std::string_view digits = text;
+  int threads = 0;
+  const auto [end, error] = std::from_chars(digits.begin(), digits.end(), threads);
+  if (error != std::errc{} || end != digits.end() || threads < 1) {
+    throw UserError(ExitCode::config,
+                    fmt::format("KOKKOS_NUM_THREADS is \"{}\" (no number of threads, and Kokkos "
+                                "starts with it) unset it",
+                                text));
+  }
+}
+
+int threads_from_environment() {
+  const char* const text = std::getenv("OMP_NUM_THREADS");
+  if (text == nullptr || *text == '\0') {
+    return 1;
+  }
+  if (!is_list_of_threads(text)) {
+    throw UserError(ExitCode::config,
+                    fmt::format("OMP_NUM_THREADS is \"{}\" (no number of threads, for which OpenMP "
+                                "takes every core); set it to one, or unset it",
+                                text));
+  }
+  return omp_get_max_threads();
+}
+
+}  // namespace fourfold::kernels
