@@ -9,6 +9,8 @@
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/comm/start_watch.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/event_file.hpp>
+#include <fourfold/io/fence.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/temporary_name.hpp>
 #include <fourfold/telemetry/console.hpp>
@@ -40,17 +42,17 @@ bool is_leftover(const std::filesystem::path& file) {
   }
   const auto of = io::name_of_temporary(name);
   const auto ours = telemetry::RunFiles(file.parent_path()).replaced_whole();
-  return of && std::ranges::count(ours, file.parent_path() / *of) > 0;
+  return of && (of->starts_with(io::event_file_prefix) ||
+                std::ranges::count(ours, file.parent_path() / *of) > 0);
 }
 
 void sweep_leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;  // they take room and do no harm
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
-    if (is_leftover(entry.path())) {
-      std::filesystem::remove(entry.path(), ignored);
-    } else if (name.starts_with(comm::start_meeting_prefix)) {  // of ranks that were killed there
-      std::filesystem::remove_all(entry.path(), ignored);
+    // A meeting: of ranks that were killed there.
+    if (is_leftover(entry.path()) || name.starts_with(comm::start_meeting_prefix)) {
+      static_cast<void>(io::remove_fenced(entry.path()));
     }
   }
 }
@@ -104,8 +106,11 @@ void RunDirectory::open() {
   if (rank_ == 0 && !dry_run_) {
     lease_ = telemetry::take_run_lease(folder_);
     metrics_.only_while([this] { return is_ours(); });
-    metrics_.add(
-        std::make_unique<OnStart>([this] { telemetry::write_running(files_.exit_status()); }));
+    metrics_.add(std::make_unique<OnStart>([this] {
+      lease_->settle();  // first: from here on no earlier start changes what this one writes
+      lease_->check();
+      telemetry::write_running(files_.exit_status());
+    }));
   }
   // Before what can fail behind that: the run has started then, and its end is to be told.
   metrics_.add(std::make_unique<LastStateSink>(last_));
@@ -161,10 +166,8 @@ void RunDirectory::add_files() {
 }
 
 void RunDirectory::take_over() {
-  lease_->settle();
   sweep_leftovers(folder_);
-  std::error_code ignored;  // a run that is over at once writes it again
-  std::filesystem::remove(files_.finished(), ignored);
+  static_cast<void>(io::remove_fenced(files_.finished()));  // over at once, a run writes it again
   if (writes_config_) {
     io::AtomicFile config(files_.config());
     config.write(fmt::format("{}\n", telemetry::effective_config_mark));
@@ -219,7 +222,7 @@ void RunDirectory::fail(ExitCode code, const std::string& message) {
   if (rank_ == 0 && metrics_started) {
     finish(status);
   } else if (!dry_run_ && (rank_ == 0 || !is_end_told())) {
-    telemetry::write_exit_status(files_.exit_status(), status);
+    write_if_ours([&] { telemetry::write_exit_status(files_.exit_status(), status); });
   }
   lease_.reset();  // what ends now is ended without its destructors
 }
@@ -249,11 +252,23 @@ void RunDirectory::note_refusal(ExitCode code, const std::string& message) const
                    .reason = message});
 }
 
+void RunDirectory::write_if_ours(const std::function<void()>& write) const {
+  // Before the look: who takes over after it takes the place away.
+  std::optional<io::FencedPlace> place;
+  if (!lease_) {
+    place.emplace(folder_, telemetry::run_lease_name);
+  }
+  if (is_ours()) {
+    write();
+  }
+}
+
 void RunDirectory::note_hang(const comm::HangVerdict& verdict, const std::string& report) const {
   if (dry_run_ || !is_ours()) {
     return;
   }
-  write_hang(folder_, verdict, report, last_->get());
+  try_to("tell of the hang",
+         [&] { write_if_ours([&] { write_hang(folder_, verdict, report, last_->get()); }); });
 }
 
 }  // namespace fourfold::train_program

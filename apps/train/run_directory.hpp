@@ -13,6 +13,7 @@
 #include <fourfold/telemetry/run_files.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -77,6 +78,9 @@ class RunDirectory {
   /// Whether an end may be noted: else no earlier one can be mistaken for it, or what is there is
   /// another start's, or a checkpoint, which was refused.
   bool may_write() const;
+  /// What a process writes that may not have the lease itself: another rank, or rank 0 before it.
+  /// @throws UserError (cannot_write), and what `write` throws
+  void write_if_ours(const std::function<void()>& write) const;
   /// For others: where the batch system's job tells whose a lease is.
   bool is_leased_to_another() const;
 

@@ -8,6 +8,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/fence.hpp>
 #include <fourfold/io/lease_holder.hpp>
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -59,14 +60,18 @@ bool is_run_by_another(const fs::path& log_dir) {
 
 void note_start_hang(const fs::path& log_dir, const comm::HangVerdict& verdict,
                      const std::string& report) {
-  if (is_run_by_another(log_dir)) {
+  try_to("tell of the hang", [&] {
+    telemetry::make_log_dir(log_dir);
+    // Before the look: who takes over after it takes the place away.
+    const io::FencedPlace place(log_dir, telemetry::run_lease_name);
+    if (!is_run_by_another(log_dir)) {
+      write_hang(log_dir, verdict, report, {});
+      return;
+    }
     log::local(log::Level::warning,
                fmt::format("{}: another start of this run lives; this one writes nothing there",
                            log_dir.string()));
-    return;
-  }
-  try_to("make the run directory", [&] { telemetry::make_log_dir(log_dir); });
-  write_hang(log_dir, verdict, report, {});
+  });
 }
 
 }  // namespace

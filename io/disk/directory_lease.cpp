@@ -250,7 +250,7 @@ struct DirectoryLease::Impl {
     const auto begin = Clock::now().time_since_epoch().count();
     const auto now = read_lease(path);
     if (!now) {
-      is_lost = is_lost || !is_fresh() || !take();
+      is_lost = is_lost || !work->is_there() || !is_fresh() || !take();
     } else if (now->unreadable.empty() && now->word != lease.word) {
       is_lost = true;
       taken_by = now->holder;

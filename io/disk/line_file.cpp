@@ -1,23 +1,19 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/earlier_holder.hpp"
 #include "disk/file.hpp"
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/regular_file.hpp>
-#include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/line_file.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
-#include <vector>
 
 namespace fourfold::io {
 
@@ -25,27 +21,6 @@ void LineFile::fail(std::string_view call, int error_number) const {
   throw UserError(ExitCode::cannot_write,
                   fmt::format("cannot write {} ({}); make room or {}", path_.string(),
                               write_failure(path_, call, error_number), advice_));
-}
-
-/// A new file with the same lines, for who has taken the directory over: an earlier holder that
-/// stood still may have the old one open, and what it still appends is to come to nobody's eyes.
-void LineFile::leave_to_earlier_holder() const {
-  constexpr std::uint64_t part_bytes = std::uint64_t{1} << 20;
-  InputFile before;
-  if (before.open(path_)) {
-    return;  // none, or none that has lines: open() says so
-  }
-  AtomicFile copy(path_);
-  std::vector<std::byte> part;
-  for (std::uint64_t at = 0; at < before.size_bytes(); at += part.size()) {
-    part.resize(std::min(part_bytes, before.size_bytes() - at));
-    if (const Defect defect = before.read_at(at, part)) {
-      throw UserError(ExitCode::cannot_write,
-                      fmt::format("{}: {}; check the file system", path_.string(), *defect));
-    }
-    copy.write(part);
-  }
-  copy.publish();
 }
 
 RegularFile LineFile::opened() const {
@@ -63,8 +38,15 @@ RegularFile LineFile::opened() const {
 void LineFile::open() {
   RegularFile file = opened();
   if (has_fenced_in(path_.parent_path())) {
-    leave_to_earlier_holder();
+    leave_to_earlier_holder(path_);
     file = opened();
+  }
+  // After it was opened: who takes over from now on leaves this very file to us.
+  if (is_fenced_off_in(path_.parent_path())) {
+    throw UserError(ExitCode::cannot_write,
+                    fmt::format("{}: is not written to (another start has taken the directory "
+                                "over); end this one",
+                                path_.string()));
   }
   file_ = std::move(file.descriptor);
   char last = '\n';

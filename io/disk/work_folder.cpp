@@ -152,6 +152,12 @@ bool has_fenced_in(const fs::path& directory) {
   return found != nullptr && found->has_fenced;
 }
 
+bool is_fenced_off_in(const fs::path& directory) {
+  const std::scoped_lock lock(held_mutex);
+  const Held* const found = held_in(directory);
+  return found != nullptr && kind_of(found->folder) == EntryKind::missing;
+}
+
 bool is_work_folder_of_another(std::string_view name, std::string_view lease_name,
                                std::string_view word) {
   const std::string prefix = prefix_of(lease_name);

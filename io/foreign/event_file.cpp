@@ -1,15 +1,20 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/earlier_holder.hpp"
 #include "disk/file.hpp"
+#include "disk/temporary.hpp"
+#include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/io/crc32c.hpp>
 #include <fourfold/io/event_file.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cerrno>
@@ -18,6 +23,7 @@
 #include <cstring>
 #include <optional>
 #include <system_error>
+#include <vector>
 
 namespace fourfold::io {
 namespace {
@@ -91,15 +97,13 @@ std::uint32_t masked_crc(std::string_view bytes) {
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8U;
 }
 
-constexpr std::string_view name_prefix = "events.out.tfevents.";
-
 /// The second that the name of an event file begins with; nothing: it is none.
 std::optional<std::int64_t> second_in(const std::string& name) {
   std::int64_t second = 0;
-  if (!name.starts_with(name_prefix)) {
+  if (!name.starts_with(event_file_prefix)) {
     return std::nullopt;
   }
-  const char* const begin = name.data() + name_prefix.size();
+  const char* const begin = name.data() + event_file_prefix.size();
   const auto [end, error] = std::from_chars(begin, name.data() + name.size(), second);
   return error == std::errc() && second >= 0 ? std::optional(second) : std::nullopt;
 }
@@ -120,22 +124,24 @@ std::int64_t second_behind_others(const std::filesystem::path& directory, double
   return second;
 }
 
-FileDescriptor create_anew(const std::filesystem::path& directory, double wall_time_s,
-                           std::filesystem::path& path) {
-  const std::int64_t second = second_behind_others(directory, wall_time_s);
+/// Where an earlier holder of the directory may still append to the file of its own start, which
+/// is the last one.
+void leave_last_to_earlier_holder(const std::filesystem::path& directory) {
+  const auto names = names_in(directory).value_or(std::vector<std::string>{});
+  const auto last = std::find_if(names.rbegin(), names.rend(),
+                                 [](const std::string& name) { return second_in(name); });
+  if (last != names.rend()) {
+    leave_to_earlier_holder(directory / *last);
+  }
+}
+
+std::string name_of_next(const std::filesystem::path& directory, double wall_time_s) {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) {
     std::strcpy(host.data(), "localhost");
   }
-  for (int number = 0;; ++number) {
-    path = directory /
-           fmt::format("{}{}.{}.{}.{}", name_prefix, second, host.data(), ::getpid(), number);
-    FileDescriptor file(
-        ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
-    if (file || errno != EEXIST) {
-      return file;
-    }
-  }
+  return fmt::format("{}{}.{}.{}.0", event_file_prefix,
+                     second_behind_others(directory, wall_time_s), host.data(), ::getpid());
 }
 
 }  // namespace
@@ -147,7 +153,16 @@ EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_
   if (failure) {
     cannot_write_events(directory, "mkdir", failure.value());
   }
-  file_ = create_anew(directory, wall_time_s, path_);
+  if (has_fenced_in(directory)) {
+    leave_last_to_earlier_holder(directory);
+  }
+  path_ = directory / name_of_next(directory, wall_time_s);
+  // Made where a lease is fenced: its START would void what another start has written since.
+  Temporary made(temporary_sibling(work_folder_in(directory) / path_.filename(),
+                                   fmt::format("{}", ::getpid())));
+  ::unlink(made.path().c_str());  // of a process of the same number that died
+  file_.reset(
+      ::open(made.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
   if (!file_) {
     cannot_write_events(path_, "open", errno);
   }
@@ -155,6 +170,8 @@ EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_
   std::string session_log;  // SessionLog { 1 status: START = 1 }
   put_integer(session_log, 1, 1);
   append_record(event(wall_time_s, first_step, 7, session_log));
+  rename_path(made.path(), path_);
+  made.keep();
 }
 
 void EventFile::add(std::int64_t step, double wall_time_s, std::span<const EventScalar> scalars) {

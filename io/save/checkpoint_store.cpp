@@ -4,6 +4,7 @@
 #include "disk/random_word.hpp"
 #include "step/directory_names.hpp"
 #include "step/step_folder.hpp"
+#include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -21,6 +22,7 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace fourfold::io {
 
@@ -47,12 +49,27 @@ void CheckpointStore::take_lease(comm::Communicator& communicator) {
         directory_, LeaseHolder::this_process(),
         LeaseOptions{
             .beat = options_.lease_beat, .silence = 6 * options_.lease_beat, .provisional = true});
+    const std::vector<std::int64_t> steps = steps_in(directory_);
+    steps_at_first_ = {steps.begin(), steps.end()};
   });
 }
 
 void CheckpointStore::settle_lease() {
-  if (lease_) {
-    lease_->settle();
+  if (!lease_ || is_settled_) {
+    return;
+  }
+  is_settled_ = true;
+  lease_->settle();
+  lease_->check();
+  // Until now an earlier holder that stood still could go on, and what restore() found is old.
+  for (const std::int64_t step : steps_in(directory_)) {
+    if (!steps_at_first_.contains(step)) {
+      throw UserError(
+          ExitCode::stopped_saved,
+          fmt::format("{}: step {} has appeared while this start was being set up (an earlier one "
+                      "that stood still has saved it); start again: it goes on from there",
+                      directory_.string(), step));
+    }
   }
 }
 

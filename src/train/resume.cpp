@@ -101,6 +101,8 @@ void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
         runfile::config_difference(found->scalars().text(config_text_name), request.config),
         request.allowed_changes);
     refuse_other_data(request, *found);
+    // An earlier start that stood still changes neither the fast steps nor what becomes of them.
+    comm::first_rank_does(world, [&] { request.store.settle_lease(); });
     request.store.sweep_leftovers(world);  // what it becomes needs room
   }
 }
@@ -159,6 +161,7 @@ void promote_own(const std::string& origin, std::int64_t after, const ResumeRequ
                  comm::Communicator& world) {
   if (request.fast != nullptr && io::newest_step(request.store.directory(), world) <= after &&
       went_on_from(origin, request.fast->find_newest(world, after))) {
+    comm::first_rank_does(world, [&] { request.store.settle_lease(); });
     request.fast->promote_newest(world, after);
   }
 }

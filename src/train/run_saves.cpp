@@ -5,6 +5,7 @@
 #include "memory_report.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/device/range.hpp>
 
 #include <fmt/format.h>
@@ -89,7 +90,7 @@ std::optional<Resumed> RunSaves::resume(const DataFacts& data,
 }
 
 void RunSaves::begin(std::int64_t from) {
-  store_.settle_lease();
+  comm::first_rank_does(*world_, [&] { store_.settle_lease(); });
   store_.sweep_leftovers(*world_);
   if (fast_) {
     fast_->begin(*world_, from);

@@ -4,6 +4,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/io/fence.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
@@ -150,7 +151,7 @@ bool StopRequest::takes_save_file() {
   if (save_file_stays_) {
     return false;
   }
-  if (!std::filesystem::remove(file, error) && error) {
+  if ((error = io::remove_fenced(file))) {
     save_file_stays_ = true;
     log::warning(
         fmt::format("{}: saving once, but it cannot be removed ({}); remove it to be able "

@@ -1,10 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// crash_fast_level DIRECTORY begin|STEP|promote|go-on: a job of a run of three ranks on two nodes
-/// below DIRECTORY: begins its fast level, saves one fast step, promotes the newest, or does all
-/// that a job does that goes on. Ends with the exit code of what went wrong. crash_fast_test runs
-/// it under the shim.
+/// crash_fast_level DIRECTORY begin|STEP|promote|go-on|hold: a job of a run of three ranks on two
+/// nodes below DIRECTORY: begins its fast level, saves one fast step, promotes the newest, or does
+/// all that a job does that goes on; "hold" does so with the lease, saves fast steps and ends. Ends
+/// with the exit code of what went wrong. crash_fast_test runs it under the shim.
 #include "fast_cluster.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -18,7 +18,9 @@ int main(int argc, char** argv) {
     return 64;
   }
   const std::string_view verb = argv[2];
-  const fourfold::io_test::FastCluster cluster = fourfold::io_test::crash_cluster(argv[1]);
+  const fourfold::io_test::FastCluster cluster = verb == "hold"
+                                                     ? fourfold::io_test::leased_cluster(argv[1])
+                                                     : fourfold::io_test::crash_cluster(argv[1]);
   try {
     cluster.job([&](fourfold::io::FastLevel& fast, fourfold::io::CheckpointStore& store,
                     fourfold::comm::Communicator& world) {
@@ -31,6 +33,9 @@ int main(int argc, char** argv) {
         store.sweep_leftovers(world);
         fast.promote_newest(world);
         fast.begin(world);
+      } else if (verb == "hold") {
+        hold(cluster, fast, store, world, 20);
+        fast.end(world);
       } else {
         cluster.save_fast(fast, std::atoll(argv[2]), world);
       }

@@ -4,10 +4,13 @@
 
 #include "position_coded_state.hpp"
 
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/fast_level.hpp>
 
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -25,6 +28,7 @@ struct FastCluster {
   NamedCut cut = all_cuts()[0];
   std::vector<TensorSpec> model = small_model();
   io::StoreOptions options = {.keep_last = 0, .plan = {.smallest_part_bytes = 64}};
+  bool takes_lease = false;
 
   int ranks() const { return static_cast<int>(node_of_rank.size()); }
   std::filesystem::path store() const { return root / "checkpoints"; }
@@ -38,6 +42,9 @@ struct FastCluster {
   }
   void run(const Body& body, comm::Communicator& world) const {
     io::CheckpointStore checkpoints(store(), options);
+    if (takes_lease) {
+      checkpoints.take_lease(world);
+    }
     const int own = node_of_rank[static_cast<std::size_t>(world.rank())];
     io::FastLevel fast({.directory = node(own),
                         .node_of_rank = node_of_rank,
@@ -100,6 +107,27 @@ inline FastCluster crash_cluster(const std::filesystem::path& root) {
           .cut = all_cuts()[1],
           .model = tiny_model(),
           .options = {.keep_last = 0, .plan = {.smallest_part_bytes = 8}}};
+}
+
+/// Of which one job takes the lease over from another.
+inline FastCluster leased_cluster(const std::filesystem::path& root) {
+  FastCluster cluster = crash_cluster(root);
+  cluster.options.lease_beat = std::chrono::milliseconds(10);
+  cluster.takes_lease = true;
+  return cluster;
+}
+
+/// What a job does that takes the run over: it goes on from the newest step, and saves three more,
+/// the last two of them on the fast level.
+inline void hold(const FastCluster& cluster, io::FastLevel& fast, io::CheckpointStore& store,
+                 comm::Communicator& world, std::int64_t step) {
+  comm::first_rank_does(world, [&] { store.settle_lease(); });
+  store.sweep_leftovers(world);
+  fast.promote_newest(world);
+  fast.begin(world);
+  cluster.save(store, step, world);
+  cluster.save_fast(fast, step + 1, world);
+  cluster.save_fast(fast, step + 2, world);
 }
 
 }  // namespace fourfold::io_test

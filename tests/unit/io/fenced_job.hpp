@@ -7,6 +7,7 @@
 #include "position_coded_state.hpp"
 
 #include <fourfold/io/checkpoint_store.hpp>
+#include <fourfold/io/directory_lease.hpp>
 
 #include <chrono>
 #include <cstdint>
@@ -17,6 +18,11 @@ inline io::StoreOptions fenced_options(int keep_last) {
   return {.keep_last = keep_last,
           .plan = {.smallest_part_bytes = 64},
           .lease_beat = std::chrono::milliseconds(10)};
+}
+
+/// Of a directory that is not one of checkpoints.
+inline io::LeaseOptions fenced_lease() {
+  return {.beat = std::chrono::milliseconds(10), .silence = std::chrono::milliseconds(60)};
 }
 
 /// As one of two ranks. Values are the step's own.

@@ -6,78 +6,27 @@
 #include "captured_log.hpp"
 #include "crash_job.hpp"
 #include "fenced_job.hpp"
+#include "stopping_job.hpp"
 
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/event_file.hpp>
+#include <fourfold/io/fence.hpp>
+#include <fourfold/io/line_file.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <catch2/catch_test_macros.hpp>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <csignal>
-#include <cstdlib>
 #include <fstream>
 #include <map>
+#include <string>
 
 using namespace fourfold;
 using namespace fourfold::io_test;
 namespace fs = std::filesystem;
 
 namespace {
-
-/// A job under the shim that stops itself at a call.
-class StoppingJob {
- public:
-  StoppingJob(const fs::path& directory, long at) {
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::setenv("LD_PRELOAD", FOURFOLD_CRASH_SHIM, 1);
-      ::setenv("FOURFOLD_CRASH_UNDER", directory.c_str(), 1);
-      ::setenv("FOURFOLD_CRASH_AT", std::to_string(at).c_str(), 1);
-      ::setenv("FOURFOLD_CRASH_HOW", "stop", 1);
-      ::freopen("/dev/null", "w", stderr);
-      ::execl(FOURFOLD_CRASH_HOLDER, FOURFOLD_CRASH_HOLDER, directory.c_str(), nullptr);
-      ::_exit(127);
-    }
-    REQUIRE(pid_ > 0);
-  }
-  ~StoppingJob() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      next_change();
-    }
-  }
-  StoppingJob(const StoppingJob&) = delete;
-  StoppingJob& operator=(const StoppingJob&) = delete;
-
-  /// Waits until it stands still. @return false: it has ended before
-  bool stands_still() {
-    const int status = next_change();
-    if (WIFSTOPPED(status)) {
-      return true;
-    }
-    pid_ = 0;
-    return false;
-  }
-  /// Lets it go on. @return its exit code
-  int go_on() {
-    ::kill(pid_, SIGCONT);
-    const int status = next_change();
-    pid_ = 0;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-  }
-
- private:
-  int next_change() const {
-    int status = 0;
-    while (::waitpid(pid_, &status, WUNTRACED) < 0 && errno == EINTR) {
-    }
-    return status;
-  }
-  pid_t pid_ = 0;
-};
 
 /// Steps 5 and 10, a damaged step 20 that has to make way, what a dead job and a fast level left.
 void fill(const fs::path& directory) {
@@ -93,10 +42,12 @@ void fill(const fs::path& directory) {
       << "fourfold-fast-level 1 0123456789abcdef 1 1.000000001\n";
 }
 
-/// All but the lease of who has it now.
+/// All but the lease of who has it now, and what was never finished, which nobody reads.
 std::map<std::string, std::string> found_in(const fs::path& directory) {
   auto files = harness::files_below(directory);
-  std::erase_if(files, [](const auto& file) { return file.first.starts_with(".lease"); });
+  std::erase_if(files, [](const auto& file) {
+    return file.first.starts_with(".lease") || io::name_of_temporary(file.first);
+  });
   return files;
 }
 
@@ -110,7 +61,7 @@ TEST_CASE("who stood still at any call changes nothing of what another has saved
   for (bool has_ended = false; !has_ended; ++at) {
     CAPTURE(at);
     const fs::path work = attempts.fresh();
-    StoppingJob job(work, at);
+    StoppingJob job({FOURFOLD_CRASH_HOLDER, work.string()}, work, at);
     if (!job.stands_still()) {
       has_ended = true;
       continue;
@@ -154,4 +105,62 @@ TEST_CASE("who stood still at any call changes nothing of what another has saved
     // 78: it had no lease yet; 0: it had saved and was at giving the lease back.
     CHECK((code == 73 || code == 78 || code == 0));
   }
+}
+
+TEST_CASE("another process of a start that was taken over replaces and removes nothing any more") {
+  Attempts attempts;
+  fs::create_directories(attempts.original());
+  long stopped = 0;
+  for (bool has_ended = false; !has_ended;) {
+    CAPTURE(stopped);
+    const fs::path work = attempts.fresh();
+    std::ofstream(work / "asked") << "the first";
+    StoppingJob job({FOURFOLD_CRASH_HOLDER, work.string(), "beside"}, work, stopped + 1);
+    has_ended = !job.stands_still();
+    if (has_ended) {
+      continue;
+    }
+    ++stopped;
+    const io::DirectoryLease lease(work, {.host = "node2", .pid = 78}, fenced_lease());
+    std::ofstream(work / "word") << "of the second";
+    std::ofstream(work / "asked") << "the second";
+    const auto before = found_in(work);
+    const int code = job.go_on();
+    CHECK(found_in(work) == before);
+    CHECK((code == 73 || code == 93 || code == 0));
+  }
+  CHECK(stopped > 8);
+}
+
+TEST_CASE("events and lines of a start that was taken over come nowhere") {
+  Attempts attempts;
+  fs::create_directories(attempts.original());
+  long stopped = 0;
+  std::map<int, int> codes;
+  for (bool has_ended = false; !has_ended;) {
+    CAPTURE(stopped);
+    const fs::path work = attempts.fresh();
+    StoppingJob job({FOURFOLD_CRASH_HOLDER, work.string(), "events"}, work, stopped + 1);
+    has_ended = !job.stands_still();
+    if (has_ended) {
+      continue;
+    }
+    ++stopped;
+    const harness::CapturedLog log;
+    const io::DirectoryLease lease(work, {.host = "node2", .pid = 78}, fenced_lease());
+    io::EventFile events(work, 2, 1e9);
+    events.add(2, 1e9, {});
+    io::LineFile lines(work / "lines", "go away");
+    lines.append("of the second");
+    const auto before = found_in(work);
+    ++codes[job.go_on()];
+    CHECK(found_in(work) == before);
+    std::string last;
+    for (const auto& [name, bytes] : before) {
+      last = name.starts_with(io::event_file_prefix) ? name : last;
+    }
+    CHECK(events.path().filename() == last);  // readers take its START for the last one
+  }
+  CHECK(stopped > 15);
+  CHECK(codes[73] > 5);
 }

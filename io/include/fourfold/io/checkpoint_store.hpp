@@ -84,7 +84,10 @@ class CheckpointStore {
   /// directory as it was, as far as nothing was saved. Collective; may wait for `silence`.
   /// @throws on all ranks alike as DirectoryLease
   void take_lease(comm::Communicator& communicator);
-  /// The run really starts: nothing refuses it any more. Local.
+  /// The run really starts: nothing refuses it any more. From here on no earlier holder changes
+  /// anything there. Only the first call counts. Local.
+  /// @throws as DirectoryLease::check(); UserError (stopped_saved) when one has saved a step since
+  ///   take_lease(): then what was restored is not the newest, and another start goes on from it
   void settle_lease();
   /// Whether this job may still publish, set aside and remove steps here. Without take_lease(), as
   /// tools save, and on other ranks than 0: always. Local. @throws as DirectoryLease::check()
@@ -116,6 +119,8 @@ class CheckpointStore {
   std::filesystem::path directory_;
   StoreOptions options_;
   std::unique_ptr<DirectoryLease> lease_;  ///< on rank 0, once it is taken
+  bool is_settled_ = false;
+  std::set<std::int64_t> steps_at_first_;  ///< when the lease was taken
   std::set<std::int64_t> damaged_steps_;
 };
 

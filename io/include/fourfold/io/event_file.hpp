@@ -12,6 +12,9 @@
 
 namespace fourfold::io {
 
+/// What the names of event files begin with: TensorBoard finds them by it.
+inline constexpr std::string_view event_file_prefix = "events.out.tfevents.";
+
 /// One point of a curve.
 struct EventScalar {
   std::string_view tag;  ///< "train/loss"; the part before the first '/' is TensorBoard's group
@@ -27,9 +30,11 @@ struct EventScalar {
 /// checkpoint.
 class EventFile {
  public:
-  /// Creates "events.out.tfevents.<seconds>.<host>.<pid>.<n>" in `directory`, which is created
+  /// Creates "events.out.tfevents.<seconds>.<host>.<pid>.0" in `directory`, which is created
   /// where missing. The seconds are those of `wall_time_s`, or later so that the name sorts behind
-  /// all that are there: readers go by it.
+  /// all that are there: readers go by it. It appears with its START. Who has taken the directory
+  /// over from another start (directory_lease.hpp) first replaces the last one there by a copy, so
+  /// that what the other may still append comes nowhere.
   /// @param first_step  events with this step or later in older files are void; 0: all
   /// @param wall_time_s  seconds since 1970 of the first event
   /// @throws UserError (cannot_write)

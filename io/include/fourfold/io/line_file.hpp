@@ -32,7 +32,6 @@ class LineFile {
  private:
   void open();
   RegularFile opened() const;
-  void leave_to_earlier_holder() const;
   void write(const std::string& text);
   [[noreturn]] void fail(std::string_view call, int error_number) const;
 
