@@ -30,17 +30,17 @@ interchange::HfTokenizer no_tokenizer(const std::string& why) {
   return none;
 }
 
-/// The tokenizer that the user names. @throws UserError when it cannot be the model's
+/// The tokenizer of a name. @throws UserError when it cannot be the model's
 interchange::HfTokenizer named_tokenizer(const std::string& named,
                                          const model::ModelConfig& config) {
-  interchange::HfTokenizer tokenizer = interchange::hf_tokenizer(named, config.context);
-  if (tokenizer.vocab_size > config.vocab) {
+  const auto tokenizer = data::open_tokenizer(named);
+  if (tokenizer->vocab_size() > config.vocab) {
     throw UserError(ExitCode::config,
                     fmt::format("the tokenizer {} has {} tokens, and the model {} rows of the "
                                 "vocabulary; name the one of the model's data",
-                                named, tokenizer.vocab_size, config.vocab));
+                                named, tokenizer->vocab_size(), config.vocab));
   }
-  return tokenizer;
+  return interchange::hf_tokenizer(*tokenizer, config.context);
 }
 
 /// The tokenizer of the data that the model was trained on, as far as its run file says. A run on

@@ -36,31 +36,31 @@ interchange::ForeignModel open_model(const ImportRequest& request) {
                                 : interchange::open_llmc(request.from, options);
 }
 
-/// A tokenizer that can be used, by a name that holds in any working directory.
-/// @throws UserError when it cannot, or is another model's
-std::string checked_tokenizer(const std::string& named, const model::ModelConfig& config) {
-  const auto tokenizer = data::open_tokenizer(named);
-  if (tokenizer->vocab_size() > config.vocab) {
+/// The name of a tokenizer that holds in any working directory.
+/// @throws UserError when it is another model's
+std::string checked_name(const data::Tokenizer& tokenizer, const model::ModelConfig& config) {
+  const std::string name = tokenizer.files().name();
+  if (tokenizer.vocab_size() > config.vocab) {
     throw UserError(ExitCode::config,
                     fmt::format("{} has {} tokens, and the model {} rows of the vocabulary; name "
                                 "the model's tokenizer with --tokenizer",
-                                named, tokenizer->vocab_size(), config.vocab));
+                                name, tokenizer.vocab_size(), config.vocab));
   }
-  return named == "byte" ? named : std::filesystem::absolute(named).lexically_normal().string();
+  return name;
 }
 
 /// data.tokenizer for the run file: what the user says, else the file of the folder that can be
 /// used.
 std::string tokenizer_of(const ImportRequest& request, const model::ModelConfig& config) {
   if (!request.tokenizer.empty()) {
-    return checked_tokenizer(request.tokenizer, config);
+    return checked_name(*data::open_tokenizer(request.tokenizer), config);
   }
   if (request.format != "hf") {
     return {};
   }
   try {
-    const auto found = data::tokenizer_in(request.from);
-    return found ? checked_tokenizer(found->string(), config) : "";
+    const auto tokenizer = data::open_tokenizer_in(request.from);
+    return tokenizer ? checked_name(*tokenizer, config) : "";
   } catch (const UserError& error) {  // the weights are good without
     log::warning(
         fmt::format("the model is imported without its tokenizer: {}", printable(error.what())));

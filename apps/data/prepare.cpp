@@ -62,7 +62,6 @@ void prepare(const PrepareRequest& request) {
   data::PrepareOptions options;
   options.inputs.assign(request.inputs.begin(), request.inputs.end());
   options.output_prefix = request.output;
-  options.tokenizer_name = request.tokenizer;
   options.format = format_named(request.format);
   options.append_end_of_text = request.append_end_of_text;
   options.validation_fraction = request.validation_fraction;

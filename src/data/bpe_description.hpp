@@ -4,6 +4,8 @@
 
 #include "unicode_text.hpp"
 
+#include <fourfold/data/tokenizer_files.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -97,9 +99,10 @@ struct BpeDescription {
 /// GPT-2's splitting expression, which a ByteLevel pre-tokenizer applies.
 extern const char* const gpt2_expression;
 
-/// A tokenizer.json, or a vocab.json with its merges beside it; which of them, its content tells.
-/// @throws UserError: config when missing or of a kind that is not supported, naming the component;
+/// What the files of a tokenizer of Hugging Face say.
+/// @pre files.kind is tokenizer_json or vocab_and_merges
+/// @throws UserError: config when of a kind that is not supported, naming the component;
 ///   data_corrupt when it is not JSON, or neither of these
-BpeDescription read_bpe_file(const std::filesystem::path& file);
+BpeDescription read_bpe(const TokenizerFiles& files);
 
 }  // namespace fourfold::data::detail

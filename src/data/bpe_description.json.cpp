@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bpe_description.hpp"
 
-#include "json_file.json.hpp"
 #include "tokenizer_fields.json.hpp"
 
+#include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-#include <fourfold/io/mapped_file.hpp>
+#include <fourfold/base/json_text.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -136,11 +136,9 @@ BpeDescription tokenizer_json(const std::filesystem::path& file, const json& doc
   return description;
 }
 
-std::vector<std::pair<std::string, std::string>> merges_in(const std::filesystem::path& file) {
+std::vector<std::pair<std::string, std::string>> merges_in(const TokenizerFile& file) {
   std::vector<std::pair<std::string, std::string>> merges;
-  const io::MappedFile mapped(file);
-  std::string_view rest(reinterpret_cast<const char*>(mapped.bytes().data()),
-                        mapped.bytes().size());
+  std::string_view rest = file.bytes;
   for (std::size_t number = 1; !rest.empty(); ++number) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     std::string_view line = rest.substr(0, end);
@@ -149,19 +147,18 @@ std::vector<std::pair<std::string, std::string>> merges_in(const std::filesystem
       line.remove_suffix(1);
     }
     if (!line.starts_with("#version")) {
-      merges.push_back(merge_of(file, line, number));
+      merges.push_back(merge_of(file.path, line, number));
     }
   }
   return merges;
 }
 
 /// The pair of files that GPT-2 is published as.
-BpeDescription vocab_and_merges(const std::filesystem::path& vocab_json, const json& vocab,
-                                const std::filesystem::path& merges_txt) {
+BpeDescription vocab_and_merges(const TokenizerFiles& files, const json& vocab) {
   BpeDescription description;
-  description.file = vocab_json;
+  description.file = files.main.path;
   read_vocab(vocab, description);
-  description.merges = merges_in(merges_txt);
+  description.merges = merges_in(*files.merges);
   for (const auto& [token, id] : description.vocab) {
     if (token == "<|endoftext|>") {
       description.added.push_back({.content = token, .id = id, .special = true});
@@ -171,15 +168,6 @@ BpeDescription vocab_and_merges(const std::filesystem::path& vocab_json, const j
   description.splitting.push_back({.pattern = {gpt2_expression, true}});
   description.decoding.emplace({DecodeStep{.kind = DecodeStep::Kind::byte_level}});
   return description;
-}
-
-/// The merges that belong to a vocabulary: merges.txt beside vocab.json, x-merges.txt beside
-/// x-vocab.json.
-std::filesystem::path merges_beside(const std::filesystem::path& vocab_json) {
-  std::string name = vocab_json.stem().string();
-  const std::size_t place = name.rfind("vocab");
-  name = place == std::string::npos ? "merges" : name.replace(place, 5, "merges");
-  return vocab_json.parent_path() / (name + ".txt");
 }
 
 }  // namespace
@@ -219,16 +207,15 @@ std::string text_of(const std::filesystem::path& file, const json& object, const
 const char* const gpt2_expression =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 
-BpeDescription read_bpe_file(const std::filesystem::path& file) {
-  const json document = parse_json_file(file);
+BpeDescription read_bpe(const TokenizerFiles& files) {
+  FOURFOLD_EXPECT(files.kind == TokenizerKind::tokenizer_json ||
+                  files.kind == TokenizerKind::vocab_and_merges);
+  const json document = parse_json<json>(files.main.bytes, files.main.path.string());
   if (!document.is_object() || document.empty()) {
-    damaged(file, "is not a JSON object, or an empty one");
+    damaged(files.main.path, "is not a JSON object, or an empty one");
   }
-  // A vocabulary is an object of numbers alone; "model" may be one of its words.
-  const bool is_vocab = std::all_of(document.begin(), document.end(),
-                                    [](const json& value) { return value.is_number(); });
-  return is_vocab ? vocab_and_merges(file, document, merges_beside(file))
-                  : tokenizer_json(file, document);
+  return files.kind == TokenizerKind::vocab_and_merges ? vocab_and_merges(files, document)
+                                                       : tokenizer_json(files.main.path, document);
 }
 
 }  // namespace fourfold::data::detail

@@ -2,11 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bpe_model.hpp"
 
-#include "byte_alphabet.hpp"
 #include "unicode_text.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/data/byte_alphabet.hpp>
 
 #include <fmt/format.h>
 

@@ -6,12 +6,11 @@
 #include "normalizer.hpp"
 #include "pre_tokenizer.hpp"
 #include "token_decoder.hpp"
+#include "tokenizer_kinds.hpp"
 #include "utf8.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/log.hpp>
 #include <fourfold/base/text.hpp>
-#include <fourfold/data/tokenizer.hpp>
 
 #include <fmt/format.h>
 
@@ -19,13 +18,8 @@
 #include <unordered_map>
 #include <utility>
 
-namespace fourfold::data {
+namespace fourfold::data::detail {
 namespace {
-
-using detail::AddedToken;
-using detail::AddedTokens;
-using detail::BpeDescription;
-using detail::BpeModel;
 
 std::optional<std::int32_t> find_end_of_text(const std::vector<AddedToken>& added) {
   for (const char* known : {"<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>",
@@ -40,14 +34,14 @@ std::optional<std::int32_t> find_end_of_text(const std::vector<AddedToken>& adde
 }
 
 /// Says where the file and the library disagree about the numbers of added tokens, in one line.
-void warn_of_other_numbers(const BpeDescription& description,
-                           const std::vector<AddedToken>& added) {
+void warn_of_other_numbers(const BpeDescription& description, const std::vector<AddedToken>& added,
+                           std::vector<std::string>& warnings) {
   for (const AddedToken& listed : description.added) {
     const auto token = std::find_if(added.begin(), added.end(), [&](const AddedToken& one) {
       return one.content == listed.content;
     });
     if (token != added.end() && token->id != listed.id) {
-      log::warning(fmt::format(
+      warnings.push_back(fmt::format(
           "{}: the added token '{}' is {}, not {} as the file says (the tokenizers library numbers "
           "them anew when it reads a file, and so does fourfold)",
           printable(description.file.string()), printable(listed.content), token->id, listed.id));
@@ -96,7 +90,7 @@ class BpeDecoder final : public StreamDecoder {
   const Spelled& spelled_;
   std::int32_t vocab_size_;
   std::string file_;
-  detail::TokenDecoder decoder_;
+  TokenDecoder decoder_;
 };
 
 /// Text goes through six sieves: runs of bytes that are not UTF-8, added tokens that are looked for
@@ -104,10 +98,11 @@ class BpeDecoder final : public StreamDecoder {
 /// of pre-tokenisation, and what is left of it are words for the BPE.
 class BpeTokenizer final : public Tokenizer {
  public:
-  explicit BpeTokenizer(BpeDescription description)
-      : description_(std::move(description)),
+  BpeTokenizer(TokenizerFiles from, std::vector<std::string>& warnings)
+      : Tokenizer(std::move(from)),
+        description_(read_bpe(files())),
         normalizer_(description_.normalization, description_.file.string()),
-        added_tokens_(detail::numbered(description_)),
+        added_tokens_(numbered(description_)),
         added_(spelled_added(false)),
         added_normal_(spelled_added(true)),
         pre_tokenizer_(description_.splitting, description_.file.string()),
@@ -116,9 +111,9 @@ class BpeTokenizer final : public Tokenizer {
         vocab_size_(smallest_vocab_size()),
         end_of_text_(find_end_of_text(added_tokens_)),
         text_(describe(description_, vocab_size_, model_.unknown_bytes())) {
-    warn_of_other_numbers(description_, added_tokens_);
-    detail::TokenDecoder(description_.decoding,
-                         description_.file.string());  // refuses what it must
+    warn_of_other_numbers(description_, added_tokens_, warnings);
+    TokenDecoder(description_.decoding,
+                 description_.file.string());  // refuses what it must
     description_.vocab = {};
     description_.merges = {};
   }
@@ -126,12 +121,12 @@ class BpeTokenizer final : public Tokenizer {
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
     ids_ = &ids;
     for (std::size_t done = 0; done < text.size();) {
-      const std::size_t valid = detail::valid_utf8_prefix(text.substr(done));
+      const std::size_t valid = valid_utf8_prefix(text.substr(done));
       if (valid > 0) {
         encode_valid(text.substr(done, valid), done == 0);
       }
       done += valid;
-      const std::size_t invalid = detail::invalid_utf8_prefix(text.substr(done));
+      const std::size_t invalid = invalid_utf8_prefix(text.substr(done));
       if (invalid > 0) {
         encode_invalid(text.substr(done, invalid), done == 0);
       }
@@ -210,26 +205,24 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   BpeDescription description_;  ///< without vocabulary and merges
-  detail::Normalizer normalizer_;
+  Normalizer normalizer_;
   std::vector<AddedToken> added_tokens_;
   AddedTokens added_;
   AddedTokens added_normal_;
-  detail::PreTokenizer pre_tokenizer_;
+  PreTokenizer pre_tokenizer_;
   BpeModel model_;
   Spelled spelled_;
   std::int32_t vocab_size_;  ///< largest number of a token, plus one
   std::optional<std::int32_t> end_of_text_;
   std::string text_;
   std::vector<std::int32_t>* ids_ = nullptr;  ///< where encode() appends
-  const detail::PreTokenizer::Word word_ = [this](std::string_view word) {
-    model_.encode(word, *ids_);
-  };
+  const PreTokenizer::Word word_ = [this](std::string_view word) { model_.encode(word, *ids_); };
 };
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_bpe(const std::filesystem::path& file) {
-  return std::make_unique<BpeTokenizer>(detail::read_bpe_file(file));
+std::unique_ptr<Tokenizer> make_bpe(TokenizerFiles files, std::vector<std::string>& warnings) {
+  return std::make_unique<BpeTokenizer>(std::move(files), warnings);
 }
 
-}  // namespace fourfold::data
+}  // namespace fourfold::data::detail

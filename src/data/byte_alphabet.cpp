@@ -1,13 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "byte_alphabet.hpp"
-
 #include "unicode_text.hpp"
+
+#include <fourfold/data/byte_alphabet.hpp>
 
 #include <algorithm>
 #include <array>
 
-namespace fourfold::data::detail {
+namespace fourfold::data {
 namespace {
 
 constexpr int alphabet_end = 256 + 68;
@@ -54,8 +54,8 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelled) {
 std::string spelling_of_byte(unsigned char byte) {
   const auto* const place = std::find(byte_of.begin(), byte_of.end(), static_cast<int>(byte));
   std::string spelled;
-  append_character(static_cast<char32_t>(place - byte_of.begin()), spelled);
+  detail::append_character(static_cast<char32_t>(place - byte_of.begin()), spelled);
   return spelled;
 }
 
-}  // namespace fourfold::data::detail
+}  // namespace fourfold::data

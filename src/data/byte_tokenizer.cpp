@@ -27,6 +27,8 @@ class ByteDecoder final : public StreamDecoder {
 
 class ByteTokenizer final : public Tokenizer {
  public:
+  ByteTokenizer() : Tokenizer({}) {}
+
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
     ids.reserve(ids.size() + text.size());
     for (const char character : text) {

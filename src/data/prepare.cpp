@@ -217,10 +217,8 @@ class Preparation {
 
   TokenRecord record() const {
     TokenRecord record;
-    record.tokenizer = options_.tokenizer_name == "byte"
-                           ? options_.tokenizer_name
-                           : std::filesystem::absolute(options_.tokenizer_name).string();
-    record.tokenizer_identity = tokenizer_identity(options_.tokenizer_name);
+    record.tokenizer = tokenizer_.files().name();
+    record.tokenizer_identity = tokenizer_.identity();
     record.tokenizer_description = tokenizer_.description();
     record.vocab_size = tokenizer_.vocab_size();
     record.end_of_text = tokenizer_.end_of_text();

@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "tokenizer_kinds.hpp"
+
 #include <fourfold/base/error.hpp>
-#include <fourfold/data/tokenizer.hpp>
-#include <fourfold/io/mapped_file.hpp>
 
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace fourfold::data {
+namespace fourfold::data::detail {
 namespace {
 
 /// The library decodes a text as a whole; what it prints for a token depends on where the text
@@ -68,15 +68,13 @@ class SentencePieceDecoder final : public StreamDecoder {
 
 class SentencePieceTokenizer final : public Tokenizer {
  public:
-  explicit SentencePieceTokenizer(const std::filesystem::path& model) : model_(model) {
-    const io::MappedFile file(model);
-    const std::string_view bytes(reinterpret_cast<const char*>(file.bytes().data()),
-                                 file.bytes().size());
+  explicit SentencePieceTokenizer(TokenizerFiles from) : Tokenizer(std::move(from)) {
+    const std::string& bytes = files().main.bytes;
     const auto status = processor_.LoadFromSerializedProto(bytes);
     if (!status.ok() || bytes.empty()) {
       throw UserError(ExitCode::data_corrupt,
                       fmt::format("{}: is not a SentencePiece model ({}); fetch or train it again",
-                                  model.string(), status.ToString()));
+                                  model(), status.ToString()));
     }
   }
 
@@ -84,14 +82,14 @@ class SentencePieceTokenizer final : public Tokenizer {
     std::vector<int> pieces;
     const auto status = processor_.Encode(text, &pieces);
     if (!status.ok()) {
-      throw SystemError(ExitCode::data_corrupt, fmt::format("{}: encoding failed ({})",
-                                                            model_.string(), status.ToString()));
+      throw SystemError(ExitCode::data_corrupt,
+                        fmt::format("{}: encoding failed ({})", model(), status.ToString()));
     }
     ids.insert(ids.end(), pieces.begin(), pieces.end());
   }
 
   std::unique_ptr<StreamDecoder> stream_decoder() const override {
-    return std::make_unique<SentencePieceDecoder>(processor_, model_.string());
+    return std::make_unique<SentencePieceDecoder>(processor_, model());
   }
 
   std::int32_t vocab_size() const noexcept override { return processor_.GetPieceSize(); }
@@ -100,18 +98,19 @@ class SentencePieceTokenizer final : public Tokenizer {
     return id < 0 ? std::nullopt : std::optional<std::int32_t>(id);
   }
   std::string description() const override {
-    return fmt::format("SentencePiece, {} tokens, {}", vocab_size(), model_.string());
+    return fmt::format("SentencePiece, {} tokens, {}", vocab_size(), model());
   }
 
  private:
-  std::filesystem::path model_;
+  std::string model() const { return files().main.path.string(); }
+
   sentencepiece::SentencePieceProcessor processor_;
 };
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> open_sentencepiece(const std::filesystem::path& model) {
-  return std::make_unique<SentencePieceTokenizer>(model);
+std::unique_ptr<Tokenizer> make_sentencepiece(TokenizerFiles files) {
+  return std::make_unique<SentencePieceTokenizer>(std::move(files));
 }
 
-}  // namespace fourfold::data
+}  // namespace fourfold::data::detail

@@ -2,9 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "token_decoder.hpp"
 
-#include "byte_alphabet.hpp"
 #include "split_expression.hpp"
 #include "utf8.hpp"
+
+#include <fourfold/data/byte_alphabet.hpp>
 
 #include <algorithm>
 #include <charconv>

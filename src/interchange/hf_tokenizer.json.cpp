@@ -3,6 +3,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/data/byte_alphabet.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/io/text_file.hpp>
@@ -30,29 +31,11 @@ constexpr const char* end_of_text_name = "<|endoftext|>";
 constexpr std::array beside_names{config_name, "special_tokens_map.json", "added_tokens.json",
                                   "chat_template.jinja"};
 
-/// The character that ByteLevel writes for a byte, as UTF-8: printable ones stand for themselves,
-/// the others for those from U+0100 on, in order.
-std::string byte_level_character(int byte) {
-  const auto is_printable = [](int b) {
-    return (0x21 <= b && b <= 0x7E) || (0xA1 <= b && b <= 0xAC) || 0xAE <= b;
-  };
-  int code = byte;
-  if (!is_printable(byte)) {
-    code = 0x100;
-    for (int below = 0; below < byte; ++below) {
-      code += is_printable(below) ? 0 : 1;
-    }
-  }
-  return code < 0x80 ? std::string(1, static_cast<char>(code))
-                     : std::string{static_cast<char>(0xC0 | (code >> 6)),
-                                   static_cast<char>(0x80 | (code & 0x3F))};
-}
-
 /// A BPE without merges over the 256 bytes, and the end of text.
 std::string byte_tokenizer_json(std::int32_t end_of_text) {
   ordered_json vocab = ordered_json::object();
   for (int byte = 0; byte < 256; ++byte) {
-    vocab[byte_level_character(byte)] = byte;
+    vocab[data::spelling_of_byte(static_cast<unsigned char>(byte))] = byte;
   }
   const ordered_json byte_level{{"type", "ByteLevel"},
                                 {"add_prefix_space", false},
@@ -92,20 +75,6 @@ std::string made_config(const char* tokenizer_class, const std::string& end_of_t
   config["model_max_length"] = context;
   config["clean_up_tokenization_spaces"] = false;
   return json_text(config, 2) + "\n";
-}
-
-enum class Kind : std::uint8_t { tokenizer_json, vocabulary, sentencepiece };
-
-/// What a file is, by its content.
-Kind kind_of(const std::string& text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string::npos || text[begin] != '{') {
-    return Kind::sentencepiece;
-  }
-  const auto document = json_if_any<json>(text);
-  return document.is_object() && document.contains("model") && document["model"].is_object()
-             ? Kind::tokenizer_json
-             : Kind::vocabulary;
 }
 
 /// "bos_token": a text, or an object that holds one; empty: none is named.
@@ -168,45 +137,38 @@ void add_config(const std::filesystem::path& folder, const char* tokenizer_class
 
 }  // namespace
 
-HfTokenizer hf_tokenizer(const std::string& named, std::int64_t context) {
-  const auto tokenizer = data::open_tokenizer(named);
-  const std::optional<std::int32_t> end = tokenizer->end_of_text();
+HfTokenizer hf_tokenizer(data::Tokenizer& tokenizer, std::int64_t context) {
+  const data::TokenizerFiles& files = tokenizer.files();
+  const std::optional<std::int32_t> end = tokenizer.end_of_text();
+  const std::string end_text = end ? tokenizer.decode(std::span(&*end, 1)) : std::string();
+  const std::filesystem::path folder = files.main.path.parent_path();
   HfTokenizer result;
-  result.vocab_size = tokenizer->vocab_size();
+  result.vocab_size = tokenizer.vocab_size();
   if (end) {
     result.special = {.bos = end, .eos = {*end}};
   }
-  if (named == "byte") {
-    result.files = {
-        {"tokenizer.json", byte_tokenizer_json(end.value())},
-        {config_name, made_config("PreTrainedTokenizerFast", end_of_text_name, context)}};
-    return result;
+  switch (files.kind) {
+    case data::TokenizerKind::bytes:
+      result.files = {
+          {"tokenizer.json", byte_tokenizer_json(end.value())},
+          {config_name, made_config("PreTrainedTokenizerFast", end_of_text_name, context)}};
+      break;
+    case data::TokenizerKind::tokenizer_json:
+      result.files = {{"tokenizer.json", files.main.bytes}};
+      add_config(folder, "PreTrainedTokenizerFast", end_text, context, tokenizer, result);
+      break;
+    case data::TokenizerKind::vocab_and_merges:
+      result.files = {{"vocab.json", files.main.bytes}, {"merges.txt", files.merges->bytes}};
+      add_config(folder, "GPT2Tokenizer", end_text, context, tokenizer, result);
+      break;
+    case data::TokenizerKind::sentencepiece:
+      result.files = {{"tokenizer.model", files.main.bytes}};
+      result.notes.emplace_back(
+          "tokenizer.model is for transformers' LlamaTokenizer, which does not normalize texts as "
+          "the model says: runs of blanks and rare characters may become other tokens there");
+      add_config(folder, "LlamaTokenizer", "", context, tokenizer, result);
+      break;
   }
-  std::error_code ignored;
-  const std::filesystem::path file = std::filesystem::is_directory(named, ignored)
-                                         ? data::tokenizer_in(named).value_or(named)
-                                         : std::filesystem::path(named);
-  const std::filesystem::path folder = file.parent_path();
-  std::string text = io::text_of_file(file, longest_file);
-  const std::string end_text = end ? tokenizer->decode(std::span(&*end, 1)) : std::string();
-  const Kind kind = kind_of(text);
-  if (kind == Kind::sentencepiece) {
-    result.files.push_back({"tokenizer.model", std::move(text)});
-    result.notes.emplace_back(
-        "tokenizer.model is for transformers' LlamaTokenizer, which does not normalize texts as "
-        "the "
-        "model says: runs of blanks and rare characters may become other tokens there");
-  } else if (kind == Kind::tokenizer_json) {
-    result.files.push_back({"tokenizer.json", std::move(text)});
-  } else {
-    result.files.push_back({"vocab.json", std::move(text)});
-    result.files.push_back({"merges.txt", io::text_of_file(folder / "merges.txt", longest_file)});
-  }
-  const char* const tokenizer_class = kind == Kind::sentencepiece ? "LlamaTokenizer"
-                                      : kind == Kind::vocabulary  ? "GPT2Tokenizer"
-                                                                  : "PreTrainedTokenizerFast";
-  add_config(folder, tokenizer_class, kind == Kind::sentencepiece ? "" : end_text, context,
-             *tokenizer, result);
   return result;
 }
 

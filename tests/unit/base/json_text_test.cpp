@@ -73,3 +73,15 @@ TEST_CASE("text that is not UTF-8 can be written", "[json_text]") {
   CHECK(json_text(value) == "{\"path\":\"lat\xef\xbf\xbd/x\",\"n\":1}");
   CHECK(json_text(value, 1) == "{\n \"path\": \"lat\xef\xbf\xbd/x\",\n \"n\": 1\n}");
 }
+
+TEST_CASE("an object of numbers is known from other JSON", "[json_text]") {
+  for (const char* text : {R"({"a": 0})", " {\"a\": -1, \"b\": 1e3, \"model\": 7}\n"}) {
+    CHECK(is_json_of_numbers<json>(text));
+  }
+  for (const char* text :
+       {"", "{}", "7", "[1]", R"({"a": {"b": 1}})", R"({"a": 0, "b": "1"})", R"({"a": [1]})",
+        R"({"a": 0, "b": null})", R"({"a": 0)", R"({"a": 0} x)", R"({"a": 1e999})"}) {
+    CAPTURE(text);
+    CHECK_FALSE(is_json_of_numbers<json>(text));
+  }
+}

@@ -1,10 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "log_lines.hpp"
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
+#include <fourfold/data/tokenizer.hpp>
 #include <fourfold/io/token_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -26,7 +28,7 @@ namespace {
 
 std::vector<PreparedPart> prepare(const PrepareOptions& options,
                                   std::vector<PrepareProgress>* seen = nullptr) {
-  const auto tokenizer = fourfold::data::open_tokenizer(options.tokenizer_name);
+  const auto tokenizer = fourfold::data::make_byte_tokenizer();
   return fourfold::data::prepare(*tokenizer, options, [&](const PrepareProgress& progress) {
     if (seen != nullptr) {
       seen->push_back(progress);
@@ -78,8 +80,7 @@ TEST_CASE("files become documents, in order, with their record", "[prepare]") {
   const ScratchFolder folder;
   PrepareOptions options{.inputs = {folder.write("b.txt", "second"), folder.write("a.txt", "a\0b"),
                                     folder.write("c.txt", "x")},
-                         .output_prefix = folder / "out",
-                         .tokenizer_name = "byte"};
+                         .output_prefix = folder / "out"};
   options.append_end_of_text = true;
   std::vector<PrepareProgress> seen;
   const auto parts = prepare(options, &seen);
@@ -109,7 +110,6 @@ TEST_CASE("separators are taken out and empty documents left out", "[prepare]") 
   const ScratchFolder folder;
   const PrepareOptions options{.inputs = {folder.write("a.txt", "==one====two==\n==")},
                                .output_prefix = folder / "out",
-                               .tokenizer_name = "byte",
                                .document_separator = "=="};
   prepare(options);
   CHECK(documents_of(folder / "out") == Texts{"one", "two", "\n"});
@@ -117,7 +117,7 @@ TEST_CASE("separators are taken out and empty documents left out", "[prepare]") 
 
 TEST_CASE("every line of a .jsonl file is a document", "[prepare]") {
   const ScratchFolder folder;
-  PrepareOptions options{.output_prefix = folder / "out", .tokenizer_name = "byte"};
+  PrepareOptions options{.output_prefix = folder / "out"};
   options.inputs = {folder.write("a.jsonl",
                                  "{\"text\": \"one\\ntwo\", \"id\": 1}\r\n\n  \n{\"text\": "
                                  "\"\"}\n{\"id\": 2, \"text\": \"\\u00e9\"}")};
@@ -239,8 +239,7 @@ TEST_CASE("what is not text is refused by its kind, whatever it is called", "[pr
 
 TEST_CASE("the last part of every input is held back", "[prepare]") {
   const ScratchFolder folder;
-  PrepareOptions options{
-      .output_prefix = folder / "out", .tokenizer_name = "byte", .validation_fraction = 0.25};
+  PrepareOptions options{.output_prefix = folder / "out", .validation_fraction = 0.25};
   // A single document is cut after the first line end in its last quarter, here at byte 30 of 40 or
   // later.
   options.inputs = {
@@ -259,9 +258,7 @@ TEST_CASE("the last part of every input is held back", "[prepare]") {
 TEST_CASE("what cannot be prepared leaves nothing behind", "[prepare]") {
   const ScratchFolder folder;
   const auto good = folder.write("good.txt", "text without line end");
-  PrepareOptions options{.inputs = {good, folder / "missing.txt"},
-                         .output_prefix = folder / "out",
-                         .tokenizer_name = "byte"};
+  PrepareOptions options{.inputs = {good, folder / "missing.txt"}, .output_prefix = folder / "out"};
   CHECK_THAT(error_of(ExitCode::config, options),
              ContainsSubstring("missing.txt: cannot be opened"));
   options.inputs = {good, folder.write("empty.txt", "")};
@@ -283,11 +280,13 @@ TEST_CASE("end-of-text needs a tokenizer that has one", "[prepare]") {
   const ScratchFolder folder;
   std::string json = fourfold::harness::read_bytes(FOURFOLD_GOLDEN_DIR "/tokenizers/llama3.json");
   json.replace(json.find("<|endoftext|>"), 13, "<|elsewhere|>");
-  PrepareOptions options{.inputs = {folder.write("a.txt", "x")},
-                         .output_prefix = folder / "out",
-                         .append_end_of_text = true};
-  options.tokenizer_name = folder.write("tokenizer.json", json).string();
-  CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("has no end-of-text token"));
+  const PrepareOptions options{.inputs = {folder.write("a.txt", "x")},
+                               .output_prefix = folder / "out",
+                               .append_end_of_text = true};
+  const auto tokenizer =
+      fourfold::data::open_tokenizer(folder.write("tokenizer.json", json).string());
+  CHECK_THROWS_WITH(fourfold::data::prepare(*tokenizer, options, [](const PrepareProgress&) {}),
+                    ContainsSubstring("has no end-of-text token"));
 }
 
 TEST_CASE("a record comes back as it was written, and damage is named", "[token_record]") {
@@ -358,27 +357,46 @@ TEST_CASE("a record of an older version is read, and one of other tokens is refu
                   fourfold::UserError);
 }
 
-TEST_CASE("a tokenizer is the same under any path, and another one where a file differs",
-          "[token_record]") {
+TEST_CASE("a record names what made the tokens, whatever becomes of the files", "[token_record]") {
   const ScratchFolder folder;
-  const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/";
-  namespace fs = std::filesystem;
-  using fourfold::data::tokenizer_identity;
-  fs::create_directory(folder / "model");
-  fs::copy_file(golden + "llama3.json", folder / "model" / "tokenizer.json");
-  CHECK(tokenizer_identity((folder / "model").string()) ==
-        tokenizer_identity(golden + "llama3.json"));
-  fs::create_symlink(golden + "llama3.json", folder / "link.json");
-  CHECK(tokenizer_identity((folder / "link.json").string()) ==
-        tokenizer_identity(golden + "llama3.json"));
-  CHECK(tokenizer_identity("byte") == "byte");
-  CHECK(tokenizer_identity(golden + "gpt4o.json") != tokenizer_identity(golden + "llama3.json"));
-  fs::copy_file(golden + "gpt2/vocab.json", folder / "vocab.json");
-  fs::copy_file(golden + "gpt2/merges.txt", folder / "merges.txt");
-  const std::string same = tokenizer_identity(golden + "gpt2/vocab.json");
-  CHECK(tokenizer_identity((folder / "vocab.json").string()) == same);
-  std::ofstream(folder / "merges.txt", std::ios::app) << "a b\n";
-  CHECK(tokenizer_identity((folder / "vocab.json").string()) != same);
+  const std::string golden = FOURFOLD_GOLDEN_DIR "/tokenizers/gpt2/";
+  const std::string merges = fourfold::harness::read_bytes(golden + "merges.txt");
+  for (const std::string swapped : {"merges.txt", "words"}) {
+    CAPTURE(swapped);
+    const auto words = folder.write("words", fourfold::harness::read_bytes(golden + "vocab.json"));
+    folder.write("merges.txt", merges);
+    const auto tokenizer = fourfold::data::open_tokenizer(words.string());
+    fourfold::data::prepare(
+        *tokenizer,
+        {.inputs = {folder.write("a.txt", "the words")}, .output_prefix = folder / swapped},
+        [&](const PrepareProgress&) {
+          folder.write("new", merges.substr(0, merges.rfind('\n', merges.size() - 2) + 1));
+          std::filesystem::rename(folder / "new", folder / swapped);
+        });
+    const auto record = fourfold::data::read_token_record(folder / (swapped + ".bin"));
+    REQUIRE(record);
+    CHECK(record->tokenizer == words.string());
+    CHECK(record->tokenizer_identity == fourfold::data::tokenizer_identity(golden + "vocab.json"));
+  }
+}
+
+TEST_CASE("a folder's tokenizer that cannot be used is told once for all parts", "[prepare]") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "model");
+  folder.write("model/tokenizer.json", "{}");
+  const auto model =
+      folder.write("model/tokenizer.model",
+                   fourfold::harness::read_bytes(FOURFOLD_GOLDEN_DIR "/tokenizers/spm.model"));
+  const fourfold::harness::LogLines log;
+  const auto parts =
+      fourfold::data::prepare(*fourfold::data::open_tokenizer((folder / "model").string()),
+                              {.inputs = {folder.write("a.txt", "one\ntwo\nthree\n")},
+                               .output_prefix = folder / "out",
+                               .validation_fraction = 0.5},
+                              [](const PrepareProgress&) {});
+  CHECK(parts.size() == 2);
+  CHECK(log.lines.size() == 1);
+  CHECK(fourfold::data::read_token_record(parts[1].bin)->tokenizer == model.string());
 }
 
 TEST_CASE("no input is replaced, and nothing that another program has made", "[prepare]") {

@@ -7,6 +7,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/tokenizer.hpp>
+#include <fourfold/data/tokenizer_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -20,7 +21,9 @@ using Catch::Matchers::StartsWith;
 using fourfold::ExitCode;
 using fourfold::UserError;
 using fourfold::data::open_tokenizer;
-using fourfold::data::tokenizer_in;
+using fourfold::data::open_tokenizer_in;
+using fourfold::data::tokenizer_identity;
+using fourfold::data::TokenizerKind;
 using fourfold::harness::LogLines;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
@@ -57,7 +60,53 @@ TEST_CASE("the kind of a tokenizer file is told by its content, not by its name"
     CHECK_THAT(kind(vocab, "gpt2/vocab.json"), StartsWith("byte-level BPE, 901 tokens"));
     std::filesystem::remove(folder.path() / merges);
     CHECK_THROWS_AS(open_tokenizer((folder.path() / vocab).string()), UserError);
+    CHECK_THROWS_AS(tokenizer_identity((folder.path() / vocab).string()), UserError);
   }
+}
+
+TEST_CASE("a tokenizer is the same under any name, and another one where a file differs",
+          "[tokenizer]") {
+  const std::string vocabulary = read_bytes(golden + "gpt2/vocab.json");
+  const std::string merges = read_bytes(golden + "gpt2/merges.txt");
+  const std::string fewer = merges.substr(0, merges.rfind('\n', merges.size() - 2) + 1);
+  const std::string same = tokenizer_identity(golden + "gpt2/vocab.json");
+  for (const auto& [vocab_name, merges_name] : {std::pair{"vocab.json", "merges.txt"},
+                                                {"gpt2-vocab.json", "gpt2-merges.txt"},
+                                                {"tokenizer.json", "merges.txt"},
+                                                {"words", "merges.txt"}}) {
+    CAPTURE(vocab_name);
+    const ScratchFolder folder;
+    const std::string named = folder.write(vocab_name, vocabulary).string();
+    folder.write("merges.txt", fewer);  // of another model, where the name has its own
+    const auto file = folder.write(merges_name, merges);
+    const auto tokenizer = open_tokenizer(named);
+    CHECK(tokenizer->files().kind == TokenizerKind::vocab_and_merges);
+    CHECK(tokenizer->files().main.bytes == vocabulary);
+    REQUIRE(tokenizer->files().merges);
+    CHECK(tokenizer->files().merges->path == file);
+    CHECK(tokenizer->files().merges->bytes == merges);
+    CHECK(tokenizer->identity() == same);
+    CHECK(tokenizer_identity(named) == same);
+    folder.write(merges_name, fewer);
+    CHECK(tokenizer_identity(named) != same);
+    CHECK(open_tokenizer(named)->identity() != same);
+    CHECK(tokenizer->identity() == same);  // what it was made of
+  }
+  // Other kinds of files have no merges, whatever lies beside them.
+  const ScratchFolder folder;
+  folder.write("merges.txt", merges);
+  for (const char* from : {"llama3.json", "spm.model"}) {
+    const auto file = folder.write("vocab.json", read_bytes(golden + from));
+    CHECK(open_tokenizer(file.string())->identity() == tokenizer_identity(golden + from));
+    CHECK_FALSE(open_tokenizer(file.string())->files().merges);
+  }
+  std::filesystem::create_symlink(golden + "llama3.json", folder / "link.json");
+  CHECK(tokenizer_identity((folder / "link.json").string()) ==
+        tokenizer_identity(golden + "llama3.json"));
+  CHECK(tokenizer_identity(golden + "gpt4o.json") != tokenizer_identity(golden + "llama3.json"));
+  CHECK(tokenizer_identity("byte") == "byte");
+  CHECK(open_tokenizer("byte")->identity() == "byte");
+  CHECK(open_tokenizer("byte")->files().name() == "byte");
 }
 
 TEST_CASE("a folder's tokenizer is the first file that can be used, and a line says so",
@@ -84,7 +133,10 @@ TEST_CASE("a folder's tokenizer is the first file that can be used, and a line s
       REQUIRE(log.lines.size() == 1);
       CHECK_THAT(log.lines.front(),
                  ContainsSubstring(file.string() + " is used") && ContainsSubstring(why));
-      CHECK(tokenizer_in(folder.path()) == file);
+      CHECK(open_tokenizer_in(folder.path())->files().main.path == file);
+      CHECK(log.lines.size() == 2);
+      CHECK(tokenizer_identity(folder.path().string()) == tokenizer_identity(file.string()));
+      CHECK(log.lines.size() == 2);  // who asks for an identity opens the tokenizer besides
       std::filesystem::remove(file);
     }
     folder.write("tokenizer.model", "no model either");
@@ -104,8 +156,8 @@ TEST_CASE("a readable tokenizer.json goes before its neighbours, without a word"
   const LogLines log;
   CHECK_THAT(open_tokenizer(folder.path().string())->description(),
              StartsWith("character-level BPE"));
-  CHECK(tokenizer_in(folder.path()) == file);
-  CHECK_FALSE(tokenizer_in(ScratchFolder().path()));
+  CHECK(open_tokenizer_in(folder.path())->files().main.path == file);
+  CHECK(open_tokenizer_in(ScratchFolder().path()) == nullptr);
   CHECK(log.lines.empty());
 }
 

@@ -4,6 +4,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/data/byte_alphabet.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>
@@ -42,7 +43,7 @@ std::vector<std::int32_t> ids_of(fourfold::data::Tokenizer& tokenizer, const std
 }  // namespace
 
 TEST_CASE("the byte tokenizer becomes a tokenizer.json with the same tokens") {
-  const HfTokenizer bytes = hf_tokenizer("byte", 128);
+  const HfTokenizer bytes = hf_tokenizer(*open_tokenizer("byte"), 128);
   CHECK(bytes.special.bos == 256);
   CHECK(bytes.special.eos == std::vector<std::int32_t>{256});
   CHECK(bytes.vocab_size == 257);
@@ -73,12 +74,24 @@ TEST_CASE("the byte tokenizer becomes a tokenizer.json with the same tokens") {
                  ContainsSubstring(R"("model_max_length": 128)"));
 }
 
+TEST_CASE("bytes are spelled as GPT-2 spells them") {
+  using fourfold::data::spelling_of_byte;
+  CHECK(spelling_of_byte('A') == "A");
+  CHECK(spelling_of_byte(0) == "\u0100");
+  CHECK(spelling_of_byte('\n') == "\u010a");
+  CHECK(spelling_of_byte(' ') == "\u0120");
+  CHECK(spelling_of_byte(0x7f) == "\u0121");
+  CHECK(spelling_of_byte(0xa1) == "\u00a1");
+  CHECK(spelling_of_byte(0xad) == "\u0143");
+  CHECK(spelling_of_byte(0xff) == "\u00ff");
+}
+
 TEST_CASE("a tokenizer.json goes as it is, with what lies beside it") {
   const ScratchFolder scratch;
   const std::string text = read_bytes(golden + "gpt2.json");
   scratch.write("tokenizer.json", text);
   const auto ours = open_tokenizer(scratch.path().string());
-  const HfTokenizer made = hf_tokenizer(scratch.path().string(), 64);
+  const HfTokenizer made = hf_tokenizer(*open_tokenizer(scratch.path().string()), 64);
   CHECK(contents(made, "tokenizer.json") == text);
   REQUIRE(ours->end_of_text());
   CHECK(made.special.bos == ours->end_of_text());
@@ -91,23 +104,35 @@ TEST_CASE("a tokenizer.json goes as it is, with what lies beside it") {
   std::filesystem::create_symlink(scratch.write("config-blob", config),
                                   scratch / "tokenizer_config.json");
   scratch.write("chat_template.jinja", "{{ x }}");
-  const HfTokenizer own = hf_tokenizer((scratch / "tokenizer.json").string(), 64);
+  const HfTokenizer own = hf_tokenizer(*open_tokenizer((scratch / "tokenizer.json").string()), 64);
   CHECK(contents(own, "tokenizer_config.json") == config);
   CHECK(contents(own, "chat_template.jinja") == "{{ x }}");
   CHECK(own.special.bos == ids_of(*ours, "b").front());
   CHECK(own.special.eos ==
         std::vector<std::int32_t>{ids_of(*ours, "a").front(), *ours->end_of_text()});
   scratch.write("config-blob", R"({"eos_token": )");
-  CHECK_THROWS_WITH(hf_tokenizer(scratch.path().string(), 64),
+  CHECK_THROWS_WITH(hf_tokenizer(*open_tokenizer(scratch.path().string()), 64),
                     ContainsSubstring("tokenizer_config.json: line 1, byte 15: is not JSON"));
 }
 
 TEST_CASE("other kinds of tokenizers go under the names that transformers looks for") {
-  const HfTokenizer pair = hf_tokenizer(golden + "gpt2", 64);
+  const HfTokenizer pair = hf_tokenizer(*open_tokenizer(golden + "gpt2"), 64);
   CHECK(contents(pair, "vocab.json") == read_bytes(golden + "gpt2/vocab.json"));
   CHECK(contents(pair, "merges.txt") == read_bytes(golden + "gpt2/merges.txt"));
   CHECK_THAT(contents(pair, "tokenizer_config.json"), ContainsSubstring("GPT2Tokenizer"));
-  const HfTokenizer pieces = hf_tokenizer(golden + "spm.model", 64);
+  // Under any name, with a stranger's merges.txt beside.
+  const ScratchFolder scratch;
+  for (const auto& [vocab, merges] :
+       {std::pair{"gpt2-vocab.json", "gpt2-merges.txt"}, {"words", "merges.txt"}}) {
+    CAPTURE(vocab);
+    scratch.write("merges.txt", "a b\n");
+    scratch.write(merges, read_bytes(golden + "gpt2/merges.txt"));
+    const auto file = scratch.write(vocab, read_bytes(golden + "gpt2/vocab.json"));
+    const HfTokenizer named = hf_tokenizer(*open_tokenizer(file.string()), 64);
+    CHECK(contents(named, "vocab.json") == read_bytes(golden + "gpt2/vocab.json"));
+    CHECK(contents(named, "merges.txt") == read_bytes(golden + "gpt2/merges.txt"));
+  }
+  const HfTokenizer pieces = hf_tokenizer(*open_tokenizer(golden + "spm.model"), 64);
   CHECK(contents(pieces, "tokenizer.model") == read_bytes(golden + "spm.model"));
   CHECK_THAT(contents(pieces, "tokenizer_config.json"), ContainsSubstring("LlamaTokenizer"));
   REQUIRE(pieces.notes.size() == 1);

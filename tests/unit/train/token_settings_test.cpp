@@ -34,8 +34,7 @@ class TokenRun {
   void prepare(const std::string& prefix, const std::string& tokenizer) const {
     data::prepare(*data::open_tokenizer(tokenizer),
                   {.inputs = {scratch_.write("text", "It was the best of times.\n")},
-                   .output_prefix = scratch_ / prefix,
-                   .tokenizer_name = tokenizer},
+                   .output_prefix = scratch_ / prefix},
                   [](const data::PrepareProgress&) {});
   }
   runfile::EffectiveConfig load(const std::string& files, const std::string& more = "",

@@ -64,7 +64,50 @@ class PlaceFinder final : public Json::json_sax_t {
   std::string what_ = "is not JSON";
 };
 
+/// Reads text as long as it is an object of numbers.
+template <class Json>
+class NumbersFinder final : public Json::json_sax_t {
+ public:
+  bool null() override { return false; }
+  bool boolean(bool /*value*/) override { return false; }
+  bool number_integer(typename Json::number_integer_t /*number*/) override { return counted(); }
+  bool number_unsigned(typename Json::number_unsigned_t /*number*/) override { return counted(); }
+  bool number_float(typename Json::number_float_t /*number*/,
+                    const typename Json::string_t& /*text*/) override {
+    return counted();
+  }
+  bool string(typename Json::string_t& /*text*/) override { return false; }
+  bool binary(typename Json::binary_t& /*bytes*/) override { return false; }
+  bool start_object(std::size_t /*members*/) override { return !std::exchange(is_inside_, true); }
+  bool key(typename Json::string_t& /*text*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(std::size_t /*elements*/) override { return false; }
+  bool end_array() override { return false; }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const typename Json::exception& /*error*/) override {
+    return false;
+  }
+  bool found() const noexcept { return has_number_; }
+
+ private:
+  bool counted() {
+    has_number_ = true;
+    return is_inside_;
+  }
+
+  bool is_inside_ = false;
+  bool has_number_ = false;
+};
+
 }  // namespace json_detail
+
+/// Whether a text is one JSON object whose members are all numbers, and has one at least. Reading
+/// stops at the first that is none; nothing is kept.
+template <class Json>
+bool is_json_of_numbers(std::string_view text) {
+  json_detail::NumbersFinder<Json> finder;
+  return Json::sax_parse(text, &finder) && finder.found();
+}
 
 /// The value that `text` holds; "discarded" when it is no JSON, is nested too deep (see
 /// json_depth.hpp) or has a number that no double holds.

@@ -30,8 +30,6 @@ struct PrepareOptions {
   InputFormat format = InputFormat::automatic;
   /// Output is PREFIX.bin, .idx and .json; with a validation part PREFIX_train.* and PREFIX_val.*.
   std::filesystem::path output_prefix = {};
-  /// How the user named the tokenizer; recorded, files as absolute paths.
-  std::string tokenizer_name = "byte";
   /// Put the tokenizer's end-of-text token behind every document.
   bool append_end_of_text = false;
   /// Not empty. Taken out of the text.

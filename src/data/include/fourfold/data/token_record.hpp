@@ -16,8 +16,8 @@ namespace fourfold::data {
 /// What lies beside a prepared pair of token files as PREFIX.json: how its tokens came about. Token
 /// files of other programs have no such record.
 struct TokenRecord {
-  std::string tokenizer;  ///< as open_tokenizer takes it: "byte" or an absolute path
-  /// tokenizer_identity(); empty in records of older versions
+  std::string tokenizer;  ///< TokenizerFiles::name() of the tokenizer that made the tokens
+  /// And its identity, of the bytes that it was made of; empty in records of older versions
   std::string tokenizer_identity;
   std::string tokenizer_description;
   std::int32_t vocab_size = 0;

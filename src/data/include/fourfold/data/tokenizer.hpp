@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/data/tokenizer_files.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -9,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fourfold::data {
@@ -59,44 +62,38 @@ class Tokenizer {
   virtual std::optional<std::int32_t> end_of_text() const noexcept = 0;
   /// One line for people and records: kind, size, file.
   virtual std::string description() const = 0;
+
+  /// What it was made of, with the bytes that were read then.
+  const TokenizerFiles& files() const noexcept { return files_; }
+  /// Of these files: TokenizerFiles::identity().
+  std::string identity() const { return files_.identity(); }
+
+ protected:
+  explicit Tokenizer(TokenizerFiles files) : files_(std::move(files)) {}
+
+ private:
+  TokenizerFiles files_;
 };
 
 /// Byte-level: token b is byte b, 256 is end-of-text; vocab_size() is 257. Any bytes pass
 /// unchanged. Decoding writes nothing for end-of-text.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
-/// A SentencePiece model through libsentencepiece, with its own normalisation (most models turn
-/// line ends into spaces). Bytes that are not UTF-8 are read as U+FFFD.
-/// @throws UserError: config when missing, data_corrupt when it is not a model
-std::unique_ptr<Tokenizer> open_sentencepiece(const std::filesystem::path& model);
-
-/// BPE from a Hugging Face tokenizer.json, or from GPT-2's vocab.json with its merges beside it;
-/// the file's content tells which. docs/data.md lists the components that are supported.
-///
-/// Gives the tokens and the text of the `tokenizers` library (0.23) with add_special_tokens = false
-/// and skip_special_tokens = false; added tokens that occur in the text are recognised and have the
-/// numbers that the library gives them. Bytes that are not UTF-8: each unbroken run of them is
-/// split off, and what stands around it is encoded as if it stood alone. Byte-level BPE and BPE
-/// with a token for each byte encode such a run byte by byte, others as one U+FFFD. With byte-level
-/// BPE over all 256 bytes and without a normalizer decode(encode(x)) == x for all bytes.
-/// @throws UserError: config when missing, or naming the component when it is not supported;
-///   data_corrupt when malformed
-std::unique_ptr<Tokenizer> open_bpe(const std::filesystem::path& file);
-
 /// What a user names: "byte"; a file of any name, whose content tells what it is (a SentencePiece
-/// model, a tokenizer.json, a vocab.json); or a folder, in which tokenizer.json, vocab.json,
-/// tokenizer.model and other *.model are tried in this order. Where one that is there cannot be
-/// used and a later one can, a warning says so.
-/// @throws UserError: config when there is no such file or it is none of these; as the openers
+/// model, a tokenizer.json, a vocab.json with its merges beside it); or a folder, in which
+/// tokenizer.json, vocab.json, tokenizer.model and other *.model are tried in this order. Where one
+/// that is there cannot be used and a later one can, a warning says so.
+/// @throws UserError: config when there is no such file, it is none of these, or uses what is not
+///   supported (docs/data.md lists what is); data_corrupt when it is malformed
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& named);
 
-/// The file that open_tokenizer() uses for a folder; nothing when the folder holds none to try.
+/// The tokenizer that open_tokenizer() gives for a folder; none when it holds none to try.
 /// @throws UserError as open_tokenizer when none of them can be used
-std::optional<std::filesystem::path> tokenizer_in(const std::filesystem::path& folder);
+std::unique_ptr<Tokenizer> open_tokenizer_in(const std::filesystem::path& folder);
 
-/// What makes two tokenizers the same, wherever their files are: "byte", or a digest of what the
-/// file holds, with that of the merges where they have a file of their own.
-/// @throws UserError: config when there is no such file; as open_tokenizer for a folder
+/// The identity of what open_tokenizer() gives for a name. No log line; whether a file can be used
+/// is not looked at.
+/// @throws UserError as read_tokenizer_files, for a folder as open_tokenizer
 std::string tokenizer_identity(const std::string& named);
 
 }  // namespace fourfold::data

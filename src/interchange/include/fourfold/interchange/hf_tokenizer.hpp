@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/data/tokenizer.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -27,16 +29,18 @@ struct HfTokenizer {
   std::vector<std::string> notes;  ///< where transformers differs from us, a line each
 };
 
-/// The files of a tokenizer. "byte" becomes a tokenizer.json with the same tokens. Files of Hugging
-/// Face stay as they are; tokenizer_config.json comes from beside them, or is made. A SentencePiece
-/// model goes as tokenizer.model, for transformers' LlamaTokenizer.
+/// The files of a tokenizer, from the bytes that it was made of. "byte" becomes a tokenizer.json
+/// with the same tokens. Files of Hugging Face stay as they are, byte for byte, under the names
+/// that transformers looks for (x-vocab.json becomes vocab.json, its merges merges.txt);
+/// tokenizer_config.json comes from beside them, or is made. A SentencePiece model stays as it is,
+/// too, as tokenizer.model for transformers' LlamaTokenizer.
 ///
 /// A text ends at the tokenizer's end of text, and at the eos_token of tokenizer_config.json where
 /// that is another; it begins with the bos_token there, else with an end of text, as in the data.
-/// @param named    as for data::open_tokenizer
-/// @param context  of the model, in tokens
-/// @throws UserError as data::open_tokenizer; data_corrupt for a tokenizer_config.json that is no
-///   JSON object
-HfTokenizer hf_tokenizer(const std::string& named, std::int64_t context);
+/// @param tokenizer  asked for the tokens of some texts; it is as before afterwards
+/// @param context    of the model, in tokens
+/// @throws UserError: data_corrupt for a tokenizer_config.json that is no JSON object, or a file
+///   beside that cannot be read
+HfTokenizer hf_tokenizer(data::Tokenizer& tokenizer, std::int64_t context);
 
 }  // namespace fourfold::interchange

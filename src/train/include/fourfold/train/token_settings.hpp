@@ -18,7 +18,7 @@ namespace fourfold::train {
 struct TokenMaker {
   std::string file;       ///< the record's path, or where else this is said; for messages
   std::string tokenizer;  ///< "byte" or a path
-  std::string identity;   ///< data::tokenizer_identity(); empty: not known
+  std::string identity;   ///< data::Tokenizer::identity(); empty: not known
   std::int64_t vocab = 0;
   friend bool operator==(const TokenMaker&, const TokenMaker&) = default;
 };

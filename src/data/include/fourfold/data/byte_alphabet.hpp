@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace fourfold::data::detail {
+namespace fourfold::data {
 
 /// The alphabet of byte-level BPE, in which GPT-2's vocabulary files spell bytes as printable
 /// characters: the bytes 33-126, 161-172 and 174-255 stand for themselves as code points, the other
@@ -19,4 +19,4 @@ std::optional<std::string> bytes_of_spelling(std::string_view spelled);
 /// The character that stands for a byte.
 std::string spelling_of_byte(unsigned char byte);
 
-}  // namespace fourfold::data::detail
+}  // namespace fourfold::data

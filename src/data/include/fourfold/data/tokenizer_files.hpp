@@ -1,0 +1,47 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+namespace fourfold::data {
+
+/// What the files of a tokenizer are.
+enum class TokenizerKind : std::uint8_t {
+  bytes,             ///< token = byte; no file
+  tokenizer_json,    ///< one file, of the `tokenizers` library
+  vocab_and_merges,  ///< GPT-2's pair: an object of tokens and numbers, and a text of merges
+  sentencepiece,     ///< one file, a model of SentencePiece
+};
+
+/// A file as it was when it was read.
+struct TokenizerFile {
+  std::filesystem::path path;  ///< as it was named
+  std::string bytes;
+};
+
+/// All files that make a tokenizer, read once: what encodes, what is recorded and what is exported
+/// come from these bytes, whatever becomes of the files.
+struct TokenizerFiles {
+  TokenizerKind kind = TokenizerKind::bytes;
+  TokenizerFile main = {};                             ///< empty for bytes
+  std::optional<TokenizerFile> merges = std::nullopt;  ///< of vocab_and_merges alone
+
+  /// "byte", or the absolute path of the main file: open_tokenizer() takes it in any folder.
+  std::string name() const;
+  /// What makes two tokenizers the same, wherever their files are: "byte", or a digest of all their
+  /// bytes (32 hexadecimal digits).
+  std::string identity() const;
+};
+
+/// Reads a tokenizer's files. Its content tells what the file is, not its name. To a vocabulary
+/// belong the merges beside it: x-merges.txt to x-vocab.json, and merges.txt to a name without
+/// "vocab". Whether the tokenizer can be used is not looked at.
+/// @throws UserError: config when the file or its merges are missing, or it is no tokenizer by its
+///   content; data_corrupt when one cannot be read or has more than 1 GiB
+TokenizerFiles read_tokenizer_files(const std::filesystem::path& file);
+
+}  // namespace fourfold::data
