@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
@@ -12,9 +13,13 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/saved_config.hpp>
 
 #include <fmt/format.h>
+
+#include <memory>
+#include <string>
 
 namespace fourfold::ckpt {
 namespace {
@@ -30,47 +35,66 @@ interchange::HfTokenizer no_tokenizer(const std::string& why) {
   return none;
 }
 
+using OpenedTokenizer = std::unique_ptr<data::Tokenizer>;
+
 /// The tokenizer of a name. @throws UserError when it cannot be the model's
-interchange::HfTokenizer named_tokenizer(const std::string& named,
-                                         const model::ModelConfig& config) {
-  const auto tokenizer = data::open_tokenizer(named);
+OpenedTokenizer named_tokenizer(const std::string& named, const model::ModelConfig& config) {
+  OpenedTokenizer tokenizer = data::open_tokenizer(named);
   if (tokenizer->vocab_size() > config.vocab) {
     throw UserError(ExitCode::config,
                     fmt::format("the tokenizer {} has {} tokens, and the model {} rows of the "
                                 "vocabulary; name the one of the model's data",
                                 named, tokenizer->vocab_size(), config.vocab));
   }
-  return interchange::hf_tokenizer(*tokenizer, config.context);
+  return tokenizer;
 }
 
-/// The tokenizer of the data that the model was trained on, as far as its run file says. A run on
-/// token files without a record may have kept the default, which then is another one.
-interchange::HfTokenizer trained_tokenizer(const std::string& named,
-                                           const model::ModelConfig& config) {
+/// The tokenizer of the data that the model was trained on, as far as its run file says; none, and
+/// why. A run on token files without a record may have kept the default, which then is another one.
+OpenedTokenizer trained_tokenizer(const std::string& named, const model::ModelConfig& config,
+                                  std::string& why_none) {
   if (named == runfile::unknown_tokenizer_name) {
-    return no_tokenizer("the model was imported without one");
+    why_none = "the model was imported without one";
+    return nullptr;
   }
   try {
-    interchange::HfTokenizer tokenizer = named_tokenizer(named, config);
-    return config.vocab <= 2 * std::int64_t{tokenizer.vocab_size}
-               ? tokenizer
-               : no_tokenizer(
-                     fmt::format("data.tokenizer = \"{}\" has {} tokens, and model.vocab = "
-                                 "{} is too large for it",
-                                 named, tokenizer.vocab_size, config.vocab));
+    OpenedTokenizer tokenizer = named_tokenizer(named, config);
+    if (config.vocab <= 2 * std::int64_t{tokenizer->vocab_size()}) {
+      return tokenizer;
+    }
+    why_none = fmt::format(
+        "data.tokenizer = \"{}\" has {} tokens, and model.vocab = {} is too large for it", named,
+        tokenizer->vocab_size(), config.vocab);
   } catch (const UserError& error) {
-    return no_tokenizer(error.what());
+    why_none = error.what();
   }
+  return nullptr;
 }
 
 interchange::HfTokenizer tokenizer_for(const ExportRequest& request,
-                                       const model::ModelConfig& config,
-                                       const std::string& trained_with) {
+                                       const io::Checkpoint& checkpoint,
+                                       const model::ModelConfig& config) {
   if (request.format != "hf" || request.tokenizer == "none") {
     return {};
   }
-  return request.tokenizer.empty() ? trained_tokenizer(trained_with, config)
-                                   : named_tokenizer(request.tokenizer, config);
+  const runfile::DataConfig data = train::saved_config(checkpoint).data;
+  std::string why_none;
+  const OpenedTokenizer tokenizer = request.tokenizer.empty()
+                                        ? trained_tokenizer(data.tokenizer, config, why_none)
+                                        : named_tokenizer(request.tokenizer, config);
+  if (!tokenizer) {
+    return no_tokenizer(why_none);
+  }
+  train::refuse_foreign_tokenizer(checkpoint, *tokenizer,
+                                  request.allow_mixed_tokenizers || data.allow_mixed_tokenizers);
+  try {
+    return interchange::hf_tokenizer(*tokenizer, config.context);
+  } catch (const UserError& error) {  // what lies beside it
+    if (!request.tokenizer.empty()) {
+      throw;
+    }
+    return no_tokenizer(error.what());
+  }
 }
 
 interchange::ExportPlan plan_of(const ExportRequest& request, const model::ModelConfig& config,
@@ -107,8 +131,7 @@ ExitCode export_model(const ExportRequest& request) {
   io::CheckpointSource source(open(request.from));
   const io::Checkpoint& checkpoint = source.checkpoint();
   const model::ModelConfig config = interchange::model_of(checkpoint);
-  const interchange::HfTokenizer tokenizer =
-      tokenizer_for(request, config, train::saved_config(checkpoint).data.tokenizer);
+  const interchange::HfTokenizer tokenizer = tokenizer_for(request, checkpoint, config);
   const interchange::ExportPlan plan = plan_of(request, config, tokenizer);
   if (request.dry_run) {
     program::print("step {} of {} would be written to\n", checkpoint.step(),

@@ -49,6 +49,8 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
                   "hf: tokenizer to write beside the model, as for data.tokenizer; none: none. "
                   "Default: data.tokenizer of the run")
       ->type_name("NAME");
+  verb.add_flag("--allow-mixed-tokenizers", request.allow_mixed_tokenizers,
+                "Accept another tokenizer than the training data's");
   add_shared_options(verb, request.format, request.memory_bytes, request.dry_run, request.progress);
 }
 

@@ -111,6 +111,7 @@ struct ExportRequest {
   std::uint64_t shard_bytes = 5'000'000'000;
   std::int64_t vocab_multiple = 0;
   std::string tokenizer;  ///< of hf; empty: the run's; "none": none
+  bool allow_mixed_tokenizers = false;
   std::int64_t memory_bytes = default_memory_bytes;
   bool dry_run = false;
   std::string progress = "auto";

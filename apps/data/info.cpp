@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -32,6 +34,29 @@ void read_extremes(const io::TokenFile& file, FileFacts& facts) {
   }
 }
 
+/// The text of tokens. @throws UserError when the record's tokenizer is another one by now
+std::string text_of(const std::vector<std::int32_t>& tokens, const io::TokenFile& file,
+                    const std::optional<data::TokenRecord>& record, const std::string& named) {
+  const auto tokenizer = data::open_tokenizer(named.empty() ? record->tokenizer : named);
+  if (record && !record->tokenizer_identity.empty() &&
+      record->tokenizer_identity != tokenizer->identity()) {
+    const std::string what = fmt::format(
+        "the tokenizer {}, as it is now, is not the one that {} names: {}, as it was "
+        "then",
+        tokenizer->files().name(), data::token_record_path(file.path()).string(),
+        record->tokenizer);
+    if (named.empty()) {
+      throw UserError(
+          ExitCode::config,
+          fmt::format("{} (the tokens would read as another text); name a copy of that one with "
+                      "--tokenizer, or leave --show away",
+                      what));
+    }
+    log::warning(what);
+  }
+  return tokenizer->decode(tokens);
+}
+
 FileFacts facts_of(const std::string& path, const InfoRequest& request) {
   const io::TokenFile file(path);
   file.verify_index();
@@ -53,10 +78,8 @@ FileFacts facts_of(const std::string& path, const InfoRequest& request) {
   if (request.show > 0) {
     facts.first_tokens.resize(static_cast<std::size_t>(std::min(request.show, file.tokens())));
     file.read(0, facts.first_tokens);
-    const std::string named =
-        request.tokenizer.empty() && record ? record->tokenizer : request.tokenizer;
-    if (!named.empty()) {
-      facts.first_text = data::open_tokenizer(named)->decode(facts.first_tokens);
+    if (record || !request.tokenizer.empty()) {
+      facts.first_text = text_of(facts.first_tokens, file, record, request.tokenizer);
     }
   }
   return facts;

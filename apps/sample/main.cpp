@@ -9,6 +9,7 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/text_sampler.hpp>
@@ -28,6 +29,7 @@ struct Arguments {
   std::string checkpoint;
   std::string prompt;
   std::string tokenizer;
+  bool allow_mixed_tokenizers = false;
   fourfold::train::SamplingOptions sampling;
 };
 
@@ -51,6 +53,8 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->capture_default_str();
   command.add_option("--tokenizer", arguments.tokenizer,
                      "Tokenizer; default: the one of the run file (data.tokenizer)");
+  command.add_flag("--allow-mixed-tokenizers", arguments.allow_mixed_tokenizers,
+                   "Accept another tokenizer than the training data's");
   command.footer("\nEXIT CODES\n" +
                  fourfold::program::exit_codes_table({ExitCode::data_corrupt, ExitCode::config}));
 }
@@ -96,6 +100,9 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
             "(its data were made with another one) name that one with --tokenizer",
             tokenizer->description(), tokenizer->vocab_size(), model.config().model.vocab));
   }
+  fourfold::train::refuse_foreign_tokenizer(
+      checkpoint, *tokenizer,
+      arguments.allow_mixed_tokenizers || model.config().data.allow_mixed_tokenizers);
   const auto prompt = prompt_tokens(*tokenizer, arguments.prompt);
   arguments.sampling.stop_token = tokenizer->end_of_text();
   arguments.sampling.vocab = tokenizer->vocab_size();

@@ -113,6 +113,22 @@ std::vector<TokenMaker> makers_in(const std::string& text, const std::string& wh
   return makers;
 }
 
+bool is_one_of(const TokenMaker& maker, const std::vector<TokenMaker>& makers) {
+  return std::ranges::any_of(makers,
+                             [&](const TokenMaker& other) { return !are_different(maker, other); });
+}
+
+/// Refuses what is not the tokenizer of a checkpoint's data, or warns of it.
+/// @param why, remedy  as in "WHAT (WHY); REMEDY, or say --allow-mixed-tokenizers"
+void object(const std::string& what, bool allowed, const char* why, const char* remedy) {
+  if (allowed) {
+    log::warning(what);
+    return;
+  }
+  throw UserError(ExitCode::config,
+                  fmt::format("{} ({}); {}, or say --allow-mixed-tokenizers", what, why, remedy));
+}
+
 std::string text_or_empty(const io::Checkpoint& checkpoint, const char* name) {
   const auto& texts = checkpoint.scalars().texts;
   const auto found = texts.find(name);
@@ -165,23 +181,35 @@ void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDa
       continue;
     }
     const TokenMaker maker = token_maker(file.path(), *record);
-    if (std::ranges::any_of(
-            trained_on, [&](const TokenMaker& other) { return !are_different(maker, other); })) {
+    if (is_one_of(maker, trained_on)) {
       continue;
     }
-    const std::string what = fmt::format(
-        "{} says that {} ({} tokens) made the tokens, and {} was trained on those of {} ({})",
-        maker.file, maker.tokenizer, maker.vocab, checkpoint.path().string(),
-        trained_on.front().tokenizer, trained_on.front().vocab);
-    if (allowed) {
-      log::warning(what);
-      return;
-    }
-    throw UserError(ExitCode::config,
-                    fmt::format("{} (the loss would say nothing); prepare the text with that "
-                                "tokenizer, or say --allow-mixed-tokenizers",
-                                what));
+    object(
+        fmt::format(
+            "{} says that {} ({} tokens) made the tokens, and {} was trained on those of {} ({})",
+            maker.file, maker.tokenizer, maker.vocab, checkpoint.path().string(),
+            trained_on.front().tokenizer, trained_on.front().vocab),
+        allowed, "the loss would say nothing", "prepare the text with that tokenizer");
+    return;
   }
+}
+
+void refuse_foreign_tokenizer(const io::Checkpoint& checkpoint, const data::Tokenizer& tokenizer,
+                              bool allowed) {
+  const std::vector<TokenMaker> trained_on = saved_token_makers(checkpoint);
+  const TokenMaker maker{.file = {},
+                         .tokenizer = tokenizer.files().name(),
+                         .identity = tokenizer.identity(),
+                         .vocab = tokenizer.vocab_size()};
+  if (trained_on.empty() || is_one_of(maker, trained_on)) {
+    return;
+  }
+  object(fmt::format("the tokenizer {} ({} tokens), as it is now, is not the one of the data that "
+                     "{} was trained on: {} ({} tokens), as it was then",
+                     maker.tokenizer, maker.vocab, checkpoint.path().string(),
+                     trained_on.front().tokenizer, trained_on.front().vocab),
+         allowed, "the same number would mean different texts",
+         "name a copy of that one with --tokenizer");
 }
 
 }  // namespace fourfold::train

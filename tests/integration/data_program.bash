@@ -81,6 +81,19 @@ expect_exit 65 "$fourfold" data info kinds.bin
 expect_stderr "kinds.json: counts 17 tokens in 3 documents"
 rm kinds.*
 
+# Tokens are not read with another tokenizer than the one that made them, unless somebody names it.
+cp "$golden/tokenizers/gpt2/vocab.json" words
+cp "$golden/tokenizers/gpt2/merges.txt" merges.txt
+expect_exit 0 "$fourfold" data prepare --output worded --tokenizer words a.txt
+expect_exit 0 "$fourfold" data info worded.bin --show 4
+sed -i '$d' merges.txt
+expect_exit 78 "$fourfold" data info worded.bin --show 4
+expect_stderr "$PWD/words, as it is now, is not the one that worded.json names: $PWD/words, as it was then"
+expect_exit 0 "$fourfold" data info worded.bin --show 4 --tokenizer words
+expect_stderr 'as it is now, is not the one'
+expect_exit 0 "$fourfold" data info worded.bin
+rm worded.*
+
 # A signal leaves nothing behind; what a killed process leaves is no data, and goes with the next of its name.
 yes 'all work and no play' | head -n 3000000 >long.txt
 mkdir tokens

@@ -139,6 +139,35 @@ expect python3 -c 'import sys
 text = open(sys.argv[1], encoding="utf-8").read()
 assert text.startswith("verse 1: the") and text[12:].strip().count(" ") > 8 and "\u2581" not in text, text' "$output"
 
+# Another tokenizer than the model's, of as many tokens: its file was replaced, or another one is named.
+cp "$SOURCE_DIR/tests/golden/tokenizers/gpt2/vocab.json" words
+cp "$SOURCE_DIR/tests/golden/tokenizers/gpt2/merges.txt" merges.txt
+expect_exit 0 "$fourfold" data prepare --output worded --tokenizer words text.txt
+expect_exit 0 "$fourfold" train run.toml --set log.dir=worded_run --set train.steps=1 --set model.vocab=901 \
+  --set 'data.tokenizer=words' --set 'data.train=["worded"]' --set 'data.validation=[]'
+expect_exit 0 "$fourfold" sample --checkpoint worded_run/checkpoints --prompt 'verse 1' --tokens 3
+expect_exit 0 "$fourfold" ckpt export --format hf worded_run/checkpoints worded_hf
+expect cmp worded_hf/merges.txt merges.txt
+expect cmp worded_hf/vocab.json words
+cp merges.txt merges.old
+sed -i '$d' merges.txt
+for verb in 'sample --prompt x --tokens 3 --checkpoint' 'ckpt export --format hf --dry-run'; do
+  to=()
+  [[ $verb == sample* ]] || to=(out)
+  for tokenizer in '' "--tokenizer=$spm" --tokenizer=byte; do
+    # shellcheck disable=SC2086
+    expect_exit 78 "$fourfold" $verb worded_run/checkpoints "${to[@]}" $tokenizer
+    expect_stderr "checkpoints/step-000000001 was trained on: $PWD/words (901 tokens), as it was then"
+    # shellcheck disable=SC2086
+    expect_exit 0 "$fourfold" $verb worded_run/checkpoints "${to[@]}" $tokenizer --allow-mixed-tokenizers
+    expect_stderr 'is not the one of the data'
+  done
+done
+expect_exit 0 "$fourfold" ckpt export --format hf worded_run/checkpoints worded_bare --tokenizer none
+mv words renamed-words
+mv merges.old merges.txt
+expect_exit 0 "$fourfold" sample --checkpoint worded_run/checkpoints --prompt 'verse 1' --tokens 3 --tokenizer renamed-words
+
 # Tokens of another tokenizer than the model's.
 expect_exit 78 "$fourfold" evaluate --checkpoint spm_run/checkpoints --data tokens_val
 expect_stderr 'was trained on those of'

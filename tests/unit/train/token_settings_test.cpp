@@ -126,6 +126,22 @@ TEST_CASE("tokens of two tokenizers are refused, unless allowed", "[token_settin
   CHECK(run.load("llama again").warnings.empty());
 }
 
+TEST_CASE("one vocabulary with other merges is another tokenizer, whatever its name",
+          "[token_settings]") {
+  const std::string merges = harness::read_bytes(golden + "gpt2/merges.txt");
+  for (const char* name : {"vocab.json", "words", "tokenizer.json"}) {
+    const TokenRun run;
+    const auto words = run.folder().write(name, harness::read_bytes(golden + "gpt2/vocab.json"));
+    run.folder().write("merges.txt", merges);
+    run.prepare("all", words.string());
+    CHECK(run.load("all").config.data.tokenizer == words);
+    run.folder().write("merges.txt", merges.substr(0, merges.rfind('\n', merges.size() - 2) + 1));
+    CHECK_THAT(run.refusal("all"), ContainsSubstring("did not make the token files, as it is now"));
+    run.prepare("fewer", words.string());
+    CHECK_THAT(run.refusal("all fewer"), ContainsSubstring("files of different tokenizers"));
+  }
+}
+
 TEST_CASE("a tokenizer that is written has to be the token files' own", "[token_settings]") {
   const TokenRun run;
   CHECK_THAT(run.refusal("llama", "tokenizer = \"byte\"\n"),

@@ -4,6 +4,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/data/dataset.hpp>
+#include <fourfold/data/tokenizer.hpp>
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/train/token_settings.hpp>
 
@@ -40,6 +41,13 @@ std::optional<std::string> data_change(const io::Checkpoint& before, const DataF
 /// @throws UserError (config) naming both
 void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDataset& dataset,
                            bool allowed);
+
+/// Refuses to turn a model's tokens into text, or text into its tokens, with another tokenizer than
+/// that of the data it was trained on, as far as the checkpoint tells. Local.
+/// @param allowed  warns instead
+/// @throws UserError (config) naming both
+void refuse_foreign_tokenizer(const io::Checkpoint& checkpoint, const data::Tokenizer& tokenizer,
+                              bool allowed);
 
 /// The tokenizers of the data that a checkpoint's run was trained on; none when it does not tell.
 std::vector<TokenMaker> saved_token_makers(const io::Checkpoint& checkpoint);
