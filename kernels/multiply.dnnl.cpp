@@ -6,6 +6,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -65,9 +66,10 @@ void f32_product(const Product& p) {
                  p.b_transposed ? p.k : p.n, p.write == Write::accumulate ? 1.0F : 0.0F,
                  static_cast<float*>(p.c), p.c_row);
   if (status != dnnl_success) {
-    throw SystemError(ExitCode::internal,
-                      fmt::format("dnnl_sgemm failed with status {} for a product of {} x {} x {}",
-                                  static_cast<int>(status), p.m, p.n, p.k));
+    throw SystemError(
+        ExitCode::internal,
+        format_message("dnnl_sgemm failed with status {} for a product of {} x {} x {}",
+                       static_cast<int>(status), p.m, p.n, p.k));
   }
   if (p.bias_N != nullptr) {
     add_bias(static_cast<float*>(p.c), p.c_row, static_cast<const float*>(p.bias_N), p.m, p.n);

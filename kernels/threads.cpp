@@ -3,6 +3,7 @@
 #include "threads.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 #include <omp.h>
@@ -45,9 +46,9 @@ void check_kokkos_threads() {
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), threads);
   if (error != std::errc{} || end != digits.end() || threads < 1) {
     throw UserError(ExitCode::config,
-                    fmt::format("KOKKOS_NUM_THREADS is \"{}\" (no number of threads, and Kokkos "
-                                "starts with it) unset it",
-                                text));
+                    format_message("KOKKOS_NUM_THREADS is \"{}\" (no number of threads, and Kokkos "
+                                   "starts with it) unset it",
+                                   text));
   }
 }
 
@@ -57,10 +58,11 @@ int threads_from_environment() {
     return 1;
   }
   if (!is_list_of_threads(text)) {
-    throw UserError(ExitCode::config,
-                    fmt::format("OMP_NUM_THREADS is \"{}\" (no number of threads, for which OpenMP "
-                                "takes every core); set it to one, or unset it",
-                                text));
+    throw UserError(
+        ExitCode::config,
+        format_message("OMP_NUM_THREADS is \"{}\" (no number of threads, for which OpenMP "
+                       "takes every core); set it to one, or unset it",
+                       text));
   }
   return omp_get_max_threads();
 }

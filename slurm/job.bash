@@ -8,15 +8,23 @@ set -uo pipefail
 fourfold_slurm=$(dirname -- "${BASH_SOURCE[0]}")
 : "${FOURFOLD:=fourfold}"
 
-# say WORD...: a line of the job's log that is not fourfold's.
-# Names come from Slurm and users: no control character of them reaches a terminal.
-say() { printf '[job %s] %s\n' "${SLURM_JOB_ID:-none}" "${*//[[:cntrl:]]/?}"; }
+# say WORD...: a line of the job's log that is not fourfold's. Names come from Slurm and users: nothing of them that a terminal
+# obeys is shown (controls, also of Latin 1, and what turns the direction of text), and none begins a line. Byte by byte, since
+# what a job's locale takes for a character is not known.
+say() {
+  local LC_ALL=C text="[job ${SLURM_JOB_ID:-none}] $*"
+  text=${text//[[:cntrl:]]/?}
+  text=${text//$'\xc2'[$'\x80'-$'\x9f']/?}
+  text=${text//$'\xe2\x80'[$'\xaa'-$'\xae']/?}
+  printf '%s\n' "${text//$'\xe2\x81'[$'\xa6'-$'\xa9']/?}"
+}
 
 # What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set,
 # and a file that fails, or exits, does not leave the job's end unexplained.
 inherited_cpus=${SRUN_CPUS_PER_TASK-}
 if [[ -n ${FOURFOLD_SITE-} ]]; then
   [[ $FOURFOLD_SITE == */* ]] || FOURFOLD_SITE=$fourfold_slurm/sites/$FOURFOLD_SITE.sh
+  [[ -r $FOURFOLD_SITE ]] || { say "the site file $FOURFOLD_SITE cannot be read (FOURFOLD_SITE names it): correct the name" && exit 78; }
   trap 'say "the site file $FOURFOLD_SITE ended with code $?: correct it (its last command has to succeed)" && exit 78' EXIT
   set +u
   # shellcheck source=/dev/null

@@ -62,6 +62,11 @@ CALLS = {
           "io/foreign/event_file.cpp"},  # what O_EXCL makes anew
          "base/regular_file.hpp, or what is built on it: no pipe, device or link may take a file's place"),
 }
+# What makes a message, and what may not stand between its brackets: text from outside would begin lines of its own there.
+MESSAGE = re.compile(r"\b(?:\w*Error|log::(?:info|warning|local)|write_stderr|program::print_text)\s*\(")
+UNESCAPED = re.compile(r"\bfmt::format\(|\b(?:what|string)\(\)\s*\+|\+\s*[\w.>-]*\b(?:what|string)\(\)")
+# nvcc compiles these; it knows no format strings that are checked while compiling, and they tell nothing from outside.
+OF_DEVICES = re.compile(r"\.(cuda|cudnn|cublaslt|kokkos)\.|^kernels/body/")
 # Public headers that no test needs to include, and why.
 UNTESTED = {"base/file_descriptor.hpp": "an alias of UniqueHandle, which has its test"}
 SUFFIXES = {".cpp", ".hpp", ".cu", ".cuh"}
@@ -81,6 +86,7 @@ def room_of(path):
 
 def breaches(path, text):
     """What is wrong with one file: pairs of line number and words."""
+    yield from unescaped_messages(path, text)
     lines = text.splitlines()
     if lines[:2] != ["// SPDX-FileCopyrightText: the fourfold authors", "// SPDX-License-Identifier: Apache-2.0"]:
         yield 1, "does not begin with the two licence lines"
@@ -104,6 +110,27 @@ def breaches(path, text):
         for pattern, door in DOORS.items():
             if re.match(pattern, header) and not re.search(door, path) and room not in ("tests", "benchmarks"):
                 yield number, f"<{header}> may only be included in files that match {door}"
+
+
+def bracketed(text, start):
+    """What follows an opening bracket, up to its closing one. String literals may hold any bracket."""
+    depth = 1
+    for part in re.finditer(r'"(?:\\.|[^"\\])*"|[()]', text[start:]):
+        depth += {"(": 1, ")": -1}.get(part.group(), 0)
+        if depth == 0:
+            return text[start:start + part.start()]
+    return text[start:]
+
+
+def unescaped_messages(path, text):
+    """Messages that are not made by format_message(): pairs of line number and words."""
+    if room_of(path) in ("tests", "benchmarks", "harness") or OF_DEVICES.search(path):
+        return
+    for begin in MESSAGE.finditer(text):
+        in_comment = "//" in text[text.rfind("\n", 0, begin.start()) + 1:begin.start()]
+        said = re.sub(r'"(?:\\.|[^"\\])*"', '""', bracketed(text, begin.end()))
+        if not in_comment and UNESCAPED.search(said):
+            yield text.count("\n", 0, begin.start()) + 1, "make the message by format_message of base/message.hpp: no text from outside begins a line then"
 
 
 def io_breaches(texts):

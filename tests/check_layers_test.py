@@ -42,6 +42,19 @@ class CheckLayers(unittest.TestCase):
             self.clean("tests/unit/data/tokens_test.cpp", line + "\n")
         self.clean("src/data/tokens.json.cpp", "auto x = parse_json<json>(text, file);\n")
 
+    def test_messages(self):
+        for body in ('throw UserError(ExitCode::config, fmt::format("{}: no (", name));',
+                     'throw SystemError(code,\n                  x ? "a" : fmt::format("{}", name));',
+                     'log::warning(path.string() + " is gone");', 'log::info("gone: " + error.what());',
+                     'log::write_stderr(fmt::format("{}\\n", name));'):
+            self.breach("src/data/dataset.cpp", body + "\n", "format_message")
+            self.clean("tests/unit/data/dataset_test.cpp", body + "\n")
+            self.clean("src/device/device.cuda.cpp", body + "\n")
+        for body in ('throw UserError(code, format_message("{}: fmt::format( (", name));\nx = fmt::format("{}", 1);',
+                     'throw UserError(code, "a sentence" "of two parts");', 'throw UserError(code, text);',
+                     '/// @throws UserError (fmt::format("x"))'):
+            self.clean("src/data/dataset.cpp", body + "\n")
+
     def test_doors(self):
         self.clean("src/comm/mpi.cpp", "#include <mpi.h>\n")
         self.clean("kernels/host/norm.kokkos.cpp", "#include <Kokkos_Core.hpp>\n")

@@ -3,8 +3,7 @@
 #include "arguments.hpp"
 
 #include <fourfold/base/error.hpp>
-
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <algorithm>
 #include <array>
@@ -139,7 +138,7 @@ int degree_of(const std::string& text, const std::string& item) {
   const auto [stop, error] = std::from_chars(text.data(), end, degree);
   if (error != std::errc{} || stop != end || degree < 1) {
     refuse(ExitCode::usage,
-           fmt::format("--mesh has '{}' (a degree is a number from 1) write, say, dp=2", item));
+           format_message("--mesh has '{}' (a degree is a number from 1) write, say, dp=2", item));
   }
   return degree;
 }
@@ -156,13 +155,13 @@ comm::MeshShape mesh_from(const std::string& text) {
     const std::string axis = item.substr(0, item.find('='));
     const auto found = std::ranges::find(axes, axis, [](const auto& entry) { return entry.first; });
     if (found == axes.end() || axis.size() == item.size()) {
-      refuse(ExitCode::usage, fmt::format("--mesh has '{}' (it takes pp, dp, cp and tp with a "
-                                          "degree each) write, say, dp=2,tp=2",
-                                          item));
+      refuse(ExitCode::usage, format_message("--mesh has '{}' (it takes pp, dp, cp and tp with a "
+                                             "degree each) write, say, dp=2,tp=2",
+                                             item));
     }
     if (seen.find(axis) != std::string::npos) {
       refuse(ExitCode::usage,
-             fmt::format("--mesh names {} twice (an axis has one degree) leave one out", axis));
+             format_message("--mesh names {} twice (an axis has one degree) leave one out", axis));
     }
     seen += axis + " ";
     const std::string degree = item.substr(axis.size() + 1);
@@ -188,8 +187,9 @@ void require_others(const Arguments& arguments, const Request& request, int rank
            "--threads 2");
   }
   if (request.axis && request.mesh.degree(*request.axis) == 1) {
-    refuse(ExitCode::config,
-           fmt::format("--axis {} has one rank in {} (nothing is sent) give it a degree in --mesh, "
+    refuse(
+        ExitCode::config,
+        format_message("--axis {} has one rank in {} (nothing is sent) give it a degree in --mesh, "
                        "or name another axis",
                        arguments.axis, request.mesh.str()));
   }
@@ -213,9 +213,9 @@ Request request_of(const Arguments& arguments, int ranks) {
            "with mpiexec, or leave one out");
   }
   if (arguments.min_bytes > arguments.max_bytes) {
-    refuse(ExitCode::usage, fmt::format("--min-bytes {} is more than --max-bytes {} (no size is "
-                                        "left) turn them round",
-                                        arguments.min_bytes, arguments.max_bytes));
+    refuse(ExitCode::usage, format_message("--min-bytes {} is more than --max-bytes {} (no size is "
+                                           "left) turn them round",
+                                           arguments.min_bytes, arguments.max_bytes));
   }
   Request request;
   request.dtype = *dtype_from_name(arguments.dtype);

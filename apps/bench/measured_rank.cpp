@@ -129,7 +129,7 @@ void measure_sizes(Session& session, exchange::Operation operation, comm::Algori
         measure_row(session, {.operation = operation, .algorithm = algorithm, .extent = extent}));
     status.clear();
     if (speaks) {
-      program::print("{}", table_line(session.setting, rows.back()));
+      program::print_text(table_line(session.setting, rows.back()));
       std::fflush(stdout);
     }
   }
@@ -174,7 +174,7 @@ ExitCode measure_rank(const Arguments& arguments, const Request& request,
                   .line = line,
                   .library = library ? &*library : nullptr};
   if (world.rank() == 0) {
-    program::print("{}", table_head(session.setting));
+    program::print_text(table_head(session.setting));
     std::fflush(stdout);
   }
   const std::vector<Row> rows = measure_all(session);
@@ -183,7 +183,7 @@ ExitCode measure_rank(const Arguments& arguments, const Request& request,
     wrong += row.wrong;
   }
   if (world.rank() == 0) {
-    program::print("{}", table_foot(session.setting, rows));
+    program::print_text(table_foot(session.setting, rows));
     files.write(session.setting, rows);
   }
   return wrong == 0 ? ExitCode::finished : ExitCode::differs;

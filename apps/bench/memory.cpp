@@ -3,8 +3,7 @@
 #include "memory.hpp"
 
 #include <fourfold/base/error.hpp>
-
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <algorithm>
 #include <string>
@@ -44,12 +43,12 @@ void require_memory(const Request& request, int line_ranks, int ranks_on_host,
       static_cast<double>(needed_bytes(request, largest, line_ranks)) / bytes_per_gib;
   throw UserError(
       ExitCode::config,
-      fmt::format(
+      format_message(
           "buffers for {} bytes do not fit ({} ranks on this machine need {:.1f} GiB each, "
           "and it has {:.1f} GiB left) use {}fewer ranks",
           largest, ranks_on_host, need_gib, static_cast<double>(*available_bytes) / bytes_per_gib,
           fitting == request.sizes_bytes.rend() ? std::string()
-                                                : fmt::format("--max-bytes {}, or ", *fitting)));
+                                                : format_message("--max-bytes {}, or ", *fitting)));
 }
 
 }  // namespace fourfold::bench

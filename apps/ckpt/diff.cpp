@@ -71,7 +71,7 @@ ExitCode diff(const DiffRequest& request) {
                    }});
   progress.finish();
   if (request.json) {
-    program::print("{}\n", diff_json(differences));
+    program::print_text(diff_json(differences) + "\n");
   } else {
     print(differences, a, b);
   }

@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>
@@ -31,7 +32,7 @@ constexpr std::int64_t beside_buffers_bytes = std::int64_t{48} << 20;
 interchange::HfTokenizer no_tokenizer(const std::string& why) {
   interchange::HfTokenizer none;
   none.notes.push_back(
-      fmt::format("no tokenizer is written: {}; name the model's with --tokenizer", why));
+      format_message("no tokenizer is written: {}; name the model's with --tokenizer", why));
   return none;
 }
 
@@ -42,9 +43,9 @@ OpenedTokenizer named_tokenizer(const std::string& named, const model::ModelConf
   OpenedTokenizer tokenizer = data::open_tokenizer(named);
   if (tokenizer->vocab_size() > config.vocab) {
     throw UserError(ExitCode::config,
-                    fmt::format("the tokenizer {} has {} tokens, and the model {} rows of the "
-                                "vocabulary; name the one of the model's data",
-                                named, tokenizer->vocab_size(), config.vocab));
+                    format_message("the tokenizer {} has {} tokens, and the model {} rows of the "
+                                   "vocabulary; name the one of the model's data",
+                                   named, tokenizer->vocab_size(), config.vocab));
   }
   return tokenizer;
 }

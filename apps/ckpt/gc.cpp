@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/leftovers.hpp>
@@ -35,7 +36,7 @@ std::optional<std::int64_t> newest_intact(const GcRequest& request) {
       return found.step;
     }
     if (!found.is_gone) {
-      log::warning(fmt::format("{}: DAMAGED: {}", folder.string(), found.damage.front()));
+      log::warning(format_message("{}: DAMAGED: {}", folder.string(), found.damage.front()));
     }
   }
   return std::nullopt;
@@ -53,9 +54,9 @@ void choose_steps(const GcRequest& request, Removed& removed) {
   removed.intact = newest_intact(request);
   if (!removed.intact) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: no step there is intact (each is named above with the "
-                                "reason), so none is removed; restore one from a copy first",
-                                request.directory));
+                    format_message("{}: no step there is intact (each is named above with the "
+                                   "reason), so none is removed; restore one from a copy first",
+                                   request.directory));
   }
   removed.is_spared = std::erase(removed.steps, *removed.intact) > 0;
 }
@@ -67,9 +68,9 @@ class Hold {
   explicit Hold(const std::string& directory) : directory_(directory) {
     if (const std::string lack = take(); !lack.empty()) {
       log::warning(
-          fmt::format("{}: no lease can be taken ({}), and nobody has one: going on "
-                      "without",
-                      directory_, lack));
+          format_message("{}: no lease can be taken ({}), and nobody has one: going on "
+                         "without",
+                         directory_, lack));
     }
   }
   /// Ask before something is removed. @throws UserError when another has the directory
@@ -89,10 +90,11 @@ class Hold {
       lease_.emplace(directory_, me);
     } catch (const io::NoRoom& full) {
       if (const auto holder = io::living_holder_of(directory_, me, io::LeaseOptions{}.name)) {
-        throw UserError(ExitCode::config,
-                        fmt::format("{}: {} may be running here, and the disk is too full to find "
-                                    "out; end it, or remove its .lease if it is dead",
-                                    directory_, holder->str()));
+        throw UserError(
+            ExitCode::config,
+            format_message("{}: {} may be running here, and the disk is too full to find "
+                           "out; end it, or remove its .lease if it is dead",
+                           directory_, holder->str()));
       }
       return full.what();
     }
@@ -106,7 +108,7 @@ class Hold {
 void refuse_failures(const std::vector<std::string>& problems) {
   if (!problems.empty()) {
     throw UserError(ExitCode::cannot_write,
-                    fmt::format("not everything could be removed: {}", problems.front()));
+                    format_message("not everything could be removed: {}", problems.front()));
   }
 }
 
@@ -136,7 +138,7 @@ ExitCode gc(const GcRequest& named) {
   request.directory = train::checkpoints_named(named.directory).string();
   if (!std::filesystem::is_directory(request.directory)) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: is no folder of steps; check its name", request.directory));
+                    format_message("{}: is no folder of steps; check its name", request.directory));
   }
   io::refuse_step_as_directory(request.directory);
   std::optional<Hold> hold;
@@ -162,7 +164,7 @@ ExitCode gc(const GcRequest& named) {
     refuse_failures(io::remove_leftovers(request.directory, request.set_aside));
   }
   if (request.json) {
-    program::print("{}\n", removed_json(removed));
+    program::print_text(removed_json(removed) + "\n");
   }
   return ExitCode::finished;
 }

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -16,8 +17,6 @@
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/human_text.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -41,10 +40,11 @@ interchange::ForeignModel open_model(const ImportRequest& request) {
 std::string checked_name(const data::Tokenizer& tokenizer, const model::ModelConfig& config) {
   const std::string name = tokenizer.files().name();
   if (tokenizer.vocab_size() > config.vocab) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{} has {} tokens, and the model {} rows of the vocabulary; name "
-                                "the model's tokenizer with --tokenizer",
-                                name, tokenizer.vocab_size(), config.vocab));
+    throw UserError(
+        ExitCode::config,
+        format_message("{} has {} tokens, and the model {} rows of the vocabulary; name "
+                       "the model's tokenizer with --tokenizer",
+                       name, tokenizer.vocab_size(), config.vocab));
   }
   return name;
 }
@@ -63,7 +63,7 @@ std::string tokenizer_of(const ImportRequest& request, const model::ModelConfig&
     return tokenizer ? checked_name(*tokenizer, config) : "";
   } catch (const UserError& error) {  // the weights are good without
     log::warning(
-        fmt::format("the model is imported without its tokenizer: {}", printable(error.what())));
+        format_message("the model is imported without its tokenizer: {}", printable(error.what())));
     return {};
   }
 }
@@ -82,10 +82,11 @@ void print_model(const model::ModelConfig& config) {
 void refuse_run_file(const std::string& directory) {
   const std::filesystem::path file = std::filesystem::path(directory) / run_file_name;
   if (std::filesystem::exists(std::filesystem::symlink_status(file))) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: is there already (an import writes the run file to continue "
-                                "with there); name another folder",
-                                file.string()));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: is there already (an import writes the run file to continue "
+                       "with there); name another folder",
+                       file.string()));
   }
 }
 
@@ -96,9 +97,9 @@ void refuse_steps(const std::string& directory) {
   if (!io::list_steps(directory).empty() ||
       std::ranges::any_of(others, [](const auto& entry) { return entry.step.has_value(); })) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: holds checkpoints already (an import begins a folder of "
-                                "steps); name another folder",
-                                directory));
+                    format_message("{}: holds checkpoints already (an import begins a folder of "
+                                   "steps); name another folder",
+                                   directory));
   }
 }
 

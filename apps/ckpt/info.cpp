@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
@@ -101,14 +102,14 @@ void print_steps(const std::vector<io::Checkpoint>& steps) {
 
 ExitCode info(const InfoRequest& request) {
   if (request.run_file) {
-    program::print("{}", open(request.path).scalars().text(runfile::config_text_name));
+    program::print_text(open(request.path).scalars().text(runfile::config_text_name));
     return ExitCode::finished;
   }
   const std::filesystem::path named = train::checkpoints_named(request.path);
   if (io::list_steps(named).empty()) {
     const io::Checkpoint checkpoint = open(request.path);
     if (request.json) {
-      program::print("{}\n", info_json(checkpoint));
+      program::print_text(info_json(checkpoint) + "\n");
     } else {
       print_checkpoint(checkpoint, request.tensors);
     }
@@ -117,12 +118,12 @@ ExitCode info(const InfoRequest& request) {
   const std::vector<io::Checkpoint> steps = steps_of(named);
   if (steps.empty()) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: no step there holds together (each is named above with the "
-                                "reason); restore one from a copy",
-                                named.string()));
+                    format_message("{}: no step there holds together (each is named above with the "
+                                   "reason); restore one from a copy",
+                                   named.string()));
   }
   if (request.json) {
-    program::print("{}\n", steps_json(named, steps));
+    program::print_text(steps_json(named, steps) + "\n");
   } else {
     print_steps(steps);
   }

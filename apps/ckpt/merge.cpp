@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/array_file.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
@@ -88,7 +89,7 @@ void refuse_existing(const std::string& file) {
   std::error_code ignored;
   if (std::filesystem::exists(std::filesystem::symlink_status(file, ignored))) {
     throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: exists already; remove it or choose another name", file));
+                    format_message("{}: exists already; remove it or choose another name", file));
   }
 }
 
@@ -130,11 +131,12 @@ ExitCode merge(const MergeRequest& request) {
     }
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (request.json) {
-      program::print("{}\n", written_json({.path = request.file,
-                                           .mesh = {},
-                                           .seconds = elapsed.count(),
-                                           .dry_run = request.dry_run},
-                                          checkpoint));
+      program::print_text(written_json({.path = request.file,
+                                        .mesh = {},
+                                        .seconds = elapsed.count(),
+                                        .dry_run = request.dry_run},
+                                       checkpoint) +
+                          "\n");
     }
     if (request.json || !request.dry_run) {
       return;

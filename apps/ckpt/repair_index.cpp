@@ -71,7 +71,7 @@ ExitCode repair_index(const RepairIndexRequest& request) {
        .progress = [&](std::int64_t done, std::int64_t total) { progress.show(done, total); }});
   progress.finish();
   if (request.json) {
-    program::print("{}\n", repair_json(report, request.dry_run));
+    program::print_text(repair_json(report, request.dry_run) + "\n");
   } else {
     print(report, request.dry_run);
   }

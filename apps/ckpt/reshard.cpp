@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
@@ -16,8 +17,6 @@
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/state_layouts.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <functional>
@@ -59,17 +58,17 @@ void refuse_other_tensors(const io::Checkpoint& checkpoint,
     if (stored == nullptr || stored->dtype != layout.dtype || stored->shape != layout.shape) {
       throw UserError(
           ExitCode::data_corrupt,
-          fmt::format("{}: tensor {} is not there as its run file says ({} {} is wanted)",
-                      checkpoint.path().string(), layout.id.str(), name(layout.dtype),
-                      layout.shape.str()));
+          format_message("{}: tensor {} is not there as its run file says ({} {} is wanted)",
+                         checkpoint.path().string(), layout.id.str(), name(layout.dtype),
+                         layout.shape.str()));
     }
     known.insert(layout.id);
   }
   for (const io::StoredTensor& tensor : checkpoint.tensors()) {
     if (!known.contains(tensor.id)) {
       throw UserError(ExitCode::data_corrupt,
-                      fmt::format("{}: the model of its run file has no tensor {}",
-                                  checkpoint.path().string(), tensor.id.str()));
+                      format_message("{}: the model of its run file has no tensor {}",
+                                     checkpoint.path().string(), tensor.id.str()));
     }
   }
 }
@@ -79,7 +78,7 @@ train::TargetMesh target_of(const io::Checkpoint& checkpoint, const std::string&
   try {
     return train::target_mesh(train::saved_config(checkpoint), mesh, states_of(checkpoint));
   } catch (const UserError& error) {
-    throw UserError(error.code(), fmt::format("--to {}: {}", mesh, error.what()), error.where());
+    throw UserError(error.code(), format_message("--to {}: {}", mesh, error.what()), error.where());
   }
 }
 
@@ -106,11 +105,12 @@ void print_plan(const io::Checkpoint& checkpoint, const train::TargetMesh& targe
   const auto ranks = static_cast<int>(target.shape.ranks());
   const io::SavePlan plan = io::plan_save(target.layouts, ranks, options);
   if (request.json) {
-    program::print("{}\n", written_json({.path = request.to,
-                                         .mesh = target.shape,
-                                         .files = file_count(plan, options),
-                                         .dry_run = true},
-                                        checkpoint));
+    program::print_text(written_json({.path = request.to,
+                                      .mesh = target.shape,
+                                      .files = file_count(plan, options),
+                                      .dry_run = true},
+                                     checkpoint) +
+                        "\n");
     return;
   }
   const auto writing =
@@ -129,11 +129,12 @@ void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& tar
   if (json) {
     const io::SavePlan plan =
         io::plan_save(target.layouts, static_cast<int>(target.shape.ranks()), options);
-    program::print("{}\n", written_json({.path = report.path,
-                                         .mesh = target.shape,
-                                         .files = file_count(plan, options),
-                                         .seconds = report.seconds},
-                                        checkpoint));
+    program::print_text(written_json({.path = report.path,
+                                      .mesh = target.shape,
+                                      .files = file_count(plan, options),
+                                      .seconds = report.seconds},
+                                     checkpoint) +
+                        "\n");
     return;
   }
   const double rate =

@@ -154,7 +154,7 @@ ExitCode verify(const VerifyRequest& request) {
     }
   }
   if (request.json) {
-    program::print("{}\n", verified_json(steps));
+    program::print_text(verified_json(steps) + "\n");
   }
   return damaged ? ExitCode::data_corrupt : ExitCode::finished;
 }

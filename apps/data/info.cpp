@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -40,7 +41,7 @@ std::string text_of(const std::vector<std::int32_t>& tokens, const io::TokenFile
   const auto tokenizer = data::open_tokenizer(named.empty() ? record->tokenizer : named);
   if (record && !record->tokenizer_identity.empty() &&
       record->tokenizer_identity != tokenizer->identity()) {
-    const std::string what = fmt::format(
+    const std::string what = format_message(
         "the tokenizer {}, as it is now, is not the one that {} names: {}, as it was "
         "then",
         tokenizer->files().name(), data::token_record_path(file.path()).string(),
@@ -48,9 +49,9 @@ std::string text_of(const std::vector<std::int32_t>& tokens, const io::TokenFile
     if (named.empty()) {
       throw UserError(
           ExitCode::config,
-          fmt::format("{} (the tokens would read as another text); name a copy of that one with "
-                      "--tokenizer, or leave --show away",
-                      what));
+          format_message("{} (the tokens would read as another text); name a copy of that one with "
+                         "--tokenizer, or leave --show away",
+                         what));
     }
     log::warning(what);
   }
@@ -98,7 +99,7 @@ void print(const FileFacts& facts) {
     program::print("  begins     {}\n", fmt::join(facts.first_tokens, " "));
   }
   if (facts.first_text) {
-    program::print("  reads\n{}\n", *facts.first_text);
+    program::print_text("  reads\n" + *facts.first_text + "\n");  // lines as they are
   }
 }
 
@@ -113,7 +114,7 @@ void info(const InfoRequest& request) {
     }
   }
   if (request.json) {
-    program::print("{}\n", to_json(files));
+    program::print_text(to_json(files) + "\n");
   }
 }
 

@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/byte_progress.hpp>
@@ -40,9 +41,9 @@ std::string unescape(const std::string& typed) {
       default:
         throw UserError(
             ExitCode::usage,
-            fmt::format("--document-separator '{}' holds '\\{}' (only \\n, \\t, \\r, \\0 "
-                        "and \\\\ mean something); write \\\\ for a backslash",
-                        typed, typed[i]));
+            format_message("--document-separator '{}' holds '\\{}' (only \\n, \\t, \\r, \\0 "
+                           "and \\\\ mean something); write \\\\ for a backslash",
+                           typed, typed[i]));
     }
   }
   return meant;

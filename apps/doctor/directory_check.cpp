@@ -4,6 +4,7 @@
 
 #include "outliers.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
@@ -71,9 +72,9 @@ void check_sharing(const Examined& examined, Check& check) {
   const auto apart = strangers(examined.facts);
   if (!apart) {
     check.fail(
-        fmt::format("{} is not a shared file system (nodes do not see what {} and {} write "
-                    "there) choose a directory that all nodes have in common",
-                    examined.facts.front().probed, examined.nodes[0], examined.nodes[1]));
+        format_message("{} is not a shared file system (nodes do not see what {} and {} write "
+                       "there) choose a directory that all nodes have in common",
+                       examined.facts.front().probed, examined.nodes[0], examined.nodes[1]));
   } else if (!apart->empty()) {
     check.fail_nodes(
         examined.names(*apart),
@@ -112,10 +113,10 @@ void check_room(const Examined& examined, Check& check) {
   });
   if (!few.empty()) {
     check.fail(
-        fmt::format("{} files can still be made in {}, and {} are needed (inodes; it would "
-                    "end with 73) remove some, or set checkpoint.files to \"node\"",
-                    examined.facts[few.front()].free_files, examined.facts[few.front()].probed,
-                    directory.needed_files));
+        format_message("{} files can still be made in {}, and {} are needed (inodes; it would "
+                       "end with 73) remove some, or set checkpoint.files to \"node\"",
+                       examined.facts[few.front()].free_files, examined.facts[few.front()].probed,
+                       directory.needed_files));
   }
 }
 
@@ -214,9 +215,9 @@ Check directory_check(const Ranks& ranks, const Directory& directory,
       examined.where([&](const DirectoryFacts& f) { return f.tokens != facts.front().tokens; });
   if (check.status() == Status::ok && !differing.empty()) {
     check.fail(
-        fmt::format("{} sees another number of tokens than {} (not the same files) put the "
-                    "data where all nodes see it",
-                    first_of(examined.names(differing)), examined.nodes.front()));
+        format_message("{} sees another number of tokens than {} (not the same files) put the "
+                       "data where all nodes see it",
+                       first_of(examined.names(differing)), examined.nodes.front()));
   }
   const auto linkless =
       examined.where([](const DirectoryFacts& f) { return f.problem.empty() && !f.has_links; });

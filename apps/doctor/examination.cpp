@@ -7,6 +7,7 @@
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/device/device.hpp>
@@ -54,7 +55,8 @@ class Examiner {
       recorder->set_activity(what);
     }
     if (world_.rank() == 0) {
-      log::write_stderr(fmt::format("doctor: {:4.1f} s  {}\n", steady_time_s() - start_s_, what));
+      log::write_stderr(
+          format_message("doctor: {:4.1f} s  {}\n", steady_time_s() - start_s_, what));
     }
   }
 
@@ -76,10 +78,11 @@ class Examiner {
     const std::vector<std::string> hosts = comm::all_gather_text(world_, mpi_.host());
     throw UserError(
         ExitCode::config,
-        fmt::format("fourfold is {} on {} and {} on {} (ranks of one run must be alike) load the "
-                    "same module on all nodes",
-                    versions.front(), hosts.front(), *other,
-                    hosts[static_cast<std::size_t>(other - versions.begin())]));
+        format_message(
+            "fourfold is {} on {} and {} on {} (ranks of one run must be alike) load the "
+            "same module on all nodes",
+            versions.front(), hosts.front(), *other,
+            hosts[static_cast<std::size_t>(other - versions.begin())]));
   }
 
   void gather_facts() {

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu_check.hpp"
 
+#include <fourfold/base/message.hpp>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -128,10 +130,10 @@ void check_ranks(const Ranks& ranks, Check& check) {
   for (const auto& [gpu, sharing] : ranks_of) {
     if (sharing.size() > 1) {
       check.fail(
-          fmt::format("ranks {} have the same GPU (PCI {} of {}) start one rank per GPU, or "
-                      "ask for more GPUs",
-                      first_of(sharing), gpu.second,
-                      ranks.nodes[static_cast<std::size_t>(std::stoi(sharing.front()))]));
+          format_message("ranks {} have the same GPU (PCI {} of {}) start one rank per GPU, or "
+                         "ask for more GPUs",
+                         first_of(sharing), gpu.second,
+                         ranks.nodes[static_cast<std::size_t>(std::stoi(sharing.front()))]));
     }
   }
 }

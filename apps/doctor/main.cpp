@@ -44,8 +44,7 @@ ExitCode examine(const Arguments& arguments, int argc, char** argv) {
   const fourfold::kernels::Runtime kernels;
   const doctor::Examination found = doctor::examine(arguments, mpi);
   if (mpi.world().rank() == 0) {
-    fourfold::program::print("{}{}", arguments.json ? to_json(found) : report(found),
-                             arguments.json ? "\n" : "");
+    fourfold::program::print_text(arguments.json ? to_json(found) + "\n" : report(found));
     std::fflush(stdout);
   }
   const auto code = static_cast<int>(doctor::verdict(found.checks));  // of rank 0 alone

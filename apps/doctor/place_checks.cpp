@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "place_checks.hpp"
 
+#include <fourfold/base/message.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,10 +137,10 @@ Check launch_check(const Ranks& ranks) {
       ranks.facts, [&](const RankFacts& facts) { return facts.launched_ranks != size; });
   if (other != ranks.facts.end() && other->launched_ranks > 1) {
     check.fail(
-        fmt::format("the launcher started {} ranks, but MPI has {} (the MPI of fourfold and "
-                    "the launcher do not understand each other) start with the mpiexec of "
-                    "that MPI, or another `srun --mpi=`",
-                    other->launched_ranks, size));
+        format_message("the launcher started {} ranks, but MPI has {} (the MPI of fourfold and "
+                       "the launcher do not understand each other) start with the mpiexec of "
+                       "that MPI, or another `srun --mpi=`",
+                       other->launched_ranks, size));
   }
   if (size == 1 && ranks.facts.front().job_tasks > 1) {
     check.warn(
@@ -242,9 +244,9 @@ Check versions_check(const Ranks& ranks) {
         texts.push_back(fmt::format("{} on {}", version, first_of(nodes, 3)));
       }
       check.fail(
-          fmt::format("{} differs: {} (ranks of one run must be alike) load the same modules "
-                      "on all nodes, and install anew where they differ",
-                      what, first_of(texts, 3)));
+          format_message("{} differs: {} (ranks of one run must be alike) load the same modules "
+                         "on all nodes, and install anew where they differ",
+                         what, first_of(texts, 3)));
     }
   };
   compare("fourfold", &RankFacts::version);

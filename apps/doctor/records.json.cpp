@@ -4,8 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace fourfold::doctor {
@@ -42,9 +42,9 @@ void parse(const std::string& text, Record& record) {
       [](const nlohmann::json& json) { return json.get<Record>(); },
       [](const std::string& why) {
         throw UserError(ExitCode::config,
-                        fmt::format("a rank has sent what this one cannot read ({}); start the "
-                                    "same version of fourfold on all ranks",
-                                    why));
+                        format_message("a rank has sent what this one cannot read ({}); start the "
+                                       "same version of fourfold on all ranks",
+                                       why));
       });
 }
 

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
@@ -32,8 +33,9 @@ std::string report(const Examination& examination) {
                       count(Status::warning), count(Status::warning) == 1 ? "" : "s",
                       count(Status::fail), static_cast<int>(verdict(examination.checks)));
   const std::vector<std::string> exclude = exclude_list(examination.checks);
-  return text + (exclude.empty() ? std::string("exclude:\n")
-                                 : fmt::format("exclude: --exclude={}\n", fmt::join(exclude, ",")));
+  return text + (exclude.empty()
+                     ? std::string("exclude:\n")
+                     : format_message("exclude: --exclude={}\n", fmt::join(exclude, ",")));
 }
 
 }  // namespace fourfold::doctor

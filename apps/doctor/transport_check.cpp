@@ -4,6 +4,8 @@
 
 #include "outliers.hpp"
 
+#include <fourfold/base/message.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -147,7 +149,7 @@ std::vector<Check> transport_checks(const Ranks& ranks, std::span<const LineSpee
                           own.size() == 1 ? "" : " in the slowest, ranks " + ranks_text(slowest)));
     for (const std::size_t i : own) {
       if (lines[i].wrong_elements > 0) {
-        check.fail(fmt::format(
+        check.fail(format_message(
             "ranks {} got {} wrong elements (the transport or memory damages "
             "data) have {} looked at, and use no result of theirs",
             ranks_text(lines[i]), lines[i].wrong_elements, first_of(nodes_of(ranks, lines[i]), 4)));

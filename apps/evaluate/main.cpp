@@ -3,6 +3,7 @@
 #include "evaluation_report.hpp"
 #include "logits_file.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
@@ -18,8 +19,6 @@
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_model.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -100,9 +99,10 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   if (mpi.world().size() % arguments.cp != 0) {
     throw fourfold::UserError(
         ExitCode::config,
-        fmt::format("--cp {} does not divide {} ranks; start {} ranks, or choose another --cp",
-                    arguments.cp, mpi.world().size(),
-                    (mpi.world().size() / arguments.cp + 1) * arguments.cp));
+        fourfold::format_message(
+            "--cp {} does not divide {} ranks; start {} ranks, or choose another --cp",
+            arguments.cp, mpi.world().size(),
+            (mpi.world().size() / arguments.cp + 1) * arguments.cp));
   }
   const auto mesh_shape =
       fourfold::comm::resolve_mesh({.dp = 0, .cp = arguments.cp}, mpi.world().size());
@@ -163,7 +163,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
         .samples = evaluator.samples(),
         .seconds = std::chrono::duration<double>(Clock::now() - start).count()};
     if (arguments.json) {
-      fourfold::program::print("{}\n", fourfold::evaluate::to_json(report));
+      fourfold::program::print_text(fourfold::evaluate::to_json(report) + "\n");
     } else {
       print_for_people(report);
     }
@@ -171,7 +171,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   if (!std::isfinite(evaluation.loss)) {
     throw fourfold::UserError(
         ExitCode::data_corrupt,
-        fmt::format(
+        fourfold::format_message(
             "the loss of {} is not finite (its weights are lost, or overflow its precision) "
             "take an older checkpoint",
             checkpoint.path().string()));

@@ -4,6 +4,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
@@ -29,11 +30,11 @@ void warn_of_long_host_name() {
   constexpr std::size_t longest = 63;
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) == 0 && std::strlen(host.data()) > longest) {
-    fourfold::log::write_stderr(
-        fmt::format("fourfold: warning: the name of this machine has {} letters: UCX, which MPI "
-                    "uses, may end programs with \"buffer overflow detected\"; give the machine a "
-                    "name of at most {}\n",
-                    std::strlen(host.data()), longest));
+    fourfold::log::write_stderr(fourfold::format_message(
+        "fourfold: warning: the name of this machine has {} letters: UCX, which MPI "
+        "uses, may end programs with \"buffer overflow detected\"; give the machine a "
+        "name of at most {}\n",
+        std::strlen(host.data()), longest));
   }
 }
 
@@ -47,8 +48,9 @@ void warn_of_long_host_name() {
     }
     const auto near = fourfold::nearest(verb, known);
     throw UserError(ExitCode::usage,
-                    fmt::format("there is no verb '{}'{}; 'fourfold help' lists the verbs", verb,
-                                near ? fmt::format(" (did you mean '{}'?)", *near) : ""));
+                    fourfold::format_message(
+                        "there is no verb '{}'{}; 'fourfold help' lists the verbs", verb,
+                        near ? fourfold::format_message(" (did you mean '{}'?)", *near) : ""));
   }
   std::string name = program->string();
   std::vector<char*> argv{name.data()};
@@ -58,13 +60,13 @@ void warn_of_long_host_name() {
   argv.push_back(nullptr);
   warn_of_long_host_name();
   ::execv(name.c_str(), argv.data());
-  throw fourfold::SystemError(ExitCode::config,
-                              fmt::format("cannot run {} ({})", name, std::strerror(errno)));
+  throw fourfold::SystemError(
+      ExitCode::config, fourfold::format_message("cannot run {} ({})", name, std::strerror(errno)));
 }
 
 ExitCode show_help() {
-  fourfold::program::print("{}",
-                           fourfold::front_door::help(fourfold::front_door::installed_verbs()));
+  fourfold::program::print_text(
+      fourfold::front_door::help(fourfold::front_door::installed_verbs()));
   return ExitCode::finished;
 }
 
@@ -89,9 +91,9 @@ ExitCode answer(const std::vector<std::string>& arguments) {
   }
   if (first.starts_with('-')) {
     throw UserError(ExitCode::usage,
-                    fmt::format("unknown option '{}' (options of a verb come after "
-                                "it); 'fourfold help' shows what there is",
-                                first));
+                    fourfold::format_message("unknown option '{}' (options of a verb come after "
+                                             "it); 'fourfold help' shows what there is",
+                                             first));
   }
   become(first, {arguments.begin() + 1, arguments.end()});
 }

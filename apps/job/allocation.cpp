@@ -3,9 +3,9 @@
 #include "allocation.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -53,7 +53,7 @@ std::int64_t number_in(const char* name, std::int64_t otherwise) {
   const char* const end = text + std::strlen(text);
   const auto [stop, error] = std::from_chars(text, end, value);
   if (error != std::errc{} || stop != end || value < 0) {
-    log::warning(fmt::format("{}={} is ignored (that is no number)", name, printable(text)));
+    log::warning(format_message("{}={} is ignored (that is no number)", name, printable(text)));
     return otherwise;
   }
   return value;

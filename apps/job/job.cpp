@@ -7,6 +7,8 @@
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
@@ -90,10 +92,10 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
   const std::int64_t ranks = chosen.mesh.ranks();
   const auto overrides = train::overrides_for(chosen, effective.config, has->tasks);
   if (!overrides.empty()) {
-    log::info(fmt::format(
+    log::info(format_message(
         "{} nodes, {} tasks: mesh {}, micro-batches of {}{}", has->nodes, has->tasks,
         chosen.mesh.str(), chosen.micro_batch,
-        ranks == has->tasks ? "" : fmt::format("; {} tasks are not used", has->tasks - ranks)));
+        ranks == has->tasks ? "" : format_message("; {} tasks are not used", has->tasks - ranks)));
   }
   std::string lines =
       fmt::format("start\n{}\n", ranks == has->tasks ? "all" : fmt::format("{}", ranks));
@@ -146,7 +148,7 @@ ExitCode begin_run(const Request& request) {
   attempt.exit_unix_s = telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status()).unix_s;
   attempts.begin(attempt);
   held.settle();
-  program::print("{}", lines);
+  program::print_text(lines);
   return ExitCode::finished;
 }
 
@@ -206,7 +208,8 @@ ExitCode end(const Request& request) {
     end.retry = false;
   }
   attempts.end(attempt, end);
-  log::info(fmt::format("ended with code {}: {}", static_cast<int>(end.code), end.reason));
+  log::info(format_message("ended with code {}: {}", static_cast<int>(end.code),
+                           MadeLines{printable_message(end.reason)}));
   if (end.retry) {
     const std::vector<std::string> none;
     program::print("again {}\n", fmt::join(has_told ? left.end->bad_nodes : none, ","));

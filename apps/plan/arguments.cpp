@@ -3,9 +3,8 @@
 #include "arguments.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/device.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -155,9 +154,9 @@ void validate_schedule(const Arguments& arguments) {
   }
   if (!arguments.from_file() && (request.stages == 0 || request.micro_batches == 0)) {
     refuse(
-        fmt::format("--schedule {} needs --stages and --micro-batches (only a file knows them) "
-                    "give both",
-                    request.name));
+        format_message("--schedule {} needs --stages and --micro-batches (only a file knows them) "
+                       "give both",
+                       request.name));
   }
   if (arguments.from_file() && request.chunks != 0) {
     refuse("--chunks cannot be given for a file (its cells name the chunks) leave it out");
@@ -175,15 +174,15 @@ void validate(const Arguments& arguments) {
   arguments.run_file.empty() ? validate_schedule(arguments) : validate_run(arguments);
   if (!std::ranges::all_of(arguments.costs, is_time) || arguments.pass_costs().sum_s() == 0) {
     refuse(
-        fmt::format("--costs are three times from 0 to {:g}, not all 0 (of forward, "
-                    "backward-input and backward-weight) write, say, 1,1,1",
-                    most_time));
+        format_message("--costs are three times from 0 to {:g}, not all 0 (of forward, "
+                       "backward-input and backward-weight) write, say, 1,1,1",
+                       most_time));
   }
   if (!is_time(arguments.link_s)) {
     refuse(
-        fmt::format("--link-time is not between 0 and {:g} (a message takes it) set it to, say, "
-                    "0.1",
-                    most_time));
+        format_message("--link-time is not between 0 and {:g} (a message takes it) set it to, say, "
+                       "0.1",
+                       most_time));
   }
 }
 

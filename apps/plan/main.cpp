@@ -4,6 +4,7 @@
 #include "report.hpp"
 #include "run_plan.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -33,7 +34,7 @@ std::string content_of(const std::string& path) {
   if (!text) {
     throw fourfold::UserError(
         ExitCode::config,
-        fmt::format(
+        fourfold::format_message(
             "--schedule {} cannot be read (is it a file, and yours to read?) check the name",
             path));
   }
@@ -51,9 +52,10 @@ schedule::Schedule schedule_of(const Arguments& arguments) {
   } catch (const fourfold::UserError& error) {
     throw fourfold::UserError(
         error.code(),
-        fmt::format("{} [here mesh.schedule is --schedule, mesh.pp --stages, mesh.chunks --chunks; "
-                    "train.global_batch decides about --micro-batches]",
-                    error.what()));
+        fourfold::format_message(
+            "{} [here mesh.schedule is --schedule, mesh.pp --stages, mesh.chunks --chunks; "
+            "train.global_batch decides about --micro-batches]",
+            error.what()));
   }
 }
 
@@ -92,7 +94,7 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
   schedule::Timeline timeline = plan::simulate(
       schedule, plan::even_costs(schedule, arguments.pass_costs(), arguments.link_s));
   timeline.name = "planned";
-  fourfold::program::print("{}", report(arguments, schedule, timeline));
+  fourfold::program::print_text(report(arguments, schedule, timeline));
   const std::span<const schedule::Timeline> timelines(&timeline, 1);
   if (!arguments.svg.empty()) {
     write(arguments.svg,
@@ -117,9 +119,9 @@ ExitCode run_plan(const Arguments& arguments) {
     return ExitCode::finished;
   }
   const fourfold::plan_program::PlannedRun run = fourfold::plan_program::plan_run(arguments);
-  fourfold::program::print("{}\n", run_report(run));
+  fourfold::program::print_text(run_report(run) + "\n");
   if (arguments.rank) {
-    fourfold::program::print("{}\n", rank_report(run, *arguments.rank));
+    fourfold::program::print_text(rank_report(run, *arguments.rank) + "\n");
   }
   const schedule::Schedule& schedule = run.layout.schedule;
   Arguments named = arguments;  // so that closed forms are found by the schedule's name

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/plan/closed_forms.hpp>
 
 #include <fmt/format.h>
@@ -59,7 +60,7 @@ std::string or_dash(std::optional<double> value) {
 }  // namespace
 
 std::string title(const Schedule& schedule) {
-  return fmt::format(
+  return format_message(
       "{}: {} stages, {} micro-batches{}", schedule.name, schedule.stages, schedule.micro_batches,
       schedule.chunks > 1 ? fmt::format(", {} chunks per stage", schedule.chunks) : "");
 }

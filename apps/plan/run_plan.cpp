@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -142,8 +143,8 @@ std::string offload_text(const PlannedRun& run, const std::vector<train::RankPla
   const ByteUnit unit = unit_for(std::max(host_bytes, file_bytes));
   const std::string in_file = file_bytes == 0
                                   ? ""
-                                  : fmt::format(", {} {} on disk in {}", unit.str(file_bytes),
-                                                unit.name, run.config.offload.nvme_directory);
+                                  : format_message(", {} {} on disk in {}", unit.str(file_bytes),
+                                                   unit.name, run.config.offload.nvme_directory);
   return fmt::format("offloaded, each rank at most: {} {} in host memory{}\n", unit.str(host_bytes),
                      unit.name, in_file);
 }
@@ -196,9 +197,9 @@ std::string copy_text(const PlannedRun& run, const train::RankPlan& plan) {
   if (!config.fast_dir.empty()) {  // and one more while it is written
     const std::size_t bytes = (static_cast<std::size_t>(config.fast_keep_last) + 1) * saved;
     const ByteUnit unit = unit_for(bytes);
-    text += fmt::format("steps between checkpoints, each rank at most: {} {} in {}{}\n",
-                        unit.str(bytes), unit.name, config.fast_dir,
-                        config.fast_partner ? ", and as much for the node before its own" : "");
+    text += format_message("steps between checkpoints, each rank at most: {} {} in {}{}\n",
+                           unit.str(bytes), unit.name, config.fast_dir,
+                           config.fast_partner ? ", and as much for the node before its own" : "");
   }
   return text;
 }
@@ -283,10 +284,11 @@ std::string run_report(const PlannedRun& run) {
 
 std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   if (rank >= run.mesh.ranks()) {
-    throw UserError(ExitCode::usage,
-                    fmt::format("--rank {} does not exist (the run has ranks 0 to {}) name one of "
-                                "them",
-                                rank, run.mesh.ranks() - 1));
+    throw UserError(
+        ExitCode::usage,
+        format_message("--rank {} does not exist (the run has ranks 0 to {}) name one of "
+                       "them",
+                       rank, run.mesh.ranks() - 1));
   }
   const train::RankPlan plan =
       train::plan_rank(run.config, run.layout, run.mesh, rank, run.compute_capability);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
 #include <fourfold/program/byte_progress.hpp>
 
@@ -64,7 +65,7 @@ void ByteProgress::show(std::int64_t done_bytes, std::int64_t total_bytes,
     draw(numbers, done);
   } else {
     has_line_ = true;
-    log::write_stderr(fmt::format("{} {}\n", what_, numbers));
+    log::write_stderr(format_message("{} {}\n", what_, numbers));
     std::fflush(stderr);
   }
 }

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/program/command_output.hpp>
-
-#include <fmt/format.h>
 
 #include <filesystem>
 #include <system_error>
@@ -33,11 +32,11 @@ std::string run_file_in_checkpoint(const std::string& path, const std::string& o
   }
   throw UserError(
       ExitCode::config,
-      fmt::format("checkpoint.resume = {}: its model cannot be read ({}); name a step "
-                  "that is there, or write [model] into the run file",
-                  path,
-                  output ? fmt::format("fourfold ckpt info ended with code {}", output->code)
-                         : "there is no fourfold-ckpt beside this program"));
+      format_message("checkpoint.resume = {}: its model cannot be read ({}); name a step "
+                     "that is there, or write [model] into the run file",
+                     path,
+                     output ? format_message("fourfold ckpt info ended with code {}", output->code)
+                            : "there is no fourfold-ckpt beside this program"));
 }
 
 }  // namespace fourfold::program

@@ -4,6 +4,8 @@
 #include "wrong_command_line.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 
@@ -48,8 +50,8 @@ std::string_view meaning(ExitCode code) {
 }
 
 ExitCode refuse(const CLI::App& command, const std::string& what) {
-  log::write_stderr(fmt::format("{}: error: {}\nRun with --help for more information.\n",
-                                program_of(command), what));
+  log::write_stderr(format_message("{}: error: {}\nRun with --help for more information.\n",
+                                   program_of(command), MadeLines{printable_message(what)}));
   return ExitCode::usage;
 }
 

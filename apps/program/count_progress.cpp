@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
 #include <fourfold/program/count_progress.hpp>
 
@@ -61,7 +62,7 @@ void CountProgress::show(std::int64_t done, std::int64_t total, const std::strin
     is_drawn_ = true;
     log::draw_stderr(numbers.substr(0, columns()));
   } else {
-    log::write_stderr(fmt::format("{} {}\n", what_, numbers));
+    log::write_stderr(format_message("{} {}\n", what_, numbers));
   }
   std::fflush(stderr);
 }

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/remedies.hpp>
 #include <fourfold/base/sudden_end.hpp>
+#include <fourfold/base/terminal.hpp>
 #include <fourfold/program/run.hpp>
 
 #include <fmt/format.h>
@@ -37,25 +39,29 @@ std::pair<std::string, ExitCode> explain() {
   } catch (const UserError& error) {
     return {error.what(), error.code()};
   } catch (const Error& error) {
-    return {fmt::format("{}\n  {}", error.what(), place(error.where())), error.code()};
+    return {format_message("{}\n  {}", MadeLines{error.what()}, place(error.where())),
+            error.code()};
   } catch (const std::bad_alloc&) {
     return {out_of_memory_message(), ExitCode::config};
   } catch (const std::filesystem::filesystem_error& error) {
-    return {fmt::format("a file or folder cannot be reached ({}); check its path and permissions",
-                        error.what()),
-            ExitCode::config};
+    return {
+        format_message("a file or folder cannot be reached ({}); check its path and permissions",
+                       error.what()),
+        ExitCode::config};
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
-      return {fmt::format("no further thread can be started ({}; the host's limit of processes is "
-                          "reached); raise `ulimit -u`, or run less on it at a time",
-                          error.what()),
-              ExitCode::config};
+      return {
+          format_message("no further thread can be started ({}; the host's limit of processes is "
+                         "reached); raise `ulimit -u`, or run less on it at a time",
+                         error.what()),
+          ExitCode::config};
     }
-    return {fmt::format("the output cannot be written ({})", error.what()), ExitCode::cannot_write};
+    return {format_message("the output cannot be written ({})", error.what()),
+            ExitCode::cannot_write};
   } catch (const std::exception& error) {
-    return {
-        fmt::format("internal error: {}\n  please report it with the command line", error.what()),
-        ExitCode::internal};
+    return {format_message("internal error: {}\n  please report it with the command line",
+                           error.what()),
+            ExitCode::internal};
   }
 }
 
@@ -67,12 +73,13 @@ std::chrono::milliseconds moment(int rank) {
 
 void report(std::string_view name, const std::string& message) {
   const RankIdentity& self = rank_identity();
+  const MadeLines shown{printable_message(message)};
   std::fflush(stdout);
   if (self.end_all_ranks != nullptr) {
-    log::write_stderr(fmt::format("{}: [rank {} of {} on {}] error: {}\n", name, self.rank,
-                                  self.size, self.host, message));
+    log::write_stderr(format_message("{}: [rank {} of {} on {}] error: {}\n", name, self.rank,
+                                     self.size, self.host, shown));
   } else if (self.size == 1 || self.rank == 0) {
-    log::write_stderr(fmt::format("{}: error: {}\n", name, message));
+    log::write_stderr(format_message("{}: error: {}\n", name, shown));
   }
   std::fflush(stderr);
 }
@@ -85,7 +92,8 @@ void call(const OnFailure& on_failure, std::string_view name, ExitCode code,
   try {
     on_failure(code, message);
   } catch (const std::exception& second) {  // the first error is the one to report
-    log::write_stderr(fmt::format("{}: warning: {}\n", name, second.what()));
+    log::write_stderr(
+        format_message("{}: warning: {}\n", name, MadeLines{printable_message(second.what())}));
   }
 }
 
@@ -136,7 +144,7 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
 
 void tell_everything() {
   log::set_sink(
-      [](log::Level, std::string_view line) { log::write_stderr(fmt::format("{}\n", line)); });
+      [](log::Level, std::string_view line) { log::write_stderr(std::string(line) + "\n"); });
 }
 
 }  // namespace fourfold::program

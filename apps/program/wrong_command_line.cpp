@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wrong_command_line.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 
 #include <fmt/format.h>
@@ -62,7 +63,7 @@ std::string did_you_mean(const std::vector<std::string>& meant) {
   if (meant.empty()) {
     return "";
   }
-  return fmt::format("; did you mean '{}'?", fmt::join(meant, "' or '"));
+  return format_message("; did you mean '{}'?", fmt::join(meant, "' or '"));
 }
 
 /// "--steps" with "100" is --set train.steps=100.
@@ -73,7 +74,7 @@ std::vector<std::string> as_keys(const std::string& name, const std::string& val
     std::string last_part = name.substr(2);
     std::ranges::replace(last_part, '-', '_');
     for (const std::string& key : keys(last_part)) {
-      meant.push_back(fmt::format("--set {}={}", key, value.empty() ? "VALUE" : value));
+      meant.push_back(format_message("--set {}={}", key, value.empty() ? "VALUE" : value));
     }
   }
   return meant;
@@ -91,13 +92,13 @@ std::string option_text(const CLI::App& command, const std::string& word, std::s
   if (const auto option = likely(name, known_options(command)); meant.empty() && option) {
     meant.push_back(*option);
   }
-  return fmt::format("unknown option '{}'{}", name, did_you_mean(meant));
+  return format_message("unknown option '{}'{}", name, did_you_mean(meant));
 }
 
 std::string argument_text(const CLI::App& command, const std::string& word) {
   const bool wants_verb = !known_verbs(command).empty() && command.get_subcommands().empty();
   return wants_verb ? unknown_verb_text(command, word)
-                    : fmt::format("'{}' is one argument too many", word);
+                    : format_message("'{}' is one argument too many", word);
 }
 
 }  // namespace
@@ -107,7 +108,7 @@ std::string program_of(const CLI::App& command) {
   for (const CLI::App* const verb : parsed_verbs(command)) {
     names.push_back(verb->get_name());
   }
-  return fmt::format("{}", fmt::join(names, " "));
+  return format_message("{}", fmt::join(names, " "));
 }
 
 std::string word_without_help(const CLI::App& command, const std::vector<std::string>& typed) {
@@ -118,8 +119,8 @@ std::string word_without_help(const CLI::App& command, const std::vector<std::st
 
 std::string unknown_verb_text(const CLI::App& command, const std::string& word) {
   const auto verb = likely(word, known_verbs(*parsed_verbs(command).back()));
-  return fmt::format("there is no verb '{}'{}", word,
-                     did_you_mean(verb ? std::vector{*verb} : std::vector<std::string>()));
+  return format_message("there is no verb '{}'{}", word,
+                        did_you_mean(verb ? std::vector{*verb} : std::vector<std::string>()));
 }
 
 std::string unknown_words_text(const CLI::App& command, std::span<const std::string> typed,
@@ -143,7 +144,7 @@ std::string unknown_words_text(const CLI::App& command, std::span<const std::str
     }
     is_value = is_option(word) && word.find('=') == std::string::npos;
   }
-  return fmt::format("{}", fmt::join(lines, "\n  "));
+  return format_message("{}", fmt::join(lines, "\n  "));
 }
 
 }  // namespace fourfold::program

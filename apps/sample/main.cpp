@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
@@ -13,8 +14,6 @@
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/text_sampler.hpp>
-
-#include <fmt/format.h>
 
 #include <cstdint>
 #include <cstdio>
@@ -86,16 +85,17 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
       model.config().data.tokenizer == fourfold::runfile::unknown_tokenizer_name) {
     throw fourfold::UserError(
         ExitCode::config,
-        fmt::format("{} does not say which tokenizer its model was trained with (it was imported "
-                    "without one); name it with --tokenizer",
-                    checkpoint.path().string()));
+        fourfold::format_message(
+            "{} does not say which tokenizer its model was trained with (it was imported "
+            "without one); name it with --tokenizer",
+            checkpoint.path().string()));
   }
   const auto tokenizer = fourfold::data::open_tokenizer(
       arguments.tokenizer.empty() ? model.config().data.tokenizer : arguments.tokenizer);
   if (tokenizer->vocab_size() > model.config().model.vocab) {
     throw fourfold::UserError(
         ExitCode::config,
-        fmt::format(
+        fourfold::format_message(
             "the tokenizer {} has {} tokens, but the model was trained with model.vocab = {} "
             "(its data were made with another one) name that one with --tokenizer",
             tokenizer->description(), tokenizer->vocab_size(), model.config().model.vocab));

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "page.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
@@ -172,9 +173,10 @@ void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<st
   }
   const RunAttempt* const newest = batch::newest_of_run(view.attempts);
   lines.emplace_back("");
-  lines.push_back(fmt::format("  {:<12} {:>7} {:>5}  {:<19} {:>7} {:>8} {:>8}  {:>4}  {}", "job",
-                              "restart", "nodes", "began", "lasted", "from", "to step", "code",
-                              first == 0 ? "end" : fmt::format("end ({} earlier ones)", first)));
+  lines.push_back(
+      format_message("  {:<12} {:>7} {:>5}  {:<19} {:>7} {:>8} {:>8}  {:>4}  {}", "job", "restart",
+                     "nodes", "began", "lasted", "from", "to step", "code",
+                     first == 0 ? "end" : format_message("end ({} earlier ones)", first)));
   for (std::size_t i = first; i < all; ++i) {
     lines.push_back(attempt_line(view.attempts[i],
                                  view.verdict.newest_goes_on && &view.attempts[i] == newest, view));
@@ -187,11 +189,11 @@ std::vector<std::string> page_of(const RunView& view, std::size_t most_attempts)
   std::vector<std::string> lines;
   const auto row = [&](const char* name, const std::string& text) {
     if (!text.empty()) {
-      lines.push_back(fmt::format("  {:<12} {}", name, text));
+      lines.push_back(format_message("  {:<12} {}", name, text));
     }
   };
-  lines.push_back(fmt::format("{}: {}{}", printable(view.log_dir.string()), state_text(view),
-                              refusal_text(view)));
+  lines.push_back(format_message("{}: {}{}", printable(view.log_dir.string()), state_text(view),
+                                 refusal_text(view)));
   row("reason", view.verdict.state == RunState::finished ? "" : shown(view.verdict.reason));
   row("next", advice(view));
   if (view.steps > 0 || view.step > 0) {

@@ -3,9 +3,8 @@
 #include "run_argument.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/runfile/run_config.hpp>
-
-#include <fmt/format.h>
 
 #include <system_error>
 
@@ -33,10 +32,11 @@ fs::path log_dir_of_run(const std::string& run) {
   const std::string why = fs::exists(found) ? "it is neither a directory nor a file"
                           : error           ? error.message()
                                             : "there is no such directory or file";
-  throw UserError(ExitCode::config,
-                  fmt::format("cannot look at the run {} ({}) name the directory of a run (log.dir "
-                              "of its run file), or its run file",
-                              run, why));
+  throw UserError(
+      ExitCode::config,
+      format_message("cannot look at the run {} ({}) name the directory of a run (log.dir "
+                     "of its run file), or its run file",
+                     run, why));
 }
 
 fs::path whole_path(const fs::path& path) {

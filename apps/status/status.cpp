@@ -48,7 +48,8 @@ std::vector<batch::RunView> views_of(const std::vector<std::string>& runs, ExitC
 void print_for_people(const std::vector<batch::RunView>& views, bool brief) {
   for (const batch::RunView& view : views) {
     const std::vector<std::string> lines = brief ? std::vector{line_of(view)} : page_of(view);
-    program::print("{}{}\n", &view == views.data() || brief ? "" : "\n", fmt::join(lines, "\n"));
+    const bool stands_apart = &view != views.data() && !brief;
+    program::print("{}{}\n", MadeLines{stands_apart ? "\n" : ""}, fmt::join(lines, "\n"));
   }
 }
 
@@ -65,7 +66,7 @@ ExitCode show(const Request& request) {
     file.publish();
   }
   if (request.json) {
-    program::print("{}\n", to_json(views));
+    program::print_text(to_json(views) + "\n");
   } else if (request.prometheus_file.empty()) {
     print_for_people(views, request.brief);
   }

@@ -3,8 +3,7 @@
 #include "installed.hpp"
 
 #include <fourfold/base/error.hpp>
-
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <array>
 #include <system_error>
@@ -24,10 +23,11 @@ fs::path found(const fs::path& start, const std::array<const char*, 3>& candidat
       return path;
     }
   }
-  throw UserError(ExitCode::config,
-                  fmt::format("{} is not where this program is ({}) install fourfold whole: cmake "
-                              "--install, or Spack",
-                              what, start.string()));
+  throw UserError(
+      ExitCode::config,
+      format_message("{} is not where this program is ({}) install fourfold whole: cmake "
+                     "--install, or Spack",
+                     what, start.string()));
 }
 
 }  // namespace

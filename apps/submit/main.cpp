@@ -7,6 +7,7 @@
 #include "submission_check.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
@@ -20,8 +21,6 @@
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/token_settings.hpp>
-
-#include <fmt/format.h>
 
 #include <filesystem>
 
@@ -37,8 +36,9 @@ namespace submit = fourfold::submit;
 ExitCode send(const batch::Submission& submission, const std::string& script) {
   if (fourfold::train::is_stop_asked_for(submission.log_dir)) {
     throw UserError(ExitCode::no_progress,
-                    fmt::format("{} exists (it asks for no more training) remove it to go on",
-                                fourfold::telemetry::RunFiles(submission.log_dir).stop().string()));
+                    fourfold::format_message(
+                        "{} exists (it asks for no more training) remove it to go on",
+                        fourfold::telemetry::RunFiles(submission.log_dir).stop().string()));
   }
   submit::look_for_queued_jobs(submission);
   fourfold::telemetry::refuse_foreign_file(submission.script, batch::script_mark);
@@ -50,9 +50,9 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   const batch::SubmittedJob job = submit::submit_script(submission.script, submission.name);
   fourfold::program::print("{}\n", job.number);
   const std::string cluster = job.cluster.empty() ? "" : " --cluster=" + job.cluster;
-  fourfold::log::info(fmt::format("submitted {}; `squeue{} --job={}` shows the job, {} is its log",
-                                  submission.script.string(), cluster, job.number,
-                                  batch::log_of(submission, job.number).string()));
+  fourfold::log::info(fourfold::format_message(
+      "submitted {}; `squeue{} --job={}` shows the job, {} is its log", submission.script.string(),
+      cluster, job.number, batch::log_of(submission, job.number).string()));
   return ExitCode::finished;
 }
 
@@ -75,15 +75,15 @@ ExitCode make(const submit::Arguments& arguments) {
     std::error_code ignored;
     if (!std::filesystem::exists(submission.log_dir, ignored)) {
       fourfold::log::info(
-          fmt::format("before sbatch takes this: mkdir -p {} (Slurm makes no folder "
-                      "for a log, and the job would fail without one; --go makes it)",
-                      submission.log_dir.string()));
+          fourfold::format_message("before sbatch takes this: mkdir -p {} (Slurm makes no folder "
+                                   "for a log, and the job would fail without one; --go makes it)",
+                                   submission.log_dir.string()));
     }
     return ExitCode::finished;
   }
   if (batch::is_finished(effective.config.log.dir, effective.config.train.steps)) {
-    fourfold::log::info(fmt::format("{}: the run is finished, there is nothing to submit",
-                                    effective.config.log.dir));
+    fourfold::log::info(fourfold::format_message(
+        "{}: the run is finished, there is nothing to submit", effective.config.log.dir));
     return ExitCode::finished;
   }
   return send(submission, script);

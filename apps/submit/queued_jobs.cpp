@@ -6,6 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
@@ -24,8 +25,8 @@ std::vector<batch::QueuedJob> queued_jobs(const std::string& option = "--sort=i"
   if (squeue && squeue->is_answer()) {
     return batch::queued_jobs_of(squeue->text);
   }
-  log::warning(fmt::format("{}; whether a job of this run is in the queue already is not known",
-                           squeue ? "squeue " + squeue->failure() : "there is no squeue here"));
+  log::warning(format_message("{}; whether a job of this run is in the queue already is not known",
+                              squeue ? "squeue " + squeue->failure() : "there is no squeue here"));
   return {};
 }
 
@@ -37,14 +38,15 @@ void look_for_queued_jobs(const batch::Submission& submission) {
   };
   for (const batch::QueuedJob& job : queued_jobs()) {
     if (submission.chain > 0 && job.script == submission.script.string()) {
-      throw UserError(ExitCode::config,
-                      fmt::format("job {} in the queue is of a chain of this run already, whose "
-                                  "script {} would change under it; scancel that job and the one "
-                                  "behind it to end it",
-                                  job.number, job.script));
+      throw UserError(
+          ExitCode::config,
+          format_message("job {} in the queue is of a chain of this run already, whose "
+                         "script {} would change under it; scancel that job and the one "
+                         "behind it to end it",
+                         job.number, job.script));
     }
     if (is_of_run(job)) {
-      log::warning(fmt::format("job {} of this run is in the queue already", job.number));
+      log::warning(format_message("job {} of this run is in the queue already", job.number));
     }
   }
   for (const batch::QueuedJob& job : queued_jobs("--name=" + submission.name)) {
@@ -52,8 +54,8 @@ void look_for_queued_jobs(const batch::Submission& submission) {
       continue;
     }
     const std::string found =
-        fmt::format("job {} in the queue is called {}, too, and is of another run ({})", job.number,
-                    submission.name, job.script);
+        format_message("job {} in the queue is called {}, too, and is of another run ({})",
+                       job.number, submission.name, job.script);
     if (submission.chain > 0) {
       throw UserError(ExitCode::config,
                       found + "; jobs of a chain wait for all that have their name: give --name");

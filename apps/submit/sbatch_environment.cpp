@@ -3,6 +3,7 @@
 #include "sbatch_environment.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/ranges.h>
 
@@ -55,8 +56,8 @@ void clear_the_way(const batch::Submission& submission) {
     }
   }
   if (!found.empty()) {
-    log::info(fmt::format("not handed on to the job, which they would change: {}",
-                          fmt::join(found, ", ")));
+    log::info(format_message("not handed on to the job, which they would change: {}",
+                             fmt::join(found, ", ")));
   }
 }
 

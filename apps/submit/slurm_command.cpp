@@ -4,8 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ void tell_errors(const std::string& program, const std::string& errors) {
   std::istringstream lines(errors);
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty()) {
-      log::warning(line.starts_with(program + ":") ? line : program + ": " + line);
+      log::warning(line.starts_with(program + ":") ? line
+                                                   : format_message("{}: {}", program, line));
     }
   }
 }
@@ -67,24 +68,25 @@ batch::SubmittedJob submit_script(const std::filesystem::path& script, const std
       program::output_of({"sbatch", "--parsable", script.string()}, {.time = 5 * to_ask()});
   if (!sbatch) {
     throw UserError(ExitCode::config,
-                    fmt::format("there is no sbatch in PATH; the script is {}: submit it where "
-                                "Slurm is",
-                                script.string()));
+                    format_message("there is no sbatch in PATH; the script is {}: submit it where "
+                                   "Slurm is",
+                                   script.string()));
   }
   if (sbatch->cut.empty() && sbatch->code != 0) {
     throw UserError(ExitCode::config,
-                    fmt::format("sbatch refuses {}: {}", script.string(),
-                                sbatch->errors.empty() ? sbatch->failure() : sbatch->errors));
+                    format_message("sbatch refuses {}: {}", script.string(),
+                                   sbatch->errors.empty() ? sbatch->failure() : sbatch->errors));
   }
   tell_errors("sbatch", sbatch->errors);
   const auto job = sbatch->is_answer() ? batch::submitted_job(sbatch->text) : std::nullopt;
   if (!job) {
     throw UserError(
         ExitCode::config,
-        fmt::format("sbatch {}, so whether {} is in the queue is not known; look with `squeue --me "
-                    "--name={}` before you submit it again",
-                    sbatch->cut.empty() ? "has not said which job it has made" : sbatch->cut,
-                    script.string(), name));
+        format_message(
+            "sbatch {}, so whether {} is in the queue is not known; look with `squeue --me "
+            "--name={}` before you submit it again",
+            sbatch->cut.empty() ? "has not said which job it has made" : sbatch->cut,
+            script.string(), name));
   }
   return *job;
 }

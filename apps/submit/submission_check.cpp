@@ -8,6 +8,7 @@
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
@@ -36,10 +37,10 @@ std::optional<Partition> ask_partition(const std::string& name) {
   const auto sinfo =
       ask({"sinfo", "--noheader", std::string("--format=") + batch::partition_format});
   if (!sinfo || !sinfo->is_answer() || !batch::names_partitions(sinfo->text)) {
-    log::warning(fmt::format("{}: nodes, their memory and --mpi are not checked",
-                             !sinfo               ? "there is no sinfo here"
-                             : sinfo->is_answer() ? "sinfo names no partition"
-                                                  : "sinfo " + sinfo->failure()));
+    log::warning(format_message("{}: nodes, their memory and --mpi are not checked",
+                                !sinfo               ? "there is no sinfo here"
+                                : sinfo->is_answer() ? "sinfo names no partition"
+                                                     : "sinfo " + sinfo->failure()));
     return std::nullopt;
   }
   const auto partition = batch::partition_of(sinfo->text, name);
@@ -47,8 +48,8 @@ std::optional<Partition> ask_partition(const std::string& name) {
     refuse("this cluster has no default partition; name one with --partition");
   }
   if (!partition) {
-    refuse(fmt::format("--partition={}: there is no such partition; `sinfo` shows those there are",
-                       name));
+    refuse(format_message(
+        "--partition={}: there is no such partition; `sinfo` shows those there are", name));
   }
   return partition;
 }
@@ -96,14 +97,14 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
   }
   if (nodes.least != nodes.most) {
     refuse(
-        fmt::format("--nodes={} with a mesh of {} ranks (mesh.dp is a number, and more or fewer "
-                    "nodes make other replicas) add --set mesh.dp=auto, or give one number of "
-                    "nodes",
-                    nodes.str(), *ranks));
+        format_message("--nodes={} with a mesh of {} ranks (mesh.dp is a number, and more or fewer "
+                       "nodes make other replicas) add --set mesh.dp=auto, or give one number of "
+                       "nodes",
+                       nodes.str(), *ranks));
   }
   const std::int64_t tasks = std::int64_t{nodes.most} * tasks_per_node;
   if (tasks != *ranks) {
-    refuse(fmt::format(
+    refuse(format_message(
         "{} nodes with {} tasks each are {} ranks, and the mesh has {}; give --nodes="
         "{} and --tasks-per-node={}, or add --set mesh.dp=auto",
         nodes.most, tasks_per_node, tasks, *ranks, (*ranks + tasks_per_node - 1) / tasks_per_node,
@@ -115,16 +116,16 @@ void check_partition(const Partition& partition, const NodeRange& nodes, int tas
                      int cpus_per_task) {
   if (nodes.least > partition.nodes) {
     refuse(
-        fmt::format("--nodes={}: partition {} has {} (the job would wait for ever) ask for "
-                    "fewer, or name another --partition",
-                    nodes.str(), partition.name, partition.nodes));
+        format_message("--nodes={}: partition {} has {} (the job would wait for ever) ask for "
+                       "fewer, or name another --partition",
+                       nodes.str(), partition.name, partition.nodes));
   }
   if (tasks_per_node * cpus_per_task > partition.cpus) {
     refuse(
-        fmt::format("{} tasks of {} CPUs on a node: the nodes of partition {} have {} CPUs "
-                    "(ranks that share one wait for each other) give a smaller "
-                    "--tasks-per-node or --cpus-per-task",
-                    tasks_per_node, cpus_per_task, partition.name, partition.cpus));
+        format_message("{} tasks of {} CPUs on a node: the nodes of partition {} have {} CPUs "
+                       "(ranks that share one wait for each other) give a smaller "
+                       "--tasks-per-node or --cpus-per-task",
+                       tasks_per_node, cpus_per_task, partition.name, partition.cpus));
   }
 }
 
@@ -151,9 +152,9 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
 /// Ranks that srun starts with --mpi=none do not know of each other.
 [[noreturn]] void refuse_singletons(const std::string& offered) {
   const auto mpi = batch::mpi_of(build_facts().libraries, offered);
-  refuse(
-      fmt::format("--mpi=none: every task would train by itself, as rank 0 of 1; {}",
-                  mpi && !mpi->empty() ? "give --mpi=" + *mpi : "choose one of `srun --mpi=list`"));
+  refuse(format_message(
+      "--mpi=none: every task would train by itself, as rank 0 of 1; {}",
+      mpi && !mpi->empty() ? "give --mpi=" + *mpi : "choose one of `srun --mpi=list`"));
 }
 
 /// What `srun --mpi=` has to be; empty: as the site's file or Slurm's default says.
@@ -167,9 +168,9 @@ std::string mpi_for(const Arguments& arguments, bool has_several_ranks) {
     }
     if (is_known && !batch::offers_mpi(offered, arguments.mpi)) {
       refuse(
-          fmt::format("--mpi={}: this Slurm has none of that name; choose one of `srun "
-                      "--mpi=list`",
-                      arguments.mpi));
+          format_message("--mpi={}: this Slurm has none of that name; choose one of `srun "
+                         "--mpi=list`",
+                         arguments.mpi));
     }
     return arguments.mpi;
   }
@@ -207,8 +208,8 @@ void check_site(const std::string& site, const fs::path& scripts) {
   for (const std::string& name : known) {
     names += (names.empty() ? "" : ", ") + name;
   }
-  refuse(fmt::format("--site={}: there is no {}; choose one of {}, or give a path", site,
-                     file.string(), names));
+  refuse(format_message("--site={}: there is no {}; choose one of {}, or give a path", site,
+                        file.string(), names));
 }
 
 /// "fourfold-gpt2" of runs/gpt2, with nothing that Slurm would take for something else.

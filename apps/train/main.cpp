@@ -27,8 +27,8 @@ using fourfold::train_program::RunDirectory;
 namespace runfile = fourfold::runfile;
 
 ExitCode print_config(const Arguments& arguments) {
-  fourfold::program::print("{}", runfile::print_run_config(fourfold::train::load_run(
-                                     arguments.run_file, arguments.overrides)));
+  fourfold::program::print_text(runfile::print_run_config(
+      fourfold::train::load_run(arguments.run_file, arguments.overrides)));
   return ExitCode::finished;
 }
 

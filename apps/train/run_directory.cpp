@@ -5,6 +5,7 @@
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/comm/start_watch.hpp>
@@ -131,9 +132,10 @@ void RunDirectory::open() {
     log::info(note);
   }
   if (train::is_stop_asked_for(folder_)) {
-    throw UserError(ExitCode::no_progress,
-                    fmt::format("{} exists (it asks for no more training); remove it to train on",
-                                files_.stop().string()));
+    throw UserError(
+        ExitCode::no_progress,
+        format_message("{} exists (it asks for no more training); remove it to train on",
+                       files_.stop().string()));
   }
   if (!dry_run_) {
     add_files();
@@ -174,8 +176,8 @@ void RunDirectory::take_over() {
     config.write(runfile::print_run_config(effective_));
     config.publish();
   } else {
-    log::info(fmt::format("{} is the run file of this start and stays as it is",
-                          files_.config().string()));
+    log::info(format_message("{} is the run file of this start and stays as it is",
+                             files_.config().string()));
   }
 }
 
@@ -191,9 +193,9 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
   }
   if (!is_ours()) {
     throw UserError(ExitCode::no_progress,
-                    fmt::format("{}: another start of this run has taken over; this one writes "
-                                "nothing more",
-                                folder_.string()));
+                    format_message("{}: another start of this run has taken over; this one writes "
+                                   "nothing more",
+                                   folder_.string()));
   }
   if (status.code == ExitCode::finished) {  // first: who finds exit.json finds this too
     batch::write_finished(folder_, status.step.value_or(0));

@@ -4,12 +4,11 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
-
-#include <fmt/format.h>
 
 #include <exception>
 #include <functional>
@@ -21,7 +20,7 @@ void try_to(const char* what, const std::function<void()>& write) {
   try {
     write();
   } catch (const std::exception& error) {
-    log::warning(fmt::format("cannot {}: {}", what, error.what()));
+    log::warning(format_message("cannot {}: {}", what, error.what()));
   }
 }
 void LastStateSink::start(const telemetry::RunStart& run, double /*unix_time_s*/) {
@@ -54,7 +53,7 @@ void write_run_end(const std::filesystem::path& log_dir, const telemetry::ExitSt
       const telemetry::ReportedRun run = telemetry::load_reported_run(log_dir);
       const std::filesystem::path file = telemetry::RunFiles(log_dir).report();
       telemetry::write_report(file, std::span(&run, 1));
-      log::info(fmt::format("report: {}", file.string()));
+      log::info(format_message("report: {}", file.string()));
     });
   }
   if (first) {

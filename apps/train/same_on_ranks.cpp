@@ -3,6 +3,7 @@
 #include "same_on_ranks.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -44,7 +45,7 @@ std::vector<std::string> lines_of(const runfile::RunConfig& config) {
   std::vector<std::string> lines;
   for (const runfile::RunKey& key : runfile::run_keys()) {
     lines.push_back(
-        fmt::format("{} = {}", key.full_name(), runfile::to_toml(key.field.get(config))));
+        format_message("{} = {}", key.full_name(), runfile::to_toml(key.field.get(config))));
   }
   return lines;
 }
@@ -80,10 +81,11 @@ void require_same_on_ranks(std::span<const std::string> lines, comm::Communicato
   for (const auto& [line, ranks] : ranks_by_line) {
     parts.push_back(fmt::format("{} on {}", line, ranks_text(ranks)));
   }
-  throw UserError(ExitCode::config,
-                  fmt::format("the ranks were started differently ({}) start all of them with the "
-                              "same run file and options",
-                              fmt::join(parts, "; ")));
+  throw UserError(
+      ExitCode::config,
+      format_message("the ranks were started differently ({}) start all of them with the "
+                     "same run file and options",
+                     fmt::join(parts, "; ")));
 }
 
 }  // namespace fourfold::train_program

@@ -6,6 +6,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/fence.hpp>
@@ -15,8 +16,6 @@
 #include <fourfold/program/command_output.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/train/load_run.hpp>
-
-#include <fmt/format.h>
 
 #include <chrono>
 #include <filesystem>
@@ -69,8 +68,8 @@ void note_start_hang(const fs::path& log_dir, const comm::HangVerdict& verdict,
       return;
     }
     log::local(log::Level::warning,
-               fmt::format("{}: another start of this run lives; this one writes nothing there",
-                           log_dir.string()));
+               format_message("{}: another start of this run lives; this one writes nothing there",
+                              log_dir.string()));
   });
 }
 

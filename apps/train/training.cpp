@@ -10,6 +10,7 @@
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/device/device.hpp>
@@ -47,9 +48,10 @@ telemetry::RunStart facts_of(const comm::MpiRuntime& mpi) {
 std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
                                            const Arguments& arguments) {
   std::vector<std::string> lines = lines_of(config);
-  lines.push_back(fmt::format("--allow-change = {}", runfile::to_toml(arguments.allowed_changes)));
-  lines.push_back(fmt::format("--dry-run = {}", arguments.dry_run));
-  lines.push_back(fmt::format("version of fourfold = {}", build_facts().version));
+  lines.push_back(
+      format_message("--allow-change = {}", runfile::to_toml(arguments.allowed_changes)));
+  lines.push_back(format_message("--dry-run = {}", arguments.dry_run));
+  lines.push_back(format_message("version of fourfold = {}", build_facts().version));
   return lines;
 }
 
@@ -64,8 +66,8 @@ void require_tokenizer(const runfile::EffectiveConfig& effective) {
     throw UserError(
         error.code(),
         runfile::located(
-            fmt::format("data.tokenizer = \"{}\"{} cannot be used ({})", tokenizer,
-                        is_derived ? ", " + origin->second.str() + "," : "", error.what()),
+            format_message("data.tokenizer = \"{}\"{} cannot be used ({})", tokenizer,
+                           is_derived ? ", " + origin->second.str() + "," : "", error.what()),
             effective.origins));
   }
 }

@@ -3,14 +3,13 @@
 #include "arguments.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/arena.hpp>
 #include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/state_tier.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
@@ -86,8 +85,9 @@ std::vector<std::string> overrides_of(const std::string& text) {
     result.push_back(full_override(item));
     const std::string key = result.back().substr(0, result.back().find('='));
     if (!keys.insert(key).second) {
-      throw UserError(ExitCode::config,
-                      fmt::format("{} stands there twice (it has one value) leave one out", key));
+      throw UserError(
+          ExitCode::config,
+          format_message("{} stands there twice (it has one value) leave one out", key));
     }
   }
   return result;
@@ -100,7 +100,7 @@ void require_few_ranks(const comm::MeshShape& mesh) {
   if (ranks > most_ranks) {
     throw UserError(
         ExitCode::config,
-        fmt::format(
+        format_message(
             "mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x mesh.tp = {} is {:.0f} ranks (each "
             "is a thread of this process, and more than {:.0f} are too many) use smaller "
             "degrees",
@@ -116,11 +116,12 @@ void require_the_same_steps(const runfile::RunConfig& config, const comm::MeshSh
                     "than one rank does) leave it out: --set mesh.dp_mode=sync");
   }
   if (config.mesh.dp_compress != runfile::GradientCompression{} && mesh.dp * mesh.cp > 1) {
-    throw UserError(ExitCode::config,
-                    fmt::format("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "
-                                "step by more than rounding) leave it out: --set "
-                                "mesh.dp_compress=none",
-                                name(config.mesh.dp_compress)));
+    throw UserError(
+        ExitCode::config,
+        format_message("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "
+                       "step by more than rounding) leave it out: --set "
+                       "mesh.dp_compress=none",
+                       name(config.mesh.dp_compress)));
   }
 }
 
@@ -196,7 +197,7 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) 
     train::lay_out(effective.config, shape, train::schedule_file_text(effective.config));
     return {text, effective.config, shape};
   } catch (const UserError& error) {
-    throw UserError(error.code(), fmt::format("--mesh {}: {}", text, error.what()));
+    throw UserError(error.code(), format_message("--mesh {}: {}", text, error.what()));
   }
 }
 

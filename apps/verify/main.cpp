@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "report.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
@@ -66,12 +67,14 @@ void require_sound(const train::MeshComparison& itself, const std::string& name,
   if (itself.ranks_agree && itself.largest.weight <= train::Tolerances{}.weight) {
     throw fourfold::UserError(
         ExitCode::usage,
-        fmt::format("--weight-tolerance {:g} is below what f32 can keep to (the updates of the "
-                    "reference --mesh {} themselves are off by {:.1e}); give at least {:.1e}",
-                    tolerance, name, itself.largest.weight, 2 * itself.largest.weight));
+        fourfold::format_message(
+            "--weight-tolerance {:g} is below what f32 can keep to (the updates of the "
+            "reference --mesh {} themselves are off by {:.1e}); give at least {:.1e}",
+            tolerance, name, itself.largest.weight, 2 * itself.largest.weight));
   }
-  throw fourfold::Error(ExitCode::internal,
-                        fmt::format("the reference --mesh {}: {}", name, *itself.first_difference));
+  throw fourfold::Error(
+      ExitCode::internal,
+      fourfold::format_message("the reference --mesh {}: {}", name, *itself.first_difference));
 }
 
 /// Steps of the reference by itself, and of each mesh with the reference behind it.
@@ -131,7 +134,8 @@ ExitCode verify(const Arguments& arguments) {
     }
   }
   if (arguments.json) {
-    fourfold::program::print("{}\n", fourfold::verify::to_json(arguments, course.losses, verdicts));
+    fourfold::program::print_text(fourfold::verify::to_json(arguments, course.losses, verdicts) +
+                                  "\n");
   }
   const bool all_passed = std::all_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {
     return verdict.comparison.passed();

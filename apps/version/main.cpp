@@ -41,7 +41,7 @@ int main(int argc, char** argv) {
       return *end;
     }
     if (json) {
-      fourfold::program::print("{}\n", fourfold::version::to_json(fourfold::build_facts()));
+      fourfold::program::print_text(fourfold::version::to_json(fourfold::build_facts()) + "\n");
     } else {
       print_for_people(fourfold::build_facts());
     }

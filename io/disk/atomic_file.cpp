@@ -6,6 +6,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
@@ -27,9 +28,10 @@ void require_replaceable(const std::filesystem::path& path) {
   if (::stat(path.c_str(), &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode)) {
     throw UserError(
         ExitCode::cannot_write,
-        fmt::format("{}: cannot be written (it is a device, a pipe or a socket, and a file would "
-                    "take its place) name a file",
-                    path.string()));
+        format_message(
+            "{}: cannot be written (it is a device, a pipe or a socket, and a file would "
+            "take its place) name a file",
+            path.string()));
   }
 }
 
@@ -37,10 +39,11 @@ void require_replaceable(const std::filesystem::path& path) {
 /// renames when it was taken over is not there any more.
 std::filesystem::path temporary_of(const std::filesystem::path& path) {
   if (is_fenced_off_in(path.parent_path())) {
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: is not written (another start has taken the directory over); "
-                                "end this one",
-                                path.string()));
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message("{}: is not written (another start has taken the directory over); "
+                       "end this one",
+                       path.string()));
   }
   return temporary_sibling(work_folder_in(path.parent_path()) / path.filename(),
                            fmt::format("{}", ::getpid()));

@@ -7,9 +7,9 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/directory_lease.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -137,7 +137,7 @@ struct DirectoryLease::Impl {
       replaces_living = true;
       return true;
     }
-    log::info(fmt::format(
+    log::info(format_message(
         "{}: {} has the lease of this directory; watching for {} s whether it is "
         "alive",
         path.string(), found.holder.str(), std::chrono::duration<double>(options.silence).count()));
@@ -154,19 +154,20 @@ struct DirectoryLease::Impl {
       if (now->count != found.count) {
         throw UserError(
             ExitCode::config,
-            fmt::format("{}: {} is running here (its lease {} is alive), and two jobs would "
-                        "overwrite each other; wait for it, or choose another directory",
-                        path.parent_path().string(), found.holder.str(), path.string()));
+            format_message("{}: {} is running here (its lease {} is alive), and two jobs would "
+                           "overwrite each other; wait for it, or choose another directory",
+                           path.parent_path().string(), found.holder.str(), path.string()));
       }
     }
     if (!found.unreadable.empty()) {
-      throw UserError(ExitCode::config,
-                      fmt::format("{}: {}, so that it does not show whether another job is running "
-                                  "here; if none is, remove it",
-                                  path.string(), found.unreadable));
+      throw UserError(
+          ExitCode::config,
+          format_message("{}: {}, so that it does not show whether another job is running "
+                         "here; if none is, remove it",
+                         path.string(), found.unreadable));
     }
-    log::warning(fmt::format("{}: the lease of {} is silent and is taken over",
-                             path.parent_path().string(), found.holder.str()));
+    log::warning(format_message("{}: the lease of {} is silent and is taken over",
+                                path.parent_path().string(), found.holder.str()));
     return true;
   }
 
@@ -237,9 +238,9 @@ struct DirectoryLease::Impl {
   void wait_until_noticed() {
     const auto noticed = 2 * options.beat + options.beat / 2;
     log::warning(
-        fmt::format("{}: took the lease of this directory from an earlier start of this run; "
-                    "waiting for {} s, in which that one would notice",
-                    path.string(), std::chrono::duration<double>(noticed).count()));
+        format_message("{}: took the lease of this directory from an earlier start of this run; "
+                       "waiting for {} s, in which that one would notice",
+                       path.string(), std::chrono::duration<double>(noticed).count()));
     std::this_thread::sleep_for(noticed);
   }
 
@@ -321,17 +322,19 @@ void DirectoryLease::check() const {
   const std::string directory = impl_->path.parent_path().string();
   const auto& taken_by = impl_->taken_by;
   if (taken_by && taken_by->replaces(impl_->lease.holder)) {
-    throw UserError(ExitCode::no_progress,
-                    fmt::format("{}: {} is a later start of this run and goes on with it; this one "
-                                "writes nothing more",
-                                directory, taken_by->str()));
+    throw UserError(
+        ExitCode::no_progress,
+        format_message("{}: {} is a later start of this run and goes on with it; this one "
+                       "writes nothing more",
+                       directory, taken_by->str()));
   }
   throw UserError(
       ExitCode::cannot_write,
-      fmt::format("{}: the lease of this directory is lost{}: this process stood still for longer "
-                  "than {} s; start again when nobody else saves there",
-                  directory, taken_by ? " to " + taken_by->str() : "",
-                  std::chrono::duration<double>(impl_->options.silence).count()));
+      format_message(
+          "{}: the lease of this directory is lost{}: this process stood still for longer "
+          "than {} s; start again when nobody else saves there",
+          directory, taken_by ? " to " + taken_by->str() : "",
+          std::chrono::duration<double>(impl_->options.silence).count()));
 }
 
 const std::optional<LeaseHolder>& DirectoryLease::left_behind_by() const noexcept {

@@ -5,9 +5,8 @@
 #include "disk/file.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/atomic_file.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -28,7 +27,7 @@ void leave_to_earlier_holder(const std::filesystem::path& file) {
     part.resize(std::min(part_bytes, before.size_bytes() - at));
     if (const Defect defect = before.read_at(at, part)) {
       throw UserError(ExitCode::cannot_write,
-                      fmt::format("{}: {}; check the file system", file.string(), *defect));
+                      format_message("{}: {}; check the file system", file.string(), *defect));
     }
     copy.write(part);
   }

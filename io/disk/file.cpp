@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/no_room.hpp>
 
@@ -103,9 +104,10 @@ OutputFile::OutputFile(const std::filesystem::path& path, std::filesystem::path 
   } else if (file.error_number != 0) {
     cannot_write(shown_, "open", file.error_number);
   } else {
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: cannot be written (it {}); remove it or choose another name",
-                                shown_.string(), file.defect));
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message("{}: cannot be written (it {}); remove it or choose another name",
+                       shown_.string(), file.defect));
   }
 }
 

@@ -6,6 +6,7 @@
 #include "disk/random_word.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -76,9 +77,9 @@ fs::path set_lease_aside(const fs::path& path, const Lease& stale) {
     }
     throw UserError(
         ExitCode::cannot_write,
-        fmt::format("{}: {} has left its lease of this directory behind, and it cannot "
-                    "be taken away ({}); let its owner, or the directory's, remove it",
-                    path.string(), stale.holder.str(), std::generic_category().message(errno)));
+        format_message("{}: {} has left its lease of this directory behind, and it cannot "
+                       "be taken away ({}); let its owner, or the directory's, remove it",
+                       path.string(), stale.holder.str(), std::generic_category().message(errno)));
   }
   const auto got = read_lease(aside);
   if (!got || got->word == stale.word) {

@@ -5,11 +5,11 @@
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/line_file.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -19,15 +19,16 @@ namespace fourfold::io {
 
 void LineFile::fail(std::string_view call, int error_number) const {
   throw UserError(ExitCode::cannot_write,
-                  fmt::format("cannot write {} ({}); make room or {}", path_.string(),
-                              write_failure(path_, call, error_number), advice_));
+                  format_message("cannot write {} ({}); make room or {}", path_.string(),
+                                 write_failure(path_, call, error_number), advice_));
 }
 
 RegularFile LineFile::opened() const {
   RegularFile file = open_regular_file(path_, O_RDWR | O_CREAT | O_APPEND, Links::refuse);
   if (!file.descriptor && file.error_number == 0) {
-    throw UserError(ExitCode::cannot_write, fmt::format("cannot write {} (it {}); remove it or {}",
-                                                        path_.string(), file.defect, advice_));
+    throw UserError(ExitCode::cannot_write,
+                    format_message("cannot write {} (it {}); remove it or {}", path_.string(),
+                                   file.defect, advice_));
   }
   if (!file.descriptor) {
     fail("open", file.error_number);
@@ -44,9 +45,9 @@ void LineFile::open() {
   // After it was opened: who takes over from now on leaves this very file to us.
   if (is_fenced_off_in(path_.parent_path())) {
     throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: is not written to (another start has taken the directory "
-                                "over); end this one",
-                                path_.string()));
+                    format_message("{}: is not written to (another start has taken the directory "
+                                   "over); end this one",
+                                   path_.string()));
   }
   file_ = std::move(file.descriptor);
   char last = '\n';

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/line_reader.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ LineReader::LineReader(const std::filesystem::path& path, std::size_t longest_li
     : path_(path), longest_line_bytes_(longest_line_bytes) {
   RegularFile file = open_regular_file(path, O_RDONLY, Links::refuse);
   if (!file.descriptor) {
-    throw UserError(ExitCode::config, fmt::format("{}: {}", path.string(), file.defect));
+    throw UserError(ExitCode::config, format_message("{}: {}", path.string(), file.defect));
   }
   file_ = std::move(file.descriptor);
   size_bytes_ = file.size_bytes;
@@ -62,8 +62,8 @@ void LineReader::fill() {
   } while (got < 0 && errno == EINTR);
   if (got < 0) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: cannot be read at byte {} ({}); check the file system",
-                                path_.string(), offset_, std::strerror(errno)));
+                    format_message("{}: cannot be read at byte {} ({}); check the file system",
+                                   path_.string(), offset_, std::strerror(errno)));
   }
   if (got == 0) {
     size_bytes_ = offset_;  // it was made shorter meanwhile

@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/mapped_file.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -19,14 +19,14 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   const RegularFile file = open_regular_file(path, O_RDONLY, Links::follow);
   if (file.error_number != 0) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: cannot be opened ({}); check the name and its "
-                                "permissions",
-                                path.string(), std::strerror(file.error_number)));
+                    format_message("{}: cannot be opened ({}); check the name and its "
+                                   "permissions",
+                                   path.string(), std::strerror(file.error_number)));
   }
   if (!file.descriptor) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: {} and cannot be mapped into memory; name a regular file",
-                                path.string(), file.defect));
+                    format_message("{}: {} and cannot be mapped into memory; name a regular file",
+                                   path.string(), file.defect));
   }
   size_bytes_ = static_cast<std::size_t>(file.size_bytes);
   if (size_bytes_ == 0) {
@@ -35,8 +35,8 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   void* mapping = ::mmap(nullptr, size_bytes_, PROT_READ, MAP_SHARED, file.descriptor.get(), 0);
   if (mapping == MAP_FAILED) {
     throw SystemError(ExitCode::config,
-                      fmt::format("{}: mmap of {} bytes failed ({})", path.string(), size_bytes_,
-                                  std::strerror(errno)));
+                      format_message("{}: mmap of {} bytes failed ({})", path.string(), size_bytes_,
+                                     std::strerror(errno)));
   }
   data_ = static_cast<const std::byte*>(mapping);
 }

@@ -5,6 +5,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/new_folder.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
@@ -39,10 +40,11 @@ NewFolder::NewFolder(std::filesystem::path final_path, std::uint64_t bytes)
   make_directories(above);
   const auto free = free_bytes(above);
   if (free && *free < bytes) {
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: does not fit ({} needed, {} free there); free some space or "
-                                "choose a folder on another file system",
-                                final_path_.string(), bytes_text(bytes), bytes_text(*free)));
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message("{}: does not fit ({} needed, {} free there); free some space or "
+                       "choose a folder on another file system",
+                       final_path_.string(), bytes_text(bytes), bytes_text(*free)));
   }
   sweep_temporaries_of(final_path_);
   temporary_ =

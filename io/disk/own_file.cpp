@@ -1,11 +1,11 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/own_file.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,10 +55,11 @@ void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own) 
       (beginning.text.empty() || beginning.text.find(own.mark) != std::string::npos)) {
     return;
   }
-  throw UserError(ExitCode::config,
-                  fmt::format("{}: is there already, and not made by `{}` (which replaces only its "
-                              "own files); choose another name, or move it away",
-                              path.string(), own.maker));
+  throw UserError(
+      ExitCode::config,
+      format_message("{}: is there already, and not made by `{}` (which replaces only its "
+                     "own files); choose another name, or move it away",
+                     path.string(), own.maker));
 }
 
 void refuse_input_as_output(const std::filesystem::path& output,
@@ -68,9 +69,9 @@ void refuse_input_as_output(const std::filesystem::path& output,
     if (std::filesystem::equivalent(output, input, missing)) {
       throw UserError(
           ExitCode::config,
-          fmt::format("{}: would be replaced, and is an input ({}); choose another name "
-                      "for the output",
-                      output.string(), input.string()));
+          format_message("{}: would be replaced, and is an input ({}); choose another name "
+                         "for the output",
+                         output.string(), input.string()));
     }
   }
 }

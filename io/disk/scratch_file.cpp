@@ -4,6 +4,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/scratch_file.hpp>
 
 #include <fcntl.h>
@@ -42,9 +43,9 @@ ScratchFile::ScratchFile(const std::filesystem::path& directory) : directory_(di
   if (!exists || !S_ISDIR(status.st_mode)) {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: {} (state that does not stay in memory is to be kept there) name a "
-                    "directory on a disk of this node",
-                    directory.string(), exists ? "is not a directory" : std::strerror(errno)));
+        format_message("{}: {} (state that does not stay in memory is to be kept there) name a "
+                       "directory on a disk of this node",
+                       directory.string(), exists ? "is not a directory" : std::strerror(errno)));
   }
   descriptor_ = nameless_file(directory, O_DIRECT);
   if (!descriptor_ && errno == EINVAL) {  // not on all file systems
@@ -74,8 +75,8 @@ std::byte* ScratchFile::extend(std::size_t bytes) {
                                descriptor_.get(), static_cast<off_t>(size_bytes_));
   if (address == MAP_FAILED) {
     throw SystemError(ExitCode::config,
-                      fmt::format("{}: mmap of {} failed ({})", directory_.string(),
-                                  bytes_text(mapped), std::strerror(errno)));
+                      format_message("{}: mmap of {} failed ({})", directory_.string(),
+                                     bytes_text(mapped), std::strerror(errno)));
   }
   mappings_.push_back({static_cast<std::byte*>(address), mapped, size_bytes_});
   size_bytes_ += mapped;

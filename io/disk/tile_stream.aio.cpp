@@ -2,9 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/tile_stream.hpp>
 
-#include <fmt/format.h>
 #include <libaio.h>
 
 #include <algorithm>
@@ -95,18 +95,19 @@ TileStream::Impl::Impl(const ScratchFile& file_in, std::vector<Tile> tiles_in,
   if (const int failure = ::io_setup(static_cast<int>(slots.size() * most_parts), &context)) {
     throw SystemError(
         ExitCode::config,
-        fmt::format("{}: no asynchronous I/O (io_setup: {}; EAGAIN means that all of "
-                    "fs.aio-max-nr is in use on this node) ask for a higher limit, or keep the "
-                    "state in memory with offload.optimizer = \"cpu\"",
-                    file.directory().string(), std::strerror(-failure)));
+        format_message("{}: no asynchronous I/O (io_setup: {}; EAGAIN means that all of "
+                       "fs.aio-max-nr is in use on this node) ask for a higher limit, or keep the "
+                       "state in memory with offload.optimizer = \"cpu\"",
+                       file.directory().string(), std::strerror(-failure)));
   }
 }
 
 void TileStream::Impl::fail(const std::string& what) const {
-  throw SystemError(ExitCode::node_fault,
-                    fmt::format("{}: the optimizer's state is lost ({}); the disk has failed, and "
-                                "the last checkpoint is good: resume from it on another node",
-                                file.directory().string(), what));
+  throw SystemError(
+      ExitCode::node_fault,
+      format_message("{}: the optimizer's state is lost ({}); the disk has failed, and "
+                     "the last checkpoint is good: resume from it on another node",
+                     file.directory().string(), what));
 }
 
 void TileStream::Impl::begin(std::uint64_t number, Transfer transfer) {
@@ -127,7 +128,7 @@ void TileStream::Impl::begin(std::uint64_t number, Transfer transfer) {
       reap(submitted == -EAGAIN ? 1 : 0);
     }
     if (submitted != 1) {
-      fail(fmt::format("io_submit: {}", std::strerror(-submitted)));
+      fail(format_message("io_submit: {}", std::strerror(-submitted)));
     }
     ++slot.in_flight;
     memory += tile[i].bytes;
@@ -144,7 +145,7 @@ void TileStream::Impl::reap(long least) {
                            least == 0 ? &at_once : nullptr);
   } while (count == -EINTR);
   if (count < 0) {
-    fail(fmt::format("io_getevents: {}", std::strerror(-count)));
+    fail(format_message("io_getevents: {}", std::strerror(-count)));
   }
   const auto ended = std::span(events).first(static_cast<std::size_t>(count));
   for (const io_event& event : ended) {
@@ -154,12 +155,12 @@ void TileStream::Impl::reap(long least) {
     const bool reads = event.obj->aio_lio_opcode == IO_CMD_PREAD;
     const auto done = static_cast<long>(event.res);
     if (done < 0) {
-      fail(fmt::format("{} at byte {}: {}", reads ? "read" : "write", event.obj->u.c.offset,
-                       std::strerror(static_cast<int>(-done))));
+      fail(format_message("{} at byte {}: {}", reads ? "read" : "write", event.obj->u.c.offset,
+                          std::strerror(static_cast<int>(-done))));
     }
     if (static_cast<unsigned long>(done) != event.obj->u.c.nbytes) {
-      fail(fmt::format("{} {} of {} bytes at byte {}", reads ? "read" : "wrote", done,
-                       event.obj->u.c.nbytes, event.obj->u.c.offset));
+      fail(format_message("{} {} of {} bytes at byte {}", reads ? "read" : "wrote", done,
+                          event.obj->u.c.nbytes, event.obj->u.c.offset));
     }
   }
 }

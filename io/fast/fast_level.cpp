@@ -17,6 +17,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fast_level.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -125,11 +126,12 @@ void FastLevel::Impl::tell_of_others() const {
   }
   const OtherFastSteps others = other_fast_steps(options.directory, word);
   if (others.folders > 0) {
-    log::local(log::Level::info,
-               fmt::format("{}: holds {} of fast steps of other runs, or of this one before its "
-                           "checkpoints were removed ({} folders), which are left alone; remove "
-                           "them if nobody needs them",
-                           options.directory.string(), bytes_text(others.bytes), others.folders));
+    log::local(
+        log::Level::info,
+        format_message("{}: holds {} of fast steps of other runs, or of this one before its "
+                       "checkpoints were removed ({} folders), which are left alone; remove "
+                       "them if nobody needs them",
+                       options.directory.string(), bytes_text(others.bytes), others.folders));
   }
 }
 
@@ -143,7 +145,7 @@ FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
   impl_->word = comm::broadcast_text(world, word, 0);
   const std::int64_t is_there = kind_of(impl_->home()) == EntryKind::directory ? 1 : 0;
   if (comm::all_reduce_scalar(world, is_there, comm::ReduceOp::max) == 0 && !impl_->word.empty()) {
-    log::warning(fmt::format(
+    log::warning(format_message(
         "{}: no node has fast steps of the start before this one there: it made none yet, the "
         "nodes have lost them, or checkpoint.fast_dir was another",
         impl_->home().string()));
@@ -184,10 +186,10 @@ void FastLevel::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from)
   }
   const auto steps = promotion(world).newer_than(from);
   if (!steps.empty()) {
-    log::warning(fmt::format(
+    log::warning(format_message(
         "fast steps of an earlier start are removed (of step {}): this one {}",
         fmt::join(steps, ", "),
-        from > 0 ? fmt::format("goes on from step {}", from) : std::string("begins anew")));
+        from > 0 ? format_message("goes on from step {}", from) : std::string("begins anew")));
   }
 }
 
@@ -267,10 +269,11 @@ SealedStep FastLevel::Impl::shared_seal(const StateShare& share, comm::Communica
   }
   write_together(world, [&] {
     if (const Defect defect = parse_manifest(sealed.manifest_text, sealed.manifest)) {
-      throw SystemError(ExitCode::node_fault,
-                        fmt::format("the manifest of step {} arrived damaged ({}): the memory of "
-                                    "this rank or the network is faulty",
-                                    share.job().step, *defect));
+      throw SystemError(
+          ExitCode::node_fault,
+          format_message("the manifest of step {} arrived damaged ({}): the memory of "
+                         "this rank or the network is faulty",
+                         share.job().step, *defect));
     }
   });
   return sealed;
@@ -330,8 +333,8 @@ std::optional<SaveReport> FastLevel::save(const SaveRequest& request, comm::Comm
     }
   }
   if (refused) {
-    log::warning(fmt::format("step {} is not saved on the fast level, and training goes on: {}",
-                             request.step, *refused));
+    log::warning(format_message("step {} is not saved on the fast level, and training goes on: {}",
+                                request.step, *refused));
     return std::nullopt;
   }
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
@@ -345,7 +348,7 @@ void forget_fast_level(const CheckpointStore& store, comm::Communicator& world) 
     const std::string word = read_fast_word(store.directory());
     remove_fast_word(store.directory(), [&] { store.check_lease(); });
     if (!word.empty()) {
-      log::warning(fmt::format(
+      log::warning(format_message(
           "an earlier start of this run had checkpoint.fast_dir, and this one has not: its "
           "fast steps are left where they are, and {} is gone on from what it holds itself",
           store.directory().string()));

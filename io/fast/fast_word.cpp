@@ -8,6 +8,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/atomic_file.hpp>
 
 #include <fcntl.h>
@@ -41,8 +42,8 @@ std::string directory_mark(const std::filesystem::path& directory) {
   struct statx status {};
   if (::statx(AT_FDCWD, directory.c_str(), 0, STATX_INO | STATX_BTIME, &status) != 0) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: cannot be looked at ({})", directory.string(),
-                                std::generic_category().message(errno)));
+                    format_message("{}: cannot be looked at ({})", directory.string(),
+                                   std::generic_category().message(errno)));
   }
   const bool has_birth = (status.stx_mask & STATX_BTIME) != 0;
   return fmt::format("{} {}.{:09}", status.stx_ino, has_birth ? status.stx_btime.tv_sec : 0,
@@ -98,25 +99,26 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
   }
   std::string text;
   if (const Defect defect = read_file(path, most_bytes, text)) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: {}, so nobody can tell which fast steps this run has; check "
-                                "its permissions and the file system and start again, or remove it "
-                                "to do without them",
-                                path.string(), *defect));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: {}, so nobody can tell which fast steps this run has; check "
+                       "its permissions and the file system and start again, or remove it "
+                       "to do without them",
+                       path.string(), *defect));
   }
   const auto written = parse(text);
   if (!written) {
     log::warning(
-        fmt::format("{}: is not what a run writes there; fast steps that this run may have "
-                    "left are not looked at",
-                    path.string()));
+        format_message("{}: is not what a run writes there; fast steps that this run may have "
+                       "left are not looked at",
+                       path.string()));
     return {};
   }
   if (written->mark != directory_mark(checkpoint_directory)) {
-    log::warning(
-        fmt::format("{}: came with a copy of the checkpoints of a run; that run's fast steps are "
-                    "its own, and not looked at",
-                    path.string()));
+    log::warning(format_message(
+        "{}: came with a copy of the checkpoints of a run; that run's fast steps are "
+        "its own, and not looked at",
+        path.string()));
     return {};
   }
   return std::string(written->word);

@@ -9,6 +9,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 
 #include <fmt/format.h>
@@ -82,7 +83,8 @@ class FolderTrial {
     for (std::size_t rank = 0; rank < messages.size(); ++rank) {
       if (!messages[rank].empty() &&
           failed_.insert(nodes_.node_of(static_cast<int>(rank))).second) {
-        what_ += fmt::format("{}rank {}: {}", what_.empty() ? "" : "\n  ", rank, messages[rank]);
+        what_ += what_.empty() ? "" : "\n  ";
+        what_ += format_message("rank {}: {}", rank, messages[rank]);
       }
     }
   }
@@ -93,22 +95,24 @@ class FolderTrial {
     }
     const auto names = names_in(directory_);
     if (!names && kind_of(directory_) != EntryKind::missing) {
-      throw UserError(ExitCode::cannot_write,
-                      fmt::format("{}: cannot be listed; check its permissions and the file system",
-                                  directory_.string()));
+      throw UserError(
+          ExitCode::cannot_write,
+          format_message("{}: cannot be listed; check its permissions and the file system",
+                         directory_.string()));
     }
     const bool sees_own = names && std::ranges::count(*names, own_) > 0;
     const bool sees_others = names && std::ranges::any_of(*names, [&](const std::string& name) {
                                return name.starts_with(start_) && name != own_;
                              });
     if (sees_others || !sees_own) {
-      throw UserError(ExitCode::config,
-                      fmt::format("checkpoint.fast_dir = \"{}\" is {} name a folder on a disk of "
-                                  "each node, or in /dev/shm",
-                                  directory_.string(),
-                                  sees_own ? "the same folder on several nodes (each needs its own)"
-                                           : "another folder for some ranks of a node (one has to "
-                                             "see what another writes)"));
+      throw UserError(
+          ExitCode::config,
+          format_message("checkpoint.fast_dir = \"{}\" is {} name a folder on a disk of "
+                         "each node, or in /dev/shm",
+                         directory_.string(),
+                         sees_own ? "the same folder on several nodes (each needs its own)"
+                                  : "another folder for some ranks of a node (one has to "
+                                    "see what another writes)"));
     }
   }
 
@@ -118,11 +122,11 @@ class FolderTrial {
     if (std::ssize(failed_) == nodes_.nodes()) {
       comm::agree(world_, mine_);
     } else if (!failed_.empty()) {
-      log::warning(fmt::format(
+      log::warning(format_message(
           "checkpoint.fast_dir = \"{}\" cannot be used on {} of {} nodes: what they may hold of "
           "fast steps is not looked at, and as long as this is so no fast step is saved; mend or "
           "replace them\n  {}",
-          directory_.string(), failed_.size(), nodes_.nodes(), what_));
+          directory_.string(), failed_.size(), nodes_.nodes(), MadeLines{what_}));
     }
   }
 

@@ -7,6 +7,7 @@
 #include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/retention.hpp>
@@ -28,7 +29,7 @@ void warn_of(std::string_view what, const std::function<Problems()>& removal) {
     problems.push_back(failure->message);
   }
   for (const std::string& problem : problems) {
-    log::local(log::Level::warning, std::string(what) + " cannot be removed: " + problem);
+    log::local(log::Level::warning, format_message("{} cannot be removed: {}", what, problem));
   }
 }
 

@@ -6,10 +6,9 @@
 #include "save/save_together.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/tensor_view.hpp>
 #include <fourfold/io/crc32c.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -37,11 +36,12 @@ class Arrival {
     if (!failure_) {
       failure_ = comm::attempt([&] {
         if (crc_ != file_.crc32c) {
-          throw UserError(ExitCode::cannot_write,
-                          fmt::format("{}: the copy for the other node arrived with other bytes "
-                                      "than were saved (CRC-32C: a memory, a disk or the network "
-                                      "is faulty); watch the nodes of this run",
-                                      path_.string()));
+          throw UserError(
+              ExitCode::cannot_write,
+              format_message("{}: the copy for the other node arrived with other bytes "
+                             "than were saved (CRC-32C: a memory, a disk or the network "
+                             "is faulty); watch the nodes of this run",
+                             path_.string()));
         }
         output_->sync();
         output_->close();
@@ -82,8 +82,8 @@ class Departure {
     return comm::attempt([&] {
       throw UserError(
           ExitCode::cannot_write,
-          fmt::format("{}: cannot be copied to the other node, it {}; check the file system",
-                      path_.string(), *defect_));
+          format_message("{}: cannot be copied to the other node, it {}; check the file system",
+                         path_.string(), *defect_));
     });
   }
 

@@ -5,6 +5,7 @@
 #include "save/save_together.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/crc32c.hpp>
 
@@ -130,7 +131,7 @@ std::vector<PayloadCopies::Damage> PayloadCopies::copy_once(const std::filesyste
     std::size_t file = 0;
     for (std::string what; lines >> file && std::getline(lines >> std::ws, what);) {
       nodes_with_[file].erase(nodes_.node_of(static_cast<int>(rank)));
-      damage.push_back({file, fmt::format("{} (node of rank {})", what, rank)});
+      damage.push_back({file, format_message("{} (node of rank {})", what, rank)});
     }
   }
   return damage;
@@ -147,7 +148,7 @@ std::vector<std::string> PayloadCopies::copy_all(const std::filesystem::path& ta
       if (nodes_with_[found.file].empty()) {
         hopeless.push_back(found.what);
       } else {
-        log::warning(fmt::format("{}: the copy on another node is taken", found.what));
+        log::warning(format_message("{}: the copy on another node is taken", found.what));
         files.push_back(found.file);
       }
     }

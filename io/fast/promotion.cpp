@@ -10,6 +10,7 @@
 #include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/retention.hpp>
@@ -41,7 +42,7 @@ std::string shortened(std::vector<std::string> names) {
 }
 
 void pass_over(std::int64_t step, const std::string& reason) {
-  log::warning(fmt::format("step {} of the fast level is passed over: {}", step, reason));
+  log::warning(format_message("step {} of the fast level is passed over: {}", step, reason));
 }
 
 }  // namespace
@@ -111,8 +112,8 @@ bool Promotion::promote(std::int64_t step) {
   }
   comm::together(world_, [&] { store_.check_lease(); });
   if (make_way(store_, step, world_)) {
-    log::info(fmt::format("step {} of the fast level is in {} already, and whole there", step,
-                          store_.directory().string()));
+    log::info(format_message("step {} of the fast level is in {} already, and whole there", step,
+                             store_.directory().string()));
     return true;
   }
   std::optional<TemporaryStep> folder;
@@ -127,7 +128,7 @@ bool Promotion::promote(std::int64_t step) {
   }
   commit(folder, *head);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-  log::info(fmt::format(
+  log::info(format_message(
       "step {} of the fast level is newer than what {} has whole: copied there ({} in {:.1f} s)",
       step, store_.directory().string(), bytes_text(copies.bytes()), elapsed.count()));
   return true;

@@ -6,6 +6,7 @@
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/crc32c.hpp>
 #include <fourfold/io/event_file.hpp>
 #include <fourfold/io/temporary_name.hpp>
@@ -32,9 +33,9 @@ namespace {
                                       int error_number) {
   throw UserError(
       ExitCode::cannot_write,
-      fmt::format("{}: TensorBoard events cannot be written ({}); check that the folder "
-                  "is yours to write and has room",
-                  path.string(), write_failure(path, call, error_number)));
+      format_message("{}: TensorBoard events cannot be written ({}); check that the folder "
+                     "is yours to write and has room",
+                     path.string(), write_failure(path, call, error_number)));
 }
 
 /// Protocol buffers on the wire: a field is its number and wire type, then the value.

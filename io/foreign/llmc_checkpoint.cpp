@@ -4,9 +4,8 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/llmc_checkpoint.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -84,16 +83,17 @@ LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
   const std::uint64_t size = opened->file.size_bytes();
   if (size < sizeof header || opened->file.read_at(0, std::as_writable_bytes(std::span(header))) ||
       header[0] != magic) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: is no model of llm.c (it does not begin with {}) name a file "
-                                "that llm.c or its train_gpt2.py has written",
-                                path.string(), magic));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: is no model of llm.c (it does not begin with {}) name a file "
+                       "that llm.c or its train_gpt2.py has written",
+                       path.string(), magic));
   }
   if (header[1] != version_f32 && header[1] != version_bf16) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: has version {} of llm.c's format ({} and {} can be read) "
-                                "write it again with a newer llm.c",
-                                path.string(), header[1], version_f32, version_bf16));
+                    format_message("{}: has version {} of llm.c's format ({} and {} can be read) "
+                                   "write it again with a newer llm.c",
+                                   path.string(), header[1], version_f32, version_bf16));
   }
   sizes_ = {.context = header[2],
             .vocab = header[3],
@@ -115,12 +115,13 @@ LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
   if (arrays.empty() || end != size) {
     throw UserError(
         ExitCode::data_corrupt,
-        fmt::format("{}: has {} bytes, and a model of {} layers, {} heads, {} features, {} "
-                    "positions and {} of {} rows of the vocabulary {}; the file is damaged, fetch "
-                    "or make it again",
-                    path.string(), size, sizes_.layers, sizes_.heads, sizes_.hidden, sizes_.context,
-                    sizes_.vocab, sizes_.padded_vocab,
-                    arrays.empty() ? "cannot be" : fmt::format("takes {}", end)));
+        format_message(
+            "{}: has {} bytes, and a model of {} layers, {} heads, {} features, {} "
+            "positions and {} of {} rows of the vocabulary {}; the file is damaged, fetch "
+            "or make it again",
+            path.string(), size, sizes_.layers, sizes_.heads, sizes_.hidden, sizes_.context,
+            sizes_.vocab, sizes_.padded_vocab,
+            arrays.empty() ? "cannot be" : format_message("takes {}", end)));
   }
   for (StoredArray::Description& array : arrays) {
     arrays_.emplace_back(opened, std::move(array));

@@ -5,6 +5,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/safetensors.hpp>
 #include <fourfold/io/text_file.hpp>
@@ -26,7 +27,7 @@ constexpr const char* single_name = "model.safetensors";
 [[noreturn]] void damaged(const std::filesystem::path& path, const std::string& what) {
   throw UserError(
       ExitCode::data_corrupt,
-      fmt::format("{}: {}; the file is damaged, fetch or make it again", path.string(), what));
+      format_message("{}: {}; the file is damaged, fetch or make it again", path.string(), what));
 }
 
 /// The JSON of a file's header. @throws UserError (data_corrupt)
@@ -35,12 +36,13 @@ std::string header_text(const ForeignFile& opened) {
   std::uint64_t length = 0;
   static_assert(std::endian::native == std::endian::little);
   if (size < length_bytes) {
-    damaged(opened.path, fmt::format("has {} bytes, fewer than its header's length takes", size));
+    damaged(opened.path,
+            format_message("has {} bytes, fewer than its header's length takes", size));
   }
   Defect defect = opened.file.read_at(0, std::as_writable_bytes(std::span(&length, 1)));
   if (!defect && (length > longest_header || length > size - length_bytes)) {
-    damaged(opened.path, fmt::format("says that its header has {} bytes, and {} follow", length,
-                                     size - length_bytes));
+    damaged(opened.path, format_message("says that its header has {} bytes, and {} follow", length,
+                                        size - length_bytes));
   }
   std::string text(defect ? 0 : length, '\0');
   if (!defect) {
@@ -111,8 +113,8 @@ std::vector<StoredArray> indexed_arrays(const std::filesystem::path& folder) {
   std::map<std::string, std::size_t> arrays_in;
   for (const auto& [array, file] : file_of) {
     if (!is_plain(file)) {
-      damaged(index, fmt::format("says that '{}' is in '{}', which is no file of this folder",
-                                 printable(array), printable(file)));
+      damaged(index, format_message("says that '{}' is in '{}', which is no file of this folder",
+                                    printable(array), printable(file)));
     }
     ++arrays_in[file];
   }
@@ -123,13 +125,13 @@ std::vector<StoredArray> indexed_arrays(const std::filesystem::path& folder) {
       const auto found = file_of.find(array.name());
       if (found == file_of.end() || found->second != file) {
         damaged(index,
-                fmt::format("does not say that '{}' is in {}", printable(array.name()), file));
+                format_message("does not say that '{}' is in {}", printable(array.name()), file));
       }
       arrays.push_back(array);
     }
     if (opened.arrays().size() != count) {
-      damaged(index, fmt::format("says that {} arrays are in {}, which has {}", count, file,
-                                 opened.arrays().size()));
+      damaged(index, format_message("says that {} arrays are in {}, which has {}", count, file,
+                                    opened.arrays().size()));
     }
   }
   return arrays;
@@ -147,9 +149,10 @@ SafetensorsFolder::SafetensorsFolder(const std::filesystem::path& folder) {
   } else {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: holds neither {} nor {} (weights of other formats are not read) save the "
-                    "model with transformers' save_pretrained and name that folder",
-                    folder.string(), single_name, safetensors_index_name));
+        format_message(
+            "{}: holds neither {} nor {} (weights of other formats are not read) save the "
+            "model with transformers' save_pretrained and name that folder",
+            folder.string(), single_name, safetensors_index_name));
   }
   std::ranges::sort(arrays_, {}, &StoredArray::name);
 }

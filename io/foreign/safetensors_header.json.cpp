@@ -5,6 +5,7 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/safetensors.hpp>
 
@@ -118,7 +119,7 @@ class HeaderReader final : public json::json_sax_t {
     if (place_ == Place::top) {
       name_ = text;
       const bool is_second = name_ == metadata_name && std::exchange(has_metadata_, true);
-      return !is_second || fail(fmt::format("has two entries '{}'", name_));
+      return !is_second || fail(format_message("has two entries '{}'", name_));
     }
     member_ = text;
     if (place_ == Place::metadata) {
@@ -130,7 +131,7 @@ class HeaderReader final : public json::json_sax_t {
                                                      : 0U;
     if ((seen_ & bit) != 0) {
       return fail(
-          fmt::format("has '{}' twice in the entry '{}'", printable(member_), printable(name_)));
+          format_message("has '{}' twice in the entry '{}'", printable(member_), printable(name_)));
     }
     seen_ |= bit;
     is_known_member_ = bit != 0;
@@ -176,7 +177,8 @@ class HeaderReader final : public json::json_sax_t {
       return skips_member() || unexpected(fmt::format("the number {}", number));
     }
     if (!is_shape && list.size() == 2) {
-      return fail(fmt::format("has more than 2 numbers as {} of '{}'", member_, printable(name_)));
+      return fail(
+          format_message("has more than 2 numbers as {} of '{}'", member_, printable(name_)));
     }
     list.push_back(static_cast<std::int64_t>(number));
     return true;
@@ -195,7 +197,7 @@ class HeaderReader final : public json::json_sax_t {
   bool binary(json::binary_t& /*bytes*/) override { return unexpected("bytes"); }
   bool parse_error(std::size_t position, const std::string& /*token*/,
                    const nlohmann::detail::exception& /*error*/) override {
-    return fail(fmt::format("is no JSON from byte {} of the header on", position));
+    return fail(format_message("is no JSON from byte {} of the header on", position));
   }
 
  private:
@@ -209,7 +211,7 @@ class HeaderReader final : public json::json_sax_t {
   }
   bool unexpected(const std::string& what) {
     return fail(
-        fmt::format("has {} where it does not belong (entry '{}')", what, printable(name_)));
+        format_message("has {} where it does not belong (entry '{}')", what, printable(name_)));
   }
   /// Whether what comes is of a member that the format does not know, which its library skips.
   bool skips_member() const noexcept {
@@ -247,17 +249,17 @@ std::optional<std::uint64_t> bytes_of(const std::vector<std::int64_t>& shape, un
 bool HeaderReader::end_entry() {
   const std::string shown = printable(name_);
   if (seen_ != 7 || range_.size() != 2 || range_[1] < range_[0]) {
-    return fail(fmt::format("has an entry '{}' without dtype, shape and two ascending data_offsets",
-                            shown));
+    return fail(format_message(
+        "has an entry '{}' without dtype, shape and two ascending data_offsets", shown));
   }
   const Type* const type = type_named(array_.type);
   if (type == nullptr) {
-    return fail(fmt::format("has '{}' of the unknown type '{}'", shown, printable(array_.type)));
+    return fail(format_message("has '{}' of the unknown type '{}'", shown, printable(array_.type)));
   }
   const std::optional<std::uint64_t> bytes = bytes_of(shape_, type->bits);
   if (!bytes || *bytes != static_cast<std::uint64_t>(range_[1] - range_[0])) {
-    return fail(fmt::format("gives '{}' {} bytes, which are not what its shape [{}] of {} takes",
-                            shown, range_[1] - range_[0], fmt::join(shape_, ", "), type->name));
+    return fail(format_message("gives '{}' {} bytes, which are not what its shape [{}] of {} takes",
+                               shown, range_[1] - range_[0], fmt::join(shape_, ", "), type->name));
   }
   array_.dtype = type->dtype;
   // No array of more dimensions is read; what is known of one is where it lies.
@@ -279,7 +281,7 @@ bool HeaderReader::add_array() {
   const StoredArray::Description& other = header_->arrays[found->second];
   return (other.type == array_.type && other.shape == array_.shape &&
           other.first_byte == array_.first_byte && other.bytes == array_.bytes) ||
-         fail(fmt::format("has two entries '{}' that contradict each other", printable(name_)));
+         fail(format_message("has two entries '{}' that contradict each other", printable(name_)));
 }
 
 }  // namespace

@@ -4,11 +4,10 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/stored_array.hpp>
 #include <fourfold/io/text_file.hpp>
-
-#include <fmt/format.h>
 
 #include <system_error>
 #include <utility>
@@ -22,14 +21,14 @@ std::shared_ptr<const ForeignFile> open_foreign(const std::filesystem::path& pat
   if (failure && std::filesystem::is_symlink(path)) {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: is a symbolic link to {}, which cannot be opened ({}); fetch "
-                    "or copy what it should lead to",
-                    path.string(), printable(std::filesystem::read_symlink(path).string()),
-                    failure.message()));
+        format_message("{}: is a symbolic link to {}, which cannot be opened ({}); fetch "
+                       "or copy what it should lead to",
+                       path.string(), printable(std::filesystem::read_symlink(path).string()),
+                       failure.message()));
   }
   auto opened = std::make_shared<ForeignFile>(ForeignFile{path, {}});
   if (const Defect defect = opened->file.open(failure ? path : target)) {
-    throw UserError(ExitCode::config, fmt::format("{}: {}", path.string(), *defect));
+    throw UserError(ExitCode::config, format_message("{}: {}", path.string(), *defect));
   }
   return opened;
 }
@@ -39,12 +38,12 @@ std::string text_of_file(const std::filesystem::path& path, std::uint64_t limit)
   const std::uint64_t bytes = opened->file.size_bytes();
   if (bytes > limit) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: has {}, more than the {} that such a file may have",
-                                path.string(), bytes_text(bytes), bytes_text(limit)));
+                    format_message("{}: has {}, more than the {} that such a file may have",
+                                   path.string(), bytes_text(bytes), bytes_text(limit)));
   }
   std::string text(bytes, '\0');
   if (const Defect defect = opened->file.read_at(0, std::as_writable_bytes(std::span(text)))) {
-    throw UserError(ExitCode::data_corrupt, fmt::format("{}: {}", path.string(), *defect));
+    throw UserError(ExitCode::data_corrupt, format_message("{}: {}", path.string(), *defect));
   }
   return text;
 }
@@ -63,8 +62,8 @@ void StoredArray::read(std::uint64_t first, std::span<std::byte> target) const {
   FOURFOLD_EXPECT(first <= bytes() && target.size() <= bytes() - first);
   if (const Defect defect = file_->file.read_at(description_.first_byte + first, target)) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: {} {}; the file is damaged, fetch or make it again",
-                                path().string(), printable(name()), *defect));
+                    format_message("{}: {} {}; the file is damaged, fetch or make it again",
+                                   path().string(), printable(name()), *defect));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "format/checkpoint_contents.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
@@ -18,10 +19,11 @@ template <class Map>
 const typename Map::mapped_type& entry(const Map& map, std::string_view name) {
   const auto found = map.find(name);
   if (found == map.end()) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("the checkpoint has no scalar \"{}\" (another program or an older "
-                                "version wrote it); start from another checkpoint",
-                                name));
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("the checkpoint has no scalar \"{}\" (another program or an older "
+                       "version wrote it); start from another checkpoint",
+                       name));
   }
   return found->second;
 }

@@ -5,6 +5,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/fingerprint.hpp>
 
@@ -23,7 +24,7 @@ constexpr std::array<std::string_view, 7> state_names = {
 
 [[noreturn]] void bad_layout(const TensorLayout& layout, const std::string& why) {
   throw UserError(ExitCode::internal,
-                  fmt::format("checkpoint plan: tensor {} {}", layout.id.str(), why));
+                  format_message("checkpoint plan: tensor {} {}", layout.id.str(), why));
 }
 
 void check_layout(const TensorLayout& layout, int ranks, std::set<TensorId>& seen) {
@@ -37,8 +38,8 @@ void check_layout(const TensorLayout& layout, int ranks, std::set<TensorId>& see
   for (const HeldBox& held : layout.boxes) {
     boxes.push_back(held.box);
     if (held.holders[0] < 0 || held.holders[held.holders.size() - 1] >= ranks) {
-      bad_layout(layout,
-                 fmt::format("box {} is held by ranks outside 0..{}", held.box.str(), ranks - 1));
+      bad_layout(layout, format_message("box {} is held by ranks outside 0..{}", held.box.str(),
+                                        ranks - 1));
     }
   }
   if (const auto defect = cover_defect(layout.shape, boxes)) {

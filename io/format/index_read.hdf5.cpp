@@ -3,7 +3,7 @@
 #include "format/index_file.hpp"
 #include "format/scalar_groups.hpp"
 
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <array>
 
@@ -35,7 +35,7 @@ void read_tensors(TableReader& reader, Index& index) {
     const auto dtype = dtype_from_name(dtypes[row]);
     const bool rank_fits = ranks[row] >= 0 && ranks[row] <= std::int64_t{Shape::max_rank};
     if (!state || !dtype || !rank_fits) {
-      reader.fail(fmt::format("row {} of /tensors ({}) is not of a tensor", row, names[row]));
+      reader.fail(format_message("row {} of /tensors ({}) is not of a tensor", row, names[row]));
       return;
     }
     const auto rank = static_cast<std::size_t>(ranks[row]);
@@ -60,7 +60,8 @@ void read_extents(TableReader& reader, std::size_t files, Index& index) {
   for (std::size_t row = 0; row < count && !reader.defect(); ++row) {
     if (tensors[row] < 0 || tensors[row] >= std::ssize(index.tensors) || file_of[row] < 0 ||
         file_of[row] >= static_cast<std::int64_t>(files)) {
-      reader.fail(fmt::format("row {} of /extents names a tensor or file that is not there", row));
+      reader.fail(
+          format_message("row {} of /extents names a tensor or file that is not there", row));
       return;
     }
     const auto tensor = static_cast<std::size_t>(tensors[row]);

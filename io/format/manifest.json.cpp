@@ -3,6 +3,7 @@
 #include "format/manifest.hpp"
 
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/crc32c.hpp>
 
 #include <fmt/format.h>
@@ -49,7 +50,7 @@ class Reader {
     static const Json nothing;
     const auto found = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || found == object.end()) {
-      fail(fmt::format("has no \"{}\"", key));
+      fail(format_message("has no \"{}\"", key));
       return nothing;
     }
     return *found;
@@ -57,7 +58,7 @@ class Reader {
   std::string text(const Json& object, const char* key) {
     const Json& value = member(object, key);
     if (!value.is_string()) {
-      fail(fmt::format("\"{}\" is not a text", key));
+      fail(format_message("\"{}\" is not a text", key));
       return {};
     }
     return value.get<std::string>();
@@ -68,7 +69,7 @@ class Reader {
                           ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
                           : value.is_number_integer();
     if (!fits || value.get<std::int64_t>() < least) {
-      fail(fmt::format("\"{}\" is not a whole number of at least {}", key, least));
+      fail(format_message("\"{}\" is not a whole number of at least {}", key, least));
       return least;
     }
     return value.get<std::int64_t>();
@@ -76,7 +77,7 @@ class Reader {
   std::uint32_t crc(const Json& object, const char* key) {
     const auto value = crc_from_hex(text(object, key));
     if (!value) {
-      fail(fmt::format("\"{}\" is not eight hexadecimal digits", key));
+      fail(format_message("\"{}\" is not eight hexadecimal digits", key));
     }
     return value.value_or(0);
   }
@@ -98,7 +99,7 @@ void read_files(Reader& reader, const Json& json, Manifest& manifest) {
     file.crc32c = reader.crc(entry, "crc32c");
     file.table_crc32c = reader.crc(entry, "crc_table_crc32c");
     if (!payload_number(file.name)) {
-      reader.fail(fmt::format("names a file \"{}\", which no payload is called", file.name));
+      reader.fail(format_message("names a file \"{}\", which no payload is called", file.name));
     }
     if (!manifest.files.empty() && manifest.files.back().name >= file.name) {
       reader.fail("\"files\" is not in order of names");
@@ -119,7 +120,7 @@ void read_digests(Reader& reader, const Json& json, Manifest& manifest) {
         slash == std::string::npos ? std::string_view() : std::string_view(key).substr(slash + 1));
     const auto digest = Digest::from_text(value.is_string() ? value.get<std::string>() : "");
     if (!state || !digest) {
-      reader.fail(fmt::format("\"digests\" has a bad entry \"{}\"", key));
+      reader.fail(format_message("\"digests\" has a bad entry \"{}\"", key));
       return;
     }
     manifest.digests[{key.substr(0, slash), *state}] = *digest;
@@ -185,8 +186,8 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
     reader.fail("is not of a fourfold checkpoint");
   }
   if (const auto version = reader.integer(json, "version", 1); version != format_version) {
-    reader.fail(
-        fmt::format("has format version {}, and this program reads {}", version, format_version));
+    reader.fail(format_message("has format version {}, and this program reads {}", version,
+                               format_version));
   }
   manifest = {};
   manifest.step = reader.integer(json, "step", 0);
@@ -197,7 +198,7 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
   const auto degree = [&](const char* axis) {
     const std::int64_t ways = reader.integer(mesh, axis, 1);
     if (ways > most_ranks / ranks) {
-      reader.fail(fmt::format("has a \"mesh\" of more than {} ranks", most_ranks));
+      reader.fail(format_message("has a \"mesh\" of more than {} ranks", most_ranks));
       return 1;
     }
     ranks *= ways;
@@ -211,7 +212,7 @@ Defect parse_manifest(std::string_view text, Manifest& manifest) {
   manifest.index_bytes = static_cast<std::uint64_t>(reader.integer(index, "bytes", 1));
   manifest.index_crc32c = reader.crc(index, "crc32c");
   if (reader.text(index, "name") != index_name) {
-    reader.fail(fmt::format("names another index than {}", index_name));
+    reader.fail(format_message("names another index than {}", index_name));
   }
   read_files(reader, json, manifest);
   read_digests(reader, json, manifest);

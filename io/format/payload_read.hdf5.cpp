@@ -5,6 +5,7 @@
 #include "format/scalar_groups.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
@@ -39,7 +40,7 @@ Shape read_shape(TableReader& reader, const std::string& path, const char* attri
   const std::vector<std::int64_t> dims = reader.integers(path, attribute);
   if (dims.size() > Shape::max_rank ||
       std::ranges::any_of(dims, [](std::int64_t extent) { return extent < 0; })) {
-    reader.fail(fmt::format("\"{}\" of {} is no shape", attribute, path));
+    reader.fail(format_message("\"{}\" of {} is no shape", attribute, path));
     return {};
   }
   return Shape({dims.data(), dims.size()});
@@ -51,7 +52,7 @@ StoredTensor read_tensor(TableReader& reader, const std::string& path, const Ten
   const Shape shape = read_shape(reader, path, "global_shape");
   if (!dtype || reader.text(path, "state") != name(id.state) ||
       !stored_bytes(shape, dtype.value_or(DType::f32))) {
-    reader.fail(fmt::format("{} is not of a tensor", path));
+    reader.fail(format_message("{} is not of a tensor", path));
   }
   return {id, dtype.value_or(DType::f32), shape, {}};
 }
@@ -68,7 +69,7 @@ DescribedExtent read_extent(TableReader& reader, const TensorId& id, std::string
   const auto number = number_of(name);
   const std::string path = extent_path(id, number.value_or(0));
   if (!number) {
-    reader.fail(fmt::format("/t/{} holds {}, which is no extent", id.str(), name));
+    reader.fail(format_message("/t/{} holds {}, which is no extent", id.str(), name));
     return {};
   }
   DescribedExtent extent{.tensor = read_tensor(reader, path, id), .number = *number, .box = {}};
@@ -78,14 +79,14 @@ DescribedExtent read_extent(TableReader& reader, const TensorId& id, std::string
   const auto fits = [](hsize_t dim) { return dim <= hsize_t{INT64_MAX}; };
   if (dims.size() != extent.tensor.shape.rank() || offset.rank() != dims.size() ||
       !std::ranges::all_of(dims, fits)) {
-    reader.fail(fmt::format("{} has other dims than its tensor", path));
+    reader.fail(format_message("{} has other dims than its tensor", path));
     return extent;
   }
   const std::vector<std::int64_t> extents(dims.begin(), dims.end());
   extent.box = {offset, Shape({extents.data(), extents.size()})};
   extent.first_chunk = static_cast<std::uint64_t>(reader.integer(path, "first_chunk", 0));
   if (stored_bytes(extent.box.extent, extent.tensor.dtype).value_or(0) == 0) {
-    reader.fail(fmt::format("{} has the impossible extent {}", path, extent.box.extent.str()));
+    reader.fail(format_message("{} has the impossible extent {}", path, extent.box.extent.str()));
   }
   return extent;
 }
@@ -95,7 +96,7 @@ void read_tensors(TableReader& reader, PayloadDescription& description) {
     for (const std::string& state_name : reader.names("/t/" + tensor)) {
       const auto state = tensor_state_from_name(state_name);
       if (!state || !is_tensor_name(tensor)) {
-        reader.fail(fmt::format("/t/{}/{} is no tensor", tensor, state_name));
+        reader.fail(format_message("/t/{}/{} is no tensor", tensor, state_name));
         return;
       }
       const TensorId id{tensor, *state};

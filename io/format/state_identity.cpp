@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "format/state_identity.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
-
-#include <fmt/format.h>
 
 #include <iterator>
 #include <span>
@@ -43,8 +42,8 @@ std::vector<std::string> identity_damage(const Manifest& manifest, const Index& 
   std::vector<std::string> damage;
   const std::string identity = state_identity(manifest.step, index);
   if (identity != manifest.identity) {
-    damage.push_back(fmt::format("{} names the identity {}, and the state has {}", manifest_name,
-                                 manifest.identity, identity));
+    damage.push_back(format_message("{} names the identity {}, and the state has {}", manifest_name,
+                                    manifest.identity, identity));
   }
   std::vector<TensorLayout> layouts;
   for (const StoredTensor& tensor : index.tensors) {
@@ -52,8 +51,8 @@ std::vector<std::string> identity_damage(const Manifest& manifest, const Index& 
   }
   const std::string model = model_fingerprint(layouts);
   if (model != manifest.model) {
-    damage.push_back(fmt::format("{} names the model {}, and the tensors make {}", manifest_name,
-                                 manifest.model, model));
+    damage.push_back(format_message("{} names the model {}, and the tensors make {}", manifest_name,
+                                    manifest.model, model));
   }
   return damage;
 }

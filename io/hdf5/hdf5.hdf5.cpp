@@ -4,8 +4,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -59,7 +58,7 @@ std::unique_lock<std::mutex> lock() {
 
 herr_t check(herr_t result, const char* call) {
   if (result < 0) {
-    throw SystemError(ExitCode::internal, fmt::format("HDF5 failed in {}", call));
+    throw SystemError(ExitCode::internal, format_message("HDF5 failed in {}", call));
   }
   return result;
 }

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "hdf5/table_reader.hpp"
 
+#include <fourfold/base/message.hpp>
+
 #include <algorithm>
 
 namespace fourfold::io {
@@ -10,7 +12,7 @@ std::size_t TableReader::rows(const std::string& path) {
   const h5::Id dataset = open(path);
   const std::vector<hsize_t> dims = dims_of(dataset.get());
   if (dims.size() != 1 || dims[0] > most_rows) {
-    fail(fmt::format("{} is not a column", path));
+    fail(format_message("{} is not a column", path));
     return 0;
   }
   return dims[0];
@@ -27,7 +29,7 @@ std::vector<std::string> TableReader::text_column(const std::string& path, std::
   std::string cells(width * count, '\0');
   if (!fixed || dims_of(dataset.get()) != std::vector<hsize_t>{count} ||
       H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, cells.data()) < 0) {
-    fail(fmt::format("{} is not a column of {} texts", path, count));
+    fail(format_message("{} is not a column of {} texts", path, count));
     return texts;
   }
   for (std::size_t row = 0; row < count; ++row) {
@@ -42,21 +44,21 @@ std::vector<std::string> TableReader::names(const std::string& group_path) {
   const h5::Id group(H5Gopen2(file_, group_path.c_str(), H5P_DEFAULT));
   H5G_info_t info = {};
   if (!group || H5Gget_info(group.get(), &info) < 0) {
-    fail(fmt::format("{} is missing", group_path));
+    fail(format_message("{} is missing", group_path));
   }
   for (hsize_t i = 0; i < info.nlinks && !defect_; ++i) {
     std::string name(most_text_bytes, '\0');
     const ssize_t length = H5Lget_name_by_idx(group.get(), ".", H5_INDEX_NAME, H5_ITER_INC, i,
                                               name.data(), name.size(), H5P_DEFAULT);
     if (length <= 0 || static_cast<std::size_t>(length) >= name.size()) {
-      fail(fmt::format("{} has a name that cannot be read", group_path));
+      fail(format_message("{} has a name that cannot be read", group_path));
       break;
     }
     name.resize(static_cast<std::size_t>(length));
     H5L_info_t link = {};
     if (H5Lget_info(group.get(), name.c_str(), &link, H5P_DEFAULT) < 0 ||
         link.type != H5L_TYPE_HARD) {
-      fail(fmt::format("{} holds {}, a link out of it", group_path, name));
+      fail(format_message("{} holds {}, a link out of it", group_path, name));
       break;
     }
     result.push_back(std::move(name));
@@ -71,12 +73,12 @@ std::vector<std::int64_t> TableReader::integers(const std::string& path, const c
   const hssize_t count = space ? H5Sget_simple_extent_npoints(space.get()) : -1;
   if (!type || H5Tequal(type.get(), H5T_STD_I64LE) <= 0 || count < 0 ||
       count > static_cast<hssize_t>(most_integers)) {
-    fail(fmt::format("{} has no numbers \"{}\"", path, attribute));
+    fail(format_message("{} has no numbers \"{}\"", path, attribute));
     return {};
   }
   std::vector<std::int64_t> values(static_cast<std::size_t>(count));  // none: a null space
   if (count > 0 && H5Aread(opened.get(), H5T_NATIVE_INT64, values.data()) < 0) {
-    fail(fmt::format("{} has no numbers \"{}\" that can be read", path, attribute));
+    fail(format_message("{} has no numbers \"{}\" that can be read", path, attribute));
   }
   return values;
 }
@@ -85,7 +87,7 @@ std::int64_t TableReader::integer(const std::string& path, const char* attribute
                                   std::int64_t least) {
   const std::vector<std::int64_t> values = integers(path, attribute);
   if (values.size() != 1 || values[0] < least) {
-    fail(fmt::format("\"{}\" of {} is not one number of at least {}", attribute, path, least));
+    fail(format_message("\"{}\" of {} is not one number of at least {}", attribute, path, least));
     return least;
   }
   return values[0];
@@ -101,7 +103,7 @@ std::string TableReader::text(const std::string& path, const char* attribute) {
                      H5Sget_simple_extent_npoints(space.get()) == 1;
   std::string value(fixed ? H5Tget_size(type.get()) : 0, '\0');
   if (!fixed || H5Aread(opened.get(), type.get(), value.data()) < 0) {
-    fail(fmt::format("{} has no text \"{}\"", path, attribute));
+    fail(format_message("{} has no text \"{}\"", path, attribute));
     return {};
   }
   value.resize(std::min(value.size(), value.find('\0')));
@@ -115,7 +117,7 @@ h5::Id TableReader::attribute_of(const std::string& path, const char* attribute)
 h5::Id TableReader::open(const std::string& path) {
   h5::Id dataset(H5Dopen2(file_, path.c_str(), H5P_DEFAULT));
   if (!dataset) {
-    fail(fmt::format("{} is missing", path));
+    fail(format_message("{} is missing", path));
   }
   return dataset;
 }

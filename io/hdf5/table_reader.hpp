@@ -8,7 +8,7 @@
 #include "disk/file.hpp"
 #include "hdf5/hdf5.hpp"
 
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <array>
 #include <cstddef>
@@ -83,7 +83,7 @@ std::vector<Cell> TableReader::column(const std::string& path, std::size_t count
   const h5::Id type = h5::type_of(dtype);
   if (!dataset || dims_of(dataset.get()) != dims || !is_stored_as(dataset.get(), type.get()) ||
       H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, cells.data()) < 0) {
-    fail(fmt::format("{} is not a column of {} rows", path, count));
+    fail(format_message("{} is not a column of {} rows", path, count));
     return std::vector<Cell>(count);
   }
   return cells;
@@ -96,7 +96,7 @@ T TableReader::scalar(const std::string& path) {
   const h5::Id type = h5::type_of(dtype_of<T>);
   if (!dataset || !dims_of(dataset.get()).empty() || !is_stored_as(dataset.get(), type.get()) ||
       H5Dread(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0) {
-    fail(fmt::format("{} is not a number", path));
+    fail(format_message("{} is not a number", path));
   }
   return value;
 }

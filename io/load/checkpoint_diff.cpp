@@ -3,6 +3,7 @@
 #include "load/element_diff.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint_diff.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/tensor_source.hpp>
@@ -41,9 +42,9 @@ void compare_scalars(const std::map<std::string, Value, std::less<>>& a,
     const auto in_a = a.find(name);
     const auto in_b = b.find(name);
     if (in_a == a.end() || in_b == b.end()) {
-      lines.push_back(fmt::format("{} is only in {}", name, in_a == a.end() ? "b" : "a"));
+      lines.push_back(format_message("{} is only in {}", name, in_a == a.end() ? "b" : "a"));
     } else if (!same(in_a->second, in_b->second)) {
-      lines.push_back(fmt::format("{}: {} and {}", name, in_a->second, in_b->second));
+      lines.push_back(format_message("{}: {} and {}", name, in_a->second, in_b->second));
     }
   }
 }
@@ -124,10 +125,11 @@ class Comparison {
     }
     elements.finish();
     if (difference.different == 0) {
-      throw UserError(ExitCode::data_corrupt,
-                      fmt::format("tensor {} has the same elements in both, but other digests (one "
-                                  "of {} and {} is damaged) verify both",
-                                  difference.id.str(), a_.path().string(), b_.path().string()));
+      throw UserError(
+          ExitCode::data_corrupt,
+          format_message("tensor {} has the same elements in both, but other digests (one "
+                         "of {} and {} is damaged) verify both",
+                         difference.id.str(), a_.path().string(), b_.path().string()));
     }
   }
 

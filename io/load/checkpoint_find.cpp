@@ -7,10 +7,9 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
@@ -58,7 +57,7 @@ std::vector<PassedOver> passed_over_in(const std::filesystem::path& directory) {
 
 void warn_of_passed_over(std::span<const PassedOver> entries) {
   for (const PassedOver& entry : entries) {
-    log::warning(fmt::format("{}: is passed over: it {}", entry.path.string(), entry.why));
+    log::warning(format_message("{}: is passed over: it {}", entry.path.string(), entry.why));
   }
 }
 
@@ -71,18 +70,19 @@ void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t 
       if (entry.step && *entry.step > after) {
         throw UserError(
             ExitCode::data_corrupt,
-            fmt::format("{}: has the name of a step and {}; without it this run would begin {}, so "
-                        "bring the step back, or move the entry away",
-                        entry.path.string(), entry.why,
-                        after < 0 ? "anew" : fmt::format("again at step {}", after)));
+            format_message(
+                "{}: has the name of a step and {}; without it this run would begin {}, so "
+                "bring the step back, or move the entry away",
+                entry.path.string(), entry.why,
+                after < 0 ? "anew" : format_message("again at step {}", after)));
       }
     }
     if (const auto latest = step_of_latest(directory); latest && *latest > after) {
       log::warning(
-          fmt::format("{}: step {} was the last one that was saved there, and it is not "
-                      "there any more: this run begins {}",
-                      (directory / latest_name).string(), *latest,
-                      after < 0 ? "anew" : fmt::format("again at step {}", after)));
+          format_message("{}: step {} was the last one that was saved there, and it is not "
+                         "there any more: this run begins {}",
+                         (directory / latest_name).string(), *latest,
+                         after < 0 ? "anew" : format_message("again at step {}", after)));
     }
   });
 }
@@ -114,8 +114,8 @@ std::optional<Checkpoint> find_newest_valid(const std::filesystem::path& directo
       if (!found.defect) {
         break;
       }
-      log::warning(fmt::format("{}: the checkpoint of step {} is passed over: {}", folder.string(),
-                               step, *found.defect));
+      log::warning(format_message("{}: the checkpoint of step {} is passed over: {}",
+                                  folder.string(), step, *found.defect));
     }
     return found;
   };
@@ -139,15 +139,15 @@ Checkpoint open_checkpoint(const std::filesystem::path& step_directory,
   if (!missing.empty()) {
     const bool is_named_so = step_of_folder(step_directory.filename().string()).has_value();
     throw UserError(ExitCode::config,
-                    fmt::format("{}: is no checkpoint ({}){}", step_directory.string(), missing,
-                                is_named_so ? ""
-                                            : "; name a step, a folder of steps, or a run's "
-                                              "folder or run file"));
+                    format_message("{}: is no checkpoint ({}){}", step_directory.string(), missing,
+                                   is_named_so ? ""
+                                               : "; name a step, a folder of steps, or a run's "
+                                                 "folder or run file"));
   }
   if (found.defect) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: the checkpoint is damaged: {}; choose another step",
-                                step_directory.string(), *found.defect));
+                    format_message("{}: the checkpoint is damaged: {}; choose another step",
+                                   step_directory.string(), *found.defect));
   }
   return Checkpoint(found.contents);
 }
@@ -157,10 +157,11 @@ Checkpoint find_checkpoint(const std::filesystem::path& folder, comm::Communicat
     return *newest;
   }
   if (newest_step(folder, communicator) >= 0) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: none of the steps there holds together (each is named above "
-                                "with the reason); restore one from a copy",
-                                folder.string()));
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("{}: none of the steps there holds together (each is named above "
+                       "with the reason); restore one from a copy",
+                       folder.string()));
   }
   return open_checkpoint(folder, communicator);
 }

@@ -8,6 +8,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 
@@ -157,13 +158,14 @@ std::vector<std::string> differences(const Checkpoint& checkpoint,
       continue;
     }
     if (stored == nullptr) {
-      lines.push_back(fmt::format("tensor {} is not in the checkpoint", box.id.str()));
+      lines.push_back(format_message("tensor {} is not in the checkpoint", box.id.str()));
     } else if (stored->shape != box.shape) {
-      lines.push_back(fmt::format("tensor {} has shape {} in the checkpoint and {} in this model",
-                                  box.id.str(), stored->shape.str(), box.shape.str()));
+      lines.push_back(
+          format_message("tensor {} has shape {} in the checkpoint and {} in this model",
+                         box.id.str(), stored->shape.str(), box.shape.str()));
     } else if (stored->dtype != box.data.dtype()) {
-      lines.push_back(fmt::format("tensor {} is {} in the checkpoint and {} in this model",
-                                  box.id.str(), name(stored->dtype), name(box.data.dtype())));
+      lines.push_back(format_message("tensor {} is {} in the checkpoint and {} in this model",
+                                     box.id.str(), name(stored->dtype), name(box.data.dtype())));
     }
   }
   return lines;
@@ -177,9 +179,9 @@ LoadReport load(const Checkpoint& checkpoint, std::span<const WantedBox> wanted,
   if (!different.empty()) {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: the checkpoint is of another model; change [model] or choose another "
-                    "checkpoint:\n  {}",
-                    checkpoint.path().string(), fmt::join(different, "\n  ")));
+        format_message("{}: the checkpoint is of another model; change [model] or choose another "
+                       "checkpoint:\n  {}",
+                       checkpoint.path().string(), fmt::join(different, "\n  ")));
   }
   std::vector<std::string> damage;
   ExtentReader reader(checkpoint.contents(), done_with);

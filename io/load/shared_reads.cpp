@@ -3,8 +3,7 @@
 #include "load/shared_reads.hpp"
 
 #include <fourfold/base/error.hpp>
-
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <algorithm>
 #include <utility>
@@ -109,9 +108,9 @@ SharedReads::SharedReads(const Checkpoint& checkpoint, std::span<const WantedBox
         std::ranges::find_if(boxes, [&](const WantedBox* box) { return box->box == held.box; });
     if (mine == boxes.end()) {
       throw SystemError(ExitCode::internal,
-                        fmt::format("checkpoint: box {} of tensor {}, which this rank holds, is "
-                                    "not among those it wants to load",
-                                    held.box.str(), layout.id.str()));
+                        format_message("checkpoint: box {} of tensor {}, which this rank holds, is "
+                                       "not among those it wants to load",
+                                       held.box.str(), layout.id.str()));
     }
     shared_.insert(*mine);
     add_parts(**mine, group, begin, bytes_of_group[group], sharing.smallest_part_bytes);

@@ -5,9 +5,8 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/tensor_source.hpp>
-
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -33,8 +32,8 @@ void CheckpointSource::read(const TensorId& id, const Box& box, TensorView targe
                   target.elements() == box.elements());
   const auto row = static_cast<std::size_t>(tensor - checkpoint_.contents().index.tensors.data());
   if (const Defect defect = reader_->copy_box(row, box, static_cast<std::byte*>(target.data()))) {
-    throw UserError(ExitCode::data_corrupt, fmt::format("{} is damaged: {}; choose another step",
-                                                        checkpoint_.path().string(), *defect));
+    throw UserError(ExitCode::data_corrupt, format_message("{} is damaged: {}; choose another step",
+                                                           checkpoint_.path().string(), *defect));
   }
 }
 

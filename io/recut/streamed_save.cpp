@@ -14,6 +14,7 @@
 #include "step/step_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/fingerprint.hpp>
@@ -121,9 +122,9 @@ bool is_there(const std::filesystem::path& folder, const StreamedSave& request, 
     if (existing.defect || !is_same(*existing.contents, request, job)) {
       throw UserError(
           ExitCode::cannot_write,
-          fmt::format("{}: exists already, with another state or cut otherwise, and steps "
-                      "are never overwritten; choose another folder",
-                      folder.string()));
+          format_message("{}: exists already, with another state or cut otherwise, and steps "
+                         "are never overwritten; choose another folder",
+                         folder.string()));
     }
     settle_step(folder.parent_path(), request.step, request.identity, existing.manifest_text, ask);
     found = 1;

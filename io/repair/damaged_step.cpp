@@ -5,6 +5,7 @@
 #include "format/manifest.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/crc32c.hpp>
 
 #include <fmt/format.h>
@@ -30,7 +31,7 @@ Defect read_rebuildable(const std::filesystem::path& folder, const std::string& 
   }
   if (kind != EntryKind::file) {
     refuse_repair(folder,
-                  fmt::format("{} is no regular file (a link, for example); remove it", name));
+                  format_message("{} is no regular file (a link, for example); remove it", name));
   }
   if (auto defect = read_file(path, most_bytes, contents)) {
     contents.clear();
@@ -51,7 +52,7 @@ void read_manifest(DamagedStep& step) {
   }
   Manifest manifest;
   if (const auto defect = parse_manifest(step.manifest_text, manifest)) {
-    refuse_repair(step.folder, fmt::format("{} is not damaged, but {}", manifest_name, *defect));
+    refuse_repair(step.folder, format_message("{} is not damaged, but {}", manifest_name, *defect));
   }
   step.manifest = std::move(manifest);
 }
@@ -93,11 +94,11 @@ void list_payloads(DamagedStep& step) {
     }
     const auto number = payload_number(name);
     if (!number) {
-      refuse_repair(step.folder, fmt::format("{} does not belong to a checkpoint", name));
+      refuse_repair(step.folder, format_message("{} does not belong to a checkpoint", name));
     }
     if (first && number->files != first->files) {
-      refuse_repair(step.folder, fmt::format("{} and {} are payloads of different saves", name,
-                                             step.payloads.front()));
+      refuse_repair(step.folder, format_message("{} and {} are payloads of different saves", name,
+                                                step.payloads.front()));
     }
     first = number;
     step.payloads.push_back(name);
@@ -109,12 +110,12 @@ void compare_with_manifest(const DamagedStep& step) {
   for (const ManifestFile& file : step.manifest->files) {
     expected.push_back(file.name);
     if (!std::ranges::binary_search(step.payloads, file.name)) {
-      refuse_repair(step.folder, fmt::format("{} is missing", file.name));
+      refuse_repair(step.folder, format_message("{} is missing", file.name));
     }
   }
   for (const std::string& name : step.payloads) {
     if (!std::ranges::binary_search(expected, name)) {
-      refuse_repair(step.folder, fmt::format("{} does not belong to the checkpoint", name));
+      refuse_repair(step.folder, format_message("{} does not belong to the checkpoint", name));
     }
   }
 }
@@ -135,7 +136,7 @@ std::filesystem::path listed_path(const std::filesystem::path& folder, std::erro
 
 void refuse_repair(const std::filesystem::path& folder, const std::string& what) {
   throw UserError(ExitCode::data_corrupt,
-                  fmt::format("{}: {}; nothing was changed", folder.string(), what));
+                  format_message("{}: {}; nothing was changed", folder.string(), what));
 }
 
 DamagedStep look_at_step(const std::filesystem::path& folder) {
@@ -143,8 +144,9 @@ DamagedStep look_at_step(const std::filesystem::path& folder) {
   DamagedStep step;
   step.folder = listed_path(folder, failure);
   if (failure || !std::filesystem::is_directory(step.folder, failure)) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: is no folder; name a step-NNNNNNNNN folder", folder.string()));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: is no folder; name a step-NNNNNNNNN folder", folder.string()));
   }
   read_manifest(step);
   list_payloads(step);

@@ -11,6 +11,7 @@
 #include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/hdf5_version.hpp>
 #include <fourfold/io/index_repair.hpp>
@@ -42,7 +43,7 @@ class PayloadReading {
     for (std::size_t file = 0; file < payloads.size(); ++file) {
       const std::string& name = step_.payloads[file];
       if (const auto defect = describe_payload(open(name), payloads[file])) {
-        refuse(fmt::format("{} {}", name, *defect));
+        refuse(format_message("{} {}", name, *defect));
       }
     }
     RebuiltSave save;
@@ -63,7 +64,7 @@ class PayloadReading {
   InputFile open(const std::string& name) const {
     InputFile file;
     if (const auto defect = file.open(step_.folder / name)) {
-      refuse(fmt::format("{} {}", name, *defect));
+      refuse(format_message("{} {}", name, *defect));
     }
     return file;
   }
@@ -72,18 +73,18 @@ class PayloadReading {
     for (const ManifestFile& expected : step_.manifest->files) {
       const InputFile file = open(expected.name);
       if (file.size_bytes() != expected.bytes) {
-        refuse(fmt::format("{} has {} bytes instead of {}", expected.name, file.size_bytes(),
-                           expected.bytes));
+        refuse(format_message("{} has {} bytes instead of {}", expected.name, file.size_bytes(),
+                              expected.bytes));
       }
       std::uint32_t crc = 0;
       if (const auto defect = whole_crc(file, on_read_, crc)) {
-        refuse(fmt::format("{} {}", expected.name, *defect));
+        refuse(format_message("{} {}", expected.name, *defect));
       }
       if (crc != expected.crc32c) {
         refuse(
-            fmt::format("{} is damaged, or of another checkpoint (its CRC-32C is not that of "
-                        "the manifest)",
-                        expected.name));
+            format_message("{} is damaged, or of another checkpoint (its CRC-32C is not that of "
+                           "the manifest)",
+                           expected.name));
       }
     }
   }
@@ -91,9 +92,10 @@ class PayloadReading {
   void refuse_other_step(std::int64_t step) const {
     const auto named = step_of_folder(step_.folder.filename().string());
     if (named && *named != step) {
-      refuse_repair(step_.folder, fmt::format("its payloads are of step {}; rename the folder to "
-                                              "{} if that is what it is",
-                                              step, step_folder_name(step)));
+      refuse_repair(step_.folder,
+                    format_message("its payloads are of step {}; rename the folder to "
+                                   "{} if that is what it is",
+                                   step, step_folder_name(step)));
     }
   }
 
@@ -109,7 +111,7 @@ class PayloadReading {
     SealedStep made = seal_step(job, written);
     const Inspection read = parse_contents(step_.folder, made.manifest_text, made.index_bytes);
     if (read.defect) {
-      refuse(fmt::format("the payloads make no checkpoint: {}", *read.defect));
+      refuse(format_message("the payloads make no checkpoint: {}", *read.defect));
     }
     return made;
   }
@@ -162,10 +164,10 @@ RepairProof proof_of(const DamagedStep& step, const SealedStep& made,
     if (made.manifest_text != step.manifest_text) {
       refuse_repair(
           step.folder,
-          fmt::format("the payloads make another checkpoint than the manifest says: {} "
-                      "(a version of HDF5 other than {} may have written it: repair it "
-                      "with that one)",
-                      first_difference(made.manifest_text, step.manifest_text), hdf5_version()));
+          format_message("the payloads make another checkpoint than the manifest says: {} "
+                         "(a version of HDF5 other than {} may have written it: repair it "
+                         "with that one)",
+                         first_difference(made.manifest_text, step.manifest_text), hdf5_version()));
     }
     return RepairProof::manifest;
   }
@@ -177,12 +179,13 @@ RepairProof proof_of(const DamagedStep& step, const SealedStep& made,
     return RepairProof::latest;
   }
   if (!options.trust_payloads) {
-    refuse_repair(step.folder,
-                  fmt::format("the payloads are whole, but nothing proves that they are of one "
-                              "save: {}, {}, and {}; restore one of the files from a copy, or pass "
-                              "--trust-payloads if nobody has moved payloads between folders",
-                              *step.manifest_damage,
-                              step.index_damage.value_or("index.h5 is not what they make"), doubt));
+    refuse_repair(
+        step.folder,
+        format_message("the payloads are whole, but nothing proves that they are of one "
+                       "save: {}, {}, and {}; restore one of the files from a copy, or pass "
+                       "--trust-payloads if nobody has moved payloads between folders",
+                       *step.manifest_damage,
+                       step.index_damage.value_or("index.h5 is not what they make"), doubt));
   }
   return RepairProof::none;
 }
@@ -217,9 +220,9 @@ RepairReport nothing_to_do(const DamagedStep& step) {
   const Inspection found = inspect(step.folder);
   if (found.defect) {
     refuse_repair(step.folder,
-                  fmt::format("{}; index and manifest hold, and payloads cannot be rebuilt: "
-                              "restore from a copy",
-                              *found.defect));
+                  format_message("{}; index and manifest hold, and payloads cannot be rebuilt: "
+                                 "restore from a copy",
+                                 *found.defect));
   }
   const Manifest& manifest = found.contents->manifest;
   return {.path = step.folder,
@@ -263,7 +266,7 @@ RepairReport repair_index(const std::filesystem::path& step_folder, const Repair
                       .bytes_read = reading.bytes_read()};
   if (made.index_bytes != step.index_bytes) {
     report.damage.push_back(
-        step.index_damage.value_or(fmt::format("{} is not what the payloads make", index_name)));
+        step.index_damage.value_or(format_message("{} is not what the payloads make", index_name)));
     report.rebuilt.emplace_back(index_name);
   }
   if (step.manifest_damage) {  // the last: it makes the folder a checkpoint

@@ -8,6 +8,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
@@ -66,9 +67,10 @@ void CheckpointStore::settle_lease() {
     if (!steps_at_first_.contains(step)) {
       throw UserError(
           ExitCode::stopped_saved,
-          fmt::format("{}: step {} has appeared while this start was being set up (an earlier one "
-                      "that stood still has saved it); start again: it goes on from there",
-                      directory_.string(), step));
+          format_message(
+              "{}: step {} has appeared while this start was being set up (an earlier one "
+              "that stood still has saved it); start again: it goes on from there",
+              directory_.string(), step));
     }
   }
 }
@@ -96,17 +98,18 @@ std::optional<Checkpoint> CheckpointStore::restore(
     if (report.intact()) {
       return checkpoint;
     }
-    log::warning(fmt::format(
+    log::warning(format_message(
         "{}: the checkpoint of step {} is damaged, falling back to an older "
         "one:\n  {}",
         checkpoint->path().string(), checkpoint->step(), fmt::join(report.damage, "\n  ")));
     before = checkpoint->step();
     damaged_steps_.insert(before);
   }
-  throw UserError(ExitCode::data_corrupt,
-                  fmt::format("{}: no checkpoint there is intact (each is named above with the "
-                              "reason); restore one from a copy, or start anew in another folder",
-                              directory_.string()));
+  throw UserError(
+      ExitCode::data_corrupt,
+      format_message("{}: no checkpoint there is intact (each is named above with the "
+                     "reason); restore one from a copy, or start anew in another folder",
+                     directory_.string()));
 }
 
 void CheckpointStore::sweep_leftovers(comm::Communicator& communicator) const {

@@ -6,6 +6,7 @@
 #include "save/replicas.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
@@ -109,7 +110,7 @@ std::string opinions(const std::string& mine, comm::Communicator& communicator) 
   });
   std::string lines;
   for (std::size_t group = 0; group < std::min(groups.size(), shown); ++group) {
-    lines += fmt::format("\n  {}: {}", ranks_text(groups[group].second), groups[group].first);
+    lines += format_message("\n  {}: {}", ranks_text(groups[group].second), groups[group].first);
   }
   return groups.size() > shown ? lines + "\n  ..." : lines;
 }
@@ -130,9 +131,10 @@ void agree_on_plan(const SaveRequest& request, const PlanOptions& options,
   const std::size_t first = first_difference(facts, communicator);
   throw SystemError(
       ExitCode::internal,
-      fmt::format("ranks disagree on what the checkpoint of step {} holds; nothing was saved. The "
-                  "first difference:{}",
-                  request.step, opinions(fact(facts, first), communicator)));
+      format_message(
+          "ranks disagree on what the checkpoint of step {} holds; nothing was saved. The "
+          "first difference:{}",
+          request.step, MadeLines{opinions(fact(facts, first), communicator)}));
 }
 
 }  // namespace fourfold::io

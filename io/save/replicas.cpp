@@ -5,6 +5,7 @@
 #include "format/checkpoint_contents.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
@@ -106,9 +107,10 @@ std::string ReplicaComparison::difference(const Replica& replica,
     }
   }
   std::sort(differing.begin(), differing.end());
-  return fmt::format("tensor {} box {}: {} {}", replica.layout->id.str(), replica.held->box.str(),
-                     is_tie ? "no two agree among ranks" : "differs from the majority on rank",
-                     fmt::join(differing, ", "));
+  return format_message("tensor {} box {}: {} {}", replica.layout->id.str(),
+                        replica.held->box.str(),
+                        is_tie ? "no two agree among ranks" : "differs from the majority on rank",
+                        fmt::join(differing, ", "));
 }
 
 bool same_on_all_ranks(comm::Communicator& communicator, std::span<const std::uint64_t> words) {
@@ -140,10 +142,10 @@ void ReplicaComparison::compare(comm::Communicator& communicator) const {
   }
   throw SystemError(
       ExitCode::data_corrupt,
-      fmt::format(
+      format_message(
           "{} replicated tensors have diverged between ranks that must hold the same bits "
           "(a faulty node or a bug); nothing was saved, go on from the last checkpoint:{}{}",
-          found, report, found > shown ? "\n  ..." : ""));
+          found, MadeLines{report}, MadeLines{found > shown ? "\n  ..." : ""}));
 }
 
 }  // namespace fourfold::io

@@ -11,6 +11,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/io/crc32c.hpp>
@@ -37,11 +38,12 @@ std::optional<std::string> manifest_saved_already(const std::filesystem::path& d
   }
   Inspection existing = inspect(folder);
   if (existing.defect || existing.contents->manifest.identity != manifest.identity) {
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: exists already with other contents (another run saved here, "
-                                "or this one went on from an older step), and steps are never "
-                                "overwritten; move the folder away or choose another directory",
-                                folder.string()));
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message("{}: exists already with other contents (another run saved here, "
+                       "or this one went on from an older step), and steps are never "
+                       "overwritten; move the folder away or choose another directory",
+                       folder.string()));
   }
   return std::move(existing.manifest_text);
 }
@@ -57,11 +59,12 @@ Committed commit(TemporaryStep& folder, const std::filesystem::path& directory, 
   SealedStep sealed = seal_step(job, files);
   const Manifest& manifest = sealed.manifest;
   if (!identity.empty() && manifest.identity != identity) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: what was written is not the state that it was to be (identity "
-                                "{} instead of {}: memory or a disk is faulty); nothing was saved, "
-                                "verify the original and try again on another node",
-                                directory.string(), manifest.identity, identity));
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("{}: what was written is not the state that it was to be (identity "
+                       "{} instead of {}: memory or a disk is faulty); nothing was saved, "
+                       "verify the original and try again on another node",
+                       directory.string(), manifest.identity, identity));
   }
   if (auto text = manifest_saved_already(directory, manifest)) {
     return {manifest.identity, std::move(*text)};
@@ -84,7 +87,7 @@ std::string later_steps(const std::filesystem::path& directory, std::int64_t ste
 }
 
 void warn(const std::string& what) {
-  log::warning(fmt::format("the checkpoint is saved, but {}", what));
+  log::warning(format_message("the checkpoint is saved, but {}", what));
 }
 
 /// The step is safe already, so what fails here is only said.
@@ -150,9 +153,9 @@ bool make_way(const CheckpointStore& store, std::int64_t step, comm::Communicato
       const std::filesystem::path aside =
           set_aside(store.directory(), step, looked_at, [&] { store.check_lease(); });
       log::warning(
-          fmt::format("{}: is damaged ({}) and was set aside as {} to save step {} "
-                      "anew",
-                      folder.string(), damage.front(), aside.filename().string(), step));
+          format_message("{}: is damaged ({}) and was set aside as {} to save step {} "
+                         "anew",
+                         folder.string(), damage.front(), aside.filename().string(), step));
     }
   });
   return damage.empty();

@@ -9,6 +9,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/crc32c.hpp>
 
@@ -201,9 +202,9 @@ Inspection broadcast_inspection(Inspection found, int root, comm::Communicator& 
     if (found.defect) {
       throw SystemError(
           ExitCode::node_fault,
-          fmt::format("{}: rank {} could read the checkpoint and this rank cannot ({}): its "
-                      "memory is full or faulty, or the network is",
-                      path, root, *found.defect));
+          format_message("{}: rank {} could read the checkpoint and this rank cannot ({}): its "
+                         "memory is full or faulty, or the network is",
+                         path, root, *found.defect));
     }
   });
   return found;

@@ -7,6 +7,7 @@
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/crc32c.hpp>
 #include <fourfold/io/directory_probe.hpp>
 
@@ -85,9 +86,9 @@ void read_back(const fs::path& path, const Written& written) {
   }
   if (defect) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: what was just written there {} (its file system or disk is "
-                                "not sound) choose another and tell the administrators",
-                                path.parent_path().string(), *defect));
+                    format_message("{}: what was just written there {} (its file system or disk is "
+                                   "not sound) choose another and tell the administrators",
+                                   path.parent_path().string(), *defect));
   }
 }
 

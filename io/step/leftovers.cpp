@@ -7,6 +7,7 @@
 #include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/temporary_name.hpp>
@@ -53,7 +54,7 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bo
 
 void warn_of_leftovers(std::span<const std::string> problems) {
   for (const std::string& problem : problems) {
-    log::warning("what an earlier job left cannot be removed: " + problem);
+    log::warning(format_message("what an earlier job left cannot be removed: {}", problem));
   }
 }
 
@@ -65,8 +66,8 @@ std::vector<std::string> remove_leftovers(const std::filesystem::path& directory
     // At once: who has taken over meanwhile may go on with a part that it finds.
     if (::rename((directory / name).c_str(), trash.c_str()) != 0) {
       if (errno != ENOENT) {
-        problems.push_back(fmt::format("{}: rename: {}", (directory / name).string(),
-                                       std::system_category().message(errno)));
+        problems.push_back(format_message("{}: rename: {}", (directory / name).string(),
+                                          std::system_category().message(errno)));
       }
       continue;
     }

@@ -9,6 +9,7 @@
 #include "step/step_listing.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/retention.hpp>
 
 #include <fmt/format.h>
@@ -108,14 +109,14 @@ std::vector<std::string> remove_steps(const std::filesystem::path& directory,
       if (ask) {
         ask();
       }
-      problems.push_back(fmt::format("{}: rename: {}", folder.string(),
-                                     std::system_category().message(error_number)));
+      problems.push_back(format_message("{}: rename: {}", folder.string(),
+                                        std::system_category().message(error_number)));
       continue;
     }
     if (leads_to) {
       log::local(log::Level::info,
-                 fmt::format("{}: the link is removed; what it led to, {}, is kept",
-                             folder.string(), *leads_to));
+                 format_message("{}: the link is removed; what it led to, {}, is kept",
+                                folder.string(), *leads_to));
     }
     sync_directory(directory);
     if (Defect defect = remove_tree(trash)) {

@@ -9,6 +9,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/crc32c.hpp>
@@ -35,9 +36,9 @@ void check_room(const std::filesystem::path& directory, std::int64_t step, const
   if (lack) {
     throw UserError(
         ExitCode::cannot_write,
-        fmt::format("{}: the checkpoint of step {} does not fit ({}); free some space or "
-                    "choose a folder on another file system",
-                    directory.string(), step, *lack));
+        format_message("{}: the checkpoint of step {} does not fit ({}); free some space or "
+                       "choose a folder on another file system",
+                       directory.string(), step, *lack));
   }
 }
 
@@ -96,10 +97,11 @@ TemporaryStep::~TemporaryStep() {
     return;
   }
   if (const Defect defect = remove_tree(path_)) {
-    log::local(log::Level::warning,
-               fmt::format("an unfinished checkpoint could not be removed ({}); the next job that "
-                           "saves here removes it",
-                           *defect));
+    log::local(
+        log::Level::warning,
+        format_message("an unfinished checkpoint could not be removed ({}); the next job that "
+                       "saves here removes it",
+                       *defect));
   }
 }
 
@@ -163,10 +165,11 @@ std::filesystem::path set_aside(const std::filesystem::path& directory, std::int
   rename_path(folder, on_its_way, ask);
   if (number_of(on_its_way) != looked_at) {
     rename_path(on_its_way, folder);
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: another job has saved this step meanwhile (this process stood "
-                                "still so long that it was taken for dead); nothing was changed",
-                                folder.string()));
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message("{}: another job has saved this step meanwhile (this process stood "
+                       "still so long that it was taken for dead); nothing was changed",
+                       folder.string()));
   }
   if (on_its_way != aside) {
     rename_path(on_its_way, aside, ask);

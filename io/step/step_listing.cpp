@@ -7,6 +7,7 @@
 #include "step/directory_names.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
@@ -52,10 +53,11 @@ void refuse_broken_link(const fs::path& directory) {
   std::error_code failure;
   const auto leads_to = link_target(directory);
   if (leads_to && fs::status(directory, failure).type() == fs::file_type::not_found) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: is a link to {}, which cannot be reached (its file system may "
-                                "not be mounted); mount it, or correct or remove the link",
-                                directory.string(), *leads_to));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: is a link to {}, which cannot be reached (its file system may "
+                       "not be mounted); mount it, or correct or remove the link",
+                       directory.string(), *leads_to));
   }
 }
 
@@ -84,10 +86,11 @@ std::vector<std::string> names_or_none(const fs::path& directory) {
   if (type == fs::file_type::not_found || type == fs::file_type::regular) {
     return {};
   }
-  throw UserError(ExitCode::config,
-                  fmt::format("{}: cannot be read, so nobody can tell which checkpoints it holds; "
-                              "check its permissions and the file system",
-                              directory.string()));
+  throw UserError(
+      ExitCode::config,
+      format_message("{}: cannot be read, so nobody can tell which checkpoints it holds; "
+                     "check its permissions and the file system",
+                     directory.string()));
 }
 
 StepListing list_directory(const fs::path& directory) {

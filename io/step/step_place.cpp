@@ -5,9 +5,8 @@
 #include "step/step_listing.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/step_place.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
@@ -57,18 +56,18 @@ bool is_place_in_step(const fs::path& path) {
 void refuse_place_in_step(const fs::path& path) {
   if (const auto step = step_around(path)) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: lies in the checkpoint {}, which would count as damaged "
-                                "with anything else in it; name another place",
-                                path.string(), step->string()));
+                    format_message("{}: lies in the checkpoint {}, which would count as damaged "
+                                   "with anything else in it; name another place",
+                                   path.string(), step->string()));
   }
 }
 
 void refuse_step_as_directory(const fs::path& directory) {
   if (kind_of(directory / manifest_name) != EntryKind::missing) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: is a checkpoint, not a folder of checkpoints; name another "
-                                "folder, or the one it lies in",
-                                directory.string()));
+                    format_message("{}: is a checkpoint, not a folder of checkpoints; name another "
+                                   "folder, or the one it lies in",
+                                   directory.string()));
   }
   refuse_place_in_step(directory);
 }

@@ -6,9 +6,8 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/mapped_file.hpp>
-
-#include <fmt/format.h>
 
 #include <cstring>
 #include <string>
@@ -30,9 +29,9 @@ T load(const MappedFile& file, std::size_t offset) {
                                  const std::string& problem) {
   throw UserError(
       ExitCode::data_corrupt,
-      fmt::format("{}: byte {}: {}; the file is damaged or not a token file, prepare or "
-                  "copy it again",
-                  file.path().string(), offset, problem));
+      format_message("{}: byte {}: {}; the file is damaged or not a token file, prepare or "
+                     "copy it again",
+                     file.path().string(), offset, problem));
 }
 
 }  // namespace fourfold::io::detail

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokens/token_bytes.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/content_kind.hpp>
 #include <fourfold/io/token_file.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -42,9 +41,9 @@ TokenType type_code_of(const MappedFile& index) {
     case 6:
     case 7:
       corrupt(index, offset,
-              fmt::format("type code {} means floating-point numbers, not tokens", code));
+              format_message("type code {} means floating-point numbers, not tokens", code));
     default:
-      corrupt(index, offset, fmt::format("type code {} does not exist (1 to 8 do)", code));
+      corrupt(index, offset, format_message("type code {} does not exist (1 to 8 do)", code));
   }
 }
 
@@ -84,23 +83,24 @@ void refuse_other_kind(const MappedFile& file) {
   if (is_plain_text(bytes.first(std::min(bytes.size(), looked_at))) ||
       (is_named && kind->is_text)) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: is text, not tokens; make token files of it with `fourfold "
-                                "data prepare --output PREFIX {}`, and name these",
-                                path, path));
+                    format_message("{}: is text, not tokens; make token files of it with `fourfold "
+                                   "data prepare --output PREFIX {}`, and name these",
+                                   path, path));
   }
   if (is_named) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: is {}, not a file of tokens; name a .bin with its .idx, or "
-                                "one of llm.c (`fourfold data prepare` makes them of text)",
-                                path, kind->name));
+                    format_message("{}: is {}, not a file of tokens; name a .bin with its .idx, or "
+                                   "one of llm.c (`fourfold data prepare` makes them of text)",
+                                   path, kind->name));
   }
   if (bytes.size() >= 4 && !has_llmc_header(file)) {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: no .idx lies beside it, and it has no header of llm.c (bare tokens, as "
-                    "nanoGPT writes them, do not say how many bytes one has); copy its .idx to it, "
-                    "or prepare the text again with `fourfold data prepare`",
-                    path));
+        format_message(
+            "{}: no .idx lies beside it, and it has no header of llm.c (bare tokens, as "
+            "nanoGPT writes them, do not say how many bytes one has); copy its .idx to it, "
+            "or prepare the text again with `fourfold data prepare`",
+            path));
   }
 }
 
@@ -111,8 +111,8 @@ TokenFile::TokenFile(const std::filesystem::path& path) : tokens_file_(bin_of(pa
   index_path.replace_extension(".idx");
   if (tokens_file_.bytes().empty()) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: is empty (no tokens to train on); prepare it again",
-                                tokens_file_.path().string()));
+                    format_message("{}: is empty (no tokens to train on); prepare it again",
+                                   tokens_file_.path().string()));
   }
   if (tokens_file_.path().extension() == ".bin" && is_file(index_path)) {
     open_megatron(index_path);
@@ -127,13 +127,13 @@ void TokenFile::open_megatron(const std::filesystem::path& index_path) {
   const std::span<const std::byte> index = index_file_.bytes();
   if (index.size() < megatron_header_bytes) {
     corrupt(index_file_, index.size(),
-            fmt::format("ends inside the header of {} bytes", megatron_header_bytes));
+            format_message("ends inside the header of {} bytes", megatron_header_bytes));
   }
   if (std::memcmp(index.data(), megatron_magic.data(), megatron_magic.size()) != 0) {
     corrupt(index_file_, 0, "does not start with MMIDIDX");
   }
   if (const auto version = load<std::uint64_t>(index_file_, 9); version != 1) {
-    corrupt(index_file_, 9, fmt::format("has version {} (only 1 exists)", version));
+    corrupt(index_file_, 9, format_message("has version {} (only 1 exists)", version));
   }
   type_ = type_code_of(index_file_);
   const auto sequences = load<std::uint64_t>(index_file_, 18);
@@ -142,20 +142,20 @@ void TokenFile::open_megatron(const std::filesystem::path& index_path) {
   const std::size_t array_bytes = index.size() - megatron_header_bytes;
   if (sequences > array_bytes / 12 || boundaries > (array_bytes - sequences * 12) / 8) {
     corrupt(index_file_, 18,
-            fmt::format("announces {} sequences and {} document boundaries, which need more "
-                        "than the {} bytes of the file",
-                        sequences, boundaries, index.size()));
+            format_message("announces {} sequences and {} document boundaries, which need more "
+                           "than the {} bytes of the file",
+                           sequences, boundaries, index.size()));
   }
   const std::size_t rest = array_bytes - sequences * 12 - boundaries * 8;
   if (rest != 0 && rest != sequences) {  // the modes of a multimodal file are one byte per sequence
     corrupt(index_file_, index.size() - rest,
-            fmt::format("{} bytes follow the arrays of {} sequences and {} boundaries", rest,
-                        sequences, boundaries));
+            format_message("{} bytes follow the arrays of {} sequences and {} boundaries", rest,
+                           sequences, boundaries));
   }
   if (sequences == 0 || boundaries < 2) {
     corrupt(index_file_, 18,
-            fmt::format("has {} sequences and {} document boundaries, so no document", sequences,
-                        boundaries));
+            format_message("has {} sequences and {} document boundaries, so no document", sequences,
+                           boundaries));
   }
   sequences_ = static_cast<std::int64_t>(sequences);
   boundaries_ = static_cast<std::int64_t>(boundaries);
@@ -163,7 +163,7 @@ void TokenFile::open_megatron(const std::filesystem::path& index_path) {
   const std::size_t token_bytes = size_bytes(type_);
   if (bytes % token_bytes != 0) {
     corrupt(tokens_file_, bytes,
-            fmt::format("ends inside a token of {} bytes ({})", token_bytes, name(type_)));
+            format_message("ends inside a token of {} bytes ({})", token_bytes, name(type_)));
   }
   tokens_ = static_cast<std::int64_t>(bytes / token_bytes);
   const std::int64_t indexed =
@@ -171,15 +171,15 @@ void TokenFile::open_megatron(const std::filesystem::path& index_path) {
   if (pointer(0) != 0 || indexed != tokens_) {
     corrupt(
         tokens_file_, bytes,
-        fmt::format(
+        format_message(
             "ends after {} tokens, but {} ends after {} (they belong to different files, or one is "
             "truncated)",
             tokens_, index_path.string(), indexed));
   }
   if (boundary(0) != 0 || boundary(boundaries_ - 1) != sequences_) {
     corrupt(index_file_, megatron_header_bytes + sequences * 12,
-            fmt::format("document boundaries run from {} to {} instead of 0 to {}", boundary(0),
-                        boundary(boundaries_ - 1), sequences_));
+            format_message("document boundaries run from {} to {} instead of 0 to {}", boundary(0),
+                           boundary(boundaries_ - 1), sequences_));
   }
 }
 
@@ -189,20 +189,22 @@ void TokenFile::open_llmc() {
   const std::int32_t magic = bytes < 4 ? 0 : load<std::int32_t>(tokens_file_, 0);
   if (magic != llmc_magic_u16 && magic != llmc_magic_u32) {
     refuse_other_kind(tokens_file_);
-    corrupt(tokens_file_, 0,
-            fmt::format("no .idx lies beside it, and its first number is {} instead of the llm.c "
-                        "magic {} or {}",
-                        magic, llmc_magic_u16, llmc_magic_u32));
+    corrupt(
+        tokens_file_, 0,
+        format_message("no .idx lies beside it, and its first number is {} instead of the llm.c "
+                       "magic {} or {}",
+                       magic, llmc_magic_u16, llmc_magic_u32));
   }
   if (bytes < llmc_header_bytes) {
     corrupt(tokens_file_, bytes,
-            fmt::format("ends inside the header of {} bytes", llmc_header_bytes));
+            format_message("ends inside the header of {} bytes", llmc_header_bytes));
   }
   const std::int32_t version = load<std::int32_t>(tokens_file_, 4);
   const std::int32_t expected_version = magic == llmc_magic_u16 ? 1 : 7;
   if (version != expected_version) {
-    corrupt(tokens_file_, 4,
-            fmt::format("has version {} where magic {} has {}", version, magic, expected_version));
+    corrupt(
+        tokens_file_, 4,
+        format_message("has version {} where magic {} has {}", version, magic, expected_version));
   }
   type_ = magic == llmc_magic_u16 ? TokenType::u16 : TokenType::u32;
   tokens_ = load<std::int32_t>(tokens_file_, 8);
@@ -210,8 +212,8 @@ void TokenFile::open_llmc() {
   const std::size_t payload_bytes = bytes - llmc_header_bytes;
   if (tokens_ <= 0 || payload_bytes != static_cast<std::size_t>(tokens_) * size_bytes(type_)) {
     corrupt(tokens_file_, 8,
-            fmt::format("announces {} tokens of {} bytes, but {} bytes follow the header", tokens_,
-                        size_bytes(type_), payload_bytes));
+            format_message("announces {} tokens of {} bytes, but {} bytes follow the header",
+                           tokens_, size_bytes(type_), payload_bytes));
   }
 }
 

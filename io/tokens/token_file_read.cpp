@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tokens/token_bytes.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/token_file.hpp>
 
 namespace fourfold::io {
@@ -97,7 +98,7 @@ void TokenFile::read(std::int64_t first, std::span<std::int32_t> out, std::int64
       if (static_cast<std::int64_t>(token) < 0 || static_cast<std::int64_t>(token) >= vocab) {
         throw UserError(
             ExitCode::data_corrupt,
-            fmt::format(
+            format_message(
                 "{}: token {} (byte {}) is {}, outside the vocabulary [0, {}); the file was "
                 "made with another tokenizer, or the vocabulary is set too small",
                 path().string(), i, static_cast<std::size_t>(from - tokens_file_.bytes().data()),
@@ -112,9 +113,9 @@ std::int64_t TokenFile::length(std::int64_t sequence) const {
   const std::size_t offset = megatron_header_bytes + static_cast<std::size_t>(sequence) * 4;
   const auto value = load<std::int32_t>(index_file_, offset);
   if (value < 0 || value > tokens_) {
-    corrupt(
-        index_file_, offset,
-        fmt::format("sequence {} has length {} in a file of {} tokens", sequence, value, tokens_));
+    corrupt(index_file_, offset,
+            format_message("sequence {} has length {} in a file of {} tokens", sequence, value,
+                           tokens_));
   }
   return value;
 }
@@ -127,8 +128,8 @@ std::int64_t TokenFile::pointer(std::int64_t sequence) const {
   const auto token_bytes = static_cast<std::int64_t>(size_bytes(type_));
   if (value < 0 || value % token_bytes != 0 || value / token_bytes > tokens_) {
     corrupt(index_file_, offset,
-            fmt::format("sequence {} starts at byte {} of a .bin of {} tokens of {} bytes",
-                        sequence, value, tokens_, token_bytes));
+            format_message("sequence {} starts at byte {} of a .bin of {} tokens of {} bytes",
+                           sequence, value, tokens_, token_bytes));
   }
   return value;
 }
@@ -140,7 +141,7 @@ std::int64_t TokenFile::boundary(std::int64_t document) const {
   const auto value = load<std::int64_t>(index_file_, offset);
   if (value < 0 || value > sequences_) {
     corrupt(index_file_, offset,
-            fmt::format("document {} begins at sequence {} of {}", document, value, sequences_));
+            format_message("document {} begins at sequence {} of {}", document, value, sequences_));
   }
   return value;
 }
@@ -153,7 +154,7 @@ TokenRange TokenFile::document(std::int64_t document) const {
     corrupt(
         index_file_,
         megatron_header_bytes + static_cast<std::size_t>(sequences_ * 12 + document * 8),
-        fmt::format("document {} runs backwards, from sequence {} to {}", document, begin, end));
+        format_message("document {} runs backwards, from sequence {} to {}", document, begin, end));
   }
   const auto token_bytes = static_cast<std::int64_t>(size_bytes(type_));
   const auto position = [&](std::int64_t sequence) {
@@ -163,7 +164,7 @@ TokenRange TokenFile::document(std::int64_t document) const {
   if (range.count < 0) {
     corrupt(index_file_,
             megatron_header_bytes + static_cast<std::size_t>(sequences_ * 4 + begin * 8),
-            fmt::format("document {} runs backwards in the .bin", document));
+            format_message("document {} runs backwards in the .bin", document));
   }
   return range;
 }
@@ -178,8 +179,8 @@ void TokenFile::verify_index() const {
     if (pointer(sequence) != next) {
       corrupt(index_file_,
               megatron_header_bytes + static_cast<std::size_t>(sequences_ * 4 + sequence * 8),
-              fmt::format("sequence {} starts at byte {} where the one before ends at {}", sequence,
-                          pointer(sequence), next));
+              format_message("sequence {} starts at byte {} where the one before ends at {}",
+                             sequence, pointer(sequence), next));
     }
     next += length(sequence) * token_bytes;
   }

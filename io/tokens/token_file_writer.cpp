@@ -4,9 +4,8 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/token_file_writer.hpp>
-
-#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
@@ -55,7 +54,7 @@ void TokenFileWriter::add_document(std::span<const std::int32_t> tokens) {
   if (tokens.size() > std::numeric_limits<std::int32_t>::max()) {
     throw UserError(
         ExitCode::data_corrupt,
-        fmt::format(
+        format_message(
             "{}: a document of {} tokens is too long (the format counts to 2^31 - 1); split it "
             "with a document separator",
             tokens_file_.path().string(), tokens.size()));
@@ -102,9 +101,9 @@ void TokenFileWriter::withdraw_older() const {
   const bool was_there = std::filesystem::remove(index_file_.path(), failure);
   if (failure) {
     throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: the older file cannot be removed ({}); check its "
-                                "permissions",
-                                index_file_.path().string(), failure.message()));
+                    format_message("{}: the older file cannot be removed ({}); check its "
+                                   "permissions",
+                                   index_file_.path().string(), failure.message()));
   }
   if (was_there) {  // it must not come back beside the new tokens when the machine goes down
     const std::filesystem::path folder = index_file_.path().parent_path();

@@ -1,16 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
-
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 namespace fourfold {
 
 ContractViolation::ContractViolation(const char* kind, const char* expression,
                                      std::source_location where)
     : Error(ExitCode::internal,
-            fmt::format("{} does not hold: {} (a bug of fourfold at {}:{}, in {})", kind,
-                        expression, where.file_name(), where.line(), where.function_name()),
+            format_message("{} does not hold: {} (a bug of fourfold at {}:{}, in {})", kind,
+                           expression, where.file_name(), where.line(), where.function_name()),
             where) {}
 
 namespace detail {

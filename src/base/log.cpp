@@ -30,13 +30,14 @@ struct ThreadRank {
 };
 thread_local ThreadRank this_rank;
 
-void emit(Level level, std::string_view line) {
+void emit(Level level, std::string_view message) {
+  const std::string line = printable_message(message);
   State& shared = state();
   const std::scoped_lock lock(shared.mutex);
   if (shared.sink) {
     shared.sink(level, line);
   } else if (level >= Level::warning) {
-    write_stderr(fmt::format("{}\n", line));
+    write_stderr(line + "\n");
   }
 }
 

@@ -141,4 +141,17 @@ std::string printable_lines(std::string_view text) {
   return printable(text, "\n\t");
 }
 
+std::string printable_message(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t end = text.find("\n  ");
+    out += printable(text.substr(0, end), "\t");
+    if (end == std::string_view::npos) {
+      return out;
+    }
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace fourfold

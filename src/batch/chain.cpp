@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/message.hpp>
 #include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/launcher_words.hpp>
 
@@ -13,7 +14,7 @@ namespace fourfold::batch {
 namespace {
 
 std::string step_text(std::optional<std::int64_t> step) {
-  return step ? fmt::format("step {}", *step) : std::string("no checkpoint at all");
+  return step ? format_message("step {}", *step) : std::string("no checkpoint at all");
 }
 
 /// Starts at the end of the list that began where the next one would begin.
@@ -43,10 +44,10 @@ bool has_trained(const telemetry::ExitRecord& record) {
 AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
   return {.unix_s = unix_s,
           .code = is_ours(launcher_code) ? static_cast<ExitCode>(launcher_code) : ExitCode::config,
-          .reason = fmt::format("{} trains this run, or has since this one began (two would "
-                                "overwrite each other); let it train, or end it and submit anew",
-                                winner.id.empty() ? "a start outside of all jobs"
-                                                  : fmt::format("job {}", winner.id))};
+          .reason = format_message("{} trains this run, or has since this one began (two would "
+                                   "overwrite each other); let it train, or end it and submit anew",
+                                   winner.id.empty() ? "a start outside of all jobs"
+                                                     : format_message("job {}", winner.id))};
 }
 
 /// How an attempt ended that has left nothing but what the launcher says.
@@ -61,10 +62,10 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.retry = false;
   } else if (says_running) {
     end.reason =
-        fmt::format("killed without a word (the launcher ended with code {})", launcher_code);
+        format_message("killed without a word (the launcher ended with code {})", launcher_code);
   } else if (const auto line = unmendable(launcher_words)) {
     end.code = ExitCode::config;
-    end.reason = fmt::format(
+    end.reason = format_message(
         "the launcher starts nothing here ({}) correct --mpi, its options or the program's path",
         *line);
     end.retry = false;
@@ -77,7 +78,7 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.reason = "refused: the job's log says why";
     end.retry = false;
   } else {
-    end.reason = fmt::format("never started (the launcher ended with code {})", launcher_code);
+    end.reason = format_message("never started (the launcher ended with code {})", launcher_code);
   }
   return end;
 }
@@ -98,24 +99,26 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::str
   }
   const std::optional<AttemptEnd>& last = links.back()->end;
   if (last && !last->retry && last->code != ExitCode::finished) {
-    return Refusal{last->code,
-                   fmt::format("job {} of this chain ended with code {} ({}); another start would "
-                               "not mend that: see to it, then submit anew",
-                               links.back()->job, static_cast<int>(last->code), last->reason)};
+    return Refusal{
+        last->code,
+        format_message("job {} of this chain ended with code {} ({}); another start would "
+                       "not mend that: see to it, then submit anew",
+                       links.back()->job, static_cast<int>(last->code), last->reason)};
   }
   if (limits.most_starts > 0 && std::ssize(links) >= limits.most_starts) {
     return Refusal{
         ExitCode::no_progress,
-        fmt::format("this chain has started {} times, as often as it may", links.size())};
+        format_message("this chain has started {} times, as often as it may", links.size())};
   }
   const std::int64_t stuck = starts_without_progress(links, checkpoint_step);
   if (limits.most_without_progress > 0 && stuck >= limits.most_without_progress) {
     return Refusal{
         ExitCode::no_progress,
-        fmt::format("the last {} starts of this chain got no further than {} (job {} ended: {}); "
-                    "see to the reason, then submit anew",
-                    stuck, step_text(checkpoint_step), links.back()->job,
-                    last ? last->reason : std::string("without a word"))};
+        format_message(
+            "the last {} starts of this chain got no further than {} (job {} ended: {}); "
+            "see to the reason, then submit anew",
+            stuck, step_text(checkpoint_step), links.back()->job,
+            last ? last->reason : std::string("without a word"))};
   }
   return std::nullopt;
 }

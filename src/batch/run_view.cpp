@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -23,16 +23,18 @@ using telemetry::TrainerStart;
 
 void require_readable(const fs::path& log_dir) {
   if (::access(log_dir.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
-    throw UserError(ExitCode::config,
-                    fmt::format("cannot look into {} ({}) ask its owner for permission to read it",
-                                log_dir.string(), std::generic_category().message(errno)));
+    throw UserError(
+        ExitCode::config,
+        format_message("cannot look into {} ({}) ask its owner for permission to read it",
+                       log_dir.string(), std::generic_category().message(errno)));
   }
   std::error_code ignored;
   if (fs::exists(log_dir, ignored) && !fs::is_directory(log_dir, ignored)) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{} is no directory (a run is its log.dir, or a run file *.toml) "
-                                "name one of these",
-                                log_dir.string()));
+    throw UserError(
+        ExitCode::config,
+        format_message("{} is no directory (a run is its log.dir, or a run file *.toml) "
+                       "name one of these",
+                       log_dir.string()));
   }
 }
 

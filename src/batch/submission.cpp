@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/batch/submission.hpp>
 
 #include <fmt/format.h>
@@ -32,9 +33,9 @@ bool is_one_word(std::string_view option) {
 std::string line_of(std::string_view option) {
   if (!is_one_word(option)) {
     throw UserError(ExitCode::usage,
-                    fmt::format("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes and "
-                                "other than ASCII are not safe there) choose another value",
-                                option));
+                    format_message("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes and "
+                                   "other than ASCII are not safe there) choose another value",
+                                   option));
   }
   return fmt::format("#SBATCH {}\n", option);
 }
@@ -105,16 +106,16 @@ std::string extra_options(const Submission& job) {
   for (const std::string& option : job.more) {
     if (option.size() < 4 || !option.starts_with("--")) {
       throw UserError(ExitCode::usage,
-                      fmt::format("--sbatch={} is no long option of sbatch; write it as "
-                                  "--sbatch=--qos=high",
-                                  option));
+                      format_message("--sbatch={} is no long option of sbatch; write it as "
+                                     "--sbatch=--qos=high",
+                                     option));
     }
     for (const Reserved& one : reserved_options) {
       if (is_option(option, one) && (job.chain > 0 || !one.of_chain)) {
         throw UserError(ExitCode::usage,
-                        fmt::format("--sbatch={} is what fourfold submit sets itself; leave it "
-                                    "out ({}), or change the script that it prints",
-                                    option, one.remedy));
+                        format_message("--sbatch={} is what fourfold submit sets itself; leave it "
+                                       "out ({}), or change the script that it prints",
+                                       option, one.remedy));
       }
     }
     text += line_of(option);
@@ -171,10 +172,11 @@ NodeRange node_range_of(const std::string& text) {
     }();
   }
   if (error != std::errc{} || at != end || range.least < 1 || range.most < range.least) {
-    throw UserError(ExitCode::usage,
-                    fmt::format("--nodes={} is no number of nodes (a number, or the least and the "
-                                "most) write it as 4 or as 2-4",
-                                text));
+    throw UserError(
+        ExitCode::usage,
+        format_message("--nodes={} is no number of nodes (a number, or the least and the "
+                       "most) write it as 4 or as 2-4",
+                       text));
   }
   return range;
 }
@@ -197,9 +199,9 @@ std::int64_t time_limit_s(const std::string& text) {
   }
   if (seconds <= 0) {
     throw UserError(ExitCode::usage,
-                    fmt::format("--time={} is no time limit of Slurm (minutes, or one of M:S, "
-                                "H:M:S, D-H, D-H:M, D-H:M:S) write it as 8:00:00",
-                                text));
+                    format_message("--time={} is no time limit of Slurm (minutes, or one of M:S, "
+                                   "H:M:S, D-H, D-H:M, D-H:M:S) write it as 8:00:00",
+                                   text));
   }
   return seconds;
 }

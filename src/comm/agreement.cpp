@@ -3,9 +3,8 @@
 #include "agreement.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/philox.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
@@ -43,9 +42,9 @@ void CheckedMachine::compare(std::span<const void* const> blocks) const {
     const Signature theirs(blocks[rank]);
     if (theirs.hash != own.hash) {
       throw Error(ExitCode::internal,
-                  fmt::format("ranks disagree about a collective on communicator '{}' (a bug of "
-                              "fourfold): rank {} called {}, rank {} called {}",
-                              communicator_, endpoint_.rank(), own.text, rank, theirs.text));
+                  format_message("ranks disagree about a collective on communicator '{}' (a bug of "
+                                 "fourfold): rank {} called {}, rank {} called {}",
+                                 communicator_, endpoint_.rank(), own.text, rank, theirs.text));
     }
   }
 }

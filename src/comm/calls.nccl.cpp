@@ -6,10 +6,10 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/sudden_end.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,10 +67,10 @@ void NcclCalls::settle(ncclComm_t comm, ncclResult_t result, const std::string& 
     if (result == ncclInProgress && Clock::now() - began > deadline_) {
       throw SystemError(
           ExitCode::hang,
-          fmt::format("NCCL: {} has not come to an end in {:.0f} s (some rank has not come, or "
-                      "cannot be reached) NCCL_DEBUG=INFO says which connections are made; "
-                      "NCCL_SOCKET_IFNAME names the network",
-                      what, deadline_.count()));
+          format_message("NCCL: {} has not come to an end in {:.0f} s (some rank has not come, or "
+                         "cannot be reached) NCCL_DEBUG=INFO says which connections are made; "
+                         "NCCL_SOCKET_IFNAME names the network",
+                         what, deadline_.count()));
     }
     std::this_thread::yield();
   }
@@ -195,7 +195,7 @@ void NcclCalls::look_for_errors() {
   const std::scoped_lock lock(mutex_);
   for (const Adopted& one : adopted_) {
     if (const auto error = error_of(one.comm)) {
-      note_failure(nccl_failure(*error, fmt::format("communicator '{}'", one.name), one.comm));
+      note_failure(nccl_failure(*error, format_message("communicator '{}'", one.name), one.comm));
       return;
     }
   }

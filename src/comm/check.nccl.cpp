@@ -5,6 +5,7 @@
 #include "cuda_check.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
@@ -72,7 +73,7 @@ void require_nccl_version() {
   if (version < oldest_version || version / 10000 != NCCL_MAJOR) {
     throw UserError(
         ExitCode::config,
-        fmt::format(
+        format_message(
             "the NCCL that was loaded is {} (this program was built with {} and needs {} "
             "or a later {}.x) let LD_LIBRARY_PATH or the environment's modules name another "
             "libnccl.so.2",

@@ -3,8 +3,8 @@
 #include "check_mpi.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
-#include <fmt/format.h>
 #include <mpi.h>
 
 #include <string>
@@ -22,8 +22,8 @@ void check_mpi(int rc, std::source_location where) {
   }
   text.resize(static_cast<std::size_t>(length));
   throw SystemError(ExitCode::node_fault,
-                    fmt::format("an MPI call failed at {}:{} (error {}: {})", where.file_name(),
-                                where.line(), rc, text),
+                    format_message("an MPI call failed at {}:{} (error {}: {})", where.file_name(),
+                                   where.line(), rc, text),
                     where);
 }
 

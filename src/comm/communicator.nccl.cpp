@@ -10,6 +10,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/range.hpp>
 
 #include <fmt/format.h>
@@ -45,8 +46,8 @@ ncclDataType_t type_of(DType dtype) {
       break;
   }
   throw SystemError(ExitCode::internal,
-                    fmt::format("NCCL has no arithmetic for {} (this is a bug) report it",
-                                fourfold::name(dtype)));
+                    format_message("NCCL has no arithmetic for {} (this is a bug) report it",
+                                   fourfold::name(dtype)));
 }
 
 ncclRedOp_t op_of(ReduceOp op) {
@@ -341,10 +342,10 @@ NcclCommunicator::Line& NcclCommunicator::line_of(const MessageRoute& route) {
   const auto found = lines_.find(route);
   if (found == lines_.end()) {
     throw SystemError(ExitCode::internal,
-                      fmt::format("a message of '{}' from rank {} to {} with tag {} was not "
-                                  "expected (expect_messages() lays its line) this is a bug: "
-                                  "report it",
-                                  name(), route.from, route.to, route.tag));
+                      format_message("a message of '{}' from rank {} to {} with tag {} was not "
+                                     "expected (expect_messages() lays its line) this is a bug: "
+                                     "report it",
+                                     name(), route.from, route.to, route.tag));
   }
   return found->second;
 }

@@ -7,6 +7,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 #include <fourfold/comm/fail_together.hpp>
 
@@ -40,9 +41,9 @@ void require_device_each(Communicator& host, const std::string& machine,
     if (!is_new) {
       throw UserError(
           ExitCode::config,
-          fmt::format("ranks {} and {} have the same GPU ({}) start one rank per GPU (a "
-                      "training run can be tried out on fewer: mesh.share_devices = true)",
-                      owner->second, rank, device.substr(device.find('\n') + 1)));
+          format_message("ranks {} and {} have the same GPU ({}) start one rank per GPU (a "
+                         "training run can be tried out on fewer: mesh.share_devices = true)",
+                         owner->second, rank, device.substr(device.find('\n') + 1)));
     }
   }
 }
@@ -57,9 +58,10 @@ void require_one_nccl(Communicator& host) {
   if (other != versions.end()) {
     throw UserError(
         ExitCode::config,
-        fmt::format("rank 0 has loaded NCCL {}, rank {} NCCL {} let LD_LIBRARY_PATH or the modules "
-                    "of all nodes name the same libnccl.so.2",
-                    versions.front(), other - versions.begin(), *other));
+        format_message(
+            "rank 0 has loaded NCCL {}, rank {} NCCL {} let LD_LIBRARY_PATH or the modules "
+            "of all nodes name the same libnccl.so.2",
+            versions.front(), other - versions.begin(), *other));
   }
 }
 
@@ -116,11 +118,11 @@ void tell(const Communicator& host, const device::DeviceFacts& facts,
   int version = 0;
   check_nccl(ncclGetVersion(&version), "ncclGetVersion");
   log::info(
-      fmt::format("{} rank{} on {} ({} multiprocessors, {:.0f} GiB, driver for CUDA {}), "
-                  "NCCL {}",
-                  host.size(), host.size() == 1 ? "" : "s", facts.name, facts.multiprocessors,
-                  static_cast<double>(facts.total_bytes) / (1 << 30), facts.driver,
-                  nccl_version_text(version)));
+      format_message("{} rank{} on {} ({} multiprocessors, {:.0f} GiB, driver for CUDA {}), "
+                     "NCCL {}",
+                     host.size(), host.size() == 1 ? "" : "s", facts.name, facts.multiprocessors,
+                     static_cast<double>(facts.total_bytes) / (1 << 30), facts.driver,
+                     nccl_version_text(version)));
   if (options.needs_kernels_first && !facts.loads_kernels_first) {
     log::warning(
         "CUDA loads kernels when they first run (CUDA_MODULE_LOADING says so) if the first step of "

@@ -2,9 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/dry_run.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -87,10 +86,11 @@ class DryRunCommunicator : public Communicator {
   std::unique_ptr<Communicator> split(int /*color*/, int /*key*/,
                                       const std::string& name) override {
     if (size_ > 1) {
-      throw UserError(ExitCode::internal,
-                      fmt::format("a dry run cannot split '{}' by color into '{}' (it knows only "
-                                  "the color of rank {}) use subgroup()",
-                                  name_, name, rank_));
+      throw UserError(
+          ExitCode::internal,
+          format_message("a dry run cannot split '{}' by color into '{}' (it knows only "
+                         "the color of rank {}) use subgroup()",
+                         name_, name, rank_));
     }
     return std::make_unique<DryRunCommunicator>(0, 1, name);
   }

@@ -6,10 +6,10 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 
-#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -102,9 +102,10 @@ class MpiBatch : public TransferBatch {
       }
       check_mpi(MPI_Get_count(&statuses_[i], MPI_BYTE, &bytes));
       if (bytes != expected_bytes_[i]) {
-        throw Error(ExitCode::internal,
-                    fmt::format("rank {} sent {} bytes where {} were expected (a bug of fourfold)",
-                                statuses_[i].MPI_SOURCE, bytes, expected_bytes_[i]));
+        throw Error(
+            ExitCode::internal,
+            format_message("rank {} sent {} bytes where {} were expected (a bug of fourfold)",
+                           statuses_[i].MPI_SOURCE, bytes, expected_bytes_[i]));
       }
     }
   }

@@ -3,6 +3,7 @@
 #include "endpoint.threads.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
@@ -131,8 +132,8 @@ void Mailbox::post(Transfer& transfer) {
   transfer.countdown->finish_one();
   if (sent != expected) {
     throw Error(ExitCode::internal,
-                fmt::format("rank {} sent {} bytes where {} were expected (a bug of fourfold)",
-                            transfer.sender, sent, expected));
+                format_message("rank {} sent {} bytes where {} were expected (a bug of fourfold)",
+                               transfer.sender, sent, expected));
   }
 }
 
@@ -187,7 +188,7 @@ void ThreadWorld::fail(int rank, const std::string& reason) {
 void ThreadWorld::check(const std::string& what) const {
   if (failed_) {
     const std::scoped_lock lock(mutex_);
-    throw SystemError(ExitCode::node_fault, fmt::format("{} cannot end ({})", what, failure_));
+    throw SystemError(ExitCode::node_fault, format_message("{} cannot end ({})", what, failure_));
   }
 }
 

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/fail_together.hpp>
 
@@ -78,7 +79,8 @@ void agree(Communicator& communicator, const std::optional<Failure>& mine) {
     }
     const Report report(messages[rank]);
     if (failed < shown) {
-      text += fmt::format("{}rank {}: {}", failed == 0 ? "" : "\n", rank, report.text);
+      text += format_message("{}rank {}: {}", MadeLines{failed == 0 ? "" : "\n  "}, rank,
+                             MadeLines{report.text});
     }
     if (!decides || (decides->is_users && !report.is_users)) {
       decides = report;
@@ -86,7 +88,7 @@ void agree(Communicator& communicator, const std::optional<Failure>& mine) {
     ++failed;
   }
   if (failed > shown) {
-    text += fmt::format("\nand {} more ranks", failed - shown);
+    text += fmt::format("\n  and {} more ranks", failed - shown);
   }
   if (messages.size() == 1) {
     text = mine->message;

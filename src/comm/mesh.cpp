@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/mesh.hpp>
 
 #include <fmt/format.h>
@@ -21,16 +22,17 @@ std::int64_t model_ranks(const MeshShape& shape) {
     const int degree = axis == Axis::dp ? 1 : shape.degree(axis);
     if (degree < 1) {
       throw UserError(ExitCode::config,
-                      fmt::format("mesh.{} = {} is not a degree (every axis has at least one "
-                                  "position) use 1 to leave the axis out",
-                                  name(axis), degree));
+                      format_message("mesh.{} = {} is not a degree (every axis has at least one "
+                                     "position) use 1 to leave the axis out",
+                                     name(axis), degree));
     }
     product *= degree;
     if (product > std::numeric_limits<int>::max()) {
-      throw UserError(ExitCode::config,
-                      fmt::format("mesh.pp = {} x mesh.cp = {} x mesh.tp = {} is more ranks than "
-                                  "can be counted (at most {}) use smaller degrees",
-                                  shape.pp, shape.cp, shape.tp, std::numeric_limits<int>::max()));
+      throw UserError(
+          ExitCode::config,
+          format_message("mesh.pp = {} x mesh.cp = {} x mesh.tp = {} is more ranks than "
+                         "can be counted (at most {}) use smaller degrees",
+                         shape.pp, shape.cp, shape.tp, std::numeric_limits<int>::max()));
     }
   }
   return product;
@@ -113,26 +115,29 @@ MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares
   MeshShape shape = wanted;
   const std::int64_t each = model_ranks(shape);
   if (dp < 0) {
-    throw UserError(ExitCode::config,
-                    fmt::format("mesh.dp = {} is not a degree (it counts the copies of the model) "
-                                "use \"auto\" or a number from 1",
-                                dp));
+    throw UserError(
+        ExitCode::config,
+        format_message("mesh.dp = {} is not a degree (it counts the copies of the model) "
+                       "use \"auto\" or a number from 1",
+                       dp));
   }
   if (dp == 0) {
     if (ranks % each != 0) {
       throw UserError(
           ExitCode::config,
-          fmt::format("the mesh does not fit {} ranks (mesh.pp = {} x mesh.cp = {} x mesh.tp = {} "
-                      "makes {} ranks per copy of the model, which does not divide {}) {}",
-                      ranks, pp, cp, tp, each, ranks, way_out(each, ranks, shares)));
+          format_message(
+              "the mesh does not fit {} ranks (mesh.pp = {} x mesh.cp = {} x mesh.tp = {} "
+              "makes {} ranks per copy of the model, which does not divide {}) {}",
+              ranks, pp, cp, tp, each, ranks, way_out(each, ranks, shares)));
     }
     shape.dp = static_cast<int>(ranks / each);
   } else if (each * dp != ranks) {
     throw UserError(
         ExitCode::config,
-        fmt::format("the mesh does not fit {} ranks (mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x "
-                    "mesh.tp = {} is {}) {}",
-                    ranks, pp, dp, cp, tp, each * dp, way_out(each, ranks, shares)));
+        format_message(
+            "the mesh does not fit {} ranks (mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x "
+            "mesh.tp = {} is {}) {}",
+            ranks, pp, dp, cp, tp, each * dp, way_out(each, ranks, shares)));
   }
   FOURFOLD_ENSURE(shape.ranks() == ranks);
   return shape;

@@ -14,6 +14,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -59,10 +60,10 @@ void MessageCommunicator::choose(Algorithm algorithm) {
   }
   if (!window_ && algorithm == Algorithm::shared) {
     throw UserError(ExitCode::config,
-                    fmt::format("the {} ranks of '{}' cannot share memory (they are on several "
-                                "machines, or the system does not allow it) use \"auto\" or "
-                                "\"direct\"",
-                                size(), name_));
+                    format_message("the {} ranks of '{}' cannot share memory (they are on several "
+                                   "machines, or the system does not allow it) use \"auto\" or "
+                                   "\"direct\"",
+                                   size(), name_));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "message_communicator.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 
@@ -169,7 +170,8 @@ MpiRuntime::~MpiRuntime() {
     library = library_version();
     world().barrier();
   } catch (const std::exception& error) {
-    log::local(log::Level::error, std::string("while MPI was ended: ") + error.what());
+    log::local(log::Level::error,
+               format_message("while MPI was ended: {}", MadeLines{error.what()}));
   }
   impl_->watch.reset();
   impl_->world.reset();

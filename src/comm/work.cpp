@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/work.hpp>
 
 #include <exception>
@@ -15,9 +16,9 @@ void wait_in_destructor(Work::Operation& operation) noexcept {
   try {
     operation.wait({});
   } catch (const std::exception& error) {
-    log::local(log::Level::error, std::string("while an operation that nobody waited for was "
-                                              "finished: ") +
-                                      error.what());
+    log::local(log::Level::error,
+               format_message("while an operation that nobody waited for was finished: {}",
+                              MadeLines{error.what()}));
   }
 }
 

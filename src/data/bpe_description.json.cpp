@@ -7,8 +7,8 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ constexpr std::int64_t largest_id = (std::int64_t{1} << 31) - 2;
 std::int32_t id_of(const std::filesystem::path& file, const json& value, const std::string& token) {
   if (!value.is_number_integer() || value.get<std::int64_t>() < 0 ||
       value.get<std::int64_t>() > largest_id) {
-    damaged(file, fmt::format("token '{}' has the number {} instead of one from 0 to {}", token,
-                              json_text(value), largest_id));
+    damaged(file, format_message("token '{}' has the number {} instead of one from 0 to {}", token,
+                                 json_text(value), largest_id));
   }
   return value.get<std::int32_t>();
 }
@@ -49,8 +49,8 @@ std::pair<std::string, std::string> merge_of(const std::filesystem::path& file,
   const std::size_t space = text.find(' ');
   if (space == std::string_view::npos || space == 0 || space + 1 == text.size() ||
       text.find(' ', space + 1) != std::string_view::npos) {
-    damaged(file, fmt::format("merge {} is '{}' instead of two tokens with a space between", number,
-                              text));
+    damaged(file, format_message("merge {} is '{}' instead of two tokens with a space between",
+                                 number, text));
   }
   return {std::string(text.substr(0, space)), std::string(text.substr(space + 1))};
 }
@@ -71,7 +71,7 @@ void read_merges(const json& merges, BpeDescription& description) {
       description.merges.emplace_back(merge[0].get<std::string>(), merge[1].get<std::string>());
     } else {
       damaged(description.file,
-              fmt::format("merge {} is {} instead of two tokens", number, json_text(merge)));
+              format_message("merge {} is {} instead of two tokens", number, json_text(merge)));
     }
   }
 }
@@ -83,12 +83,12 @@ void read_model(const json& model, BpeDescription& description) {
   }
   const json& type = member(model, "type");
   if (type.is_string() && type != "BPE") {
-    unsupported(file, fmt::format("a model of type {}", type.get<std::string>()));
+    unsupported(file, format_message("a model of type {}", type.get<std::string>()));
   }
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"}) {
     const json& affix = member(model, key);
     if (affix.is_string() && !affix.get<std::string>().empty()) {
-      unsupported(file, fmt::format("{} '{}'", key, affix.get<std::string>()));
+      unsupported(file, format_message("{} '{}'", key, affix.get<std::string>()));
     }
   }
   if (const json& dropout = member(model, "dropout"); dropout.is_number() && dropout != 0) {
@@ -174,15 +174,15 @@ BpeDescription vocab_and_merges(const TokenizerFiles& files, const json& vocab) 
 
 void damaged(const std::filesystem::path& file, const std::string& problem) {
   throw UserError(ExitCode::data_corrupt,
-                  fmt::format("{}: {}; the tokenizer file is damaged, fetch or make it again",
-                              file.string(), problem));
+                  format_message("{}: {}; the tokenizer file is damaged, fetch or make it again",
+                                 file.string(), problem));
 }
 
 void unsupported(const std::filesystem::path& file, const std::string& component) {
   throw UserError(ExitCode::config,
-                  fmt::format("{}: uses {} (not supported; docs/data.md lists what is); use "
-                              "another tokenizer",
-                              file.string(), component));
+                  format_message("{}: uses {} (not supported; docs/data.md lists what is); use "
+                                 "another tokenizer",
+                                 file.string(), component));
 }
 
 const json& member(const json& object, const char* key) {
@@ -199,7 +199,7 @@ bool is_set(const json& object, const char* key) {
 std::string text_of(const std::filesystem::path& file, const json& object, const char* key) {
   const json& value = member(object, key);
   if (!value.is_string()) {
-    damaged(file, fmt::format("'{}' is missing or not a text", key));
+    damaged(file, format_message("'{}' is missing or not a text", key));
   }
   return value.get<std::string>();
 }

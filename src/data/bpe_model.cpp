@@ -6,6 +6,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/byte_alphabet.hpp>
 
 #include <fmt/format.h>
@@ -25,9 +26,9 @@ constexpr std::size_t most_ranks_in_a_row = (std::uint32_t{1} << 25) - 1;
 
 [[noreturn]] void corrupt(const BpeDescription& description, const std::string& problem) {
   throw UserError(ExitCode::data_corrupt,
-                  fmt::format("{}: {}; the tokenizer file is damaged or not one of byte-level "
-                              "BPE",
-                              description.file.string(), problem));
+                  format_message("{}: {}; the tokenizer file is damaged or not one of byte-level "
+                                 "BPE",
+                                 description.file.string(), problem));
 }
 
 /// Spelling of the token that stands for a byte: <0x0A>.
@@ -117,10 +118,10 @@ void BpeModel::read_merges(const BpeDescription& description) {
     const auto id_of = [&](const std::string& token) {
       const std::int32_t id = id_or_none(ids, token);
       if (id < 0) {
-        corrupt(
-            description,
-            fmt::format("merge {} ('{}' and '{}') needs the token '{}', which the vocabulary lacks",
-                        rank, left, right, token));
+        corrupt(description,
+                format_message(
+                    "merge {} ('{}' and '{}') needs the token '{}', which the vocabulary lacks",
+                    rank, left, right, token));
       }
       return id;
     };
@@ -255,10 +256,11 @@ void BpeModel::add_unknown(std::string_view spelled, Unknown& unknown) {
     return;
   }
   if (unknown_id_ < 0) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: a text has the character '{}' (the vocabulary lacks it, and "
-                                "the unknown token '{}', too); use another tokenizer",
-                                file_, spelled, *unknown_token_));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: a text has the character '{}' (the vocabulary lacks it, and "
+                       "the unknown token '{}', too); use another tokenizer",
+                       file_, spelled, *unknown_token_));
   }
   if (unknown && !fuse_unknown_) {
     add_symbol(*unknown);

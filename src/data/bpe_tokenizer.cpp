@@ -10,6 +10,7 @@
 #include "utf8.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
@@ -41,7 +42,7 @@ void warn_of_other_numbers(const BpeDescription& description, const std::vector<
       return one.content == listed.content;
     });
     if (token != added.end() && token->id != listed.id) {
-      warnings.push_back(fmt::format(
+      warnings.push_back(format_message(
           "{}: the added token '{}' is {}, not {} as the file says (the tokenizers library numbers "
           "them anew when it reads a file, and so does fourfold)",
           printable(description.file.string()), printable(listed.content), token->id, listed.id));
@@ -77,9 +78,9 @@ class BpeDecoder final : public StreamDecoder {
   void take(std::int32_t token, std::string& bytes) override {
     if (token < 0 || token >= vocab_size_) {
       throw UserError(ExitCode::data_corrupt,
-                      fmt::format("token {} is outside the vocabulary [0, {}) of {}; the "
-                                  "tokens were made with another tokenizer",
-                                  token, vocab_size_, file_));
+                      format_message("token {} is outside the vocabulary [0, {}) of {}; the "
+                                     "tokens were made with another tokenizer",
+                                     token, vocab_size_, file_));
     }
     if (const auto found = spelled_.find(token); found != spelled_.end()) {
       decoder_.take(found->second, bytes);

@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/tokenizer.hpp>
-
-#include <fmt/format.h>
 
 namespace fourfold::data {
 namespace {
@@ -14,9 +13,9 @@ class ByteDecoder final : public StreamDecoder {
   void take(std::int32_t token, std::string& bytes) override {
     if (token < 0 || token > end_of_text_id) {
       throw UserError(ExitCode::data_corrupt,
-                      fmt::format("token {} is outside the byte vocabulary [0, {}); the "
-                                  "tokens were made with another tokenizer",
-                                  token, end_of_text_id + 1));
+                      format_message("token {} is outside the byte vocabulary [0, {}); the "
+                                     "tokens were made with another tokenizer",
+                                     token, end_of_text_id + 1));
     }
     if (token != end_of_text_id) {
       bytes.push_back(static_cast<char>(token));

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
-#include <fmt/format.h>
 #include <glob.h>
 
 #include <algorithm>
@@ -36,9 +36,9 @@ std::vector<std::string> matches_of(const std::string& pattern) {
   std::sort(names.begin(), names.end());  // glob's own order follows the locale
   if (outcome != 0 || names.empty()) {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: no file matches this pattern; check [data] and the current "
-                                "folder",
-                                pattern));
+                    format_message("{}: no file matches this pattern; check [data] and the current "
+                                   "folder",
+                                   pattern));
   }
   return names;
 }
@@ -68,10 +68,11 @@ std::vector<std::int64_t> begins_of(const std::vector<io::TokenFile>& files) {
 std::int64_t samples_of(std::int64_t tokens, std::int64_t context, const std::string& first_file) {
   FOURFOLD_EXPECT(context >= 1);
   if (tokens < 2) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: the data set has {} token(s) (a sample needs an input and a "
-                                "target, so at least 2); prepare more text",
-                                first_file, tokens));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: the data set has {} token(s) (a sample needs an input and a "
+                       "target, so at least 2); prepare more text",
+                       first_file, tokens));
   }
   return (tokens - 1 + context - 1) / context;
 }

@@ -4,6 +4,7 @@
 #include "unicode_text.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 
@@ -54,10 +55,10 @@ class Translator {
   [[noreturn]] void refuse(std::string_view construct) const {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: the splitting expression '{}' uses {} (not supported: it could split "
-                    "differently here than in the tokenizers library); use a tokenizer "
-                    "of the GPT-2 or Llama-3 kind",
-                    source_, from_, construct));
+        format_message("{}: the splitting expression '{}' uses {} (not supported: it could split "
+                       "differently here than in the tokenizers library); use a tokenizer "
+                       "of the GPT-2 or Llama-3 kind",
+                       source_, from_, construct));
   }
 
   bool follows(std::string_view text) const { return from_.substr(at_).starts_with(text); }
@@ -99,7 +100,7 @@ class Translator {
         if (std::ispunct(static_cast<unsigned char>(kind)) != 0) {
           return copy(2);
         }
-        refuse(fmt::format("the escape '{}'", from_.substr(at_, 2)));
+        refuse(format_message("the escape '{}'", from_.substr(at_, 2)));
     }
   }
 
@@ -130,14 +131,14 @@ class Translator {
   void property() {
     const std::size_t close = from_.find('}', at_);
     if (at_ + 2 >= from_.size() || from_[at_ + 2] != '{' || close == std::string_view::npos) {
-      refuse(fmt::format("the escape '{}' without a name in braces", from_.substr(at_, 2)));
+      refuse(format_message("the escape '{}' without a name in braces", from_.substr(at_, 2)));
     }
     std::string_view name = from_.substr(at_ + 3, close - at_ - 3);
     const std::string_view negation = name.starts_with('^') ? "^" : "";
     name.remove_prefix(negation.size());
     if (name.empty() || !std::all_of(name.begin(), name.end(),
                                      [](unsigned char c) { return std::isalpha(c) != 0; })) {
-      refuse(fmt::format("the property '{}'", name));
+      refuse(format_message("the property '{}'", name));
     }
     replace(close + 1 - at_, fmt::format("{}{{{}{}{}}}", from_.substr(at_, 2), negation,
                                          name.size() > 2 ? "sc:" : "", name));
@@ -190,7 +191,7 @@ class Translator {
         return copy(known.size());
       }
     }
-    refuse(fmt::format("the group '{}'", from_.substr(at_, 4)));
+    refuse(format_message("the group '{}'", from_.substr(at_, 4)));
   }
 
   std::string_view from_;

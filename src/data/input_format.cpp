@@ -4,9 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/content_kind.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <span>
@@ -26,9 +25,9 @@ void refuse_other_kind(const std::filesystem::path& file, std::string_view text,
     return;
   }
   throw UserError(ExitCode::config,
-                  fmt::format("{}: is {}, not plain text (its bytes would be tokenized as they "
-                              "are); {}, or say --format=text if that is what you want",
-                              file.string(), kind->name, kind->remedy));
+                  format_message("{}: is {}, not plain text (its bytes would be tokenized as they "
+                                 "are); {}, or say --format=text if that is what you want",
+                                 file.string(), kind->name, kind->remedy));
 }
 
 }  // namespace
@@ -47,19 +46,20 @@ InputFormat format_of(const std::filesystem::path& file, std::string_view text,
       return InputFormat::text;
     case JsonShape::lines:
       log::info(
-          fmt::format("{}: is read as JSON lines: each has a document under \"text\" "
-                      "(--format=text takes the file as it is)",
-                      file.string()));
+          format_message("{}: is read as JSON lines: each has a document under \"text\" "
+                         "(--format=text takes the file as it is)",
+                         file.string()));
       return InputFormat::json_lines;
     case JsonShape::document:
       break;
   }
   throw UserError(
       ExitCode::config,
-      fmt::format("{}: is JSON, but not one object per line (which would be its documents?); make "
-                  "JSON lines of it, for instance with jq -c '.[]' (a list) or jq -c . (objects), "
-                  "or say --format=text to take it as plain text",
-                  file.string()));
+      format_message(
+          "{}: is JSON, but not one object per line (which would be its documents?); make "
+          "JSON lines of it, for instance with jq -c '.[]' (a list) or jq -c . (objects), "
+          "or say --format=text to take it as plain text",
+          file.string()));
 }
 
 }  // namespace fourfold::data::detail

@@ -4,8 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -18,12 +18,12 @@ std::string text_of_line(const std::filesystem::path& file, std::size_t line_num
   const auto document = json_if_any<nlohmann::json>(line);
   if (!document.is_object() || !document.contains("text") || !document["text"].is_string()) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: line {}: {} (every line of a file of JSON lines must be an "
-                                "object with its document under \"text\"); mend or remove the "
-                                "line, or say --format=text if the file is plain text",
-                                file.string(), line_number,
-                                document.is_discarded() ? json_defect<nlohmann::json>(line)
-                                                        : "has no text under the key \"text\""));
+                    format_message("{}: line {}: {} (every line of a file of JSON lines must be an "
+                                   "object with its document under \"text\"); mend or remove the "
+                                   "line, or say --format=text if the file is plain text",
+                                   file.string(), line_number,
+                                   document.is_discarded() ? json_defect<nlohmann::json>(line)
+                                                           : "has no text under the key \"text\""));
   }
   return document["text"].get<std::string>();
 }

@@ -4,9 +4,8 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -64,8 +63,8 @@ Opened open_first_in(const fs::path& folder) {
       Opened opened = open_file(file);
       if (first_error) {
         opened.warnings.push_back(
-            fmt::format("{} is used as the tokenizer, since another cannot be: {}",
-                        printable(file.string()), first_error->what()));
+            format_message("{} is used as the tokenizer, since another cannot be: {}",
+                           printable(file.string()), first_error->what()));
       }
       return opened;
     } catch (const UserError& error) {
@@ -93,15 +92,16 @@ Opened open_named(const std::string& named) {
     if (opened.tokenizer) {
       return opened;
     }
-    throw UserError(ExitCode::config,
-                    fmt::format("{}: holds no tokenizer.json, vocab.json or tokenizer.model; name "
-                                "the file itself",
-                                named));
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: holds no tokenizer.json, vocab.json or tokenizer.model; name "
+                       "the file itself",
+                       named));
   }
   throw UserError(ExitCode::config,
-                  fmt::format("{}: there is no such tokenizer (known are 'byte', a file or a "
-                              "folder); check the name",
-                              named));
+                  format_message("{}: there is no such tokenizer (known are 'byte', a file or a "
+                                 "folder); check the name",
+                                 named));
 }
 
 std::unique_ptr<Tokenizer> told(Opened opened) {

@@ -3,7 +3,7 @@
 #include "split_expression.hpp"
 #include "tokenizer_fields.json.hpp"
 
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <functional>
 #include <iterator>
@@ -23,7 +23,7 @@ Pattern pattern_of(const std::filesystem::path& file, const json& component, con
       return {text_of(file, pattern, kind), kind == std::string_view("Regex")};
     }
   }
-  damaged(file, fmt::format("{} has neither a Regex nor a String as its pattern", user));
+  damaged(file, format_message("{} has neither a Regex nor a String as its pattern", user));
 }
 
 /// A text that must be one character.
@@ -35,7 +35,7 @@ std::string character_of(const std::filesystem::path& file, const json& componen
     take_character(rest);
   }
   if (text.empty() || !rest.empty()) {
-    damaged(file, fmt::format("'{}' is '{}' instead of one character", key, text));
+    damaged(file, format_message("'{}' is '{}' instead of one character", key, text));
   }
   return text;
 }
@@ -48,7 +48,7 @@ void for_each_part(const std::filesystem::path& file, const json& component, con
     return;
   }
   if (!component.is_object()) {
-    damaged(file, fmt::format("a {} is not an object", kind));
+    damaged(file, format_message("a {} is not an object", kind));
   }
   std::string type = text_of(file, component, "type");
   if (type != "Sequence") {
@@ -57,10 +57,10 @@ void for_each_part(const std::filesystem::path& file, const json& component, con
   }
   const json& parts = member(component, list_key);
   if (!parts.is_array()) {
-    damaged(file, fmt::format("'{}' of a Sequence is missing or not a list", list_key));
+    damaged(file, format_message("'{}' of a Sequence is missing or not a list", list_key));
   }
   if (depth == most_nested) {
-    unsupported(file, fmt::format("a {} nested {} Sequences deep", kind, depth + 1));
+    unsupported(file, format_message("a {} nested {} Sequences deep", kind, depth + 1));
   }
   for (const json& part : parts) {
     for_each_part(file, part, list_key, kind, read, depth + 1);
@@ -89,7 +89,7 @@ void read_normalizer(const json& component, const std::string& type, BpeDescript
   } else if (type == "Lowercase") {
     step.kind = NormalizeStep::Kind::lower_case;
   } else {
-    unsupported(file, fmt::format("the normalizer {}", type));
+    unsupported(file, format_message("the normalizer {}", type));
   }
   description.normalization.push_back(step);
 }
@@ -107,7 +107,7 @@ SplitStep::Behavior behavior_of(const std::filesystem::path& file, const json& c
       return behavior;
     }
   }
-  damaged(file, fmt::format("a Split pre-tokenizer has the behavior '{}'", name));
+  damaged(file, format_message("a Split pre-tokenizer has the behavior '{}'", name));
 }
 
 SplitStep expression_step(std::string expression,
@@ -151,7 +151,7 @@ void read_pre_tokenizer(const json& component, const std::string& type,
   const std::filesystem::path& file = description.file;
   std::vector<SplitStep>& steps = description.splitting;
   if (description.is_byte_level) {
-    unsupported(file, fmt::format("the pre-tokenizer {} after ByteLevel", type));
+    unsupported(file, format_message("the pre-tokenizer {} after ByteLevel", type));
   }
   if (type == "ByteLevel") {
     read_byte_level(component, description);
@@ -171,14 +171,14 @@ void read_pre_tokenizer(const json& component, const std::string& type,
     steps.push_back(expression_step(whitespace_expression, SplitStep::Behavior::removed));
     steps.back().inverted = true;
   } else {
-    unsupported(file, fmt::format("the pre-tokenizer {}", type));
+    unsupported(file, format_message("the pre-tokenizer {}", type));
   }
 }
 
 std::size_t count_of(const std::filesystem::path& file, const json& component, const char* key) {
   const json& value = member(component, key);
   if (!value.is_number_unsigned()) {
-    damaged(file, fmt::format("'{}' of a Strip decoder is missing or not a count", key));
+    damaged(file, format_message("'{}' of a Strip decoder is missing or not a count", key));
   }
   return value.get<std::size_t>();
 }
@@ -211,7 +211,7 @@ DecodeStep decode_step(const std::filesystem::path& file, const json& component,
             .content = step.mark,
             .drops_first = step.prepend != SplitStep::Prepend::never};
   }
-  unsupported(file, fmt::format("the decoder {}", type));
+  unsupported(file, format_message("the decoder {}", type));
 }
 
 }  // namespace

@@ -4,14 +4,13 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/token_file_writer.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
@@ -51,9 +50,10 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
         !std::filesystem::is_empty(output, ignored)) {
       throw UserError(
           ExitCode::config,
-          fmt::format("{}: is there already, and no {} beside it says that `fourfold data prepare` "
-                      "made it; choose another --output, or move it away",
-                      output.string(), outputs[0].string()));
+          format_message(
+              "{}: is there already, and no {} beside it says that `fourfold data prepare` "
+              "made it; choose another --output, or move it away",
+              output.string(), outputs[0].string()));
     }
   }
 }
@@ -74,7 +74,7 @@ class Part {
     if (tokens_.tokens() == 0) {
       throw UserError(
           ExitCode::config,
-          fmt::format("{}.bin would be empty (no document falls into it); {}", prefix_, remedy));
+          format_message("{}.bin would be empty (no document falls into it); {}", prefix_, remedy));
     }
   }
 
@@ -108,17 +108,18 @@ class Preparation {
               const std::function<void(const PrepareProgress&)>& progress)
       : tokenizer_(tokenizer), options_(options), report_(progress) {
     if (options.append_end_of_text && !tokenizer.end_of_text()) {
-      throw UserError(ExitCode::config,
-                      fmt::format("the tokenizer has no end-of-text token ({}); leave --append-eot "
-                                  "away or use another tokenizer",
-                                  tokenizer.description()));
+      throw UserError(
+          ExitCode::config,
+          format_message("the tokenizer has no end-of-text token ({}); leave --append-eot "
+                         "away or use another tokenizer",
+                         tokenizer.description()));
     }
     for (const std::filesystem::path& input : options.inputs) {
       files_.emplace_back(input).advise(io::MappedFile::Access::sequential);
       if (files_.back().bytes().empty()) {
         throw UserError(ExitCode::data_corrupt,
-                        fmt::format("{}: is empty (there is no text to prepare); leave it away",
-                                    input.string()));
+                        format_message("{}: is empty (there is no text to prepare); leave it away",
+                                       input.string()));
       }
       progress_.total_bytes += std::ssize(files_.back().bytes());
     }

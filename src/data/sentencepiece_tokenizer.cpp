@@ -3,6 +3,7 @@
 #include "tokenizer_kinds.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fmt/format.h>
 #include <sentencepiece_processor.h>
@@ -25,9 +26,9 @@ class SentencePieceDecoder final : public StreamDecoder {
   void take(std::int32_t token, std::string& bytes) override {
     if (token < 0 || token >= processor_.GetPieceSize()) {
       throw UserError(ExitCode::data_corrupt,
-                      fmt::format("token {} is outside the vocabulary [0, {}) of {}; the "
-                                  "tokens were made with another tokenizer",
-                                  token, processor_.GetPieceSize(), model_));
+                      format_message("token {} is outside the vocabulary [0, {}) of {}; the "
+                                     "tokens were made with another tokenizer",
+                                     token, processor_.GetPieceSize(), model_));
     }
     window_.push_back(token);
     // A row of bytes is decoded when it is complete: as characters, or each as U+FFFD.
@@ -55,7 +56,7 @@ class SentencePieceDecoder final : public StreamDecoder {
     const auto status = processor_.Decode(tokens, &text);
     if (!status.ok()) {
       throw SystemError(ExitCode::data_corrupt,
-                        fmt::format("{}: decoding failed ({})", model_, status.ToString()));
+                        format_message("{}: decoding failed ({})", model_, status.ToString()));
     }
     return text;
   }
@@ -72,9 +73,10 @@ class SentencePieceTokenizer final : public Tokenizer {
     const std::string& bytes = files().main.bytes;
     const auto status = processor_.LoadFromSerializedProto(bytes);
     if (!status.ok() || bytes.empty()) {
-      throw UserError(ExitCode::data_corrupt,
-                      fmt::format("{}: is not a SentencePiece model ({}); fetch or train it again",
-                                  model(), status.ToString()));
+      throw UserError(
+          ExitCode::data_corrupt,
+          format_message("{}: is not a SentencePiece model ({}); fetch or train it again", model(),
+                         status.ToString()));
     }
   }
 
@@ -83,7 +85,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     const auto status = processor_.Encode(text, &pieces);
     if (!status.ok()) {
       throw SystemError(ExitCode::data_corrupt,
-                        fmt::format("{}: encoding failed ({})", model(), status.ToString()));
+                        format_message("{}: encoding failed ({})", model(), status.ToString()));
     }
     ids.insert(ids.end(), pieces.begin(), pieces.end());
   }

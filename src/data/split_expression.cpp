@@ -5,8 +5,8 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
-#include <fmt/format.h>
 #include <pcre2.h>
 
 #include <array>
@@ -62,18 +62,18 @@ SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source
   if (!compiled_->code) {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: the splitting expression '{}' cannot be compiled ({}); mend the "
-                    "tokenizer file",
-                    source, pattern.text, reason_of(error)));
+        format_message("{}: the splitting expression '{}' cannot be compiled ({}); mend the "
+                       "tokenizer file",
+                       source, pattern.text, reason_of(error)));
   }
   std::uint32_t matches_nothing = 0;
   pcre2_pattern_info(compiled_->code.get(), PCRE2_INFO_MATCHEMPTY, &matches_nothing);
   if (matches_nothing != 0) {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: the splitting expression '{}' can match an empty text (so it does "
-                    "not say where to split); mend the tokenizer file",
-                    source, pattern.text));
+        format_message("{}: the splitting expression '{}' can match an empty text (so it does "
+                       "not say where to split); mend the tokenizer file",
+                       source, pattern.text));
   }
   // Where just-in-time compilation is not to be had, pcre2_match interprets: slower, same matches.
   pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE);
@@ -99,10 +99,11 @@ std::optional<SplitExpression::Match> SplitExpression::find(std::string_view tex
   if (outcome < 0) {
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: the splitting expression '{}' fails at byte {} of a text of {} bytes "
-                    "({}); split the "
-                    "text into smaller documents, or use another tokenizer",
-                    compiled_->source, compiled_->pattern, from, text.size(), reason_of(outcome)));
+        format_message("{}: the splitting expression '{}' fails at byte {} of a text of {} bytes "
+                       "({}); split the "
+                       "text into smaller documents, or use another tokenizer",
+                       compiled_->source, compiled_->pattern, from, text.size(),
+                       reason_of(outcome)));
   }
   const std::size_t* offsets = pcre2_get_ovector_pointer(compiled_->match.get());
   return Match{offsets[0], offsets[1]};

@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "json_file.json.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/fingerprint.hpp>
-
-#include <fmt/format.h>
 
 namespace fourfold::data {
 namespace {
@@ -45,18 +44,19 @@ TokenRecord record_in(const nlohmann::json& document) {
   document.at("inputs").get_to(record.inputs);
   if (record.vocab_size < 1 || record.tokens < 0 || record.documents < 0) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("a record of token files counts {} tokens in {} documents, of a "
-                                "vocabulary of {}; prepare them again",
-                                record.tokens, record.documents, record.vocab_size));
+                    format_message("a record of token files counts {} tokens in {} documents, of a "
+                                   "vocabulary of {}; prepare them again",
+                                   record.tokens, record.documents, record.vocab_size));
   }
   return record;
 }
 
 [[noreturn]] void refuse_pair(const std::filesystem::path& record, const std::string& why) {
-  throw UserError(ExitCode::data_corrupt,
-                  fmt::format("{}: {}; the files are of different runs of `fourfold data prepare`, "
-                              "or damaged: prepare them again",
-                              record.string(), why));
+  throw UserError(
+      ExitCode::data_corrupt,
+      format_message("{}: {}; the files are of different runs of `fourfold data prepare`, "
+                     "or damaged: prepare them again",
+                     record.string(), why));
 }
 
 }  // namespace
@@ -77,9 +77,10 @@ std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
   return read_json(detail::parse_json_file(path), record_in, [&](const std::string& why) {
     throw UserError(
         ExitCode::data_corrupt,
-        fmt::format("{}: is a damaged record of `fourfold data prepare` ({}); prepare the tokens "
-                    "again, or move the record away to use them without",
-                    path.string(), why));
+        format_message(
+            "{}: is a damaged record of `fourfold data prepare` ({}); prepare the tokens "
+            "again, or move the record away to use them without",
+            path.string(), why));
   });
 }
 
@@ -88,9 +89,9 @@ std::optional<TokenRecord> token_record_of(const io::TokenFile& file) {
   if (record && (record->tokens != file.tokens() ||
                  record->documents != file.documents().value_or(record->documents))) {
     refuse_pair(token_record_path(file.path()),
-                fmt::format("counts {} tokens in {} documents, and {} has {} in {}", record->tokens,
-                            record->documents, file.path().string(), file.tokens(),
-                            file.documents().value_or(0)));
+                format_message("counts {} tokens in {} documents, and {} has {} in {}",
+                               record->tokens, record->documents, file.path().string(),
+                               file.tokens(), file.documents().value_or(0)));
   }
   return record;
 }
@@ -103,7 +104,7 @@ void verify_digests(const io::TokenFile& file, const TokenRecord& record) {
     bytes.add(mapped.bytes());
     if (!digest.empty() && bytes.str() != digest) {
       refuse_pair(token_record_path(file.path()),
-                  fmt::format("{} does not hold what was prepared", path.string()));
+                  format_message("{} does not hold what was prepared", path.string()));
     }
   };
   if (file.format() == io::TokenFormat::megatron) {

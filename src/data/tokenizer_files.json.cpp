@@ -3,11 +3,11 @@
 #include "utf8.hpp"
 
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/tokenizer_files.hpp>
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/text_file.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -42,9 +42,10 @@ TokenizerKind kind_of(const TokenizerFile& file) {
   }
   throw UserError(
       ExitCode::config,
-      fmt::format("{}: is no tokenizer by its content (known are tokenizer.json, vocab.json with "
-                  "merges.txt beside it, and models of SentencePiece); name another file",
-                  file.path.string()));
+      format_message(
+          "{}: is no tokenizer by its content (known are tokenizer.json, vocab.json with "
+          "merges.txt beside it, and models of SentencePiece); name another file",
+          file.path.string()));
 }
 
 fs::path merges_beside(const fs::path& vocabulary) {

@@ -3,10 +3,10 @@
 #include "host_bytes.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/remedies.hpp>
 #include <fourfold/device/host_memory.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -23,8 +23,8 @@ void* allocate_host(std::size_t bytes) {
   if (data == nullptr) {
     throw SystemError(
         ExitCode::config,
-        fmt::format("cannot allocate {} bytes of host memory (the system refused); {}", bytes,
-                    remedies().host_memory));
+        format_message("cannot allocate {} bytes of host memory (the system refused); {}", bytes,
+                       remedies().host_memory));
   }
   std::memset(data, 0, rounded);
   return data;

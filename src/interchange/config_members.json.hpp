@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 
 #include <fmt/format.h>
@@ -25,11 +26,11 @@ class Members {
 
   [[noreturn]] void refuse(const std::string& key, const std::string& why) const {
     throw UserError(ExitCode::config,
-                    fmt::format("{}: {} = {} {}", file_name_, key, shown(key), why));
+                    format_message("{}: {} = {} {}", file_name_, key, shown(key), why));
   }
   [[noreturn]] void not_computed(const std::string& key, const std::string& what) const {
-    refuse(key, fmt::format("cannot be imported (fourfold computes {} only); choose another model",
-                            what));
+    refuse(key, format_message(
+                    "cannot be imported (fourfold computes {} only); choose another model", what));
   }
 
   const nlohmann::json* find(const std::string& key) const {
@@ -61,7 +62,7 @@ class Members {
     for (const char* const name : names) {
       const auto value = optional_size(name);
       if (value && result && *value != *result) {
-        contradict(first, fmt::format("{} = {}", name, shown(name)));
+        contradict(first, format_message("{} = {}", name, shown(name)));
       }
       first = value && !result ? name : first;
       result = result ? result : value;
@@ -73,7 +74,8 @@ class Members {
     return value ? *value : size(*names.begin());
   }
   [[noreturn]] void contradict(const std::string& key, const std::string& other) const {
-    refuse(key, fmt::format("contradicts {}; correct the one that is wrong, or remove it", other));
+    refuse(key,
+           format_message("contradicts {}; correct the one that is wrong, or remove it", other));
   }
   double number(const std::string& key, std::optional<double> otherwise = {}) const {
     const nlohmann::json* const value = find(key);

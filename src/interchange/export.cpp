@@ -4,6 +4,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/interchange/export.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -12,8 +13,6 @@
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/saved_names.hpp>
-
-#include <fmt/format.h>
 
 #include <map>
 #include <system_error>
@@ -68,9 +67,9 @@ std::string index_of(const std::vector<ForeignFile>& files, DType dtype) {
 }
 
 [[noreturn]] void unlike_llmc(const char* key, const std::string& value, const std::string& needs) {
-  throw UserError(
-      ExitCode::config,
-      fmt::format("{} = {} cannot be exported to llm.c ({}) use --format hf", key, value, needs));
+  throw UserError(ExitCode::config,
+                  format_message("{} = {} cannot be exported to llm.c ({}) use --format hf", key,
+                                 value, needs));
 }
 
 void refuse_unlike_llmc(const model::ModelConfig& config, DType dtype) {
@@ -90,7 +89,7 @@ void refuse_unlike_llmc(const model::ModelConfig& config, DType dtype) {
     unlike_llmc("model.ffn", std::to_string(config.ffn), "it has 4 * hidden");
   }
   if (config.norm_epsilon != 1e-5) {
-    unlike_llmc("model.norm_epsilon", fmt::format("{}", config.norm_epsilon), "it has 1e-5");
+    unlike_llmc("model.norm_epsilon", format_message("{}", config.norm_epsilon), "it has 1e-5");
   }
   if (dtype == DType::f16) {
     unlike_llmc("--dtype", "f16", "its files are f32 or bf16");
@@ -114,10 +113,11 @@ void refuse_existing(const std::filesystem::path& path) {
   std::error_code ignored;
   if (std::filesystem::symlink_status(path, ignored).type() !=
       std::filesystem::file_type::not_found) {
-    throw UserError(ExitCode::cannot_write,
-                    fmt::format("{}: is there already (an export replaces nothing) choose another "
-                                "name",
-                                path.string()));
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message("{}: is there already (an export replaces nothing) choose another "
+                       "name",
+                       path.string()));
   }
 }
 
@@ -188,10 +188,10 @@ model::ModelConfig model_of(const io::Checkpoint& checkpoint) {
     if (tensor == nullptr || !(tensor->shape == spec.shape) || tensor->dtype != DType::f32) {
       throw UserError(
           ExitCode::data_corrupt,
-          fmt::format("{}: {}/master is {}, and the run file in it has a model with "
-                      "one of shape {}; choose another step",
-                      checkpoint.path().string(), spec.name,
-                      tensor == nullptr ? "missing" : tensor->shape.str(), spec.shape.str()));
+          format_message("{}: {}/master is {}, and the run file in it has a model with "
+                         "one of shape {}; choose another step",
+                         checkpoint.path().string(), spec.name,
+                         tensor == nullptr ? "missing" : tensor->shape.str(), spec.shape.str()));
     }
   }
   return config;

@@ -6,8 +6,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-
-#include <fmt/format.h>
+#include <fourfold/base/message.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -59,10 +58,10 @@ void ForeignWriter::write(const ForeignTensor& tensor, const Sink& sink) {
     elements_.resize(rows_.size() * size_in_bytes(dtype_));
     if (const std::optional<float> value = narrow(rows_, dtype_, elements_)) {
       throw UserError(ExitCode::config,
-                      fmt::format("--dtype {} is too narrow ({} holds {:g}, which overflows it) "
-                                  "export as {}",
-                                  name(dtype_), tensor.name, *value,
-                                  dtype_ == DType::f16 ? "bf16 or f32" : "f32"));
+                      format_message("--dtype {} is too narrow ({} holds {:g}, which overflows it) "
+                                     "export as {}",
+                                     name(dtype_), tensor.name, *value,
+                                     dtype_ == DType::f16 ? "bf16 or f32" : "f32"));
     }
     sink(elements_);
   }

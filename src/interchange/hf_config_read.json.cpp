@@ -6,10 +6,10 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -28,7 +28,7 @@ json parse(std::string_view text, const std::string& file_name) {
   if (!document.is_object()) {
     throw UserError(
         ExitCode::data_corrupt,
-        fmt::format("{}: is JSON, but no object; fetch or make the file again", file_name));
+        format_message("{}: is JSON, but no object; fetch or make the file again", file_name));
   }
   return document;
 }
@@ -37,7 +37,7 @@ void note_dropout(const Members& members, const char* key, double taken, HfModel
   const double value = members.number(key, 0);
   if (value != taken) {
     model.notes.push_back(
-        fmt::format("{} = {} is not taken over (model.dropout = {})", key, value, taken));
+        format_message("{} = {} is not taken over (model.dropout = {})", key, value, taken));
   }
 }
 
@@ -62,9 +62,9 @@ void read_gpt2(const Members& members, HfModel& model) {
   config.dropout = members.number("resid_pdrop", 0.1);
   note_dropout(members, "embd_pdrop", config.dropout, model);
   if (const double attention = members.number("attn_pdrop", 0.1); attention != 0) {
-    model.notes.push_back(
-        fmt::format("attn_pdrop = {} is not taken over (attention probabilities are never dropped)",
-                    attention));
+    model.notes.push_back(format_message(
+        "attn_pdrop = {} is not taken over (attention probabilities are never dropped)",
+        attention));
   }
 }
 
@@ -151,7 +151,7 @@ HfModel parse_hf_config(std::string_view text, const std::string& file_name) {
   try {
     model.config = model.config.resolved();
   } catch (const UserError& error) {
-    throw UserError(error.code(), fmt::format("{}: {}", file_name, error.what()));
+    throw UserError(error.code(), format_message("{}: {}", file_name, error.what()));
   }
   return model;
 }

@@ -3,9 +3,9 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace fourfold::interchange {
@@ -27,19 +27,20 @@ const char* torch_name(DType dtype) {
 
 [[noreturn]] void refuse(const char* key, std::int64_t value, const std::string& needs) {
   throw UserError(ExitCode::config,
-                  fmt::format("model.{} = {} cannot be exported ({}) such a model stays in "
-                              "fourfold's own format",
-                              key, value, needs));
+                  format_message("model.{} = {} cannot be exported ({}) such a model stays in "
+                                 "fourfold's own format",
+                                 key, value, needs));
 }
 
 void refuse_unlike_gpt2(const model::ModelConfig& config) {
   if (config.kv_heads != config.heads) {
     refuse("kv_heads", config.kv_heads,
-           fmt::format("GPT2LMHeadModel has as many as heads, {}", config.heads));
+           format_message("GPT2LMHeadModel has as many as heads, {}", config.heads));
   }
   if (config.heads * config.head_dim != config.hidden) {
-    refuse("head_dim", config.head_dim,
-           fmt::format("GPT2LMHeadModel has hidden / heads, {} / {}", config.hidden, config.heads));
+    refuse(
+        "head_dim", config.head_dim,
+        format_message("GPT2LMHeadModel has hidden / heads, {} / {}", config.hidden, config.heads));
   }
 }
 
@@ -77,8 +78,9 @@ void add_rope(const model::ModelConfig& config, ordered_json& json) {
 
 void add_llama(const model::ModelConfig& config, ordered_json& json) {
   if (!config.qkv_bias && config.hidden % config.heads != 0) {
-    refuse("heads", config.heads,
-           fmt::format("LlamaForCausalLM wants a divisor of hidden, {}, also with head_dim given",
+    refuse(
+        "heads", config.heads,
+        format_message("LlamaForCausalLM wants a divisor of hidden, {}, also with head_dim given",
                        config.hidden));
   }
   json["max_position_embeddings"] = config.context;

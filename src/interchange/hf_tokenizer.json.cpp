@@ -3,12 +3,12 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/byte_alphabet.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/hf_tokenizer.hpp>
 #include <fourfold/io/text_file.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -102,8 +102,9 @@ void take_special(const std::string& text, const std::string& file, data::Tokeni
                   SpecialTokens& special) {
   const auto config = parse_json<json>(json_from_python(text), file);
   if (!config.is_object()) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: is JSON, but no object; fetch or make the file again", file));
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("{}: is JSON, but no object; fetch or make the file again", file));
   }
   if (const auto eos = id_of(tokenizer, token_in(config, "eos_token"));
       eos && std::ranges::count(special.eos, *eos) == 0) {

@@ -3,6 +3,7 @@
 #include "elements.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/interchange/hf_config.hpp>
 #include <fourfold/interchange/import.hpp>
@@ -32,9 +33,10 @@ constexpr std::uint64_t longest_config = std::uint64_t{16} << 20;
 /// `rows` cut to `wanted`. @throws UserError when there are fewer
 void cut(std::int64_t& rows, std::int64_t wanted, const char* option, const char* of_what) {
   if (wanted > rows) {
-    throw UserError(ExitCode::config, fmt::format("{} {} is more than the model has ({} {}) give "
-                                                  "at most {}",
-                                                  option, wanted, rows, of_what, rows));
+    throw UserError(ExitCode::config,
+                    format_message("{} {} is more than the model has ({} {}) give "
+                                   "at most {}",
+                                   option, wanted, rows, of_what, rows));
   }
   rows = wanted > 0 ? wanted : rows;
 }
@@ -121,11 +123,11 @@ void refuse_more_layers(const std::filesystem::path& path, const model::ModelCon
     if (const auto layer = layer_of(name); layer && *layer >= config.layers) {
       throw UserError(
           ExitCode::config,
-          fmt::format("{}: config.json says {} = {}, and the files hold {}; correct the one that "
-                      "is wrong",
-                      path.string(),
-                      config.family == model::Family::gpt2 ? "n_layer" : "num_hidden_layers",
-                      config.layers, name));
+          format_message(
+              "{}: config.json says {} = {}, and the files hold {}; correct the one that "
+              "is wrong",
+              path.string(), config.family == model::Family::gpt2 ? "n_layer" : "num_hidden_layers",
+              config.layers, name));
     }
   }
 }
@@ -142,11 +144,12 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
       const io::StoredArray* const embedding =
           find_array(folder, is_gpt2 ? "transformer.wte.weight" : "model.embed_tokens.weight");
       if (!same_values(array, *embedding)) {
-        throw UserError(ExitCode::config,
-                        fmt::format("{}: lm_head.weight differs from {}, which config.json ties it "
-                                    "to; set tie_word_embeddings to false there, or remove the one "
-                                    "that is wrong",
-                                    path.string(), embedding->name()));
+        throw UserError(
+            ExitCode::config,
+            format_message("{}: lm_head.weight differs from {}, which config.json ties it "
+                           "to; set tie_word_embeddings to false there, or remove the one "
+                           "that is wrong",
+                           path.string(), embedding->name()));
       }
     } else if (!used.contains(array.name()) && !is_buffer(array.name())) {
       others.push_back(printable(array.name()));
@@ -157,10 +160,10 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
     const std::size_t count = others.size();
     others.resize(std::min<std::size_t>(count, 5));
     throw UserError(ExitCode::config,
-                    fmt::format("{}: holds {} tensors that a {} does not have ({}{}): it is "
-                                "another kind of model, which fourfold does not compute",
-                                path.string(), count, name(config.family), fmt::join(others, ", "),
-                                count > others.size() ? ", ..." : ""));
+                    format_message("{}: holds {} tensors that a {} does not have ({}{}): it is "
+                                   "another kind of model, which fourfold does not compute",
+                                   path.string(), count, name(config.family),
+                                   fmt::join(others, ", "), count > others.size() ? ", ..." : ""));
   }
 }
 
@@ -173,10 +176,11 @@ ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& o
   cut(model.config, options);
   const io::SafetensorsFolder arrays(folder);
   if (model.config.layers > std::ssize(arrays.arrays())) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{}: has {} layers, and the folder {} tensors; configuration and "
-                                "weights are not of one model",
-                                file.string(), model.config.layers, arrays.arrays().size()));
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("{}: has {} layers, and the folder {} tensors; configuration and "
+                       "weights are not of one model",
+                       file.string(), model.config.layers, arrays.arrays().size()));
   }
   std::set<std::string> used;
   ForeignModel result{model.config, std::move(model.notes), nullptr};

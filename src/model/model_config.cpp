@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/model/model_config.hpp>
 #include <fourfold/model/parameter_table.hpp>
-
-#include <fmt/format.h>
 
 #include <cmath>
 
@@ -22,13 +21,13 @@ constexpr std::int64_t largest_size = 1'000'000'000;
 
 void require_size(const char* key, std::int64_t value) {
   if (value <= 0) {
-    refuse(
-        fmt::format("model.{} = {} is not positive (a size must be at least 1) set it to 1 or more",
-                    key, value));
+    refuse(format_message(
+        "model.{} = {} is not positive (a size must be at least 1) set it to 1 or more", key,
+        value));
   }
   if (value > largest_size) {
-    refuse(fmt::format("model.{} = {} is too large (sizes end at {}) set a smaller one", key, value,
-                       largest_size));
+    refuse(format_message("model.{} = {} is too large (sizes end at {}) set a smaller one", key,
+                          value, largest_size));
   }
 }
 
@@ -46,42 +45,42 @@ std::int64_t nearest_divisor(std::int64_t total, std::int64_t wanted) {
 
 void validate_heads(const ModelConfig& config) {
   if (config.heads % config.kv_heads != 0) {
-    refuse(
-        fmt::format("model.kv_heads = {} does not divide model.heads = {} (each key/value head "
-                    "serves the same number of query heads) set kv_heads to {}",
-                    config.kv_heads, config.heads, nearest_divisor(config.heads, config.kv_heads)));
+    refuse(format_message(
+        "model.kv_heads = {} does not divide model.heads = {} (each key/value head "
+        "serves the same number of query heads) set kv_heads to {}",
+        config.kv_heads, config.heads, nearest_divisor(config.heads, config.kv_heads)));
   }
   if (config.family == Family::llama && config.head_dim % 2 != 0) {
     refuse(
-        fmt::format("model.head_dim = {} is odd (rotary positions turn pairs of features) set "
-                    "head_dim to {} or change heads",
-                    config.head_dim, config.head_dim + 1));
+        format_message("model.head_dim = {} is odd (rotary positions turn pairs of features) set "
+                       "head_dim to {} or change heads",
+                       config.head_dim, config.head_dim + 1));
   }
 }
 
 void validate_rope(const ModelConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
   if (!(config.rope_theta > 1) || !std::isfinite(config.rope_theta)) {
-    refuse(
-        fmt::format("model.rope_theta = {} is not above 1 (it is the base of the wavelengths) set "
-                    "it to 10000",
-                    config.rope_theta));
+    refuse(format_message(
+        "model.rope_theta = {} is not above 1 (it is the base of the wavelengths) set "
+        "it to 10000",
+        config.rope_theta));
   }
   if (scaling.kind == RopeScaling::Kind::none) {
     return;
   }
   if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor)) {
-    refuse(
-        fmt::format("model.rope_scaling.factor = {} is below 1 (scaling stretches the context) set "
-                    "it to 1 or more",
-                    scaling.factor));
+    refuse(format_message(
+        "model.rope_scaling.factor = {} is below 1 (scaling stretches the context) set "
+        "it to 1 or more",
+        scaling.factor));
   }
   if (scaling.kind == RopeScaling::Kind::llama3) {
     if (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor)) {
-      refuse(
-          fmt::format("model.rope_scaling.high_freq_factor = {} is not above low_freq_factor = {} "
-                      "(wavelengths between the two are interpolated) set them to 4 and 1",
-                      scaling.high_freq_factor, scaling.low_freq_factor));
+      refuse(format_message(
+          "model.rope_scaling.high_freq_factor = {} is not above low_freq_factor = {} "
+          "(wavelengths between the two are interpolated) set them to 4 and 1",
+          scaling.high_freq_factor, scaling.low_freq_factor));
     }
     require_size("rope_scaling.original_context", scaling.original_context);
   }
@@ -126,7 +125,7 @@ ModelConfig ModelConfig::resolved() const {
   require_size("heads", heads);
   if (head_dim == 0) {
     if (hidden % heads != 0) {
-      refuse(fmt::format(
+      refuse(format_message(
           "model.heads = {} does not divide model.hidden = {} (each head takes the same "
           "number of features) set heads to {} or give head_dim",
           heads, hidden, nearest_divisor(hidden, heads)));
@@ -154,16 +153,16 @@ void ModelConfig::validate() const {
   require_size("vocab", vocab);
   require_size("context", context);
   if (!(dropout >= 0 && dropout < 1)) {
-    refuse(
-        fmt::format("model.dropout = {} is not in [0, 1) (it is the share of elements set to zero) "
-                    "set it to 0 or, say, 0.1",
-                    dropout));
+    refuse(format_message(
+        "model.dropout = {} is not in [0, 1) (it is the share of elements set to zero) "
+        "set it to 0 or, say, 0.1",
+        dropout));
   }
   if (!(norm_epsilon > 0 && norm_epsilon < 1)) {
-    refuse(
-        fmt::format("model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows finite) "
-                    "set it to 1e-5",
-                    norm_epsilon));
+    refuse(format_message(
+        "model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows finite) "
+        "set it to 1e-5",
+        norm_epsilon));
   }
   validate_heads(*this);
   validate_family(*this);
@@ -172,11 +171,11 @@ void ModelConfig::validate() const {
 void validate_for_device(const ModelConfig& config) {
   const std::int64_t most = kernels::most_head_dim();
   if (config.head_dim > most) {
-    refuse(
-        fmt::format("model.head_dim = {} is above {} (the most that attention on GPUs takes; it is "
-                    "model.hidden / model.heads where nothing is said) set it to {} or less, or "
-                    "take more heads",
-                    config.head_dim, most, most));
+    refuse(format_message(
+        "model.head_dim = {} is above {} (the most that attention on GPUs takes; it is "
+        "model.hidden / model.heads where nothing is said) set it to {} or less, or "
+        "take more heads",
+        config.head_dim, most, most));
   }
 }
 

@@ -3,6 +3,7 @@
 /// @file
 /// Published shapes: the GPT-2 paper's four sizes and configurations published with Llama weights.
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/model/model_config.hpp>
 
@@ -84,9 +85,9 @@ ModelConfig preset(std::string_view preset_name) {
   const auto guess = nearest(preset_name, preset_names());
   throw UserError(
       ExitCode::config,
-      fmt::format("model.preset = \"{}\" is unknown (known are {}) {}", preset_name,
-                  fmt::join(preset_names(), ", "),
-                  guess ? fmt::format("did you mean \"{}\"?", *guess) : "use one of these"));
+      format_message("model.preset = \"{}\" is unknown (known are {}) {}", preset_name,
+                     fmt::join(preset_names(), ", "),
+                     guess ? format_message("did you mean \"{}\"?", *guess) : "use one of these"));
 }
 
 }  // namespace fourfold::model

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 
 #include <fmt/format.h>
@@ -75,16 +76,17 @@ void validate_tokens(int cp, const Cut& cut) {
   if (context % (2 * cp) != 0) {
     throw UserError(
         ExitCode::config,
-        fmt::format("mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
-                    "chunks of a sequence) set mesh.cp to {}{}",
-                    cp, context, 2 * cp, degrees_near(cp, cut), contexts_near(cp, cut)));
+        format_message(
+            "mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
+            "chunks of a sequence) set mesh.cp to {}{}",
+            cp, context, 2 * cp, degrees_near(cp, cut), contexts_near(cp, cut)));
   }
   if (context / cp < cut.tp) {
     throw UserError(
         ExitCode::config,
-        fmt::format("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
-                    "must hold some of it) set mesh.cp to {}",
-                    cp, cut.tp, context, degrees_near(cp, cut)));
+        format_message("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
+                       "must hold some of it) set mesh.cp to {}",
+                       cp, cut.tp, context, degrees_near(cp, cut)));
   }
 }
 
@@ -130,11 +132,12 @@ void validate_context_cut(const model::ModelConfig& config, ContextMode mode, in
   if (!cut.deals_heads(cp)) {
     throw UserError(
         ExitCode::config,
-        fmt::format("mesh.cp = {} does not fit model.heads = {} with model.kv_heads = {} and "
-                    "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
-                    "number of whole heads, or shares one key/value head with its neighbours) set "
-                    "mesh.cp to {}, or mesh.context_mode to \"ring\"",
-                    cp, config.heads, config.kv_heads, tp, degrees_near(cp, cut)));
+        format_message(
+            "mesh.cp = {} does not fit model.heads = {} with model.kv_heads = {} and "
+            "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
+            "number of whole heads, or shares one key/value head with its neighbours) set "
+            "mesh.cp to {}, or mesh.context_mode to \"ring\"",
+            cp, config.heads, config.kv_heads, tp, degrees_near(cp, cut)));
   }
 }
 

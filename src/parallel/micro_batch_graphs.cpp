@@ -5,10 +5,9 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/runtime.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
@@ -90,9 +89,9 @@ MicroBatchGraphs::Known* MicroBatchGraphs::record(const Key& key, const model::B
     }
     can_record_ = false;
     log::local(log::Level::warning,
-               fmt::format("micro-batches cannot be recorded as CUDA graphs, and training goes "
-                           "on without: {}",
-                           error.what()));
+               format_message("micro-batches cannot be recorded as CUDA graphs, and training goes "
+                              "on without: {}",
+                              error.what()));
     return nullptr;
   }
 }

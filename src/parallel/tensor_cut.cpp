@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 
 #include <fmt/format.h>
@@ -142,7 +143,7 @@ void validate_tensor_cut(const model::ModelConfig& config, int tp) {
   if (!heads_divide(config, tp)) {
     throw UserError(
         ExitCode::config,
-        fmt::format(
+        format_message(
             "mesh.tp = {} does not fit model.heads = {} with model.kv_heads = {} (each rank "
             "takes the same number of whole heads, or shares one key/value head with its "
             "neighbours) set it to one of {}",
@@ -151,10 +152,11 @@ void validate_tensor_cut(const model::ModelConfig& config, int tp) {
   for (const auto& [key, size] : {std::pair{"ffn", config.ffn}, std::pair{"vocab", config.vocab},
                                   std::pair{"context", config.context}}) {
     if (size < tp) {
-      throw UserError(ExitCode::config,
-                      fmt::format("mesh.tp = {} is more than model.{} = {} (every rank must hold "
-                                  "some of it) set it to one of {}",
-                                  tp, key, size, degrees_that_work(config)));
+      throw UserError(
+          ExitCode::config,
+          format_message("mesh.tp = {} is more than model.{} = {} (every rank must hold "
+                         "some of it) set it to one of {}",
+                         tp, key, size, degrees_that_work(config)));
     }
   }
 }

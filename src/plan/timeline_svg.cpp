@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 
@@ -269,10 +270,11 @@ std::string timeline_svg(std::span<const Timeline> timelines, const Drawing& dra
         timeline.events, [](const TimelineEvent& event) { return is_compute(event.action.kind); }));
   }
   if (actions > most_drawn_actions) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{} actions are too many for a picture (they would be thinner than "
-                                "a line) draw {} or fewer, or write the trace",
-                                actions, most_drawn_actions));
+    throw UserError(
+        ExitCode::config,
+        format_message("{} actions are too many for a picture (they would be thinner than "
+                       "a line) draw {} or fewer, or write the trace",
+                       actions, most_drawn_actions));
   }
   return Picture(timelines, drawing).draw();
 }

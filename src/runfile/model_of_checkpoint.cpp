@@ -3,6 +3,7 @@
 #include "allowed_key.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 
@@ -71,18 +72,19 @@ std::vector<ConfigChange> refuse_other_model(const model::ModelConfig& before,
     if (change.rule == OnResume::free || (fits && std::ranges::count(allowed, change.key) > 0)) {
       continue;
     }
-    refused +=
-        fmt::format("\n  {} is {}, the checkpoint has {}", change.key, change.after, change.before);
+    refused += format_message("\n  {} is {}, the checkpoint has {}", change.key, change.after,
+                              change.before);
     refused += fits ? fmt::format("  (allow it with --allow-change={})", change.key) : "";
   }
   if (!refused.empty()) {
     throw UserError(
         ExitCode::config,
-        fmt::format("the model of the run file is not that of {} ({}); leave out [model] to take "
-                    "the checkpoint's, or put these values right:{}",
-                    checkpoint,
-                    fits ? "its weights would compute something else" : "its tensors are others",
-                    refused));
+        format_message(
+            "the model of the run file is not that of {} ({}); leave out [model] to take "
+            "the checkpoint's, or put these values right:{}",
+            checkpoint,
+            fits ? "its weights would compute something else" : "its tensors are others",
+            MadeLines{refused}));
   }
   return changes;
 }

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/message.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ std::string Origin::str() const {
     case Source::derived:
       return "from " + text;
     case Source::file:
-      return fmt::format("{}:{}", text, line);
+      return format_message("{}:{}", text, line);
     case Source::command_line:
       break;
   }
@@ -28,7 +29,7 @@ std::string Origin::str() const {
 std::string Origin::where() const {
   switch (source) {
     case Source::file:
-      return fmt::format("{}:{}:{}", text, line, column);
+      return format_message("{}:{}:{}", text, line, column);
     case Source::command_line:
       return "--set";
     default:

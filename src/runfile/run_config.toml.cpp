@@ -5,6 +5,7 @@
 #include "run_file_value.toml.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
@@ -39,7 +40,7 @@ class Problems {
                              [](const Problem& p) { return std::pair(p.line, p.column); });
     std::string text;
     for (const Problem& problem : found_) {
-      text += (text.empty() ? "" : "\n") + problem.text;
+      text += (text.empty() ? "" : "\n  ") + problem.text;
     }
     throw UserError(ExitCode::config, text);
   }
@@ -94,8 +95,8 @@ void Reader::read_table(const toml::table& table, const std::string& path) {
     if (const toml::table* inner = node.as_table(); inner != nullptr && is_table(full_name)) {
       read_table(*inner, full_name);
     } else if (is_table(full_name)) {
-      problems_.add(origin,
-                    fmt::format("{} is a table; write [{}] above its keys", full_name, full_name));
+      problems_.add(
+          origin, format_message("{} is a table; write [{}] above its keys", full_name, full_name));
     } else if (path.empty()) {
       unknown(origin, unknown_table(name));
     } else if (const RunKey* key = find_run_key(full_name)) {
@@ -118,9 +119,10 @@ void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& o
   if (!value) {
     problems_.add(origin, wrong_value(key, node));
   } else if (holds_nul(*value)) {
-    problems_.add(origin, fmt::format("{} holds a NUL character, at which the system would end it; "
-                                      "leave it out",
-                                      key.full_name()));
+    problems_.add(origin,
+                  format_message("{} holds a NUL character, at which the system would end it; "
+                                 "leave it out",
+                                 key.full_name()));
   } else {
     entries_.push_back({&key, *value, origin});
   }
@@ -156,14 +158,15 @@ toml::table override_document(const RunKey& key, std::string_view value) {
 void Reader::read_override(const std::string& text) {
   const Origin origin{Origin::Source::command_line, "--set"};
   if (!is_utf8(text)) {
-    problems_.add(origin, fmt::format("\"{}\" is not UTF-8 (run files and checkpoints are); rename "
-                                      "what it names, or name it by a link",
-                                      printable(text)));
+    problems_.add(origin,
+                  format_message("\"{}\" is not UTF-8 (run files and checkpoints are); rename "
+                                 "what it names, or name it by a link",
+                                 printable(text)));
     return;
   }
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
-    problems_.add(origin, fmt::format("\"{}\" has no \"=\"; write table.key=value", text));
+    problems_.add(origin, format_message("\"{}\" has no \"=\"; write table.key=value", text));
     return;
   }
   const std::string full_name(trimmed(std::string_view(text).substr(0, equals)));
@@ -171,7 +174,8 @@ void Reader::read_override(const std::string& text) {
   const std::size_t dot = full_name.rfind('.');
   const RunKey* key = find_run_key(full_name);
   if (key == nullptr && is_table(full_name)) {
-    problems_.add(origin, fmt::format("{} is a table; write {}.key=value", full_name, full_name));
+    problems_.add(origin,
+                  format_message("{} is a table; write {}.key=value", full_name, full_name));
     return;
   }
   if (key == nullptr) {
@@ -184,7 +188,7 @@ void Reader::read_override(const std::string& text) {
   try {
     const toml::table document = override_document(*key, value_text);
     if (document.size() != 1) {
-      problems_.add(origin, fmt::format("\"{}\" sets more than one key", full_name));
+      problems_.add(origin, format_message("\"{}\" sets more than one key", full_name));
       return;
     }
     read_key(*key, *document.get("value"), origin);
@@ -192,8 +196,8 @@ void Reader::read_override(const std::string& text) {
     // A lone word is taken for half of true or false; the parser knows better about the rest.
     const bool is_word = value_text.find_first_of("\"'[{") == std::string_view::npos;
     problems_.add(origin,
-                  fmt::format("{} = {} is not {}{}", full_name, value_text, expectation(*key),
-                              is_word ? "" : fmt::format(" ({})", error.description())));
+                  format_message("{} = {} is not {}{}", full_name, value_text, expectation(*key),
+                                 is_word ? "" : format_message(" ({})", error.description())));
   }
 }
 
@@ -202,8 +206,8 @@ toml::table parsed(std::string_view text, const std::string& file_name) {
     return toml::parse(text, file_name);
   } catch (const toml::parse_error& error) {
     const toml::source_position& at = error.source().begin;
-    throw UserError(ExitCode::config, fmt::format("{}:{}:{}: {}", file_name, at.line, at.column,
-                                                  error.description()));
+    throw UserError(ExitCode::config, format_message("{}:{}:{}: {}", file_name, at.line, at.column,
+                                                     error.description()));
   }
 }
 
@@ -292,9 +296,9 @@ void warn_of_idle_values(EffectiveConfig& effective) {
         key.has_effect(effective.config)) {
       continue;
     }
-    effective.warnings.push_back(fmt::format("{}: {} has no effect (it needs {})",
-                                             origin->second.where(), key.full_name(),
-                                             key.relevance.only_with));
+    effective.warnings.push_back(format_message("{}: {} has no effect (it needs {})",
+                                                origin->second.where(), key.full_name(),
+                                                key.relevance.only_with));
   }
 }
 
@@ -337,9 +341,10 @@ std::string file_text(const std::filesystem::path& file) {
   constexpr std::uint64_t most_bytes = 16 << 20;
   std::string text;
   if (const auto defect = read_regular_file(file, Links::follow, most_bytes, text)) {
-    throw UserError(ExitCode::config, fmt::format("cannot read the run file {} (it {}); check its "
-                                                  "path",
-                                                  file.string(), *defect));
+    throw UserError(ExitCode::config,
+                    format_message("cannot read the run file {} (it {}); check its "
+                                   "path",
+                                   file.string(), *defect));
   }
   return text;
 }

@@ -3,6 +3,7 @@
 #include "allowed_key.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -25,8 +26,8 @@ const RunKey& allowed_key(const std::string& name) {
   std::ranges::transform(run_keys(), std::back_inserter(known), &RunKey::full_name);
   const auto near = nearest(name, known);
   throw UserError(ExitCode::config,
-                  fmt::format("--allow-change={}: no key of the run file has this name{}", name,
-                              near ? fmt::format("; did you mean {}?", *near) : ""));
+                  format_message("--allow-change={}: no key of the run file has this name{}", name,
+                                 near ? format_message("; did you mean {}?", *near) : ""));
 }
 
 namespace {
@@ -36,7 +37,7 @@ void check_allowed_names(std::span<const std::string> allowed) {
     if (allowed_key(name).on_resume == OnResume::impossible) {
       throw UserError(
           ExitCode::config,
-          fmt::format(
+          format_message(
               "--allow-change={} (the checkpoint's tensors depend on it) it can only change in a "
               "new run",
               name));
@@ -100,11 +101,12 @@ void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::
   std::string refused;
   for (const ConfigChange& change : changes) {
     if (change.rule == OnResume::impossible) {
-      refused += fmt::format("\n  {}  (can never change: the checkpoint's tensors depend on it)",
-                             change.str());
+      refused += format_message("\n  {}  (can never change: the checkpoint's tensors depend on it)",
+                                change.str());
     } else if (change.rule == OnResume::needs_allowance &&
                std::ranges::count(allowed, change.key) == 0) {
-      refused += fmt::format("\n  {}  (allow it with --allow-change={})", change.str(), change.key);
+      refused +=
+          format_message("\n  {}  (allow it with --allow-change={})", change.str(), change.key);
     }
   }
   if (!refused.empty()) {

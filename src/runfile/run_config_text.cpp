@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -17,10 +18,11 @@ namespace {
 /// A TOML basic string. @throws UserError (config): what is no UTF-8 could not be read again
 std::string toml_string(std::string_view text) {
   if (!is_utf8(text)) {
-    throw UserError(ExitCode::config,
-                    fmt::format("\"{}\" cannot be written into a run file (it is not UTF-8); use a "
-                                "name in UTF-8",
-                                printable(text)));
+    throw UserError(
+        ExitCode::config,
+        format_message("\"{}\" cannot be written into a run file (it is not UTF-8); use a "
+                       "name in UTF-8",
+                       printable(text)));
   }
   std::string out = "\"";
   for (const char c : text) {

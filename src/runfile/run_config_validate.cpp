@@ -3,6 +3,7 @@
 #include "run_config_error.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
 #include <fmt/format.h>
@@ -48,33 +49,35 @@ void validate_schedule(const LearningRateSchedule& schedule, const Origins& orig
   }
   if (schedule.min_lr > schedule.lr) {
     refuse(
-        fmt::format(
+        format_message(
             "optim.min_lr = {} is above optim.lr = {} (the rate would rise) set it to {} or less",
             schedule.min_lr, schedule.lr, schedule.lr),
         origins);
   }
   if (schedule.warmup_steps > schedule.decay_steps) {
-    refuse(fmt::format("optim.warmup_steps = {} is longer than optim.decay_steps = {} (the warm-up "
+    refuse(
+        format_message("optim.warmup_steps = {} is longer than optim.decay_steps = {} (the warm-up "
                        "is part of it) "
                        "shorten one or lengthen the other",
                        schedule.warmup_steps, schedule.decay_steps),
-           origins);
+        origins);
   }
   const std::int64_t rest = schedule.decay_steps - schedule.warmup_steps;
   if (schedule.kind == ScheduleKind::wsd && rest < 1) {
-    refuse(
-        fmt::format("optim.warmup_steps = {} leaves no update for the cool-down of "
-                    "optim.schedule = \"wsd\" (optim.decay_steps = {}); set it to {} or less, or "
-                    "choose optim.schedule = \"constant\"",
-                    schedule.warmup_steps, schedule.decay_steps, schedule.decay_steps - 1),
-        origins);
+    refuse(format_message(
+               "optim.warmup_steps = {} leaves no update for the cool-down of "
+               "optim.schedule = \"wsd\" (optim.decay_steps = {}); set it to {} or less, or "
+               "choose optim.schedule = \"constant\"",
+               schedule.warmup_steps, schedule.decay_steps, schedule.decay_steps - 1),
+           origins);
   }
   if (schedule.kind == ScheduleKind::wsd && schedule.cooldown_steps > rest) {
-    refuse(fmt::format("optim.cooldown_steps = {} is longer than what the warm-up leaves "
+    refuse(
+        format_message("optim.cooldown_steps = {} is longer than what the warm-up leaves "
                        "(optim.decay_steps = {}, "
                        "optim.warmup_steps = {}) set it to {} or less",
                        schedule.cooldown_steps, schedule.decay_steps, schedule.warmup_steps, rest),
-           origins);
+        origins);
   }
 }
 
@@ -82,11 +85,11 @@ void validate_recompute(const RunConfig& config, const Origins& origins) {
   const std::size_t group = config.train.recompute.group_blocks;
   const auto layers = static_cast<std::size_t>(config.model.layers);
   if (group > layers) {
-    refuse(
-        fmt::format("train.recompute = \"every:{}\" does not fit model.layers = {} (a group is at "
-                    "most the whole model) set it to \"every:{}\" or less, or to \"full\"",
-                    group, layers, layers),
-        origins);
+    refuse(format_message(
+               "train.recompute = \"every:{}\" does not fit model.layers = {} (a group is at "
+               "most the whole model) set it to \"every:{}\" or less, or to \"full\"",
+               group, layers, layers),
+           origins);
   }
 }
 
@@ -95,12 +98,13 @@ void validate_head_chunks(const RunConfig& config, const Origins& origins) {
   const std::int64_t tokens =
       config.train.micro_batch * std::max<std::int64_t>(1, config.model.context / config.mesh.cp);
   if (config.train.head_chunks > tokens) {
-    refuse(fmt::format("train.head_chunks = {} is more than a rank has tokens of a micro-batch "
+    refuse(
+        format_message("train.head_chunks = {} is more than a rank has tokens of a micro-batch "
                        "(train.micro_batch = {} x model.context = {} / mesh.cp = {}, and a chunk "
                        "has one at least) set it to {} or less",
                        config.train.head_chunks, config.train.micro_batch, config.model.context,
                        config.mesh.cp, tokens),
-           origins);
+        origins);
   }
 }
 
@@ -109,10 +113,11 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   const auto refuse_other_than_power = [&](const char* key, std::int64_t value) {
     const auto bits = static_cast<std::uint64_t>(value);
     if (!std::has_single_bit(bits)) {
-      refuse(fmt::format("train.{} = {} is no power of two (scaling by others rounds) set it to {} "
+      refuse(
+          format_message("train.{} = {} is no power of two (scaling by others rounds) set it to {} "
                          "or {}",
                          key, value, std::bit_floor(bits), std::bit_ceil(bits)),
-             origins);
+          origins);
     }
   };
   if (train.loss_scale != 0) {
@@ -122,10 +127,11 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   refuse_other_than_power("loss_scale_initial", train.loss_scale_initial);
   refuse_other_than_power("loss_scale_min", train.loss_scale_min);
   if (train.loss_scale_initial < train.loss_scale_min) {
-    refuse(fmt::format("train.loss_scale_initial = {} is below train.loss_scale_min = {} (it never "
+    refuse(
+        format_message("train.loss_scale_initial = {} is below train.loss_scale_min = {} (it never "
                        "falls further) set it to {} or more",
                        train.loss_scale_initial, train.loss_scale_min, train.loss_scale_min),
-           origins);
+        origins);
   }
 }
 
@@ -137,27 +143,29 @@ void validate_compression(const MeshConfig& mesh, const Origins& origins) {
     return;
   }
   if (mesh.dp_reduce == GradientReduce::micro_batch) {
-    refuse(fmt::format("mesh.dp_compress = \"{}\" does not go with mesh.dp_reduce = "
+    refuse(
+        format_message("mesh.dp_compress = \"{}\" does not go with mesh.dp_reduce = "
                        "\"micro_batch\" (what it leaves out is kept per step, beside whole "
                        "gradients) set mesh.dp_reduce to \"step\", or mesh.dp_compress to \"none\"",
                        name(mesh.dp_compress)),
-           origins);
+        origins);
   }
   if (mesh.zero >= 2) {
-    refuse(fmt::format("mesh.dp_compress = \"{}\" does not go with mesh.zero = {}, which reduces "
+    refuse(
+        format_message("mesh.dp_compress = \"{}\" does not go with mesh.zero = {}, which reduces "
                        "after every micro-batch (what is left out is kept per step, beside whole "
                        "gradients) set mesh.zero to 1, or mesh.dp_reduce to \"step\"",
                        name(mesh.dp_compress), mesh.zero),
-           origins);
+        origins);
   }
 }
 
 void validate_local(const MeshConfig& mesh, const Origins& origins) {
   if (mesh.dp_mode == DataParallelMode::local &&
       mesh.dp_compress.kind != GradientCompression::Kind::none) {
-    refuse(fmt::format("mesh.dp_compress = \"{}\" does not go with mesh.dp_mode = \"local\" (no "
-                       "gradients travel over the dp axis then) set it to \"none\"",
-                       name(mesh.dp_compress)),
+    refuse(format_message("mesh.dp_compress = \"{}\" does not go with mesh.dp_mode = \"local\" (no "
+                          "gradients travel over the dp axis then) set it to \"none\"",
+                          name(mesh.dp_compress)),
            origins);
   }
 }
@@ -175,11 +183,12 @@ void validate_post_validation(const RunConfig& config, const Origins& origins) {
 
 void validate_rounding(const RunConfig& config, const Origins& origins) {
   if (config.optim.stochastic_rounding && config.train.precision != DType::bf16) {
-    refuse(fmt::format("optim.stochastic_rounding = true does not go with train.precision = \"{}\" "
+    refuse(
+        format_message("optim.stochastic_rounding = true does not go with train.precision = \"{}\" "
                        "(it is for weights in bf16) set train.precision to \"bf16\", or "
                        "optim.stochastic_rounding to false",
                        name(config.train.precision)),
-           origins);
+        origins);
   }
 }
 
@@ -190,21 +199,22 @@ void validate_fast_level(const CheckpointConfig& checkpoint, const Origins& orig
     return;
   }
   if (checkpoint.fast_every_steps == 0) {
-    refuse(fmt::format(
+    refuse(format_message(
                "checkpoint.fast_dir = \"{}\" needs checkpoint.fast_every_steps (nothing "
                "would be saved there) set it to some steps{}, or leave checkpoint.fast_dir "
                "out",
                checkpoint.fast_dir,
-               every > 1 ? fmt::format(", fewer than checkpoint.every_steps = {}", every) : ""),
+               every > 1 ? format_message(", fewer than checkpoint.every_steps = {}", every) : ""),
            origins);
   }
   const bool leaves_out = checkpoint.async && checkpoint.when_busy == BusySave::skip;
   if (every > 0 && checkpoint.fast_every_steps % every == 0 && !leaves_out) {
-    refuse(fmt::format("checkpoint.fast_every_steps = {} is a multiple of checkpoint.every_steps = "
+    refuse(
+        format_message("checkpoint.fast_every_steps = {} is a multiple of checkpoint.every_steps = "
                        "{} (all of its steps go to checkpoint.dir) set it to fewer steps than "
                        "that, or leave checkpoint.fast_dir out",
                        checkpoint.fast_every_steps, every),
-           origins);
+        origins);
   }
 }
 
@@ -263,19 +273,19 @@ void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& ori
   const std::int64_t global_batch = config.train.global_batch;
   const std::int64_t micro_batch = config.train.micro_batch;
   if (global_batch % dp != 0) {
-    refuse(fmt::format("train.global_batch = {} does not divide among mesh.dp = {} ranks (each "
-                       "takes the same share) "
-                       "set it to {}",
-                       global_batch, dp, multiples_near(micro_batch * dp, global_batch)),
+    refuse(format_message("train.global_batch = {} does not divide among mesh.dp = {} ranks (each "
+                          "takes the same share) "
+                          "set it to {}",
+                          global_batch, dp, multiples_near(micro_batch * dp, global_batch)),
            origins);
   }
   const std::int64_t share = global_batch / dp;
   if (share % micro_batch != 0) {
-    refuse(fmt::format("train.micro_batch = {} does not divide a rank's share of {} sequences "
-                       "(train.global_batch = {}, "
-                       "mesh.dp = {}) set it to {}, or train.global_batch to {}",
-                       micro_batch, share, global_batch, dp, divisors_near(share, micro_batch),
-                       multiples_near(micro_batch * dp, global_batch)),
+    refuse(format_message("train.micro_batch = {} does not divide a rank's share of {} sequences "
+                          "(train.global_batch = {}, "
+                          "mesh.dp = {}) set it to {}, or train.global_batch to {}",
+                          micro_batch, share, global_batch, dp, divisors_near(share, micro_batch),
+                          multiples_near(micro_batch * dp, global_batch)),
            origins);
   }
 }

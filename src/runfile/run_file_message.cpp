@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_file_message.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 
 #include <fmt/format.h>
@@ -34,18 +35,18 @@ std::vector<std::string> table_names() {
 std::string hint_for_key(const std::string& table, const std::string& name) {
   const std::vector<std::string> known = names_in_table(table);
   if (const auto near = nearest(name, known)) {
-    return fmt::format("; did you mean \"{}\"?", *near);
+    return format_message("; did you mean \"{}\"?", *near);
   }
   for (const RunKey& key : run_keys()) {
     if (key.name == name) {
-      return fmt::format("; it belongs in [{}]", key.table);
+      return format_message("; it belongs in [{}]", key.table);
     }
   }
-  return fmt::format("; known here: {}", fmt::join(known, ", "));
+  return format_message("; known here: {}", fmt::join(known, ", "));
 }
 
 std::string form(const RunField& field) {
-  return field.form.holds ? fmt::format(", or \"{}\" {}", field.form.shown, field.form.condition)
+  return field.form.holds ? format_message(", or \"{}\" {}", field.form.shown, field.form.condition)
                           : "";
 }
 
@@ -56,20 +57,20 @@ bool is_table(std::string_view path) {
 }
 
 std::string unknown_key(const std::string& table, const std::string& name) {
-  return fmt::format("unknown key \"{}\" in [{}]{}", name, table, hint_for_key(table, name));
+  return format_message("unknown key \"{}\" in [{}]{}", name, table, hint_for_key(table, name));
 }
 
 std::string unknown_table(const std::string& name) {
   const std::vector<std::string> tables = table_names();
   if (const auto near = nearest(name, tables)) {
-    return fmt::format("unknown table [{}]; did you mean [{}]?", name, *near);
+    return format_message("unknown table [{}]; did you mean [{}]?", name, *near);
   }
   for (const RunKey& key : run_keys()) {
     if (key.name == name) {
-      return fmt::format("\"{}\" stands outside a table; it belongs in [{}]", name, key.table);
+      return format_message("\"{}\" stands outside a table; it belongs in [{}]", name, key.table);
     }
   }
-  return fmt::format("unknown table [{}]; there are [{}]", name, fmt::join(tables, "], ["));
+  return format_message("unknown table [{}]; there are [{}]", name, fmt::join(tables, "], ["));
 }
 
 std::string expectation(const RunKey& key) {
@@ -80,11 +81,12 @@ std::string expectation(const RunKey& key) {
     case ValueKind::text_list:
       return "a list of strings";
     case ValueKind::integer_list:
-      return fmt::format("a list of integers of at least {}", key.minimum);
+      return format_message("a list of integers of at least {}", key.minimum);
     case ValueKind::text:
       return field.choices.empty()
                  ? (key.automatic.empty() ? "a string that is not empty" : "a string")
-                 : fmt::format("one of \"{}\"", fmt::join(field.choices, "\", \"")) + form(field);
+                 : format_message("one of \"{}\"", fmt::join(field.choices, "\", \"")) +
+                       form(field);
     case ValueKind::integer:
     case ValueKind::real:
       break;
@@ -93,10 +95,10 @@ std::string expectation(const RunKey& key) {
   const bool has_minimum = key.minimum > field.lowest;
   const bool has_maximum = key.maximum < field.highest;
   if (has_minimum) {
-    text += fmt::format(" {} {}", key.above_minimum ? "above" : "of at least", key.minimum);
+    text += format_message(" {} {}", key.above_minimum ? "above" : "of at least", key.minimum);
   }
   if (has_maximum) {
-    text += fmt::format("{} at most {}", has_minimum ? " and" : " of", key.maximum);
+    text += format_message("{} at most {}", has_minimum ? " and" : " of", key.maximum);
   }
   if (field.kind == ValueKind::integer && !key.automatic.empty()) {
     text += ", or \"auto\"";

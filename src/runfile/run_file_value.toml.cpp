@@ -4,6 +4,7 @@
 
 #include "run_file_message.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 
 #include <fmt/format.h>
@@ -116,16 +117,16 @@ std::optional<Value> typed_value(const RunKey& key, const toml::node& node) {
 
 std::string wrong_value(const RunKey& key, const toml::node& node) {
   std::string message =
-      fmt::format("{} = {} is not {}", key.full_name(), shown(node), expectation(key));
+      format_message("{} = {} is not {}", key.full_name(), shown(node), expectation(key));
   if (const auto text = node.value_exact<std::string>()) {
     if (const auto near = nearest(*text, key.field.choices)) {
-      message += fmt::format("; did you mean \"{}\"?", *near);
+      message += format_message("; did you mean \"{}\"?", *near);
     }
   }
   if (const auto number = node.value_exact<double>();
       number && key.field.kind == ValueKind::integer && *number == std::floor(*number) &&
       std::abs(*number) < 1e15) {
-    message += fmt::format("; write {:.0f}", *number);
+    message += format_message("; write {:.0f}", *number);
   }
   return message;
 }

@@ -3,6 +3,7 @@
 #include "schedule_defects.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/schedule/schedule_csv.hpp>
@@ -77,8 +78,8 @@ class Reader {
 
   void read(std::string_view text) {
     if (text.size() > most_bytes) {
-      refuse(fmt::format("has {} bytes (more than {} cannot be a schedule) check the file name",
-                         text.size(), most_bytes));
+      refuse(format_message("has {} bytes (more than {} cannot be a schedule) check the file name",
+                            text.size(), most_bytes));
     }
     constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
     text.remove_prefix(text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0);
@@ -99,7 +100,7 @@ class Reader {
   const std::string& highest_chunk() const noexcept { return highest_chunk_; }
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw UserError(ExitCode::config, fmt::format("mesh.schedule: {} {}", file_name_, what));
+    throw UserError(ExitCode::config, format_message("mesh.schedule: {} {}", file_name_, what));
   }
 
  private:
@@ -115,9 +116,9 @@ class Reader {
     }
     if (first_empty_ != 0) {
       refuse(
-          fmt::format("line {} is empty (from the first rank to the last every line is one) "
-                      "remove it, or write what this rank does",
-                      first_empty_));
+          format_message("line {} is empty (from the first rank to the last every line is one) "
+                         "remove it, or write what this rank does",
+                         first_empty_));
     }
     std::vector<Action>& actions = schedule_.ranks.emplace_back();
     cells_.lines.push_back(line_);
@@ -138,9 +139,10 @@ class Reader {
   Action read_cell(std::string_view cell, std::size_t offset) {
     const auto action = parse_cell(cell);
     if (!action) {
-      refuse_at(offset, fmt::format("'{}' is no action (they are F, B, I or W with the number of a "
-                                    "micro-batch and, after a dot, of a chunk) write F3 or F3.1",
-                                    printable(cell.substr(0, 20))));
+      refuse_at(offset,
+                format_message("'{}' is no action (they are F, B, I or W with the number of a "
+                               "micro-batch and, after a dot, of a chunk) write F3 or F3.1",
+                               printable(cell.substr(0, 20))));
     }
     const auto cell_text = [&] {
       return fmt::format("{} at line {}, column {}", cell, line_, offset + 1);
@@ -167,14 +169,14 @@ class Reader {
     } else if (value == name(Placement::loop)) {
       schedule_.placement = Placement::loop;
     } else {
-      refuse_at(offset, fmt::format("placement '{}' is not known (it says where the chunks lie) "
-                                    "write loop or vee",
-                                    printable(value.substr(0, 20))));
+      refuse_at(offset, format_message("placement '{}' is not known (it says where the chunks lie) "
+                                       "write loop or vee",
+                                       printable(value.substr(0, 20))));
     }
   }
 
   [[noreturn]] void refuse_at(std::size_t offset, const std::string& what) const {
-    refuse(fmt::format("line {}, column {}: {}", line_, offset + 1, what));
+    refuse(format_message("line {}, column {}: {}", line_, offset + 1, what));
   }
 
   std::string_view file_name_;
@@ -194,7 +196,7 @@ void check_no_micro_batch_missing(const Reader& reader, const Schedule& schedule
   }
   const auto missing = std::ranges::find(seen, false);
   if (missing != seen.end()) {
-    reader.refuse(fmt::format(
+    reader.refuse(format_message(
         "line {} (rank {}) does nothing with micro-batch {} (the last micro-batch is "
         "that of {}) complete it, or correct that cell",
         reader.cells().lines[rank], rank, missing - seen.begin(), reader.highest_micro_batch()));
@@ -205,10 +207,10 @@ void check_no_chunk_missing(const Reader& reader, const Schedule& schedule, int 
   for (int chunk = 0; chunk < schedule.chunks; ++chunk) {
     if (std::ranges::find(schedule.ranks[rank], chunk, &Action::chunk) ==
         schedule.ranks[rank].end()) {
-      reader.refuse(
-          fmt::format("line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}) "
-                      "complete it, or correct that cell",
-                      reader.cells().lines[rank], rank, chunk, reader.highest_chunk()));
+      reader.refuse(format_message(
+          "line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}) "
+          "complete it, or correct that cell",
+          reader.cells().lines[rank], rank, chunk, reader.highest_chunk()));
     }
   }
 }
@@ -221,28 +223,28 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
   }
   if (stages != 0 && stages != schedule.stages) {
     reader.refuse(
-        fmt::format("has lines for {} ranks, but mesh.pp = {} (one line per stage) set "
-                    "mesh.pp to {} or write {} lines",
-                    schedule.stages, stages, schedule.stages, stages));
+        format_message("has lines for {} ranks, but mesh.pp = {} (one line per stage) set "
+                       "mesh.pp to {} or write {} lines",
+                       schedule.stages, stages, schedule.stages, stages));
   }
   if (micro_batches != 0 && micro_batches != schedule.micro_batches) {
     reader.refuse(
-        fmt::format("is for {} micro-batches (its last is that of {}), but a step has {} "
-                    "(train.global_batch / (mesh.dp * train.micro_batch)) correct the cell, or "
-                    "change train.global_batch so that it has {}",
-                    schedule.micro_batches, reader.highest_micro_batch(), micro_batches,
-                    schedule.micro_batches));
+        format_message("is for {} micro-batches (its last is that of {}), but a step has {} "
+                       "(train.global_batch / (mesh.dp * train.micro_batch)) correct the cell, or "
+                       "change train.global_batch so that it has {}",
+                       schedule.micro_batches, reader.highest_micro_batch(), micro_batches,
+                       schedule.micro_batches));
   }
   if (schedule.placement == Placement::vee && schedule.chunks != 2) {
-    reader.refuse(
-        fmt::format("has {} chunk{} (the last is that of {}), but its placement is vee (down the "
-                    "ranks and back up) use chunks 0 and 1, or write '# placement: loop'",
-                    schedule.chunks, schedule.chunks == 1 ? "" : "s", reader.highest_chunk()));
+    reader.refuse(format_message(
+        "has {} chunk{} (the last is that of {}), but its placement is vee (down the "
+        "ranks and back up) use chunks 0 and 1, or write '# placement: loop'",
+        schedule.chunks, schedule.chunks == 1 ? "" : "s", reader.highest_chunk()));
   }
   for (int rank = 0; rank < schedule.stages; ++rank) {
     const std::int64_t least = std::int64_t{2} * schedule.chunks * schedule.micro_batches;
     if (2 * std::ssize(schedule.ranks[rank]) < least) {
-      reader.refuse(fmt::format(
+      reader.refuse(format_message(
           "line {} (rank {}) has {} actions (forward and backward of {} micro-batches in {} "
           "chunk{} "
           "are {}; the last micro-batch is that of {}, the last chunk that of {}) complete it, or "
@@ -272,11 +274,11 @@ Schedule read_schedule_csv(std::string_view text, const std::string& file_name, 
   const Schedule compute = reader.take();
   check_sizes(reader, compute, stages, micro_batches);
   if (const Defect defect = check_compute(compute, CellPlaces(compute, reader.cells()))) {
-    reader.refuse(fmt::format("is wrong: {}", *defect));
+    reader.refuse(format_message("is wrong: {}", *defect));
   }
   Schedule schedule = lowered(compute);
   if (const Defect defect = check_all(schedule, CellPlaces(schedule, reader.cells()))) {
-    reader.refuse(fmt::format("cannot run: {}", *defect));
+    reader.refuse(format_message("cannot run: {}", *defect));
   }
   return schedule;
 }

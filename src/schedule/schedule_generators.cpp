@@ -4,6 +4,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 
@@ -52,11 +53,11 @@ const Generator& known_generator(const std::string& name) {
   const Generator* generator = find(name);
   if (generator == nullptr) {
     const auto near = nearest(name, schedule_names());
-    refuse(
-        fmt::format("mesh.schedule = \"{}\" is no schedule (known are {}, and files that end in "
-                    ".csv) {}",
-                    name, fmt::join(schedule_names(), ", "),
-                    near ? fmt::format("did you mean \"{}\"?", *near) : "choose one of them"));
+    refuse(format_message(
+        "mesh.schedule = \"{}\" is no schedule (known are {}, and files that end in "
+        ".csv) {}",
+        name, fmt::join(schedule_names(), ", "),
+        near ? format_message("did you mean \"{}\"?", *near) : "choose one of them"));
   }
   return *generator;
 }
@@ -71,10 +72,10 @@ void validate_chunks(const Generator& generator, const ScheduleRequest& request)
                               ? fmt::format("has {}", generator.least_chunks)
                               : fmt::format("has {} or more", generator.least_chunks);
   refuse(
-      fmt::format("mesh.chunks = {} does not fit mesh.schedule = \"{}\" (every stage {} chunk{} "
-                  "there) set it to {}{}",
-                  chunks, request.name, has, generator.most_chunks == 1 ? "" : "s", nearest,
-                  generator.most_chunks == 1 ? ", or the schedule to \"interleaved\"" : ""));
+      format_message("mesh.chunks = {} does not fit mesh.schedule = \"{}\" (every stage {} chunk{} "
+                     "there) set it to {}{}",
+                     chunks, request.name, has, generator.most_chunks == 1 ? "" : "s", nearest,
+                     generator.most_chunks == 1 ? ", or the schedule to \"interleaved\"" : ""));
 }
 
 /// How to get `wanted` micro-batches.
@@ -112,32 +113,33 @@ void validate(const ScheduleRequest& request) {
   const std::int64_t chunks = chunks_of(request);
   const Generator& generator = known_generator(request.name);
   if (request.stages < 1) {
-    refuse(fmt::format("mesh.pp = {} is not positive (a pipeline has stages) set it to 1 or more",
+    refuse(
+        format_message("mesh.pp = {} is not positive (a pipeline has stages) set it to 1 or more",
                        request.stages));
   }
   const int least = generator.needs_whole_group ? request.stages : 1;
   if (request.micro_batches < least) {
     refuse(
-        fmt::format("mesh.schedule = \"{}\" needs at least {} micro-batches per step with "
-                    "mesh.pp = {}, and there are {} (every stage must get one) {}, or set "
-                    "mesh.schedule to \"1f1b\"",
-                    request.name, least, request.stages, request.micro_batches,
-                    global_batch_for(request, least)));
+        format_message("mesh.schedule = \"{}\" needs at least {} micro-batches per step with "
+                       "mesh.pp = {}, and there are {} (every stage must get one) {}, or set "
+                       "mesh.schedule to \"1f1b\"",
+                       request.name, least, request.stages, request.micro_batches,
+                       global_batch_for(request, least)));
   }
   const std::int64_t most_stages = most_cells / chunks;
   if (request.stages > most_stages) {
-    refuse(
-        fmt::format("mesh.pp = {} with mesh.chunks = {} are too many stages (every rank holds the "
-                    "lists of all) set mesh.pp to {} or less",
-                    request.stages, chunks, most_stages));
+    refuse(format_message(
+        "mesh.pp = {} with mesh.chunks = {} are too many stages (every rank holds the "
+        "lists of all) set mesh.pp to {} or less",
+        request.stages, chunks, most_stages));
   }
   const std::int64_t most_micro_batches = most_stages / request.stages;
   if (request.micro_batches > most_micro_batches) {
-    refuse(
-        fmt::format("a step of {} micro-batches through mesh.pp = {} stages is too long (every "
-                    "rank holds the lists of all) lower train.global_batch, so that there are at "
-                    "most {}, or mesh.pp",
-                    request.micro_batches, request.stages, most_micro_batches));
+    refuse(format_message(
+        "a step of {} micro-batches through mesh.pp = {} stages is too long (every "
+        "rank holds the lists of all) lower train.global_batch, so that there are at "
+        "most {}, or mesh.pp",
+        request.micro_batches, request.stages, most_micro_batches));
   }
 }
 

@@ -3,6 +3,7 @@
 #include <fourfold/base/box.hpp>
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/schedule/split_layers.hpp>
 
 #include <fmt/format.h>
@@ -83,10 +84,11 @@ void require_layers(const model::ModelConfig& config, const LayerSplit& split, s
   }
   throw UserError(
       ExitCode::config,
-      fmt::format("mesh.pp = {} times mesh.chunks = {} are {} stages, and model.layers = {} (each "
-                  "holds a layer) {}",
-                  split.stages, split.chunks, std::int64_t{split.stages} * split.chunks,
-                  config.layers, remedy(config.layers, split)));
+      format_message(
+          "mesh.pp = {} times mesh.chunks = {} are {} stages, and model.layers = {} (each "
+          "holds a layer) {}",
+          split.stages, split.chunks, std::int64_t{split.stages} * split.chunks, config.layers,
+          remedy(config.layers, split)));
 }
 
 /// The fewest layers of a stage that is given by hand: the ends have something else to hold.
@@ -140,25 +142,26 @@ void require_fit(const model::ModelConfig& config, const LayerSplit& split) {
   const std::string list = fmt::format("mesh.stage_layers = [{}]", fmt::join(layers, ", "));
   const auto refuse = [&](const std::string& what) {
     throw UserError(ExitCode::config,
-                    fmt::format("{} {} {}", list, what, fitting_list(config, split)));
+                    format_message("{} {} {}", list, what, fitting_list(config, split)));
   };
   if (std::ssize(layers) != stages) {
-    refuse(fmt::format("has {} number{} (mesh.pp = {} times mesh.chunks = {} stages have one each)",
+    refuse(
+        format_message("has {} number{} (mesh.pp = {} times mesh.chunks = {} stages have one each)",
                        layers.size(), layers.size() == 1 ? "" : "s", split.stages, split.chunks));
   }
   std::int64_t sum = 0;
   for (std::size_t stage = 0; stage < layers.size(); ++stage) {
     if (layers[stage] < least_layers(stage, layers.size()) || layers[stage] > config.layers) {
       refuse(
-          fmt::format("gives stage {} {} layers (of {}, and 0 only where the embedding or the "
-                      "head is)",
-                      stage, layers[stage], config.layers));
+          format_message("gives stage {} {} layers (of {}, and 0 only where the embedding or the "
+                         "head is)",
+                         stage, layers[stage], config.layers));
     }
     sum += layers[stage];
   }
   if (sum != config.layers) {
-    refuse(fmt::format("has the sum {}, and model.layers = {} (every layer is on one stage)", sum,
-                       config.layers));
+    refuse(format_message("has the sum {}, and model.layers = {} (every layer is on one stage)",
+                          sum, config.layers));
   }
 }
 

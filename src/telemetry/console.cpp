@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/human_text.hpp>
@@ -127,10 +128,10 @@ void Console::step(const StepRecord& record, double unix_time_s) {
 
 void Console::evaluation(const EvalRecord& record, double unix_time_s) {
   if (mode_ != runfile::ProgressMode::none) {
-    screen_->print(
-        fmt::format("step {} validation loss {:.4f} ({} tokens in {})", record.step, record.loss,
-                    count_text(static_cast<double>(record.tokens)), duration_text(record.eval_s)),
-        unix_time_s);
+    screen_->print(format_message("step {} validation loss {:.4f} ({} tokens in {})", record.step,
+                                  record.loss, count_text(static_cast<double>(record.tokens)),
+                                  duration_text(record.eval_s)),
+                   unix_time_s);
   }
 }
 
@@ -138,12 +139,12 @@ void Console::checkpoint(const CheckpointRecord& record, double unix_time_s) {
   context_.last_checkpoint_s = unix_time_s;
   if (mode_ != runfile::ProgressMode::none) {
     const bool in_background = record.committed_s > record.save_s;
-    screen_->print(fmt::format("step {} checkpoint {} ({} in {}{})", record.step, record.path,
-                               bytes_text(record.bytes),
-                               duration_text(in_background ? record.committed_s : record.save_s),
-                               in_background ? fmt::format("; training stood still for {}",
-                                                           duration_text(record.save_s))
-                                             : ""),
+    screen_->print(format_message("step {} checkpoint {} ({} in {}{})", record.step, record.path,
+                                  bytes_text(record.bytes),
+                                  duration_text(in_background ? record.committed_s : record.save_s),
+                                  in_background ? format_message("; training stood still for {}",
+                                                                 duration_text(record.save_s))
+                                                : ""),
                    unix_time_s);
   }
 }
@@ -154,8 +155,8 @@ void Console::end(const RunEnd& record, double unix_time_s) {
     // Why a run failed is what the program ends with: once is enough.
     const bool failed = record.code != static_cast<int>(ExitCode::finished) &&
                         record.code != static_cast<int>(ExitCode::stopped_saved);
-    screen_->print(failed ? fmt::format("step {} failed, exit code {}", record.step, record.code)
-                          : fmt::format("step {} {}", record.step, record.reason),
+    screen_->print(failed ? format_message("step {} failed, exit code {}", record.step, record.code)
+                          : format_message("step {} {}", record.step, record.reason),
                    unix_time_s);
   }
 }

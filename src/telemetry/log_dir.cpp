@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
-
-#include <fmt/format.h>
 
 #include <string>
 #include <system_error>
@@ -17,8 +16,8 @@ void make_log_dir(const std::filesystem::path& log_dir) {
   std::filesystem::create_directories(log_dir, error);
   if (error) {
     throw UserError(ExitCode::cannot_write,
-                    fmt::format("cannot make the run directory {} ({}); name another log.dir",
-                                log_dir.string(), error.message()));
+                    format_message("cannot make the run directory {} ({}); name another log.dir",
+                                   log_dir.string(), error.message()));
   }
 }
 

@@ -4,9 +4,8 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/telemetry/metrics.hpp>
-
-#include <fmt/format.h>
 
 #include <utility>
 
@@ -62,7 +61,7 @@ void MetricsLog::pass_on(const std::function<void(MetricSink&)>& call) {
       call(**sink);
       ++sink;
     } catch (const UserError& error) {
-      log::warning(fmt::format("{}; the run goes on without it", error.what()));
+      log::warning(format_message("{}; the run goes on without it", error.what()));
       sink = sinks_.erase(sink);
     }
   }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -122,9 +123,9 @@ void refuse_those_in_the_way(const std::vector<std::pair<fs::path, IsOurs>>& wri
   }
   if (!text.empty()) {
     throw UserError(ExitCode::config,
-                    fmt::format("{} (fourfold would write its own there); rename it, or choose "
-                                "another log.dir",
-                                text));
+                    format_message("{} (fourfold would write its own there); rename it, or choose "
+                                   "another log.dir",
+                                   text));
   }
 }
 

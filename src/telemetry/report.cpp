@@ -5,6 +5,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -32,8 +33,9 @@ std::string text_if_there(const std::filesystem::path& file, std::uint64_t most_
                      std::filesystem::file_type::not_found) {
     return text;
   }
-  throw UserError(ExitCode::config, fmt::format("{}: {}; move it away to have a report without it",
-                                                file.string(), *defect));
+  throw UserError(
+      ExitCode::config,
+      format_message("{}: {}; move it away to have a report without it", file.string(), *defect));
 }
 
 }  // namespace

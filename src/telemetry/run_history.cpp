@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/telemetry/metrics_reader.hpp>
 #include <fourfold/telemetry/run_history.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -115,7 +114,7 @@ RunHistory read_history(const std::filesystem::path& metrics_file) {
       throw;
     }
     throw UserError(ExitCode::config,
-                    fmt::format("{}; is this the log.dir of a run?", error.what()));
+                    format_message("{}; is this the log.dir of a run?", error.what()));
   }
 }
 

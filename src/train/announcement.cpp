@@ -6,10 +6,9 @@
 #include "utilization.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/train/cuda_graphs.hpp>
-
-#include <fmt/format.h>
 
 #include <cstdint>
 
@@ -22,37 +21,38 @@ double in_mb(std::int64_t bytes) {
 
 void announce_memory(const RunFacts& facts) {
   const std::size_t libraries = own_library_bytes(facts.config, facts.mesh);
-  log::info(fmt::format("memory per rank: {} MiB ({}{})",
-                        mib_text(facts.memory.total_bytes() + libraries),
-                        memory_by_use_text(facts.memory),
-                        libraries == 0 ? "" : fmt::format(", libraries {}", mib_text(libraries))));
+  log::info(format_message(
+      "memory per rank: {} MiB ({}{})", mib_text(facts.memory.total_bytes() + libraries),
+      memory_by_use_text(facts.memory),
+      libraries == 0 ? "" : format_message(", libraries {}", mib_text(libraries))));
   const StateTier& tier = facts.runner.tier();
   if (!tier.is_offloaded() && !facts.config.offload.activations_on_host) {
     return;
   }
-  log::info(fmt::format("offloaded per rank: {} MiB in host memory (activations {}){}",
-                        mib_text(tier.host_bytes()), mib_text(tier.host_activation_bytes()),
-                        tier.tier() == runfile::StateTier::nvme
-                            ? fmt::format(", {} MiB in {}", mib_text(tier.file_bytes()),
-                                          facts.config.offload.nvme_directory)
-                            : ""));
+  log::info(format_message("offloaded per rank: {} MiB in host memory (activations {}){}",
+                           mib_text(tier.host_bytes()), mib_text(tier.host_activation_bytes()),
+                           tier.tier() == runfile::StateTier::nvme
+                               ? format_message(", {} MiB in {}", mib_text(tier.file_bytes()),
+                                                facts.config.offload.nvme_directory)
+                               : ""));
 }
 
 void announce_traffic(const RunFacts& facts) {
   const runfile::MeshConfig& wanted = facts.config.mesh;
   if (const std::int64_t bytes = facts.runner.sent_gradient_bytes(); bytes > 0) {
-    log::info(fmt::format("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
-                          in_mb(bytes), name(wanted.dp_compress)));
+    log::info(
+        format_message("gradients: {:.2f} MB sent per rank and step, mesh.dp_compress = \"{}\"",
+                       in_mb(bytes), name(wanted.dp_compress)));
   } else if (wanted.dp_compress != runfile::GradientCompression{} &&
              facts.mesh.data_plane().size() == 1) {
     log::info("mesh.dp_compress has no effect: no other rank has the same parameters");
   }
   if (const OuterOptimizer& outer = facts.runner.outer_optimizer(); outer.in_use()) {
     log::info(
-        fmt::format("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
-                    "every {} steps, optim.outer = \"{}\"",
-                    facts.mesh.shape().dp, in_mb(outer.sent_bytes()), wanted.average_every,
-                    name(facts.config.optim.outer)));
+        format_message("{} replicas train by themselves: {:.2f} MB of weights sent per rank "
+                       "every {} steps, optim.outer = \"{}\"",
+                       facts.mesh.shape().dp, in_mb(outer.sent_bytes()), wanted.average_every,
+                       name(facts.config.optim.outer)));
   } else if (wanted.dp_mode == runfile::DataParallelMode::local) {
     log::info("mesh.dp_mode = \"local\" has no effect: mesh.dp is 1");
   }
@@ -61,7 +61,7 @@ void announce_traffic(const RunFacts& facts) {
 void announce_graphs(const RunFacts& facts) {
   const GraphUse use = graph_use(facts.config, facts.mesh.shape(), device::has_own_memory);
   if (!use.why_not.empty()) {
-    log::info(fmt::format("train.cuda_graphs = true has no effect: {}", use.why_not));
+    log::info(format_message("train.cuda_graphs = true has no effect: {}", use.why_not));
   }
 }
 
@@ -76,7 +76,7 @@ std::int64_t data_plane_bytes(const RunFacts& facts) {
 }  // namespace
 
 void announce(const RunFacts& facts) {
-  log::info(fmt::format(
+  log::info(format_message(
       "{} with {:.2f} M parameters, {} on mesh {}, {} samples of {} tokens per "
       "epoch",
       name(facts.config.model.family), in_mb(model::parameter_count(facts.config.model)),

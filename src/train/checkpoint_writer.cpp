@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/range.hpp>
 #include <fourfold/train/checkpoint_writer.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
@@ -70,9 +69,9 @@ bool CheckpointWriter::leaves_out(std::int64_t step) const {
     return false;
   }
   log::warning(
-      fmt::format("the checkpoint of step {} is left out: that of step {} is still being "
-                  "written (checkpoint.when_busy = \"skip\")",
-                  step, under_way_.front().step.step));
+      format_message("the checkpoint of step {} is left out: that of step {} is still being "
+                     "written (checkpoint.when_busy = \"skip\")",
+                     step, under_way_.front().step.step));
   return true;
 }
 
@@ -95,9 +94,9 @@ void CheckpointWriter::save(const MakeRequest& request, comm::Communicator& worl
   const device::Range range("checkpoint");
   if (!savers_.empty() && !has_free_copy()) {
     log::info(
-        fmt::format("the next checkpoint waits for that of step {}, which is still being "
-                    "written",
-                    under_way_.front().step.step));
+        format_message("the next checkpoint waits for that of step {}, which is still being "
+                       "written",
+                       under_way_.front().step.step));
     finish_oldest(world, on_committed);
   }
   wait_until_read();

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/runfile/saved_names.hpp>
@@ -125,8 +126,8 @@ void object(const std::string& what, bool allowed, const char* why, const char* 
     log::warning(what);
     return;
   }
-  throw UserError(ExitCode::config,
-                  fmt::format("{} ({}); {}, or say --allow-mixed-tokenizers", what, why, remedy));
+  throw UserError(ExitCode::config, format_message("{} ({}); {}, or say --allow-mixed-tokenizers",
+                                                   what, why, remedy));
 }
 
 std::string text_or_empty(const io::Checkpoint& checkpoint, const char* name) {

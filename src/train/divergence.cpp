@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "divergence.hpp"
 
+#include <fourfold/base/message.hpp>
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -26,7 +28,7 @@ std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::T
     const bool moves = config.loss_scale == 0;
     return UserError(
         ExitCode::data_corrupt,
-        fmt::format(
+        format_message(
             "gradients overflow f16 at step {} though the loss is multiplied by {} only "
             "({}; nothing of this step is saved) {}, or train with train.precision = "
             "\"bf16\", and resume from {}",
@@ -39,7 +41,7 @@ std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::T
   }
   return UserError(
       ExitCode::data_corrupt,
-      fmt::format(
+      format_message(
           "loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
           "is saved) lower optim.lr or lengthen optim.warmup_steps and resume from {}; if the "
           "weights were lost before it was saved, from the step before",
@@ -51,11 +53,12 @@ std::optional<UserError> divergence(const Evaluation& evaluation, std::int64_t s
   if (std::isfinite(evaluation.loss)) {
     return std::nullopt;
   }
-  return UserError(ExitCode::data_corrupt,
-                   fmt::format("validation loss {} after step {} (training has diverged, nothing "
-                               "since is saved) lower optim.lr or lengthen optim.warmup_steps and "
-                               "resume from {}",
-                               evaluation.loss, step, text_of(last_checkpoint)));
+  return UserError(
+      ExitCode::data_corrupt,
+      format_message("validation loss {} after step {} (training has diverged, nothing "
+                     "since is saved) lower optim.lr or lengthen optim.warmup_steps and "
+                     "resume from {}",
+                     evaluation.loss, step, text_of(last_checkpoint)));
 }
 
 UserError lost_weights(std::int64_t step, const std::filesystem::path& last_checkpoint) {

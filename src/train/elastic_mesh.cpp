@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/schedule/schedule_generators.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -145,7 +146,7 @@ class Search {
     constexpr double gib = 1 << 30;
     throw UserError(
         ExitCode::config,
-        fmt::format(
+        format_message(
             "the run does not fit into {} nodes of {:.2f} GiB ({} needs {:.2f} GiB on each, "
             "the least of all) ask for more nodes, or see `fourfold plan` for what takes "
             "the memory",

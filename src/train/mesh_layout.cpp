@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
@@ -62,10 +63,11 @@ schedule::Schedule schedule_from_file(const runfile::RunConfig& config, const co
   schedule::Schedule schedule = schedule::read_schedule_csv(
       csv, name, mesh.pp, static_cast<int>(batch_plan(config, mesh).accumulation_steps()));
   if (config.mesh.chunks != 0 && config.mesh.chunks != schedule.chunks) {
-    throw UserError(ExitCode::config,
-                    fmt::format("mesh.chunks = {}, but the schedule {} has {} (they are its cells) "
-                                "set it to {} or leave it out",
-                                config.mesh.chunks, name, schedule.chunks, schedule.chunks));
+    throw UserError(
+        ExitCode::config,
+        format_message("mesh.chunks = {}, but the schedule {} has {} (they are its cells) "
+                       "set it to {} or leave it out",
+                       config.mesh.chunks, name, schedule.chunks, schedule.chunks));
   }
   return schedule;
 }
@@ -109,10 +111,11 @@ schedule::StageLayout lay_out_file(const runfile::RunConfig& config, const comm:
           ? fmt::format("mesh.cp = {} (with mesh.dp_mode = \"local\" the {} ranks of each replica",
                         mesh.cp, plane)
           : fmt::format("mesh.dp = {} x mesh.cp = {} (these {} ranks", mesh.dp, mesh.cp, plane);
-  throw UserError(ExitCode::config,
-                  fmt::format("mesh.zero_group = {} does not divide {} are dealt to groups of that "
-                              "size) set it to {}, or leave it out",
-                              group, ranks, below));
+  throw UserError(
+      ExitCode::config,
+      format_message("mesh.zero_group = {} does not divide {} are dealt to groups of that "
+                     "size) set it to {}, or leave it out",
+                     group, ranks, below));
 }
 
 }  // namespace
@@ -160,10 +163,11 @@ std::string schedule_file_text(const runfile::RunConfig& config) {
     const auto near = nearest(name, schedule::schedule_names());
     throw UserError(
         ExitCode::config,
-        fmt::format("mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read "
-                    "{}",
-                    name, fmt::join(schedule::schedule_names(), ", "),
-                    near ? fmt::format("did you mean \"{}\"?", *near) : "use one of these"));
+        format_message(
+            "mesh.schedule = \"{}\" is neither a schedule ({}) nor a file that can be read "
+            "{}",
+            name, fmt::join(schedule::schedule_names(), ", "),
+            near ? format_message("did you mean \"{}\"?", *near) : "use one of these"));
   }
   return std::move(*text);
 }
@@ -185,7 +189,7 @@ schedule::StageLayout lay_out(const runfile::RunConfig& config, const comm::Mesh
   }
   if (const auto defect = schedule::check_schedule(layout.schedule)) {
     throw Error(ExitCode::internal,
-                fmt::format("the schedule {} cannot run: {}", layout.schedule.name, *defect));
+                format_message("the schedule {} cannot run: {}", layout.schedule.name, *defect));
   }
   return layout;
 }

@@ -4,10 +4,9 @@
 #include "mesh_walk.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/train/mesh_verification.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -74,21 +73,22 @@ bool is_lost(const StepTrace& trace) {
 void require_finite(const StepTrace& trace, const std::string& name, std::int64_t step) {
   if (is_lost(trace)) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{} has loss {} and gradient norm {} at step {} (training has "
-                                "diverged: there is nothing to compare); lower optim.lr{}",
-                                name, std::fabs(trace.loss), std::fabs(trace.grad_norm), step + 1,
-                                trace.loss_scale > 1 ? " or train.loss_scale" : ""));
+                    format_message("{} has loss {} and gradient norm {} at step {} (training has "
+                                   "diverged: there is nothing to compare); lower optim.lr{}",
+                                   name, std::fabs(trace.loss), std::fabs(trace.grad_norm),
+                                   step + 1, trace.loss_scale > 1 ? " or train.loss_scale" : ""));
   }
 }
 
 void require_same_tensors(const RunOnMesh& reference, const RunOnMesh& other) {
   if (model::parameter_table(reference.config.model) !=
       model::parameter_table(other.config.model)) {
-    throw UserError(ExitCode::config,
-                    fmt::format("--mesh {} has another model than the reference --mesh {} (their "
-                                "tensors have other names or shapes: there is nothing to compare); "
-                                "leave the keys of [model] out",
-                                other.name, reference.name));
+    throw UserError(
+        ExitCode::config,
+        format_message("--mesh {} has another model than the reference --mesh {} (their "
+                       "tensors have other names or shapes: there is nothing to compare); "
+                       "leave the keys of [model] out",
+                       other.name, reference.name));
   }
 }
 
@@ -128,9 +128,10 @@ ReferenceCourse train_reference(const RunOnMesh& reference, std::int64_t steps,
   if (course.itself.skipped_steps == steps) {
     throw UserError(
         ExitCode::config,
-        fmt::format("all {} steps of the reference overflow f16 and are skipped (nothing is left "
-                    "to compare); lower train.loss_scale_initial, or give more --steps",
-                    steps));
+        format_message(
+            "all {} steps of the reference overflow f16 and are skipped (nothing is left "
+            "to compare); lower train.loss_scale_initial, or give more --steps",
+            steps));
   }
   return course;
 }

@@ -1,14 +1,13 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
-
-#include <fmt/format.h>
 
 #include <cstdint>
 #include <system_error>
@@ -24,10 +23,11 @@ bool is_folder(const fs::path& path) {
 }
 
 [[noreturn]] void refuse(const std::string& path, const std::string& why) {
-  throw UserError(ExitCode::config,
-                  fmt::format("{}: is no checkpoint ({}); name a step, a folder of steps, a run's "
-                              "folder or its run file",
-                              path, why));
+  throw UserError(
+      ExitCode::config,
+      format_message("{}: is no checkpoint ({}); name a step, a folder of steps, a run's "
+                     "folder or its run file",
+                     path, why));
 }
 
 /// A run file says where its checkpoints are.
@@ -40,7 +40,7 @@ fs::path of_run_file(const std::string& path) {
   try {
     return runfile::places_of(path).checkpoint_dir;
   } catch (const UserError& error) {
-    refuse(path, fmt::format("it is a file, and no run file: {}", error.what()));
+    refuse(path, format_message("it is a file, and no run file: {}", MadeLines{error.what()}));
   }
 }
 
@@ -65,9 +65,10 @@ fs::path of_run(const std::string& path) {
     return beside;
   }
   if (!fs::path(places.checkpoint_dir).is_absolute()) {
-    refuse(path, fmt::format("it is the folder of a run whose checkpoint.dir was {}, as seen from "
-                             "where it was started",
-                             places.checkpoint_dir));
+    refuse(path,
+           format_message("it is the folder of a run whose checkpoint.dir was {}, as seen from "
+                          "where it was started",
+                          places.checkpoint_dir));
   }
   return places.checkpoint_dir;
 }
@@ -87,8 +88,8 @@ fs::path checkpoints_named(const std::string& path) {
   if (!fs::is_directory(found)) {
     refuse(path, fs::exists(found) ? "it is neither a folder nor a file"
                  : fs::is_symlink(fs::symlink_status(path, failure))
-                     ? fmt::format("it is a link to {}, which cannot be reached",
-                                   fs::read_symlink(path, failure).string())
+                     ? format_message("it is a link to {}, which cannot be reached",
+                                      fs::read_symlink(path, failure).string())
                      : "there is no such folder or file");
   }
   return !io::is_step(path) && !holds_steps(path) && is_run_folder(path) ? of_run(path)
@@ -108,7 +109,7 @@ io::Checkpoint open_named_checkpoint(const std::string& path, comm::Communicator
                           [&] { io::warn_of_passed_over(io::passed_over_in(named)); });
     throw UserError(
         ExitCode::config,
-        fmt::format("{}: the run has no checkpoint ({} holds no step)", path, named.string()));
+        format_message("{}: the run has no checkpoint ({} holds no step)", path, named.string()));
   }
   return io::find_checkpoint(named, communicator);
 }

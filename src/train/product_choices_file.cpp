@@ -5,12 +5,11 @@
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/kernels/product_choices.hpp>
 #include <fourfold/train/product_choices_file.hpp>
-
-#include <fmt/format.h>
 
 #include <map>
 #include <system_error>
@@ -46,10 +45,11 @@ std::optional<LibraryChoices> read_product_choices(const std::filesystem::path& 
   if (!choices) {
     throw UserError(
         ExitCode::config,
-        fmt::format("train.product_choices = \"{}\" is not to be used (it is {}) name "
-                    "another file, or remove it: it is made anew",
-                    path.string(),
-                    text ? "none that fourfold has written" : "no regular file that can be read"));
+        format_message(
+            "train.product_choices = \"{}\" is not to be used (it is {}) name "
+            "another file, or remove it: it is made anew",
+            path.string(),
+            text ? "none that fourfold has written" : "no regular file that can be read"));
   }
   return choices;
 }
@@ -82,8 +82,8 @@ ProductChoicesFile::ProductChoicesFile(const runfile::RunConfig& config, comm::C
   LibraryChoices known =
       choices_from_json(comm::broadcast_text(world, to_json(mine), 0)).value_or(mine);
   if (known.library != library_) {
-    log::info(fmt::format("{} is of {}, and this is {}: products are measured anew", path_.string(),
-                          known.library, library_));
+    log::info(format_message("{} is of {}, and this is {}: products are measured anew",
+                             path_.string(), known.library, library_));
     known.choices.clear();
   }
   kernels::choose_products(known.choices, true);
@@ -102,7 +102,8 @@ void ProductChoicesFile::write() {
     all.push_back(read_product_choices(path_).value_or(LibraryChoices{}));  // others may have added
     const LibraryChoices choices = merged(all);
     write_product_choices(path_, choices);
-    log::info(fmt::format("{}: the ways of {} products", path_.string(), choices.choices.size()));
+    log::info(
+        format_message("{}: the ways of {} products", path_.string(), choices.choices.size()));
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
@@ -36,14 +37,14 @@ void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& check
     return;
   }
   if (std::ranges::count(request.allowed_changes, data_key) > 0) {
-    log::info("changed since the checkpoint: " + *change);
+    log::info(format_message("changed since the checkpoint: {}", *change));
     return;
   }
   throw UserError(
       ExitCode::config,
-      fmt::format("the training data are not those of {} ({}: samples would be repeated or left "
-                  "out); put the files back, or accept them as they are with --allow-change={}",
-                  checkpoint.path().string(), *change, data_key));
+      format_message("the training data are not those of {} ({}: samples would be repeated or left "
+                     "out); put the files back, or accept them as they are with --allow-change={}",
+                     checkpoint.path().string(), *change, data_key));
 }
 
 /// A run that is made longer or shorter: what becomes of its learning rate.
@@ -59,11 +60,11 @@ void tell_rates(const runfile::RunConfig& config, const io::Checkpoint& checkpoi
     log::info(runfile::rate_outlook(before.optim.schedule, schedule, made, steps));
   }
   if (runfile::ends_at_rate_zero(schedule, made, steps)) {
-    log::warning(
-        fmt::format("the learning rate of all updates from {} to {} is 0: they change no weights; "
-                    "set optim.decay_steps = {} or optim.min_lr, and allow it with "
-                    "--allow-change=optim.decay_steps or --allow-change=optim.min_lr",
-                    made + 1, steps, steps));
+    log::warning(format_message(
+        "the learning rate of all updates from {} to {} is 0: they change no weights; "
+        "set optim.decay_steps = {} or optim.min_lr, and allow it with "
+        "--allow-change=optim.decay_steps or --allow-change=optim.min_lr",
+        made + 1, steps, steps));
   }
 }
 
@@ -71,7 +72,7 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
   const auto changes =
       runfile::config_difference(checkpoint.scalars().text(config_text_name), request.config);
   for (const runfile::ConfigChange& change : changes) {
-    log::info(fmt::format("changed since the checkpoint: {}", change.str()));
+    log::info(format_message("changed since the checkpoint: {}", change.str()));
   }
   runfile::refuse_changes(changes, request.allowed_changes);
   refuse_other_data(request, checkpoint);
@@ -84,7 +85,7 @@ void examine_weights(const ResumeRequest& request, const io::Checkpoint& checkpo
       runfile::refuse_other_model(saved_config(checkpoint).model.resolved(), request.config.model,
                                   request.allowed_changes, checkpoint.path().string());
   for (const runfile::ConfigChange& change : changes) {
-    log::info(fmt::format("the model differs from the checkpoint's: {}", change.str()));
+    log::info(format_message("the model differs from the checkpoint's: {}", change.str()));
   }
 }
 
@@ -180,11 +181,12 @@ std::vector<Tensor> weights_of(std::span<const Tensor> all) {
                                      std::int64_t newest) {
   throw UserError(
       ExitCode::config,
-      fmt::format("checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
-                  "never overwritten, so this run could not save) name another checkpoint.dir, or "
-                  "remove the later steps",
-                  request.config.checkpoint.resume, origin.step(),
-                  request.store.directory().string(), newest));
+      format_message(
+          "checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
+          "never overwritten, so this run could not save) name another checkpoint.dir, or "
+          "remove the later steps",
+          request.config.checkpoint.resume, origin.step(), request.store.directory().string(),
+          newest));
 }
 
 /// Whether one path lies below another, wherever links lead.
@@ -201,7 +203,7 @@ void refuse_fast_step(const runfile::CheckpointConfig& config) {
   if (!config.fast_dir.empty() && lies_in(config.resume, config.fast_dir)) {
     throw UserError(
         ExitCode::config,
-        fmt::format(
+        format_message(
             "checkpoint.resume = {} lies in checkpoint.fast_dir, which a run clears when it "
             "begins; \"auto\" goes on from the fast steps of the run itself, and of another "
             "one's, if it is whole, make a copy elsewhere and name that",
@@ -222,9 +224,9 @@ std::optional<io::Checkpoint> open_origin(const ResumeRequest& request, comm::Co
       throw;
     }
     log::info(
-        fmt::format("{} holds steps of a run that began at {}, which cannot be opened any "
-                    "more ({}): going on from the newest",
-                    request.store.directory().string(), path, error.what()));
+        format_message("{} holds steps of a run that began at {}, which cannot be opened any "
+                       "more ({}): going on from the newest",
+                       request.store.directory().string(), path, MadeLines{error.what()}));
     return std::nullopt;
   }
 }
@@ -262,8 +264,8 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
   const bool began_elsewhere = folder_named(path) != folder_named(checkpoint.path().string());
   if (newest > begins_at || (began_elsewhere && newest >= 0)) {
     if (went_on_from(path, io::find_newest_valid(request.store.directory(), world))) {
-      log::info(fmt::format("{} holds step {} of a run that began at {}: going on from there",
-                            request.store.directory().string(), newest, path));
+      log::info(format_message("{} holds step {} of a run that began at {}: going on from there",
+                               request.store.directory().string(), newest, path));
       return resume_newest(request, world);
     }
     if (newest > begins_at) {
@@ -286,8 +288,8 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
                                     : load(request.wanted, request.layouts);
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{} is damaged ({}) resume from another step",
-                                checkpoint.path().string(), report.damage.front()));
+                    format_message("{} is damaged ({}) resume from another step",
+                                   checkpoint.path().string(), report.damage.front()));
   }
   return Resumed{checkpoint, weights_only};
 }
@@ -311,9 +313,9 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   if (request.config.checkpoint.weights_only && (mode == "auto" || mode == "never")) {
     throw UserError(
         ExitCode::config,
-        fmt::format("checkpoint.weights_only = true does not go with checkpoint.resume = "
-                    "\"{}\" (whose weights?) name a step directory there, or leave it out",
-                    mode));
+        format_message("checkpoint.weights_only = true does not go with checkpoint.resume = "
+                       "\"{}\" (whose weights?) name a step directory there, or leave it out",
+                       mode));
   }
   if (mode == "auto") {
     return resume_newest(request, world);
@@ -324,10 +326,10 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   io::require_no_lost_steps(request.store.directory(), -1, world);
   if (io::newest_step(request.store.directory(), world) >= 0) {
     throw UserError(ExitCode::config,
-                    fmt::format("checkpoint.resume is \"never\" but {} holds checkpoints (their "
-                                "steps are never overwritten) name another checkpoint.dir or "
-                                "remove them",
-                                request.store.directory().string()));
+                    format_message("checkpoint.resume is \"never\" but {} holds checkpoints (their "
+                                   "steps are never overwritten) name another checkpoint.dir or "
+                                   "remove them",
+                                   request.store.directory().string()));
   }
   return std::nullopt;
 }
@@ -342,10 +344,11 @@ void tell_other_state(const io::Checkpoint& checkpoint, std::span<const io::Tens
     wanted.insert(layout.id.state);
   }
   if (const std::string kinds = kinds_missing(saved, wanted); !kinds.empty()) {
-    log::info(fmt::format("{} is not in the checkpoint and begins at zero", kinds));
+    log::info(format_message("{} is not in the checkpoint and begins at zero", kinds));
   }
   if (const std::string kinds = kinds_missing(wanted, saved); !kinds.empty()) {
-    log::info(fmt::format("{} of the checkpoint is of no use to this run and left behind", kinds));
+    log::info(
+        format_message("{} of the checkpoint is of no use to this run and left behind", kinds));
   }
 }
 

@@ -5,10 +5,9 @@
 #include "memory_report.hpp"
 
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/device/range.hpp>
-
-#include <fmt/format.h>
 
 #include <chrono>
 #include <utility>
@@ -56,7 +55,7 @@ void RunSaves::open_fast_level(const RunSavesOptions& options) {
   const runfile::CheckpointConfig& config = config_->checkpoint;
   fast_.emplace(fast_options(config, world_->size(), options.rank_hosts), store_, *world_);
   const bool has_partners = config.fast_partner && fast_->nodes() > 1;
-  log::info(fmt::format(
+  log::info(format_message(
       "steps between checkpoints: every {} in {} on {} node{}{}, at most {} MiB on each",
       config.fast_every_steps, config.fast_dir, fast_->nodes(), fast_->nodes() == 1 ? "" : "s",
       has_partners ? ", with copies on the next one" : "",
@@ -145,8 +144,9 @@ void RunSaves::save_fast(std::int64_t step, const Request& request) {
   const auto report = fast_->save(request(false), *world_);
   fast_save_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (report) {
-    log::info(fmt::format("step {} is in {} ({} MiB, {:.2f} s)", step, config_->checkpoint.fast_dir,
-                          mib_text(static_cast<std::size_t>(report->payload_bytes)), fast_save_s_));
+    log::info(
+        format_message("step {} is in {} ({} MiB, {:.2f} s)", step, config_->checkpoint.fast_dir,
+                       mib_text(static_cast<std::size_t>(report->payload_bytes)), fast_save_s_));
   }
 }
 

@@ -2,13 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 #include <fourfold/parallel/mesh_seams.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/training_state.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -67,8 +66,8 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
                {state.layouts(), static_cast<int>(config_.checkpoint.share_reads_from)});
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{} is damaged ({}) use another step", checkpoint.path().string(),
-                                report.damage.front()));
+                    format_message("{} is damaged ({}) use another step",
+                                   checkpoint.path().string(), report.damage.front()));
   }
   state.put({});
   parameters_.update_weights_from_masters({});

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/parallel/shard_layout.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/mesh_layout.hpp>
@@ -120,9 +121,9 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
     if (key.empty() || key.size() == part.size() || !named.insert(key).second) {
       throw UserError(
           ExitCode::config,
-          fmt::format("the mesh \"{}\" is not a list like tp=2,pp=1,dp=8,zero=1 (\"{}\" is "
-                      "in the way) write each key of [mesh] once, with its value",
-                      mesh, part));
+          format_message("the mesh \"{}\" is not a list like tp=2,pp=1,dp=8,zero=1 (\"{}\" is "
+                         "in the way) write each key of [mesh] once, with its value",
+                         mesh, part));
     }
     overrides.push_back("mesh." + part);
     if (key == "dp" && part != "dp=auto") {
@@ -191,9 +192,9 @@ TargetMesh target_mesh(const runfile::RunConfig& saved, const std::string& mesh,
   if (wanted.dp == 0) {
     throw UserError(
         ExitCode::config,
-        fmt::format("the mesh \"{}\" leaves dp open, and there are no ranks here to tell "
-                    "it from; give its number",
-                    mesh));
+        format_message("the mesh \"{}\" leaves dp open, and there are no ranks here to tell "
+                       "it from; give its number",
+                       mesh));
   }
   constexpr std::int64_t enough_micro_batches = 4;  // per stage and chunk, for any schedule
   config.train.global_batch =

@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/train/state_tier.hpp>
-
-#include <fmt/format.h>
 
 namespace fourfold::train {
 namespace {
@@ -18,8 +17,8 @@ std::unique_ptr<io::ScratchFile> open_file(const runfile::OffloadConfig& config,
     return std::make_unique<io::ScratchFile>(config.nvme_directory);
   } catch (const UserError& error) {
     throw UserError(error.code(),
-                    fmt::format("offload.optimizer = \"{}\": {}",
-                                runfile::optimizer_tier_text(config), error.what()),
+                    format_message("offload.optimizer = \"{}\": {}",
+                                   runfile::optimizer_tier_text(config), error.what()),
                     error.where());
   }
 }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/clock_offset.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/parallel/measured_timeline.hpp>
@@ -92,7 +93,7 @@ void StepTracer::take_in(std::int64_t step, StepRecorder& made) {
   try {
     write(step, measured, planned);
   } catch (const Error& error) {
-    log::warning(fmt::format("cannot write the trace: {}", error.what()));
+    log::warning(format_message("cannot write the trace: {}", error.what()));
   }
 }
 
@@ -109,9 +110,9 @@ void StepTracer::write(std::int64_t step, const schedule::Timeline& measured,
              plan::timeline_svg(
                  std::array{measured, planned},
                  {.title = fmt::format("{}, step {}", schedule_->name, step), .subtitle = shares}));
-  log::info(fmt::format("traced step {}: {} ({})", step, shares, (files.trace()).string()));
+  log::info(format_message("traced step {}: {} ({})", step, shares, (files.trace()).string()));
   for (const std::string& line : schedule::collective_lines(measured)) {
-    log::info(fmt::format("traced step {}: {}", step, line));
+    log::info(format_message("traced step {}: {}", step, line));
   }
 }
 

@@ -3,12 +3,12 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/fence.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -154,9 +154,9 @@ bool StopRequest::takes_save_file() {
   if ((error = io::remove_fenced(file))) {
     save_file_stays_ = true;
     log::warning(
-        fmt::format("{}: saving once, but it cannot be removed ({}); remove it to be able "
-                    "to ask again",
-                    file.string(), error.message()));
+        format_message("{}: saving once, but it cannot be removed ({}); remove it to be able "
+                       "to ask again",
+                       file.string(), error.message()));
   }
   return true;
 }
@@ -210,15 +210,15 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
     if (!is_time && name == own) {
       throw UserError(
           ExitCode::config,
-          fmt::format("FOURFOLD_DEADLINE is \"{}\" (it must be the end of the job in seconds "
-                      "since 1970); set it with date +%s, or unset it",
-                      printable(text)));
+          format_message("FOURFOLD_DEADLINE is \"{}\" (it must be the end of the job in seconds "
+                         "since 1970); set it with date +%s, or unset it",
+                         printable(text)));
     }
     log::warning(
-        fmt::format("{}={} is ignored ({}); set FOURFOLD_DEADLINE if this job ends at some time",
-                    name, printable(text),
-                    is_time ? "that time is over: it was meant for another job"
-                            : "that is no time in seconds since 1970"));
+        format_message("{}={} is ignored ({}); set FOURFOLD_DEADLINE if this job ends at some time",
+                       name, printable(text),
+                       is_time ? "that time is over: it was meant for another job"
+                               : "that is no time in seconds since 1970"));
   }
   return std::nullopt;
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/io/token_file.hpp>
@@ -67,7 +68,7 @@ Makers makers_of(const runfile::DataConfig& config) {
         if (is_there(file)) {
           add(makers, io::TokenFile(file));
         } else {
-          makers.missing = fmt::format("{}: there is no such file", file);
+          makers.missing = format_message("{}: there is no such file", file);
         }
       }
     }
@@ -76,7 +77,7 @@ Makers makers_of(const runfile::DataConfig& config) {
 }
 
 std::string told(const TokenMaker& maker) {
-  return fmt::format("{} ({} tokens)", maker.tokenizer, maker.vocab);
+  return format_message("{} ({} tokens)", maker.tokenizer, maker.vocab);
 }
 
 /// Refuses, or warns of, what does not go together.
@@ -87,10 +88,11 @@ void object(EffectiveConfig& effective, const std::string& what, const std::stri
   }
   throw UserError(
       ExitCode::config,
-      runfile::located(fmt::format("{} (the same number would mean different texts); {}, or accept "
-                                   "that with data.allow_mixed_tokenizers = true",
-                                   what, remedy),
-                       effective.origins));
+      runfile::located(
+          format_message("{} (the same number would mean different texts); {}, or accept "
+                         "that with data.allow_mixed_tokenizers = true",
+                         what, remedy),
+          effective.origins));
 }
 
 void compare_files(EffectiveConfig& effective, const Makers& makers) {
@@ -98,11 +100,12 @@ void compare_files(EffectiveConfig& effective, const Makers& makers) {
   const auto other = std::ranges::find_if(
       makers.known, [&](const TokenMaker& maker) { return are_different(first, maker); });
   if (other != makers.known.end()) {
-    object(effective,
-           fmt::format("data.train and data.validation name files of different tokenizers: {} says "
+    object(
+        effective,
+        format_message("data.train and data.validation name files of different tokenizers: {} says "
                        "{}, and {} says {}",
                        first.file, told(first), other->file, told(*other)),
-           "name files of one tokenizer");
+        "name files of one tokenizer");
   }
 }
 
@@ -128,28 +131,29 @@ void settle_vocab(EffectiveConfig& effective, const Makers& makers, const SavedV
         saved_vocab && checkpoint.resume == "auto" ? saved_vocab(checkpoint.dir) : std::nullopt;
     vocab = saved.value_or(rounded);
     effective.origins[vocab_key] = {
-        Origin::Source::derived, saved
-                                     ? "the run's newest step in " + effective.config.checkpoint.dir
-                                     : fmt::format("the {} tokens of {}, up to a multiple of {}",
-                                                   largest->vocab, largest->file, vocab_multiple)};
+        Origin::Source::derived,
+        saved ? "the run's newest step in " + effective.config.checkpoint.dir
+              : format_message("the {} tokens of {}, up to a multiple of {}", largest->vocab,
+                               largest->file, vocab_multiple)};
   }
   const std::string place = origin_text(effective, vocab_key);
   if (vocab < largest->vocab) {
-    throw UserError(ExitCode::config,
-                    runfile::located(
-                        fmt::format("model.vocab = {} ({}) is less than the {} tokens that {} says "
-                                    "its tokenizer has; set it to {} or more, or leave it out",
-                                    vocab, place, largest->vocab, largest->file, rounded),
-                        effective.origins));
+    throw UserError(
+        ExitCode::config,
+        runfile::located(
+            format_message("model.vocab = {} ({}) is less than the {} tokens that {} says "
+                           "its tokenizer has; set it to {} or more, or leave it out",
+                           vocab, place, largest->vocab, largest->file, rounded),
+            effective.origins));
   }
   const bool is_padding =
       static_cast<double>(vocab) <= 1.05 * static_cast<double>(largest->vocab) || vocab <= rounded;
   if (!is_padding) {
-    effective.warnings.push_back(
-        fmt::format("model.vocab = {} ({}), but the token files have only {} different tokens at "
-                    "most ({}): the rest of the embedding is never trained; set it to {}, or leave "
-                    "it out in a new run",
-                    vocab, place, largest->vocab, largest->file, rounded));
+    effective.warnings.push_back(format_message(
+        "model.vocab = {} ({}), but the token files have only {} different tokens at "
+        "most ({}): the rest of the embedding is never trained; set it to {}, or leave "
+        "it out in a new run",
+        vocab, place, largest->vocab, largest->file, rounded));
   }
 }
 
@@ -170,7 +174,7 @@ void settle_tokenizer(EffectiveConfig& effective, const Makers& makers) {
   if (!first.identity.empty() && are_different(written, first)) {
     object(
         effective,
-        fmt::format(
+        format_message(
             "data.tokenizer = \"{}\" ({}) did not make the token files, as it is now: {} says {}",
             tokenizer, written.file, first.file, told(first)),
         "name the one that did, or leave the key out");
@@ -179,12 +183,12 @@ void settle_tokenizer(EffectiveConfig& effective, const Makers& makers) {
 
 void note_files_without_record(EffectiveConfig& effective, const Makers& makers) {
   if (!makers.without_record.empty()) {
-    effective.notes.push_back(fmt::format(
+    effective.notes.push_back(format_message(
         "{}{}: no record says which tokenizer made {}; model.vocab = {} ({}) and data.tokenizer = "
         "\"{}\" ({}) are used as they are",
         makers.without_record.front(),
         makers.without_record.size() > 1
-            ? fmt::format(" and {} more files", makers.without_record.size() - 1)
+            ? format_message(" and {} more files", makers.without_record.size() - 1)
             : "",
         makers.without_record.size() > 1 ? "them" : "it", effective.config.model.vocab,
         origin_text(effective, vocab_key), effective.config.data.tokenizer,
@@ -192,9 +196,9 @@ void note_files_without_record(EffectiveConfig& effective, const Makers& makers)
   }
   if (!makers.missing.empty() && is_default(effective, vocab_key)) {
     effective.notes.push_back(
-        fmt::format("model.vocab = {} is the default, since the token files "
-                    "cannot be looked at ({})",
-                    effective.config.model.vocab, makers.missing));
+        format_message("model.vocab = {} is the default, since the token files "
+                       "cannot be looked at ({})",
+                       effective.config.model.vocab, makers.missing));
   }
 }
 

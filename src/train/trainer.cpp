@@ -10,6 +10,7 @@
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
@@ -126,17 +127,17 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
   if (resumed->weights_only) {
     runner_.update_weights_from_masters(stream_);
     log::info(
-        fmt::format("begins with the weights of {} (step {}, saved on mesh {}); all else is new",
-                    checkpoint.path().string(), checkpoint.step(), checkpoint.mesh().str()));
+        format_message("begins with the weights of {} (step {}, saved on mesh {}); all else is new",
+                       checkpoint.path().string(), checkpoint.step(), checkpoint.mesh().str()));
     return;
   }
   progress_ = progress_of(checkpoint);
   LossScale& loss_scale = runner_.loss_scale();
   loss_scale.restore(loss_scale_of(checkpoint, loss_scale.state()));
   runner_.update_weights_from_masters(stream_, progress_.step - loss_scale.state().skipped_steps);
-  log::info(fmt::format("resumed from {} (step {}, saved on mesh {}, now {})",
-                        checkpoint.path().string(), progress_.step, checkpoint.mesh().str(),
-                        mesh_->shape().str()));
+  log::info(format_message("resumed from {} (step {}, saved on mesh {}, now {})",
+                           checkpoint.path().string(), progress_.step, checkpoint.mesh().str(),
+                           mesh_->shape().str()));
   tell_other_state(checkpoint, state_.layouts());
 }
 
@@ -183,13 +184,14 @@ RunResult Trainer::run() {
   }
   give_up_next();
   if (tried_updates_ > 0) {
-    log::info(fmt::format("{} of {} updates tried before their norm was known, {} made again",
-                          tried_updates_, progress_.step - first_step, redone_updates_));
+    log::info(format_message("{} of {} updates tried before their norm was known, {} made again",
+                             tried_updates_, progress_.step - first_step, redone_updates_));
   }
   result.graphs = runner_.graph_counts();
   if (result.graphs.launches > 0) {
-    log::info(fmt::format("{} micro-batches per rank launched as CUDA graphs, {} of them recorded",
-                          result.graphs.launches, result.graphs.captures));
+    log::info(
+        format_message("{} micro-batches per rank launched as CUDA graphs, {} of them recorded",
+                       result.graphs.launches, result.graphs.captures));
   }
   if (saves_->save_once(progress_.step, request)) {
     look_behind_save();
@@ -212,9 +214,9 @@ Asked Trainer::ask() {
       ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
   if (asked.stop == StopReason::superseded) {
     throw UserError(ExitCode::no_progress,
-                    fmt::format("{}: another start of this run has taken over; this one ends at "
-                                "step {} and writes nothing more",
-                                config_.log.dir, progress_.step));
+                    format_message("{}: another start of this run has taken over; this one ends at "
+                                   "step {} and writes nothing more",
+                                   config_.log.dir, progress_.step));
   }
   return asked;
 }
@@ -228,7 +230,7 @@ void Trainer::give_up_next() {
 
 void Trainer::save_as_asked() {
   give_up_next();
-  log::info(fmt::format("a SAVE file asks for a checkpoint behind step {}", progress_.step));
+  log::info(format_message("a SAVE file asks for a checkpoint behind step {}", progress_.step));
   if (saves_->save_once(progress_.step,
                         [this](bool may_arrive) { return save_request(may_arrive); })) {
     look_behind_save();

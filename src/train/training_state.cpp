@@ -1,13 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
 #include <fourfold/parallel/tensor_cut.hpp>
 #include <fourfold/train/state_layouts.hpp>
 #include <fourfold/train/training_state.hpp>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -196,9 +195,9 @@ Progress progress_of(const io::Checkpoint& checkpoint) {
       .consumed_tokens = checkpoint.scalars().integer(runfile::consumed_tokens_name)};
   if (progress.consumed_samples < 0 || progress.consumed_tokens < 0) {
     throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{} has a negative position in the data (it is damaged) resume "
-                                "from another step",
-                                checkpoint.path().string()));
+                    format_message("{} has a negative position in the data (it is damaged) resume "
+                                   "from another step",
+                                   checkpoint.path().string()));
   }
   return progress;
 }
@@ -216,12 +215,13 @@ LossScaleState loss_scale_of(const io::Checkpoint& checkpoint, const LossScaleSt
       state.scale > 0 && std::has_single_bit(static_cast<std::uint64_t>(state.scale));
   if (!is_power || state.scale > runfile::largest_loss_scale || state.good_steps < 0 ||
       state.skipped_steps < 0 || state.skipped_steps > checkpoint.step()) {
-    throw UserError(ExitCode::data_corrupt,
-                    fmt::format("{} has an impossible loss scale (scale {}, {} steps without and "
-                                "{} with an overflow at step {}: it is damaged) resume from "
-                                "another step",
-                                checkpoint.path().string(), state.scale, state.good_steps,
-                                state.skipped_steps, checkpoint.step()));
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message("{} has an impossible loss scale (scale {}, {} steps without and "
+                       "{} with an overflow at step {}: it is damaged) resume from "
+                       "another step",
+                       checkpoint.path().string(), state.scale, state.good_steps,
+                       state.skipped_steps, checkpoint.step()));
   }
   return state;
 }

@@ -3,9 +3,9 @@
 #include "watch/line_connection.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/sockios.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -160,8 +160,8 @@ LineListener::LineListener() : socket_(listening_socket()) {
   if (!socket_ || ::listen(socket_.get(), SOMAXCONN) != 0 ||
       ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
     throw SystemError(ExitCode::node_fault,
-                      fmt::format("no TCP port can be had to watch the ranks ({})",
-                                  std::generic_category().message(errno)));
+                      format_message("no TCP port can be had to watch the ranks ({})",
+                                     std::generic_category().message(errno)));
   }
   port_ =
       ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/start_judge.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 
 #include <fmt/format.h>
@@ -109,17 +110,17 @@ std::vector<std::string> hosts_of(const StartState& start) {
 
 /// "rank 3 on node2".
 std::string place_text(const std::vector<int>& ranks, const std::string& host) {
-  return fmt::format("{}{}", ranks_text(ranks), host.empty() ? "" : " on " + host);
+  return format_message("{}{}", ranks_text(ranks), host.empty() ? "" : " on " + host);
 }
 
 std::string reason_of_all(const StartState& start) {
   return start.ranks == 1
-             ? fmt::format(
+             ? format_message(
                    "MPI_Init has not come back within {:g} s (what runs beside this process, "
                    "the launcher does not tell); look for a process that stands still before it, "
                    "or raise watch.start_s if this start is only slow",
                    start.limit_s)
-             : fmt::format(
+             : format_message(
                    "all {} ranks have come to MPI_Init, and it has not come back within {:g} s "
                    "(ranks that cannot reach each other over the network?)\n  let `fourfold "
                    "doctor` look at the nodes, or raise watch.start_s if this start is only slow",
@@ -135,20 +136,20 @@ std::string reason_of(const HangVerdict& verdict, const StartState& start) {
   std::vector<std::string> lines;
   for (const auto& [host, ranks] : missing) {
     if (lines.size() == shown) {
-      lines.push_back(fmt::format("... ({} ranks in all)", verdict.culprits.size()));
+      lines.push_back(format_message("... ({} ranks in all)", verdict.culprits.size()));
       break;
     }
-    lines.push_back(fmt::format(
+    lines.push_back(format_message(
         "{} {} not come to MPI_Init within {:g} s, or stand{} still in it or right behind it",
         place_text(ranks, host), ranks.size() == 1 ? "has" : "have", start.limit_s,
         ranks.size() == 1 ? "s" : ""));
   }
-  lines.push_back(fmt::format("{} wait{} there", ranks_text(verdict.waiting),
-                              verdict.waiting.size() == 1 ? "s" : ""));
+  lines.push_back(format_message("{} wait{} there", ranks_text(verdict.waiting),
+                                 verdict.waiting.size() == 1 ? "s" : ""));
   lines.emplace_back(
       "look at what has not come (a process that is stopped, a file system that does not answer on "
       "that node?), or raise watch.start_s if this start is only slow");
-  return fmt::format("{}", fmt::join(lines, "\n  "));
+  return format_message("{}", fmt::join(lines, "\n  "));
 }
 
 }  // namespace
@@ -183,7 +184,7 @@ HangVerdict judge_start(const StartState& start) {
     } else if (start.ranks > 1) {
       verdict.culprits.push_back(
           {rank, hosts[static_cast<std::size_t>(rank)],
-           fmt::format(
+           format_message(
                "has not come to MPI_Init within {:g} s, or stands still in it or right behind it",
                start.limit_s)});
     }

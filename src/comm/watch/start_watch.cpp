@@ -7,6 +7,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/start_watch.hpp>
 
 #include <fmt/format.h>
@@ -53,8 +54,8 @@ std::string command_of_parent() {
 }
 
 std::string error_text(const std::string& reason) {
-  return fmt::format("fourfold: error: the start hangs and is ended (code {})\n  {}\n", hang_code,
-                     reason);
+  return format_message("fourfold: error: the start hangs and is ended (code {})\n  {}\n",
+                        hang_code, MadeLines{reason});
 }
 
 /// Between two looks for a meeting.
@@ -167,10 +168,10 @@ void StartWatch::Impl::meet() {
 
 void StartWatch::Impl::wait_for_judge() {
   if (lives_for(meeting_s(options.limit_s) + to_judge_s) && claim()) {
-    log::write_stderr(error_text(
-        fmt::format("MPI_Init has not come back to rank {} within {:g} s, and the lowest rank that "
-                    "waits there has not said who is missing",
-                    launch.rank, options.limit_s)));
+    log::write_stderr(error_text(format_message(
+        "MPI_Init has not come back to rank {} within {:g} s, and the lowest rank that "
+        "waits there has not said who is missing",
+        launch.rank, options.limit_s)));
     meeting.end();
     ::_exit(hang_code);
   }
@@ -211,7 +212,7 @@ void StartWatch::Impl::execute(const HangVerdict& verdict, const StartState& sta
     try {
       options.on_hang(verdict, report_of(world_of(start), verdict, {}));
     } catch (const std::exception& error) {  // ended it is in any case
-      log::write_stderr(fmt::format("fourfold: error: {}\n", error.what()));
+      log::write_stderr(format_message("fourfold: error: {}\n", error.what()));
     }
   }
   if (launch.size > 1 && !options.folder.empty()) {
@@ -229,7 +230,7 @@ StartWatch::StartWatch(StartWatchOptions options)
       impl->watch();
     } catch (const std::exception& error) {  // the start itself may well go on
       log::local(log::Level::warning,
-                 fmt::format("the start is not watched any more ({})", error.what()));
+                 format_message("the start is not watched any more ({})", error.what()));
     }
     const std::scoped_lock lock(impl->mutex);
     impl->has_left = true;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "watch/verdict_text.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 
 #include <fmt/format.h>
@@ -18,15 +19,15 @@ using Culprit = HangVerdict::Culprit;
 std::string text_of(const ToldCall& call, const WorldState& world) {
   const auto group = world.groups.find(call.group);
   const std::string where =
-      group == world.groups.end() ? "a communicator" : fmt::format("'{}'", group->second.name);
+      group == world.groups.end() ? "a communicator" : format_message("'{}'", group->second.name);
   std::string peer;
   if (!is_collective(call.operation) && group != world.groups.end() && call.peer >= 0 &&
       call.peer < std::ssize(group->second.world_ranks)) {
-    peer = fmt::format(", {} rank {}", call.operation == Operation::send ? "to" : "from",
-                       group->second.world_ranks[static_cast<std::size_t>(call.peer)]);
+    peer = format_message(", {} rank {}", call.operation == Operation::send ? "to" : "from",
+                          group->second.world_ranks[static_cast<std::size_t>(call.peer)]);
   }
-  return fmt::format("{} #{} of {}{} ({} bytes, {})", name(call.operation), call.sequence, where,
-                     peer, call.bytes, call.site);
+  return format_message("{} #{} of {}{} ({} bytes, {})", name(call.operation), call.sequence, where,
+                        peer, call.bytes, call.site);
 }
 
 std::string whereabouts(const WorldState& world, int rank) {
@@ -35,12 +36,12 @@ std::string whereabouts(const WorldState& world, int rank) {
     return "nothing is known of its calls";
   }
   if (beat->waiting) {
-    return fmt::format("it was in {}", text_of(*beat->waiting, world));
+    return format_message("it was in {}", text_of(*beat->waiting, world));
   }
   std::string text =
-      fmt::format("it was outside any call ({} for {:.0f} s", beat->activity, beat->activity_s);
+      format_message("it was outside any call ({} for {:.0f} s", beat->activity, beat->activity_s);
   if (beat->last) {
-    text += fmt::format("; its last was {}", text_of(*beat->last, world));
+    text += format_message("; its last was {}", text_of(*beat->last, world));
   }
   return text + ")";
 }
@@ -54,10 +55,10 @@ std::string reason_of(const WorldState& world, const HangVerdict& verdict) {
   std::vector<std::string> lines;
   for (const Culprit& one : verdict.culprits) {
     if (lines.size() == shown) {
-      lines.push_back(fmt::format("and {} more", verdict.culprits.size() - shown));
+      lines.push_back(format_message("and {} more", verdict.culprits.size() - shown));
       break;
     }
-    lines.push_back(fmt::format("rank {} on {} {}", one.rank, one.host, one.what));
+    lines.push_back(format_message("rank {} on {} {}", one.rank, one.host, one.what));
   }
   std::map<std::string, std::vector<int>> waits;
   for (const int rank : verdict.waiting) {
@@ -69,9 +70,9 @@ std::string reason_of(const WorldState& world, const HangVerdict& verdict) {
       break;
     }
     lines.push_back(
-        fmt::format("{} wait{} in {}", ranks_text(ranks), ranks.size() == 1 ? "s" : "", call));
+        format_message("{} wait{} in {}", ranks_text(ranks), ranks.size() == 1 ? "s" : "", call));
   }
-  return fmt::format("{}", fmt::join(lines, "\n  "));
+  return format_message("{}", fmt::join(lines, "\n  "));
 }
 
 }  // namespace fourfold::comm

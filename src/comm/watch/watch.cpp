@@ -6,6 +6,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/comm/watch.hpp>
 
@@ -243,9 +244,9 @@ void Watch::Impl::name_the_silent(const WorldState& state) {
     const bool is_silent = its.is_known && !its.has_left && its.silent_s > worth_a_word_s;
     if (is_silent && !is_named[other]) {
       log::local(log::Level::warning,
-                 fmt::format("rank {} on {} has given no sign of life for {:.0f} s; the run is "
-                             "ended after {:.0f} s of that",
-                             other, its.host, its.silent_s, options.limits.silence_s));
+                 format_message("rank {} on {} has given no sign of life for {:.0f} s; the run is "
+                                "ended after {:.0f} s of that",
+                                other, its.host, its.silent_s, options.limits.silence_s));
     }
     is_named[other] = is_silent;
   }
@@ -260,10 +261,11 @@ void Watch::Impl::name_the_unheard(const WorldState& state) const {
     }
   }
   if (!unheard.empty()) {
-    log::local(log::Level::warning,
-               fmt::format("{} cannot be heard over TCP (a firewall between nodes, or a host name "
-                           "that leads nowhere?) and will not be named should the run hang",
-                           ranks_text(unheard)));
+    log::local(
+        log::Level::warning,
+        format_message("{} cannot be heard over TCP (a firewall between nodes, or a host name "
+                       "that leads nowhere?) and will not be named should the run hang",
+                       ranks_text(unheard)));
   }
 }
 
@@ -305,8 +307,8 @@ void Watch::Impl::sit() {
 
 void Watch::Impl::execute(const HangVerdict& verdict, const WorldState& state) {
   const int code = static_cast<int>(verdict.code());
-  log::write_stderr(fmt::format("fourfold: error: the run hangs and is ended (code {})\n  {}\n",
-                                code, verdict.reason));
+  log::write_stderr(format_message("fourfold: error: the run hangs and is ended (code {})\n  {}\n",
+                                   code, MadeLines{verdict.reason}));
   court->tell_all(Tell{});
   const auto until = [this](Clock::duration time, const auto& is_done) {
     const Clock::time_point end = Clock::now() + time;
@@ -319,7 +321,7 @@ void Watch::Impl::execute(const HangVerdict& verdict, const WorldState& state) {
     try {
       options.on_hang(verdict, report_of(state, verdict, court->answers()));
     } catch (const std::exception& error) {  // ended it is in any case
-      log::write_stderr(fmt::format("fourfold: error: {}\n", error.what()));
+      log::write_stderr(format_message("fourfold: error: {}\n", error.what()));
     }
   }
   court->tell_all(End{code});

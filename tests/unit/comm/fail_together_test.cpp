@@ -122,7 +122,7 @@ TEST_CASE("the lowest rank that failed gives class and code, and the first failu
   for (const auto& [rank, one] : thrown) {
     CHECK(one.code == ExitCode::node_fault);
     CHECK_FALSE(one.is_users);
-    CHECK_THAT(one.text, ContainsSubstring("rank 4: no.4\nand 3 more ranks"));
+    CHECK_THAT(one.text, ContainsSubstring("rank 4: no.4\n  and 3 more ranks"));
   }
 }
 
@@ -134,7 +134,7 @@ TEST_CASE("lack of memory is a user's, anything unforeseen ours") {
   thrown = agreed(2, [](int) { throw std::runtime_error("surprise"); });
   CHECK(thrown.at(1).code == ExitCode::internal);
   CHECK_FALSE(thrown.at(1).is_users);
-  CHECK(thrown.at(1).text == "rank 0: surprise\nrank 1: surprise");
+  CHECK(thrown.at(1).text == "rank 0: surprise\n  rank 1: surprise");
 }
 
 TEST_CASE("what the first rank does is done on no other, and before any goes on") {

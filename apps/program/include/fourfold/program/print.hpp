@@ -5,10 +5,11 @@
 /// programs and from hosts: nothing of it may write to the reader's terminal anything but text.
 #pragma once
 
+#include <fourfold/base/message.hpp>
+
 #include <fmt/format.h>
 
 #include <string_view>
-#include <utility>
 
 namespace fourfold::program {
 
@@ -17,10 +18,11 @@ namespace fourfold::program {
 /// @throws std::system_error when standard output cannot be written
 void print_text(std::string_view lines);
 
-/// print_text() of what fmt::print() would print.
+/// print_text() of a message: an argument that is text begins no line (base/message.hpp).
 template <class... Arguments>
-void print(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-  print_text(fmt::format(format, std::forward<Arguments>(arguments)...));
+void print(fmt::format_string<message_detail::Shown<Arguments>...> format,
+           const Arguments&... arguments) {
+  print_text(format_message(format, arguments...));
 }
 
 /// Writes what is data itself, text of a model or a script, for example: byte by byte, but to a

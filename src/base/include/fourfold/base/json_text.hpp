@@ -9,6 +9,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/text.hpp>
 
 #include <cstddef>
 #include <optional>
@@ -145,7 +146,7 @@ Json parse_json(std::string_view text, const std::string& file_name,
   Json value = json_if_any<Json>(text);
   if (value.is_discarded()) {
     throw UserError(ExitCode::data_corrupt,
-                    file_name + ": " + json_defect<Json>(text) + "; " + advice);
+                    printable(file_name) + ": " + json_defect<Json>(text) + "; " + advice);
   }
   return value;
 }

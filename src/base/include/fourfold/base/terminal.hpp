@@ -16,6 +16,11 @@ namespace fourfold {
 /// \u001b is theirs, too.
 std::string printable_lines(std::string_view text);
 
+/// As printable_lines(), for one message: a line feed stays only where the next line begins with
+/// two blanks, as the further lines of messages do. So no message can begin a line as another one
+/// would.
+std::string printable_message(std::string_view text);
+
 namespace log {
 
 /// Draws a line over the one that was drawn last, on a terminal; an empty one takes that away.
