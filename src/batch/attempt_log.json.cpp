@@ -3,14 +3,15 @@
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/io/line_file.hpp>
-#include <fourfold/io/line_follower.hpp>
+#include <fourfold/io/line_reader.hpp>
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>
-#include <sstream>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 namespace fourfold::batch {
 namespace {
@@ -125,9 +126,12 @@ const Attempt* AttemptRecords::find(const std::string& job, std::int64_t restart
 
 AttemptRecords AttemptLog::read() const {
   AttemptRecords records;
-  constexpr std::uint64_t most_bytes = 64 << 20;
-  std::istringstream in(io::text_if_readable(file_, most_bytes).value_or(""));
-  for (std::string line; std::getline(in, line);) {
+  std::error_code ignored;  // of what cannot be looked at nothing is known
+  if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(file_, ignored))) {
+    return records;
+  }
+  io::LineReader reader(file_);
+  for (std::string_view line; reader.next(line);) {
     try {
       add(json_if_any<Json>(line), records);
     } catch (const Json::exception&) {  // cut off by a full disk, or somebody's own remark

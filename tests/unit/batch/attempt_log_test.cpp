@@ -68,6 +68,21 @@ TEST_CASE("lines that are no records of ours are passed over", "[attempt_log]") 
   }
 }
 
+TEST_CASE("the starts of a run are known however large the file has become", "[attempt_log]") {
+  const ScratchFolder folder;
+  const AttemptLog log(folder / "attempts.jsonl");
+  log.begin(first);
+  const std::string good = read_bytes(folder / "attempts.jsonl");
+  const std::string remark = std::string((1 << 20) - 1, '#') + '\n';
+  std::string large = good;
+  for (int mib = 0; mib < 65; ++mib) {
+    large += remark;
+  }
+  write_bytes(folder / "attempts.jsonl", large);
+  log.begin(second);
+  CHECK(log.read().attempts == std::vector{first, second});
+}
+
 TEST_CASE("numbers that cannot be do no harm", "[attempt_log]") {
   const ScratchFolder folder;
   const AttemptLog log(folder / "attempts.jsonl");

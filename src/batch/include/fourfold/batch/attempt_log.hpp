@@ -66,7 +66,10 @@ class AttemptLog {
  public:
   explicit AttemptLog(std::filesystem::path file) : file_(std::move(file)) {}
 
-  /// What is no record of ours is passed over; a missing file, or what is no file, has none.
+  /// Of a file of any size. What is no record of ours is passed over; a missing file, or what is no
+  /// regular file, has none.
+  /// @throws UserError (config, data_corrupt) when the file cannot be read: a chain must not forget
+  ///   its starts
   AttemptRecords read() const;
   /// @throws UserError (cannot_write)
   void begin(const Attempt& attempt) const;
