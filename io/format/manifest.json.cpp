@@ -65,14 +65,11 @@ class Reader {
   }
   std::int64_t integer(const Json& object, const char* key, std::int64_t least) {
     const Json& value = member(object, key);
-    const bool fits = value.is_number_unsigned()
-                          ? value.get<std::uint64_t>() <= static_cast<std::uint64_t>(INT64_MAX)
-                          : value.is_number_integer();
-    if (!fits || value.get<std::int64_t>() < least) {
+    const auto number = whole_number_if_any<std::int64_t>(value, least);
+    if (!number) {
       fail(format_message("\"{}\" is not a whole number of at least {}", key, least));
-      return least;
     }
-    return value.get<std::int64_t>();
+    return number.value_or(least);
   }
   std::uint32_t crc(const Json& object, const char* key) {
     const auto value = crc_from_hex(text(object, key));

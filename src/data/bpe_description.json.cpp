@@ -12,6 +12,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <string_view>
 
 namespace fourfold::data::detail {
@@ -20,15 +22,15 @@ namespace {
 using nlohmann::json;
 
 /// Token files hold 32 bits with a sign, and the size of a vocabulary is one more.
-constexpr std::int64_t largest_id = (std::int64_t{1} << 31) - 2;
+constexpr std::int32_t largest_id = std::numeric_limits<std::int32_t>::max() - 1;
 
 std::int32_t id_of(const std::filesystem::path& file, const json& value, const std::string& token) {
-  if (!value.is_number_integer() || value.get<std::int64_t>() < 0 ||
-      value.get<std::int64_t>() > largest_id) {
+  const auto id = whole_number_if_any<std::int32_t>(value, 0, largest_id);
+  if (!id) {
     damaged(file, format_message("token '{}' has the number {} instead of one from 0 to {}", token,
                                  json_text(value), largest_id));
   }
-  return value.get<std::int32_t>();
+  return *id;
 }
 
 void read_vocab(const json& vocab, BpeDescription& description) {

@@ -3,6 +3,7 @@
 #include "split_expression.hpp"
 #include "tokenizer_fields.json.hpp"
 
+#include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 
 #include <functional>
@@ -176,11 +177,11 @@ void read_pre_tokenizer(const json& component, const std::string& type,
 }
 
 std::size_t count_of(const std::filesystem::path& file, const json& component, const char* key) {
-  const json& value = member(component, key);
-  if (!value.is_number_unsigned()) {
+  const auto count = whole_number_if_any<std::size_t>(member(component, key));
+  if (!count) {
     damaged(file, format_message("'{}' of a Strip decoder is missing or not a count", key));
   }
-  return value.get<std::size_t>();
+  return *count;
 }
 
 DecodeStep decode_step(const std::filesystem::path& file, const json& component,

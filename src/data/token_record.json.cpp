@@ -32,22 +32,16 @@ TokenRecord record_in(const nlohmann::json& document) {
   document.at("tokenizer").get_to(record.tokenizer);
   record.tokenizer_identity = document.value("tokenizer_identity", "");
   document.at("tokenizer_description").get_to(record.tokenizer_description);
-  document.at("vocab_size").get_to(record.vocab_size);
+  record.vocab_size = whole_number_of<std::int32_t>(document.at("vocab_size"), 1);
   if (!document.at("end_of_text").is_null()) {
-    record.end_of_text = document.at("end_of_text").get<std::int32_t>();
+    record.end_of_text = whole_number_of<std::int32_t>(document.at("end_of_text"), 0);
   }
   document.at("end_of_text_appended").get_to(record.end_of_text_appended);
-  document.at("tokens").get_to(record.tokens);
-  document.at("documents").get_to(record.documents);
+  record.tokens = whole_number_of<std::int64_t>(document.at("tokens"), 0);
+  record.documents = whole_number_of<std::int64_t>(document.at("documents"), 0);
   record.tokens_digest = document.value("tokens_digest", "");
   record.index_digest = document.value("index_digest", "");
   document.at("inputs").get_to(record.inputs);
-  if (record.vocab_size < 1 || record.tokens < 0 || record.documents < 0) {
-    throw UserError(ExitCode::data_corrupt,
-                    format_message("a record of token files counts {} tokens in {} documents, of a "
-                                   "vocabulary of {}; prepare them again",
-                                   record.tokens, record.documents, record.vocab_size));
-  }
   return record;
 }
 

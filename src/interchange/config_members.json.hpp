@@ -49,11 +49,11 @@ class Members {
     if (value == nullptr) {
       return std::nullopt;
     }
-    if (!value->is_number_unsigned() || value->get<std::uint64_t>() < 1 ||
-        value->get<std::uint64_t>() > 1'000'000'000) {
+    const auto size = whole_number_if_any<std::int64_t>(*value, 1, 1'000'000'000);
+    if (!size) {
       refuse(key, "is no size (a whole number from 1 to 1000000000 is); correct the file");
     }
-    return value->get<std::int64_t>();
+    return size;
   }
   /// One fact under several names, of which transformers takes any.
   std::optional<std::int64_t> optional_size_of(std::initializer_list<const char*> names) const {

@@ -29,9 +29,8 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
-template <class T>
-std::optional<T> if_known(const Json& json) {
-  return json.is_null() ? std::nullopt : std::optional<T>(json.get<T>());
+std::optional<std::string> if_known(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
 }
 
 bool is_exit_status(const Json& json) {
@@ -41,7 +40,7 @@ bool is_exit_status(const Json& json) {
     }
   }
   return exit_code_in(json, "code") && json["reason"].is_string() &&
-         (json["step"].is_number_integer() || json["step"].is_null()) &&
+         (whole_number_if_any<std::int64_t>(json["step"], 0) || json["step"].is_null()) &&
          (json["checkpoint"].is_string() || json["checkpoint"].is_null()) &&
          json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string) &&
          json["retry"].is_boolean();
@@ -101,11 +100,11 @@ ExitRecord read_exit(const std::filesystem::path& file) {
   record.unix_s = time_in(json, "time");
   record.says_running = !exit_code_in(json, "code") && text_in(json, "reason") == running;
   if (is_exit_status(json)) {
-    const auto code = static_cast<ExitCode>(json["code"].get<int>());
+    const ExitCode code = exit_code_in(json, "code").value();
     record.end = ExitStatus{.code = code,
                             .reason = json["reason"],
-                            .step = if_known<std::int64_t>(json["step"]),
-                            .checkpoint = if_known<std::string>(json["checkpoint"]),
+                            .step = whole_number_if_any<std::int64_t>(json["step"], 0),
+                            .checkpoint = if_known(json["checkpoint"]),
                             .bad_nodes = json["bad_nodes"],
                             .hold = worth_retrying(code) && !json["retry"].get<bool>()};
   }

@@ -45,11 +45,9 @@ std::optional<double> time_in(const Json& json, const char* key) {
 }
 
 std::optional<std::int64_t> count_in(const Json& json, const char* key) {
-  constexpr double most = 9007199254740992;
+  constexpr std::int64_t most = std::int64_t{1} << 53;
   const Json* const value = find(json, key);
-  return value != nullptr && value->is_number_integer() && number_between(json, key, 0, most)
-             ? std::optional(value->get<std::int64_t>())
-             : std::nullopt;
+  return value != nullptr ? whole_number_if_any<std::int64_t>(*value, 0, most) : std::nullopt;
 }
 
 std::optional<ExitCode> exit_code_in(const Json& json, const char* key) {

@@ -6,12 +6,23 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
+#include <cstdint>
 #include <utility>
 
 namespace fourfold::comm {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr int highest_code = 255;
+
+int rank_in(const Json& json) {
+  return whole_number_of<int>(json, 0);
+}
+std::uint64_t count_in(const Json& json) {
+  return whole_number_of<std::uint64_t>(json);
+}
 
 Json json_of(const ToldCall& call) {
   return {{"operation", name(call.operation)},
@@ -30,10 +41,10 @@ ToldCall call_of(const Json& json) {
     throw Json::other_error::create(501, "no such operation", nullptr);
   }
   return {.operation = *operation,
-          .group = json.at("group"),
-          .sequence = json.at("sequence"),
-          .bytes = json.at("bytes"),
-          .peer = json.at("peer"),
+          .group = count_in(json.at("group")),
+          .sequence = count_in(json.at("sequence")),
+          .bytes = whole_number_of<std::int64_t>(json.at("bytes"), 0),
+          .peer = whole_number_of<int>(json.at("peer"), -1),
           .site = json.at("site"),
           .since_s = json.at("since_s"),
           .is_over = json.at("is_over")};
@@ -93,8 +104,8 @@ Beat beat_from(const Json& json) {
             .fault = json.at("fault"),
             .fault_s = json.at("fault_s")};
   for (const Json& entry : json.at("collectives")) {
-    beat.collectives[entry.at(0)] = {entry.at(1),
-                                     {{{entry.at(2), entry.at(3)}, {entry.at(4), entry.at(5)}}}};
+    const auto number = [&](std::size_t i) { return count_in(entry.at(i)); };
+    beat.collectives[number(0)] = {number(1), {{{number(2), number(3)}, {number(4), number(5)}}}};
   }
   return beat;
 }
@@ -107,13 +118,22 @@ Told told_from(const Json& json) {
   return told;
 }
 
+NewGroup group_from(const Json& json) {
+  NewGroup told{count_in(json.at("id")), {json.at("name").get<std::string>(), {}}};
+  for (const Json& rank : json.at("ranks").get_ref<const Json::array_t&>()) {
+    told.group.world_ranks.push_back(rank_in(rank));
+  }
+  return told;
+}
+
 Message from_json(const Json& json) {
   const std::string type = json.at("type");
   if (type == "hello") {
-    return Hello{json.at("rank"), json.at("host"), json.at("pid")};
+    return Hello{rank_in(json.at("rank")), json.at("host"),
+                 whole_number_of<long>(json.at("pid"), 0)};
   }
   if (type == "group") {
-    return NewGroup{json.at("id"), {json.at("name"), json.at("ranks")}};
+    return group_from(json);
   }
   if (type == "beat") {
     return beat_from(json);
@@ -128,7 +148,7 @@ Message from_json(const Json& json) {
     return told_from(json);
   }
   if (type == "end") {
-    return End{json.at("code")};
+    return End{whole_number_of<int>(json.at("code"), 0, highest_code)};
   }
   throw Json::other_error::create(501, "no such message", nullptr);
 }

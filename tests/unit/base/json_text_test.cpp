@@ -8,6 +8,8 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <nlohmann/json.hpp>
 
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -66,6 +68,38 @@ TEST_CASE("members that are missing or of another type are told without the libr
   CHECK(told(R"({"b": 1})") == "key 'a' not found");
   CHECK(told(R"({"a": []})") == "type must be number, but is array");
   CHECK(told("[]") == "cannot use at() with array");
+}
+
+TEST_CASE("a whole number of JSON is taken where its type holds it, and as what it is",
+          "[json_text]") {
+  const auto of = [](const char* text) { return parse_json<json>(text, "x"); };
+  CHECK(whole_number_of<int>(of("-2147483648")) == std::numeric_limits<int>::min());
+  CHECK(whole_number_of<std::uint64_t>(of("18446744073709551615")) == ~std::uint64_t{0});
+  CHECK(whole_number_of<std::int64_t>(of("-9223372036854775808")) ==
+        std::numeric_limits<std::int64_t>::min());
+  CHECK(whole_number_if_any<int>(of("7"), 7, 7) == 7);
+  for (const char* const text :
+       {"2147483648", "-2147483649", "1e30", "3.5", "3.0", "-1e300", "18446744073709551615",
+        "18446744073709551616", "\"3\"", "null", "true", "[3]", "{}"}) {
+    CAPTURE(text);
+    CHECK_FALSE(whole_number_if_any<int>(of(text)));
+    CHECK_THROWS_AS(whole_number_of<int>(of(text)), json::exception);
+  }
+  for (const char* const text : {"-1", "4", "9223372036854775807"}) {
+    CHECK_FALSE(whole_number_if_any<std::int64_t>(of(text), 0, 3));
+  }
+  CHECK_FALSE(whole_number_if_any<std::int64_t>(of("9223372036854775808")));
+  CHECK_FALSE(whole_number_if_any<std::uint64_t>(of("-1")));
+  std::string why;
+  CHECK_THROWS_AS(read_json(
+                      of("{\"a\": 3.5}"),
+                      [](const json& value) { return whole_number_of<int>(value.at("a"), 0, 9); },
+                      [&](const std::string& reason) {
+                        why = reason;
+                        throw UserError(ExitCode::config, reason);
+                      }),
+                  UserError);
+  CHECK(why == "3.5 is no whole number from 0 to 9");
 }
 
 TEST_CASE("text that is not UTF-8 can be written", "[json_text]") {

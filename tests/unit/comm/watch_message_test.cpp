@@ -72,6 +72,20 @@ TEST_CASE("what is no message is passed over", "[watch_message]") {
         "{\"type\":\"hello\",\"rank\":\"0\",\"host\":\"\",\"pid\":1}", "GET / HTTP/1.1\r"}) {
     CHECK_FALSE(message_of(text));
   }
+  // Numbers that are none of ours; the library would make others of them.
+  for (const char* const number : {"-1", "1e30", "3.5", "99999999999999999999", "true", "null"}) {
+    const auto with = [&](const std::string& head, const std::string& tail) {
+      return message_of(head + number + tail).has_value();
+    };
+    CAPTURE(number);
+    CHECK_FALSE(with("{\"type\":\"end\",\"code\":", "}"));
+    CHECK_FALSE(with("{\"type\":\"hello\",\"rank\":", ",\"host\":\"\",\"pid\":1}"));
+    CHECK_FALSE(with("{\"type\":\"hello\",\"rank\":0,\"host\":\"\",\"pid\":", "}"));
+    CHECK_FALSE(with("{\"type\":\"group\",\"id\":", ",\"name\":\"x\",\"ranks\":[0]}"));
+    CHECK_FALSE(with("{\"type\":\"group\",\"id\":1,\"name\":\"x\",\"ranks\":[0,", "]}"));
+  }
+  CHECK_FALSE(message_of("{\"type\":\"end\",\"code\":256}"));
+  CHECK_FALSE(message_of("{\"type\":\"hello\",\"rank\":2147483648,\"host\":\"\",\"pid\":1}"));
   CHECK_FALSE(message_of(std::string(100000, '[')));
 }
 

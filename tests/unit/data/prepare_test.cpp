@@ -308,6 +308,9 @@ TEST_CASE("a record comes back as it was written, and damage is named", "[token_
   const std::string ours = fourfold::data::to_json(record);
   for (const std::string& text :
        {ours.substr(0, 60), ours.substr(0, ours.size() - 3), replaced(ours, "5000000000", "-1"),
+        replaced(ours, "5000000000", "1e30"), replaced(ours, "5000000000", "3.5"),
+        replaced(ours, "5000000000", "18446744073709551615"), replaced(ours, "7,", "4294967303,"),
+        replaced(ours, "7,", "0,"), replaced(ours, "\"end_of_text\": null", "\"end_of_text\": -1"),
         replaced(ours, "7,", "\"7\","), std::string("{\"format\": \"fourfold token record 1\"}")}) {
     CAPTURE(text);
     folder.write("x.json", text);

@@ -12,6 +12,8 @@
 #include <fourfold/base/text.hpp>
 
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -170,6 +172,38 @@ auto read_json(const Json& value, const Read& read, const Refuse& refuse) -> dec
 template <class Json>
 std::string json_text(const Json& value, int indent = -1) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace);
+}
+
+/// A whole number of JSON within bounds; nothing for a fraction, text or a number beyond: the
+/// library would cut off what does not fit.
+template <class Integer, class Json>
+std::optional<Integer> whole_number_if_any(const Json& value,
+                                           Integer least = std::numeric_limits<Integer>::min(),
+                                           Integer most = std::numeric_limits<Integer>::max()) {
+  const auto within = [&](auto number) {
+    return std::cmp_greater_equal(number, least) && std::cmp_less_equal(number, most)
+               ? std::optional(static_cast<Integer>(number))
+               : std::nullopt;
+  };
+  return value.is_number_unsigned()  ? within(value.template get<std::uint64_t>())
+         : value.is_number_integer() ? within(value.template get<std::int64_t>())
+                                     : std::nullopt;
+}
+
+/// The same, for what read_json() reads.
+/// @throws Json::exception that says what the value is instead
+template <class Integer, class Json>
+Integer whole_number_of(const Json& value, Integer least = std::numeric_limits<Integer>::min(),
+                        Integer most = std::numeric_limits<Integer>::max()) {
+  const std::optional<Integer> number = whole_number_if_any(value, least, most);
+  if (!number) {
+    throw Json::other_error::create(501,
+                                    printable(json_text(value).substr(0, 40)) +
+                                        " is no whole number from " + std::to_string(least) +
+                                        " to " + std::to_string(most),
+                                    nullptr);
+  }
+  return *number;
 }
 
 }  // namespace fourfold
