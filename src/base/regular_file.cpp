@@ -31,10 +31,10 @@ RegularFile refused(mode_t mode) {
 }
 
 /// Why open(2) has failed. What the entry is, is looked at for the message alone.
-RegularFile not_opened(const std::filesystem::path& path, Links links, int error_number) {
+RegularFile not_opened(int folder, const char* path, Links links, int error_number) {
   struct stat status = {};
-  const bool is_there = links == Links::refuse ? ::lstat(path.c_str(), &status) == 0
-                                               : ::stat(path.c_str(), &status) == 0;
+  const bool is_there =
+      ::fstatat(folder, path, &status, links == Links::refuse ? AT_SYMLINK_NOFOLLOW : 0) == 0;
   // ENXIO: nobody reads this pipe, or listens at this socket. EISDIR: it was to be written.
   const bool is_kind = error_number == ELOOP || error_number == ENXIO || error_number == EISDIR;
   if (is_there && is_kind && !S_ISREG(status.st_mode)) {
@@ -46,18 +46,16 @@ RegularFile not_opened(const std::filesystem::path& path, Links links, int error
           .error_number = error_number};
 }
 
-}  // namespace
-
-RegularFile open_regular_file(const std::filesystem::path& path, int flags, Links links) {
+RegularFile open_at(int folder, const char* path, int flags, Links links) {
   FOURFOLD_EXPECT((flags & O_TRUNC) == 0);
   flags |= O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (links == Links::refuse ? O_NOFOLLOW : 0);
   RegularFile file;
   do {
-    file.descriptor.reset(::open(path.c_str(), flags, 0666));
+    file.descriptor.reset(::openat(folder, path, flags, 0666));
   } while (!file.descriptor && errno == EINTR);
   struct stat status = {};
   if (!file.descriptor || ::fstat(file.descriptor.get(), &status) != 0) {
-    return not_opened(path, links, errno);
+    return not_opened(folder, path, links, errno);
   }
   if (!S_ISREG(status.st_mode)) {
     return refused(status.st_mode);
@@ -66,9 +64,32 @@ RegularFile open_regular_file(const std::filesystem::path& path, int flags, Link
   return file;
 }
 
+}  // namespace
+
+RegularFile open_regular_file(const std::filesystem::path& path, int flags, Links links) {
+  return open_at(AT_FDCWD, path.c_str(), flags, links);
+}
+
+RegularFile open_regular_file_in(int folder, const std::string& name, int flags) {
+  return open_at(folder, name.c_str(), flags, Links::refuse);
+}
+
+FileDescriptor open_folder(const std::filesystem::path& path, Links links) {
+  FileDescriptor folder;
+  do {
+    folder.reset(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC |
+                                          (links == Links::refuse ? O_NOFOLLOW : 0)));
+  } while (!folder && errno == EINTR);
+  return folder;
+}
+
 std::optional<std::string> read_regular_file(const std::filesystem::path& path, Links links,
                                              std::uint64_t most_bytes, std::string& contents) {
-  const RegularFile file = open_regular_file(path, O_RDONLY, links);
+  return read_regular_file(open_regular_file(path, O_RDONLY, links), most_bytes, contents);
+}
+
+std::optional<std::string> read_regular_file(const RegularFile& file, std::uint64_t most_bytes,
+                                             std::string& contents) {
   if (!file.descriptor) {
     return file.defect;
   }

@@ -6,12 +6,12 @@
 #include <fourfold/comm/start_watch.hpp>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <chrono>
 #include <cstring>
 #include <numeric>
 #include <optional>
@@ -43,6 +43,19 @@ std::string address_of_mpiexec(const std::string& parent) {
   constexpr std::string_view option("--control-port\0", 15);
   const std::size_t at = parent.find(option);
   return at == std::string::npos ? "" : parent.c_str() + at + option.size();
+}
+
+std::string name_of(int rank) {
+  return std::string(prefix) + std::to_string(rank);
+}
+
+/// When a file was written last; nothing: there is none.
+std::optional<double> written_s(int folder, const std::string& file) {
+  struct stat status = {};
+  return ::fstatat(folder, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0
+             ? std::optional(static_cast<double>(status.st_mtim.tv_sec) +
+                             static_cast<double>(status.st_mtim.tv_nsec) / 1e9)
+             : std::nullopt;
 }
 
 bool is_fit_for_name(char c) {
@@ -90,18 +103,14 @@ std::vector<int> ranks_beside(const Environment& environment, const Launch& laun
 StartMeeting::StartMeeting(const fs::path& folder, const std::string& name, int rank)
     : folder_(folder / (std::string(start_meeting_prefix) + name)), rank_(rank) {}
 
-fs::path StartMeeting::file_of(int rank) const {
-  return folder_ / (std::string(prefix) + std::to_string(rank));
-}
-
 bool StartMeeting::is_called() const {
-  std::error_code ignored;
-  return fs::exists(folder_, ignored);
+  return static_cast<bool>(open_folder(folder_, Links::refuse));
 }
 
 bool StartMeeting::join(const Arrival& arrival) const {
   std::error_code error;
   fs::create_directories(folder_, error);
+  const FileDescriptor folder = open_folder(folder_, Links::refuse);
   std::ostringstream text;
   text << arrival.host << ' ' << arrival.pid;
   for (const int rank : arrival.beside) {
@@ -109,23 +118,24 @@ bool StartMeeting::join(const Arrival& arrival) const {
   }
   text << '\n';
   // One of the same name may be left of a start that was killed.
-  const RegularFile file = open_regular_file(file_of(rank_), O_WRONLY | O_CREAT, Links::refuse);
+  const RegularFile file =
+      folder ? open_regular_file_in(folder.get(), name_of(rank_), O_WRONLY | O_CREAT)
+             : RegularFile{};
   const std::string line = text.str();
   return file.descriptor && ::ftruncate(file.descriptor.get(), 0) == 0 &&
          ::write(file.descriptor.get(), line.data(), line.size()) == std::ssize(line);
 }
 
-bool StartMeeting::is_of_now(const fs::path& file, double most_age_s) const {
-  std::error_code no_such;
-  const auto its = fs::last_write_time(file, no_such);
-  std::error_code no_own;
-  const auto own = fs::last_write_time(file_of(rank_), no_own);
-  return !no_such && !no_own && std::chrono::duration<double>(own - its).count() < most_age_s;
+bool StartMeeting::is_of_now(int folder, const std::string& file, double most_age_s) const {
+  const auto its = written_s(folder, file);
+  const auto own = written_s(folder, name_of(rank_));
+  return its && own && *own - *its < most_age_s;
 }
 
 bool StartMeeting::has_come_below(double most_age_s) const {
-  for (int rank = 0; rank < rank_; ++rank) {
-    if (is_of_now(file_of(rank), most_age_s)) {
+  const FileDescriptor folder = open_folder(folder_, Links::refuse);
+  for (int rank = 0; folder && rank < rank_; ++rank) {
+    if (is_of_now(folder.get(), name_of(rank), most_age_s)) {
       return true;
     }
   }
@@ -134,19 +144,24 @@ bool StartMeeting::has_come_below(double most_age_s) const {
 
 std::map<int, Arrival> StartMeeting::arrivals(double most_age_s) const {
   std::map<int, Arrival> come;
+  const FileDescriptor folder = open_folder(folder_, Links::refuse);
+  if (!folder) {
+    return come;
+  }
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
     const auto rank = name.starts_with(prefix)
                           ? number(std::string_view(name).substr(prefix.size()))
                           : std::nullopt;
-    if (!rank || !is_of_now(entry.path(), most_age_s)) {
+    if (!rank || !is_of_now(folder.get(), name, most_age_s)) {
       continue;
     }
     Arrival& arrival = come[*rank];
     constexpr std::uint64_t most_bytes = 1 << 20;
     std::string text;
-    static_cast<void>(read_regular_file(entry.path(), Links::refuse, most_bytes, text));
+    static_cast<void>(
+        read_regular_file(open_regular_file_in(folder.get(), name, O_RDONLY), most_bytes, text));
     std::istringstream file(text);
     file >> arrival.host >> arrival.pid;
     for (int beside = 0; file >> beside;) {
@@ -158,8 +173,10 @@ std::map<int, Arrival> StartMeeting::arrivals(double most_age_s) const {
 
 void StartMeeting::leave() const {
   std::error_code ignored;  // not empty: others have not left yet
-  fs::remove(file_of(rank_), ignored);
-  fs::remove(folder_, ignored);
+  if (const FileDescriptor folder = open_folder(folder_, Links::refuse)) {
+    ::unlinkat(folder.get(), name_of(rank_).c_str(), 0);
+    fs::remove(folder_, ignored);
+  }
 }
 
 void StartMeeting::end() const {

@@ -29,7 +29,7 @@ class StartMeeting {
   /// @param name    name_of_start()
   StartMeeting(const std::filesystem::path& folder, const std::string& name, int rank);
 
-  /// Whether anybody has come. Looks at one name.
+  /// Whether anybody has come. Looks at one name; a link is no meeting.
   bool is_called() const;
   /// Says that this rank has come. Makes the folder, and what is above it.
   /// @return false: it cannot be written
@@ -47,8 +47,7 @@ class StartMeeting {
   const std::filesystem::path& folder() const { return folder_; }
 
  private:
-  std::filesystem::path file_of(int rank) const;
-  bool is_of_now(const std::filesystem::path& file, double most_age_s) const;
+  bool is_of_now(int folder, const std::string& file, double most_age_s) const;
 
   std::filesystem::path folder_;
   int rank_;

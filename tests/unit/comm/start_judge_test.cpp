@@ -207,3 +207,30 @@ TEST_CASE("ranks meet in a folder that goes with the last one", "[start_watch]")
   const auto file = scratch.write("file", "");
   CHECK_FALSE(StartMeeting(file, "7-0", 0).join(arrival));
 }
+
+TEST_CASE("ranks do not meet in a folder that a link leads to", "[start_watch]") {
+  const fourfold::harness::ScratchFolder scratch;
+  const auto kept = scratch / "kept";
+  std::filesystem::create_directory(kept);
+  fourfold::harness::write_bytes(kept / "rank-0", "mine");
+  fourfold::harness::write_bytes(kept / "rank-1", "mine");
+  const StartMeeting meeting(scratch / "log", "7-0", 1);
+  std::filesystem::create_directory(scratch / "log");
+  std::filesystem::create_directory_symlink(kept, meeting.folder());
+  CHECK_FALSE(meeting.is_called());
+  CHECK_FALSE(meeting.join({.host = "n1", .pid = 12}));
+  CHECK_FALSE(meeting.has_come_below(1e9));
+  CHECK(meeting.arrivals(1e9).empty());
+  meeting.leave();
+  CHECK(std::filesystem::is_symlink(meeting.folder()));
+  meeting.end();
+  CHECK(fourfold::harness::read_bytes(kept / "rank-0") == "mine");
+  CHECK(fourfold::harness::read_bytes(kept / "rank-1") == "mine");
+
+  // A link in the folder, in place of a rank's word.
+  const StartMeeting other(scratch / "log", "8-0", 1);
+  std::filesystem::create_directory(other.folder());
+  std::filesystem::create_symlink(kept / "rank-1", other.folder() / "rank-1");
+  CHECK_FALSE(other.join({.host = "n1", .pid = 12}));
+  CHECK(fourfold::harness::read_bytes(kept / "rank-1") == "mine");
+}

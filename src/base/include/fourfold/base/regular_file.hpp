@@ -36,10 +36,20 @@ struct RegularFile {
 ///               belong here: it would empty what is refused
 RegularFile open_regular_file(const std::filesystem::path& path, int flags, Links links);
 
+/// A folder that is open, whatever its name leads to from now on; null: it is none, cannot be
+/// opened, or is a link that is not to be followed.
+FileDescriptor open_folder(const std::filesystem::path& path, Links links);
+
+/// open_regular_file() of a name in an open folder; a link is refused.
+RegularFile open_regular_file_in(int folder, const std::string& name, int flags);
+
 /// Replaces `contents` by the whole of a regular file.
 /// @return what is wrong, for after the name: it cannot be opened or read, is no regular file, or
 ///         has more than `most_bytes` bytes, of which none is read then
 std::optional<std::string> read_regular_file(const std::filesystem::path& path, Links links,
                                              std::uint64_t most_bytes, std::string& contents);
+/// The same of a file that is open.
+std::optional<std::string> read_regular_file(const RegularFile& file, std::uint64_t most_bytes,
+                                             std::string& contents);
 
 }  // namespace fourfold
