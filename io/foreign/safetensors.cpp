@@ -27,7 +27,9 @@ constexpr const char* single_name = "model.safetensors";
 [[noreturn]] void damaged(const std::filesystem::path& path, const std::string& what) {
   throw UserError(
       ExitCode::data_corrupt,
-      format_message("{}: {}; the file is damaged, fetch or make it again", path.string(), what));
+      format_message(
+          "{}: {}; the file is damaged or not one of safetensors: fetch or make it again",
+          path.string(), what));
 }
 
 /// The JSON of a file's header. @throws UserError (data_corrupt)

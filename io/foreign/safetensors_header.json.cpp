@@ -79,8 +79,16 @@ class HeaderReader final : public json::json_sax_t {
   const Defect& defect() const noexcept { return defect_; }
 
   bool start_object(std::size_t /*members*/) override {
+    if (!begins_value()) {
+      return false;
+    }
     if (skips_member()) {
       ++skipped_levels_;
+      return true;
+    }
+    if (place_ == Place::entry && member_ == "dtype") {
+      place_ = Place::variant;
+      array_.type.clear();
       return true;
     }
     switch (place_) {
@@ -88,14 +96,7 @@ class HeaderReader final : public json::json_sax_t {
         place_ = Place::top;
         return true;
       case Place::top:
-        place_ = name_ == metadata_name ? Place::metadata : Place::entry;
-        member_.clear();
-        array_ = {};
-        array_.name = name_;
-        seen_ = 0;
-        is_known_member_ = true;
-        shape_.clear();
-        range_.clear();
+        begin_entry(name_ == metadata_name ? Place::metadata : Place::entry, false);
         return true;
       default:
         return unexpected("an object");
@@ -109,7 +110,9 @@ class HeaderReader final : public json::json_sax_t {
     if (place_ == Place::entry && !end_entry()) {
       return false;
     }
-    place_ = place_ == Place::top ? Place::after : Place::top;
+    place_ = place_ == Place::top       ? Place::after
+             : place_ == Place::variant ? Place::entry
+                                        : Place::top;
     return true;
   }
   bool key(std::string& text) override {
@@ -121,14 +124,17 @@ class HeaderReader final : public json::json_sax_t {
       const bool is_second = name_ == metadata_name && std::exchange(has_metadata_, true);
       return !is_second || fail(format_message("has two entries '{}'", name_));
     }
+    if (place_ == Place::variant) {
+      const bool is_first = array_.type.empty();
+      array_.type = text;
+      return is_first || fail(format_message("gives '{}' several types", name_));
+    }
     member_ = text;
     if (place_ == Place::metadata) {
       return true;
     }
-    const unsigned bit = member_ == "dtype"          ? 1U
-                         : member_ == "shape"        ? 2U
-                         : member_ == "data_offsets" ? 4U
-                                                     : 0U;
+    const auto found = std::ranges::find(members, member_);
+    const unsigned bit = found == members.end() ? 0U : 1U << (found - members.begin());
     if ((seen_ & bit) != 0) {
       return fail(
           format_message("has '{}' twice in the entry '{}'", printable(member_), printable(name_)));
@@ -138,8 +144,15 @@ class HeaderReader final : public json::json_sax_t {
     return true;
   }
   bool start_array(std::size_t /*elements*/) override {
+    if (!begins_value()) {
+      return false;
+    }
     if (skips_member()) {
       ++skipped_levels_;
+      return true;
+    }
+    if (place_ == Place::top && name_ != metadata_name) {
+      begin_entry(Place::entry, true);
       return true;
     }
     if (place_ != Place::entry || (member_ != "shape" && member_ != "data_offsets")) {
@@ -153,10 +166,17 @@ class HeaderReader final : public json::json_sax_t {
       --skipped_levels_;
       return true;
     }
+    if (place_ == Place::entry) {  // which is a list itself
+      place_ = Place::top;
+      return end_entry();
+    }
     place_ = Place::entry;
     return true;
   }
   bool string(std::string& text) override {
+    if (!begins_value()) {
+      return false;
+    }
     if (skips_member()) {
       return true;
     }
@@ -185,7 +205,7 @@ class HeaderReader final : public json::json_sax_t {
   }
   bool null() override {
     const bool is_metadata = place_ == Place::top && name_ == metadata_name;
-    return is_metadata || skips_member() || unexpected("null");
+    return is_metadata || place_ == Place::variant || skips_member() || unexpected("null");
   }
   bool boolean(bool /*value*/) override { return skips_member() || unexpected("true or false"); }
   bool number_integer(json::number_integer_t number) override {
@@ -201,7 +221,35 @@ class HeaderReader final : public json::json_sax_t {
   }
 
  private:
-  enum class Place : std::uint8_t { before, top, metadata, entry, list, after };
+  /// "variant": of {"F32": null}, which the library takes for "F32".
+  enum class Place : std::uint8_t { before, top, metadata, entry, variant, list, after };
+  static constexpr std::array<std::string_view, 3> members{"dtype", "shape", "data_offsets"};
+
+  void begin_entry(Place place, bool is_list) {
+    place_ = place;
+    is_list_entry_ = is_list;
+    member_.clear();
+    array_ = {};
+    array_.name = name_;
+    seen_ = 0;
+    is_known_member_ = true;
+    shape_.clear();
+    range_.clear();
+  }
+  /// The library takes an entry's members as a list, too: ["F32", [2], [0, 8]]. A text, a list or
+  /// an object there is the next one.
+  bool begins_value() {
+    if (place_ != Place::entry || !is_list_entry_) {
+      return true;
+    }
+    const auto next = static_cast<std::size_t>(std::popcount(seen_));
+    if (next == members.size()) {
+      return fail(format_message("has more than {} members in the entry '{}'", next, name_));
+    }
+    seen_ |= 1U << next;
+    member_ = members.at(next);
+    return true;
+  }
 
   bool fail(std::string what) {
     if (!defect_) {
@@ -229,6 +277,7 @@ class HeaderReader final : public json::json_sax_t {
   std::string member_;  ///< key within it
   unsigned seen_ = 0;   ///< members of the entry, a bit each
   bool is_known_member_ = true;
+  bool is_list_entry_ = false;
   int skipped_levels_ = 0;
   StoredArray::Description array_;
   std::vector<std::int64_t> shape_;

@@ -26,6 +26,12 @@ inline std::string small_safetensors() {
       30);
 }
 
+/// Two arrays whose entries are lists, one of them with a type that is an object: the library takes
+/// both forms.
+inline std::string safetensors_of_lists() {
+  return safetensors_by_hand(R"({"b":["F32",[2,3],[0,24]],"a":[{"BF16":null},[3],[24,30]]}  )", 30);
+}
+
 /// The file with each byte of length and header replaced by many others, cut off at each length,
 /// and with bytes added: what hostile files are made of. Some still hold together.
 inline std::vector<std::string> mutations_of(const std::string& file, std::size_t data_bytes) {

@@ -11,6 +11,7 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 using fourfold::harness::ScratchFolder;
 
@@ -66,8 +67,12 @@ TEST_CASE("hostile files are judged as the safetensors package judges them") {
   }
   const ScratchFolder scratch;
   std::string judged;
-  for (const std::string& bytes :
-       fourfold::harness::mutations_of(fourfold::harness::small_safetensors(), 30)) {
+  auto files = fourfold::harness::mutations_of(fourfold::harness::small_safetensors(), 30);
+  for (std::string& bytes :
+       fourfold::harness::mutations_of(fourfold::harness::safetensors_of_lists(), 30)) {
+    files.push_back(std::move(bytes));
+  }
+  for (const std::string& bytes : files) {
     const std::filesystem::path path = scratch.write("model.safetensors", bytes);
     char accepted = 1;
     try {

@@ -148,6 +148,23 @@ TEST_CASE("what does not hold together is refused with the reason") {
       {R"({"__metadata__":null,"__metadata__":{}})", 0, "two entries '__metadata__'"},
       {R"({"a":null})", 0, "null where it does not belong"},
       {R"({"a":[[[[[[[[[[]]]]]]]]]]})", 0, "a list where it does not belong"},
+      // Entries as lists, and types as objects: of the library's own refusals.
+      {R"({"a":["F32",[2],[0,8],7]})", 8, "the number 7 where it does not belong"},
+      {R"({"a":["F32",[2],[0,8],"x"]})", 8, "more than 3 members in the entry 'a'"},
+      {R"({"a":["F32",[2],[0,8],{}]})", 8, "more than 3 members in the entry 'a'"},
+      {R"({"a":["F32",[2]]})", 8, "without dtype, shape"},
+      {R"({"a":[["F32"],[2],[0,8]]})", 8, "a list where it does not belong"},
+      {R"({"a":[[2],"F32",[0,8]]})", 8, "a list where it does not belong"},
+      {R"({"a":["F32",2,[0,8]]})", 8, "the number 2 where it does not belong"},
+      {R"({"a":["F32",null,[0,8]]})", 8, "null where it does not belong"},
+      {R"({"a":[]})", 0, "without dtype, shape"},
+      {R"({"__metadata__":[],"a":["F32",[2],[0,8]]})", 8, "a list where it does not belong"},
+      {R"([["a",["F32",[2],[0,8]]]])", 8, "no JSON object"},
+      {R"({"a":{"dtype":{"F32":1},"shape":[2],"data_offsets":[0,8]}})", 8, "the number 1"},
+      {R"({"a":{"dtype":{"F32":null,"F16":null},"shape":[2],"data_offsets":[0,8]}})", 8, "several"},
+      {R"({"a":{"dtype":{},"shape":[2],"data_offsets":[0,8]}})", 8, "unknown type ''"},
+      {R"({"a":{"dtype":["F32"],"shape":[2],"data_offsets":[0,8]}})", 8, "a list"},
+      {R"({"a":{"dtype":"F32","shape":{"0":2},"data_offsets":[0,8]}})", 8, "an object"},
       {R"({"__metadata__":{"format":1}})", 0, "the number 1"},
       {R"({"a":7})", 0, "where it does not belong"},
       {R"({"a":{"dtype":"F32","shape":[1e999],"data_offsets":[0,8]}})", 8, "no JSON from byte"},
@@ -181,6 +198,11 @@ TEST_CASE("what the format's own library takes is no damage") {
        {"a"}},
       {" {\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}\n", {"a"}},
       {R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1,2],"data_offsets":[0,8]}})", {"a"}},
+      {R"({"a":["F32",[2],[0,8]]})", {"a"}},
+      {R"({"a":["F32",[1],[0,4]],"b":{"dtype":"U8","shape":[4],"data_offsets":[4,8]}})",
+       {"a", "b"}},
+      {R"({"a":{"dtype":{"F32":null},"shape":[2],"data_offsets":[0,8]}})", {"a"}},
+      {R"({"a":[{"F32":null},[2],[0,8]]})", {"a"}},
   }));
   const ScratchFolder scratch;
   INFO(header);
@@ -212,8 +234,9 @@ TEST_CASE("whatever byte of a header is changed, what is accepted holds together
   const ScratchFolder scratch;
   const std::filesystem::path path = scratch / "model.safetensors";
   std::size_t accepted = 0;
-  for (const std::string& bytes :
-       fourfold::harness::mutations_of(fourfold::harness::small_safetensors(), 30)) {
+  const std::string whole =
+      GENERATE(fourfold::harness::small_safetensors(), fourfold::harness::safetensors_of_lists());
+  for (const std::string& bytes : fourfold::harness::mutations_of(whole, 30)) {
     fourfold::harness::write_bytes(path, bytes);
     try {
       const SafetensorsFile file(path);
