@@ -13,17 +13,29 @@
 namespace fourfold::data::detail {
 namespace {
 
+/// "line 7, byte 3: ...": the place that json_defect() tells is one in the line.
+std::string defect_in(std::string_view line, std::size_t line_number) {
+  constexpr std::string_view first_line = "line 1, ";
+  const std::string defect = json_defect<nlohmann::json>(line);
+  return defect.starts_with(first_line)
+             ? format_message("line {}, {}", line_number, defect.substr(first_line.size()))
+             : format_message("line {}: {}", line_number, defect);
+}
+
 std::string text_of_line(const std::filesystem::path& file, std::size_t line_number,
                          std::string_view line) {
   const auto document = json_if_any<nlohmann::json>(line);
   if (!document.is_object() || !document.contains("text") || !document["text"].is_string()) {
-    throw UserError(ExitCode::data_corrupt,
-                    format_message("{}: line {}: {} (every line of a file of JSON lines must be an "
-                                   "object with its document under \"text\"); mend or remove the "
-                                   "line, or say --format=text if the file is plain text",
-                                   file.string(), line_number,
-                                   document.is_discarded() ? json_defect<nlohmann::json>(line)
-                                                           : "has no text under the key \"text\""));
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message(
+            "{}: {} (every line of a file of JSON lines must be an "
+            "object with its document under \"text\"); mend or remove the "
+            "line, or say --format=text if the file is plain text",
+            file.string(),
+            document.is_discarded()
+                ? defect_in(line, line_number)
+                : format_message("line {}: has no text under the key \"text\"", line_number)));
   }
   return document["text"].get<std::string>();
 }

@@ -14,6 +14,7 @@
 
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 using Catch::Matchers::ContainsSubstring;
@@ -123,10 +124,17 @@ TEST_CASE("every line of a .jsonl file is a document", "[prepare]") {
                                  "\"\"}\n{\"id\": 2, \"text\": \"\\u00e9\"}")};
   prepare(options);
   CHECK(documents_of(folder / "out") == Texts{"one\ntwo", "\xC3\xA9"});
-  for (const std::string line :
-       {"{\"text\": 5}", "[]", "{\"txt\": \"x\"}", "{\"text\": \"x\"", "text"}) {
+  for (const auto& [line, told] : {std::pair<std::string, std::string>{"{\"text\": 5}", ": has no"},
+                                   {"[]", ": has no"},
+                                   {"{\"txt\": \"x\"}", ": has no"},
+                                   {"{\"text\": \"x\"", ", byte 13: is not JSON"},
+                                   {"text", ", byte 2: is not JSON"},
+                                   {"{\"text\": 1e999}", ", byte 10: 1e999 is a number"},
+                                   {std::string(2000, '['), ": is nested too deep"}}) {
+    CAPTURE(line);
     options.inputs = {folder.write("bad.jsonl", "{\"text\": \"good\"}\n" + line + "\n")};
-    CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("bad.jsonl: line 2: "));
+    CHECK_THAT(error_of(ExitCode::data_corrupt, options),
+               ContainsSubstring("bad.jsonl: line 2" + told));
   }
 }
 
