@@ -6,7 +6,7 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
-terminal=$(cd "$(dirname "$0")" && pwd)/bar_on_terminal.py
+terminal=$(cd "$(dirname "$0")" && pwd)/on_terminal.py
 begin "$1"
 
 # Every program names itself and the option, in one line and the pointer to --help.
@@ -97,7 +97,7 @@ steps = 40
 train = ["tokens"]
 END_OF_FILE
 for columns in 100 80 60 40; do
-  expect_exit 0 python3 "$terminal" "$columns" "$fourfold" train run.toml --set log.dir=run$columns --set checkpoint.dir=run$columns/c \
+  expect_exit 0 python3 "$terminal" bar "$columns" "$fourfold" train run.toml --set log.dir=run$columns --set checkpoint.dir=run$columns/c \
     --set checkpoint.every_steps=0
   grep -q 'step 40/40 .*tok/s [0-9.]*[kM]* .*eta 0ms' "$output" || complain "$columns columns: $(cat "$output")"
   if [ "$columns" -ge 60 ]; then expect_stdout ' loss '; fi
@@ -106,9 +106,9 @@ for columns in 100 80 60 40; do
 done
 
 # What takes long without steps of training says how far it is, from the beginning.
-expect_exit 0 python3 "$terminal" 80 "$fourfold" evaluate --checkpoint run80/c --data tokens
+expect_exit 0 python3 "$terminal" bar 80 "$fourfold" evaluate --checkpoint run80/c --data tokens
 [[ $(head -n 1 "$output") == '  0 %  0 of '*' samples' ]] || complain "evaluate shows at first: $(cat "$output")"
-expect_exit 0 python3 "$terminal" 80 "$fourfold" verify run.toml --mesh dp=1 --mesh dp=2
+expect_exit 0 python3 "$terminal" bar 80 "$fourfold" verify run.toml --mesh dp=1 --mesh dp=2
 [[ $(head -n 1 "$output") == 'reference dp=1, step 1    0 %  0 of 15 steps' ]] || complain "verify shows at first: $(cat "$output")"
 for verb in 'evaluate --checkpoint run80/c --data tokens' 'verify run.toml --mesh dp=1 --mesh dp=2'; do
   # shellcheck disable=SC2086 # words

@@ -105,9 +105,9 @@ sees '[(one["job"], one["nodes"], one["ended"]) for one in run["attempts"]] == [
 # Two who watch, on a terminal and off it, until it is over; one that is told to stop by Ctrl-C.
 "$fourfold" watch runs/a --interval 0.2 >watched.txt 2>&1 &
 watcher=$!
-TERM=xterm python3 "$here/watch_on_terminal.py" "" "$fourfold" watch runs/a --interval 0.2 >drawn.txt 2>&1 &
+TERM=xterm python3 "$here/on_terminal.py" watch "" "$fourfold" watch runs/a --interval 0.2 >drawn.txt 2>&1 &
 drawer=$!
-expect_exit 130 python3 "$here/watch_on_terminal.py" $'\x03' "$fourfold" watch runs/a --interval 0.2
+expect_exit 130 python3 "$here/on_terminal.py" watch $'\x03' "$fourfold" watch runs/a --interval 0.2
 expect kill -0 "$trainer"
 
 # Killed without a word; the batch script notes it.

@@ -1,0 +1,75 @@
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+"""Runs a command on a terminal, and looks at what it draws there.
+
+Usage: on_terminal.py bar COLUMNS COMMAND...: prints what the command draws over itself, a line for each time; ends with its
+exit code. What is longer than the terminal is wide would leave its beginning on the screen: that is refused.
+
+Usage: on_terminal.py watch KEYS COMMAND...: on 8 lines of 50 columns; KEYS are sent when the second page has been drawn ("":
+none). Prints the lines that are left on the terminal when the command has ended, and ends with its exit code, or 128 and its
+signal.
+"""
+import fcntl
+import os
+import pty
+import re
+import struct
+import sys
+import termios
+
+ENTER, LEAVE, HOME = b"\x1b[?1049h", b"\x1b[?1049l", b"\x1b[H"
+LINES, COLUMNS = 8, 50
+
+
+def run(lines, columns, command, keys=""):
+    """What the command has written to its terminal, and its exit code, or 128 and its signal."""
+    process, terminal = pty.fork()
+    if process == 0:
+        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+        os.environ["TERM"] = "xterm"
+        os.execvp(command[0], command)
+    written = b""
+    while True:
+        try:
+            piece = os.read(terminal, 65536)
+        except OSError:  # nobody has it open any more
+            break
+        if not piece:
+            break
+        written += piece
+        if keys and written.count(HOME) >= 2:
+            os.write(terminal, keys.encode())
+            keys = ""
+    status = os.waitpid(process, 0)[1]
+    return written, 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+
+
+def bar(columns, command):
+    written, code = run(24, columns, command)
+    for drawn in written.decode().replace("\r\n", "\n").split("\r")[1:]:
+        line, erased, _ = drawn.partition("\x1b[K")
+        if erased and line:
+            assert len(line) < columns, f"{len(line)} characters on {columns} columns: {line}"
+            print(line)
+    return code
+
+
+def watch(keys, command):
+    written, code = run(LINES, COLUMNS, command, keys)
+    written = written.replace(b"\r\r\n", b"\r\n")  # the terminal itself adds a return to each line end
+    if ENTER in written:
+        assert written.count(ENTER) == written.count(LEAVE) == 1, written
+        drawn = written[written.index(ENTER) + len(ENTER):written.index(LEAVE)]
+        for page in drawn.split(HOME)[1:]:
+            lines = re.sub(rb"\x1b\[[?0-9;]*[A-Za-z]", b"", page).split(b"\r\n")
+            assert len(lines) <= LINES and all(len(line.decode()) <= COLUMNS for line in lines), lines
+            assert b"\n" not in page.replace(b"\r\n", b""), page
+        written = written[written.index(LEAVE) + len(LEAVE):]
+    assert b"\x1b" not in written, written
+    sys.stdout.write(written.decode().replace("\r\n", "\n"))
+    return code
+
+
+if __name__ == "__main__":
+    kind, setting, *words = sys.argv[1:]
+    sys.exit(bar(int(setting), words) if kind == "bar" else watch(setting, words))
