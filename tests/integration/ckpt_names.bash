@@ -6,30 +6,12 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/small_run.bash
+. "$(dirname "$0")/small_run.bash"
 begin "$1"
 
-for i in $(seq 200); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
-cat >run.toml <<'END'
-[model]
-layers = 1
-hidden = 32
-heads = 2
-vocab = 257
-context = 32
-[train]
-global_batch = 4
-micro_batch = 1
-steps = 6
-[data]
-train = ["tokens"]
-[checkpoint]
-every_steps = 2
-keep_last = 0
-[log]
-dir = "run"
-report = false
-END
+small_run 6 'micro_batch = 1'
+printf '%s\n' 'report = false' '[checkpoint]' 'every_steps = 2' 'keep_last = 0' >>run.toml
 expect_exit 0 "$fourfold" train run.toml
 
 # A run, its run file, its folder of steps, a step: each program takes each, in both forms.

@@ -6,25 +6,11 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/small_run.bash
+. "$(dirname "$0")/small_run.bash"
 begin "$1"
 
-for i in $(seq 50); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
-cat >run.toml <<'END'
-[model]
-layers = 1
-hidden = 32
-heads = 2
-vocab = 257
-context = 32
-[train]
-global_batch = 4
-steps = 1000000
-[data]
-train = ["tokens"]
-[log]
-dir = "run"
-END
+small_run 1000000
 # Two jobs of one run that begin at the same time.
 is_running() { grep -qs '"reason": *"running"' run/exit.json && grep -qs '"step":5,' run/metrics.jsonl; }
 

@@ -6,29 +6,13 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/small_run.bash
+. "$(dirname "$0")/small_run.bash"
 begin "$1"
 unset "${!SLURM_@}" "${!FOURFOLD_@}"
 
-for i in $(seq 60); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
-cat >run.toml <<'END'
-[model]
-layers = 1
-hidden = 32
-heads = 2
-vocab = 257
-context = 32
-[train]
-global_batch = 4
-micro_batch = 2
-steps = 4
-[optim]
-lr = 1e-2
-[data]
-train = ["tokens"]
-[log]
-dir = "run"
-END
+small_run 4 'micro_batch = 2'
+printf '%s\n' '[optim]' 'lr = 1e-2' >>run.toml
 # rate_of STEP DIR: the learning rate that the newest start logged.
 rate_of() { python3 -c 'import json, sys
 print([r["lr"] for r in map(json.loads, open(sys.argv[2] + "/metrics.jsonl")) if r.get("step") == int(sys.argv[1]) and r["event"] == "step"][-1])' "$@"; }

@@ -6,26 +6,11 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/small_run.bash
+. "$(dirname "$0")/small_run.bash"
 begin "$1"
 
-for i in $(seq 50); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
-cat >run.toml <<'END'
-[model]
-layers = 1
-hidden = 32
-heads = 2
-vocab = 257
-context = 32
-[train]
-global_batch = 4
-micro_batch = 1
-steps = 2
-[data]
-train = ["tokens"]
-[log]
-dir = "run"
-END
+small_run 2 'micro_batch = 1'
 
 # only_rank RANK COMMAND...: a program that trains, of which that rank does something else before it begins.
 only_rank() {

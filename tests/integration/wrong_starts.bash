@@ -6,33 +6,15 @@
 set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
+# shellcheck source=tests/integration/small_run.bash
+. "$(dirname "$0")/small_run.bash"
 begin "$1"
 unset "${!SLURM_@}" "${!FOURFOLD_@}"
 
-for i in $(seq 60); do printf 'verse %d: the quick brown fox jumps over the lazy dog\n' "$i"; done >text.txt
-expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
+small_run 4 'micro_batch = 2'
+printf '%s\n' '[optim]' 'lr = 1e-2' '[checkpoint]' 'every_steps = 2' >>run.toml
 head -n 20 text.txt >other.txt
 expect_exit 0 "$fourfold" data prepare --output others --append-eot other.txt
-cat >run.toml <<'END'
-[model]
-layers = 1
-hidden = 32
-heads = 2
-vocab = 257
-context = 32
-[train]
-global_batch = 4
-micro_batch = 2
-steps = 4
-[optim]
-lr = 1e-2
-[data]
-train = ["tokens"]
-[checkpoint]
-every_steps = 2
-[log]
-dir = "run"
-END
 
 # The three runs. The one that was killed left what it was about to write, and its leases.
 expect_exit 0 "$fourfold" train run.toml
