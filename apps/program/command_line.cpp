@@ -55,12 +55,53 @@ ExitCode refuse(const CLI::App& command, const std::string& what) {
   return ExitCode::usage;
 }
 
+/// Whether a word is that option of several characters, with its value behind "=" or in the next
+/// word.
+bool is_long_option(const std::string& word, const CLI::Option& option) {
+  return std::ranges::any_of(option.get_lnames(), [&](const std::string& name) {
+    return word == "--" + name || word.starts_with("--" + name + "=");
+  });
+}
+
+/// The words with those options first that can be given by their position as well: CLI11 fills
+/// positions in the order of the words, and would take another argument for a checkpoint that is
+/// named after it.
+std::vector<const char*> named_first(const CLI::App& command, int argc, const char* const* argv) {
+  std::vector<const char*> words(argv, argv + argc);
+  const CLI::App* verb = &command;
+  auto begin = words.begin() + (words.empty() ? 0 : 1);
+  for (; begin != words.end(); ++begin) {
+    const auto verbs =
+        verb->get_subcommands([&](const CLI::App* one) { return one->check_name(*begin); });
+    if (verbs.empty()) {
+      break;
+    }
+    verb = verbs.front();
+  }
+  const auto end = std::ranges::find(begin, words.end(), std::string_view("--"));
+  for (auto at = begin; at < end; ++at) {
+    const std::string word = *at;
+    const auto options = verb->get_options([&](const CLI::Option* option) {
+      return option->get_positional() && is_long_option(word, *option);
+    });
+    if (!options.empty()) {
+      const bool has_value = word.find('=') != std::string::npos;
+      const auto after = at + std::min<std::ptrdiff_t>(has_value ? 1 : 2, end - at);
+      std::rotate(begin, at, after);
+      begin += after - at;
+      at = after - 1;
+    }
+  }
+  return words;
+}
+
 }  // namespace
 
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
                               const KeySearch& keys) {
   try {
-    command.parse(argc, argv);
+    const std::vector<const char*> words = named_first(command, argc, argv);
+    command.parse(static_cast<int>(words.size()), words.data());
     return std::nullopt;
   } catch (const CLI::Success& end) {  // --help
     const std::string word = word_without_help(command, {argv + 1, argv + argc});
@@ -111,6 +152,18 @@ CLI::Validator number_between(double low, double high) {
     return fmt::format("{} is no number from {} to {}", text, low, high);
   };
   return {refuse, fmt::format("in [{} - {}]", low, high)};
+}
+
+CLI::Validator number_above(double bound, double high) {
+  const auto refuse = [bound, high](const std::string& text) -> std::string {
+    double number = 0;
+    const bool is_number = CLI::detail::lexical_cast(text, number);
+    if (is_number && number > bound && number <= high) {
+      return {};
+    }
+    return fmt::format("{} is no number above {} and at most {}", text, bound, high);
+  };
+  return {refuse, fmt::format("in ({} - {}]", bound, high)};
 }
 
 std::string exit_codes_table(std::initializer_list<ExitCode> codes) {

@@ -5,6 +5,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
@@ -27,7 +28,10 @@ std::filesystem::path usual_output(const std::vector<std::string>& run_dirs) {
 
 constexpr fourfold::io::OwnFile own_report{" · fourfold</title>", "fourfold report"};
 
-ExitCode make_report(const std::vector<std::string>& run_dirs, const std::string& output) {
+ExitCode make_report(std::vector<std::string> run_dirs, const std::string& output) {
+  for (std::string& run_dir : run_dirs) {
+    run_dir = fourfold::telemetry::log_dir_named(run_dir).string();
+  }
   const std::filesystem::path file =
       output.empty() ? usual_output(run_dirs) : std::filesystem::path(output);
   fourfold::io::refuse_place_in_step(file);
@@ -54,7 +58,10 @@ int main(int argc, char** argv) {
       "fourfold report"};
   std::vector<std::string> run_dirs;
   std::string output;
-  command.add_option("DIR", run_dirs, "Directory of a run: it holds metrics.jsonl")->required();
+  command
+      .add_option("DIR", run_dirs,
+                  "Directory of a run, which holds metrics.jsonl, or its folder of checkpoints")
+      ->required();
   command.add_option(
       "-o,--output", output,
       "File to write. Default: DIR/report.html, or comparison.html here for several");

@@ -33,7 +33,9 @@ int main(int argc, char** argv) {
       "lost.",
       "fourfold status"};
   status::Request request;
-  command.add_option("RUN", request.runs, "Directory of a run (log.dir), or its run file")
+  command
+      .add_option("RUN", request.runs,
+                  "Directory of a run (log.dir), its folder of checkpoints, or its run file")
       ->required();
   CLI::Option* const json =
       command.add_flag("--json", request.json, "Print one JSON document, for programs to read");

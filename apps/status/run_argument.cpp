@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 
 #include <system_error>
 
@@ -24,7 +25,7 @@ fs::path log_dir_of_run(const std::string& run) {
   std::error_code error;
   const fs::file_status found = fs::status(run, error);
   if (fs::is_directory(found)) {
-    return plain(run);
+    return plain(telemetry::log_dir_named(plain(run)));
   }
   if (fs::is_regular_file(found)) {
     return plain(runfile::log_dir_of(run));
@@ -34,8 +35,8 @@ fs::path log_dir_of_run(const std::string& run) {
                                             : "there is no such directory or file";
   throw UserError(
       ExitCode::config,
-      format_message("cannot look at the run {} ({}) name the directory of a run (log.dir "
-                     "of its run file), or its run file",
+      format_message("cannot look at the run {} ({}); name the directory of a run (log.dir of its "
+                     "run file), its folder of checkpoints, or its run file",
                      run, why));
 }
 

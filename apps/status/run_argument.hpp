@@ -7,8 +7,9 @@
 
 namespace fourfold::status_program {
 
-/// The directory of a run by what a user calls it: that directory, or a run file.
-/// @throws UserError (config) when it is neither
+/// The directory of a run by what a user calls it: that directory, its folder of checkpoints or a
+/// step in it, or a run file.
+/// @throws UserError (config) when it is none of them
 std::filesystem::path log_dir_of_run(const std::string& run);
 
 /// One name for one run, wherever it is looked at from: absolute, without "." and "..".

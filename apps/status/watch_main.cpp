@@ -33,7 +33,10 @@ int main(int argc, char** argv) {
                    "fourfold watch"};
   std::string run;
   status::WatchRequest request;
-  command.add_option("RUN", run, "Directory of a run (log.dir), or its run file")->required();
+  command
+      .add_option("RUN", run,
+                  "Directory of a run (log.dir), its folder of checkpoints, or its run file")
+      ->required();
   command.add_option("--interval", request.interval_s, "Time between two looks")
       ->type_name("SECONDS")
       ->check(fourfold::program::number_between(0.1, 86400))

@@ -74,7 +74,7 @@ void describe(CLI::App& command, Arguments& arguments) {
   command
       .add_option("--node-memory", arguments.node_memory_gib,
                   "Memory of a node in GiB. Default: as Slurm says")
-      ->check(program::number_between(0.001, 1e6));
+      ->check(program::number_above(0, 1e6));
   repeatable(command.add_option("--sbatch", arguments.more,
                                 "Another option of sbatch, written long: --sbatch=--qos=high. Not "
                                 "what submit has an option for itself; may be given several "

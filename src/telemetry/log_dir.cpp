@@ -2,13 +2,54 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
+#include <algorithm>
+#include <array>
 #include <string>
 #include <system_error>
 
 namespace fourfold::telemetry {
+namespace {
+
+bool holds_run(const std::filesystem::path& folder) {
+  const RunFiles files(folder);
+  std::error_code ignored;  // what cannot be looked at is none
+  return std::ranges::any_of(
+      std::array{files.config(), files.metrics(), files.status(), files.exit_status(),
+                 files.attempts()},
+      [&](const std::filesystem::path& file) { return std::filesystem::exists(file, ignored); });
+}
+
+/// "" is what a name without a folder in front has.
+std::filesystem::path folder_around(const std::filesystem::path& path) {
+  const std::filesystem::path parent =
+      path.has_filename() ? path.parent_path() : path.parent_path().parent_path();
+  return parent.empty() ? "." : parent;
+}
+
+}  // namespace
+
+std::filesystem::path log_dir_named(const std::filesystem::path& named) {
+  const bool is_step = io::is_step(named);
+  if (!is_step && (holds_run(named) || io::list_steps(named).empty())) {
+    return named;
+  }
+  const std::filesystem::path steps = is_step ? folder_around(named) : named;
+  for (const std::filesystem::path& folder : {steps, folder_around(steps)}) {
+    if (holds_run(folder)) {
+      return folder;
+    }
+  }
+  throw UserError(
+      ExitCode::config,
+      format_message("{}: holds checkpoints, and what a run tells is not there (its checkpoint.dir "
+                     "is not in its log.dir); name the run's log.dir, or its run file",
+                     named.string()));
+}
 
 void make_log_dir(const std::filesystem::path& log_dir) {
   io::refuse_place_in_step(log_dir);

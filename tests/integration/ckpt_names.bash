@@ -37,6 +37,38 @@ for path in run ./run/ run.toml run/config.toml run/checkpoints run/checkpoints/
   expect_exit 0 "$fourfold" ckpt diff "$path" run/checkpoints
   expect_exit 0 "$fourfold" train run.toml --dry-run --set log.dir=new --resume="$path"
 done
+# The option stands anywhere, with its value in the same word or the next one.
+for named in '--checkpoint run' --checkpoint=run; do
+  # shellcheck disable=SC2086  # one or two words
+  {
+    expect_exit 0 "$fourfold" ckpt merge merged.h5 $named --dry-run
+    expect_stdout 'step-000000006 -> merged.h5'
+    expect_exit 0 "$fourfold" ckpt reshard recut --to dp=2 $named --dry-run
+    expect_stdout '-> recut'
+    expect_exit 0 "$fourfold" ckpt export --format hf hf --dry-run $named
+    expect_stdout 'step 6 of'
+    expect_exit 0 "$fourfold" evaluate --samples 1 --data tokens $named
+    expect_stdout '(step 6)'
+  }
+done
+# Who asks for a run may name its checkpoints.
+for path in run run/ run/checkpoints run/checkpoints/ run/checkpoints/step-000000004 ./run/checkpoints/step-000000006/; do
+  expect_exit 0 "$fourfold" status --short "$path"
+  expect_stdout 'run: finished'
+  expect_exit 0 "$fourfold" watch "$path"
+  expect_exit 0 "$fourfold" report "$path"
+  expect_stdout 'run/report.html'
+done
+(cd run/checkpoints && "$fourfold" status --short step-000000006) >"$output" 2>"$errors" || complain 'from inside'
+expect_stdout 'finished'
+cp -r run/checkpoints elsewhere
+for path in elsewhere elsewhere/step-000000006; do
+  for verb in status watch report; do
+    expect_exit 78 "$fourfold" $verb "$path"
+    expect_stderr "$path: holds checkpoints, and what a run tells is not there"
+    expect_stderr "name the run's log.dir, or its run file"
+  done
+done
 expect_exit 0 "$fourfold" ckpt gc run --keep-last 1 --dry-run
 expect_stdout 'would remove step 4'
 expect_exit 0 "$fourfold" ckpt gc --checkpoint run.toml --keep-last 2 --dry-run

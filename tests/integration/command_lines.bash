@@ -63,7 +63,9 @@ wrong_number '--samples: -1 is no whole number of at least 0' evaluate --checkpo
 wrong_number '--top-k: -2 is no whole number of at least 0' sample --checkpoint x --prompt y --top-k -2
 wrong_number '--tokens: 9999999999 is more than 2147483647' sample --checkpoint x --prompt y --tokens 9999999999
 wrong_number '--chain: 0 is no whole number of at least 1' submit run.toml --chain 0
-wrong_number '--node-memory: 0 is no number from 0.001 to 1000000' submit run.toml --node-memory 0
+for memory in 0 -1 nan 1e7; do
+  wrong_number "--node-memory: $memory is no number above 0 and at most 1000000" submit run.toml --node-memory "$memory"
+done
 wrong_number '--steps: 0 is no whole number from 1 to 1000000' verify run.toml --mesh dp=1 --steps 0
 wrong_number '--most-starts: -1 is no whole number of at least 0' job begin run.toml --most-starts -1
 wrong_number '--show: -1 is no whole number from 0 to 1000000' data info x --show -1

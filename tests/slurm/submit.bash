@@ -153,7 +153,7 @@ refused 78 'there is no such partition' --nodes 2 --partition nowhere
 refused 78 'this Slurm has none of that name' --nodes 2 --mpi pmi9
 refused 78 'every task would train by itself' --nodes 2 --mpi none
 refused 78 'choose one of infiniband, mpich, slingshot' --nodes 2 --site nowhere
-refused 78 'does not fit into 2 nodes' --nodes 2 --node-memory 0.001
+refused 78 'does not fit into 2 nodes' --nodes 2 --node-memory 0.0001
 refused 78 'did you mean "steps"' --nodes 2 --set train.stepz=3
 refused 78 'data.train' --nodes 2 --set 'data.train=[]'
 refused 64 'no time limit of Slurm' --nodes 2 --time 8h

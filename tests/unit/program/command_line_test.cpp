@@ -186,3 +186,68 @@ TEST_CASE("a checkpoint is the first argument, or has its option", "[command_lin
     CHECK(to == "out");
   }
 }
+
+TEST_CASE("an option that has a position may stand after other arguments", "[command_line]") {
+  std::string checkpoint;
+  std::string to;
+  std::string mesh;
+  const auto parsed = [&](std::vector<const char*> words) {
+    CLI::App command{"A program.", "fourfold test"};
+    CLI::App* const verb = command.add_subcommand("reshard", "Cuts.");
+    fourfold::program::add_checkpoint_option(*verb, checkpoint);
+    verb->add_option("TO", to)->required();
+    verb->add_option("--to", mesh)->required();
+    words.insert(words.begin(), {"test", "reshard"});
+    checkpoint.clear();
+    to.clear();
+    return !fourfold::program::parse(command, static_cast<int>(words.size()), words.data());
+  };
+  for (const std::vector<const char*>& words :
+       std::vector<std::vector<const char*>>{{"from", "there", "--to", "dp=2"},
+                                             {"--checkpoint", "from", "there", "--to", "dp=2"},
+                                             {"there", "--checkpoint", "from", "--to", "dp=2"},
+                                             {"there", "--to", "dp=2", "--checkpoint", "from"},
+                                             {"--to", "dp=2", "there", "--checkpoint=from"},
+                                             {"--to=dp=2", "--checkpoint=from", "--", "there"}}) {
+    REQUIRE(parsed(words));
+    CHECK(checkpoint == "from");
+    CHECK(to == "there");
+    CHECK(mesh == "dp=2");
+  }
+  REQUIRE(parsed({"--to", "dp=2", "--", "--checkpoint", "there"}));  // names, both of them
+  CHECK(checkpoint == "--checkpoint");
+  CapturedStream error(stderr);
+  CHECK_FALSE(parsed({"there", "--to", "dp=2", "--checkpoint"}));
+  CHECK_FALSE(parsed({"from", "there", "more", "--to", "dp=2", "--checkpoint", "other"}));
+}
+
+TEST_CASE("several checkpoints keep the order in which they are typed", "[command_line]") {
+  std::vector<std::string> checkpoints;
+  bool deep = false;
+  const auto parsed = [&](std::vector<const char*> words) {
+    CLI::App command{"A program.", "fourfold test"};
+    fourfold::program::add_checkpoint_option(command, checkpoints);
+    command.add_flag("--deep", deep);
+    words.insert(words.begin(), "test");
+    checkpoints.clear();
+    return !fourfold::program::parse(command, static_cast<int>(words.size()), words.data());
+  };
+  const std::vector<std::string> two{"a", "b"};
+  REQUIRE(parsed({"--checkpoint", "a", "--checkpoint", "b"}));
+  CHECK(checkpoints == two);
+  REQUIRE(parsed({"--deep", "--checkpoint", "a", "b"}));
+  CHECK(checkpoints == two);
+  REQUIRE(parsed({"a", "b", "--deep"}));
+  CHECK(checkpoints == two);
+}
+
+TEST_CASE("a number above a bound is not the bound", "[command_line]") {
+  const auto told = [](const char* number) {
+    return fourfold::program::number_above(0, 10)(std::string(number));
+  };
+  CHECK(told("1e-9").empty());
+  CHECK(told("10").empty());
+  for (const std::string number : {"0", "-1", "nan", "10.5", "x", ""}) {
+    CHECK(told(number.c_str()) == number + " is no number above 0 and at most 10");
+  }
+}

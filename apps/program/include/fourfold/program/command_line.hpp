@@ -26,8 +26,9 @@ using KeySearch = std::function<std::vector<std::string>(const std::string& last
 ///         (printed to stdout), usage after a wrong command line (said on stderr, with a pointer to
 ///         --help)
 ///
-/// What no option and no verb is called is named in the order in which it was typed, with what was
-/// probably meant.
+/// An option that has a position, too (add_checkpoint_option()) may stand anywhere among the
+/// others. What no option and no verb is called is named in the order in which it was typed, with
+/// what was probably meant.
 /// @param keys  of programs that take a run file and --set; else nothing
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
                               const KeySearch& keys = {});
@@ -44,5 +45,8 @@ CLI::Validator whole_number(std::int64_t low,
 
 /// Accepts numbers from `low` to `high`; unlike CLI11's own range, no nan.
 CLI::Validator number_between(double low, double high);
+
+/// Accepts numbers above `bound`, but not `bound` itself, up to `high`; no nan.
+CLI::Validator number_above(double bound, double high);
 
 }  // namespace fourfold::program

@@ -15,6 +15,11 @@ namespace fourfold::telemetry {
 /// @throws UserError: cannot_write; config where it lies in a checkpoint, which it would damage
 void make_log_dir(const std::filesystem::path& log_dir);
 
+/// The directory of a run by what a user may call it: that directory itself, its folder of
+/// checkpoints, or a step in it. What is none of these comes back as it is.
+/// @throws UserError (config) for checkpoints that do not lie in the directory of a run
+std::filesystem::path log_dir_named(const std::filesystem::path& named);
+
 /// One start of a run at a time writes into its directory: it holds this lease. Beside that of
 /// checkpoint.dir, which another run may share, or which may be the same directory.
 inline constexpr std::string_view run_lease_name = ".run-lease";
