@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -58,7 +58,7 @@ void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a
 }  // namespace
 
 ExitCode diff(const DiffRequest& request) {
-  program::ByteProgress progress(request.progress, "compared");
+  program::Progress progress(request.progress, "compared");
   const io::Checkpoint a = open(request.a);
   const io::Checkpoint b = open(request.b);
   const io::CheckpointDifferences differences =

@@ -10,8 +10,8 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/data_facts.hpp>
@@ -128,7 +128,7 @@ void print_notes(const interchange::HfTokenizer& tokenizer) {
 
 ExitCode export_model(const ExportRequest& request) {
   io::refuse_place_in_step(request.to);
-  program::ByteProgress progress(request.dry_run ? "none" : request.progress, "exported");
+  program::Progress progress(request.dry_run ? "none" : request.progress, "exported");
   io::CheckpointSource source(open(request.from));
   const io::Checkpoint& checkpoint = source.checkpoint();
   const model::ModelConfig config = interchange::model_of(checkpoint);

@@ -9,8 +9,8 @@
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/no_room.hpp>
 #include <fourfold/io/step_place.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace {
 
 /// The newest step that is whole, which only reading all of it tells; newer ones are warned of.
 std::optional<std::int64_t> newest_intact(const GcRequest& request) {
-  program::ByteProgress progress(request.progress, "read");
+  program::Progress progress(request.progress, "read");
   std::vector<std::filesystem::path> folders = io::step_folders(request.directory);
   std::ranges::reverse(folders);
   for (const std::filesystem::path& folder : folders) {

@@ -14,8 +14,8 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <algorithm>
@@ -107,7 +107,7 @@ void refuse_steps(const std::string& directory) {
 
 ExitCode import_model(const ImportRequest& request) {
   io::refuse_step_as_directory(request.to);
-  program::ByteProgress progress(request.dry_run ? "none" : request.progress, "imported");
+  program::Progress progress(request.dry_run ? "none" : request.progress, "imported");
   const interchange::ForeignModel model = open_model(request);
   const std::string tokenizer = tokenizer_of(request, model.config);
   refuse_steps(request.to);

@@ -3,9 +3,9 @@
 #include "memory_option.hpp"
 #include "verbs.hpp"
 
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/progress.hpp>
 
 namespace fourfold::ckpt {
 namespace {

@@ -8,8 +8,8 @@
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/tensor_source.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
@@ -94,7 +94,7 @@ void refuse_existing(const std::string& file) {
 }
 
 void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
-                program::ByteProgress& progress, comm::Communicator& self) {
+                program::Progress& progress, comm::Communicator& self) {
   const std::vector<io::StoredTensor> tensors = shown_tensors(checkpoint);
   std::vector<io::ArrayDescription> arrays;
   for (const io::StoredTensor& tensor : tensors) {
@@ -123,7 +123,7 @@ ExitCode merge(const MergeRequest& request) {
   refuse_existing(request.file);
   io::refuse_place_in_step(request.file);
   comm::run_ranks(1, [&](comm::Communicator& self) {
-    program::ByteProgress progress(request.dry_run ? "none" : request.progress, "merged");
+    program::Progress progress(request.dry_run ? "none" : request.progress, "merged");
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, self);
     const auto start = std::chrono::steady_clock::now();
     if (!request.dry_run) {

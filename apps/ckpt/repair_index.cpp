@@ -3,8 +3,8 @@
 #include "verbs.hpp"
 
 #include <fourfold/io/checkpoint_find.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
@@ -50,7 +50,7 @@ void print(const io::RepairReport& report, bool dry_run) {
 /// Of a folder of steps the newest that does not hold together; the newest, where all do.
 std::filesystem::path damaged_step(const std::filesystem::path& named) {
   const std::vector<std::filesystem::path> steps = io::step_folders(named);
-  program::ByteProgress quiet("none", "");
+  program::Progress quiet("none", "");
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (!verify_listed_step(*step, false, quiet).damage.empty()) {
       return *step;
@@ -63,7 +63,7 @@ std::filesystem::path damaged_step(const std::filesystem::path& named) {
 
 ExitCode repair_index(const RepairIndexRequest& request) {
   const std::filesystem::path folder = damaged_step(train::checkpoints_named(request.folder));
-  program::ByteProgress progress(request.progress, "checked");
+  program::Progress progress(request.progress, "checked");
   const io::RepairReport report = io::repair_index(
       folder,
       {.dry_run = request.dry_run,

@@ -11,8 +11,8 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/io/tensor_source.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
@@ -149,7 +149,7 @@ void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& tar
 ExitCode reshard(const ReshardRequest& request) {
   with_ranks([&](comm::Communicator& world) {
     const bool is_shown = world.rank() == 0 && !request.dry_run;
-    program::ByteProgress progress(is_shown ? request.progress : "none", "resharded");
+    program::Progress progress(is_shown ? request.progress : "none", "resharded");
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, world);
     const train::TargetMesh target = target_of(checkpoint, request.mesh);
     refuse_other_tensors(checkpoint, target.layouts);

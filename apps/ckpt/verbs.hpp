@@ -19,7 +19,7 @@ namespace CLI {
 class App;
 }
 namespace fourfold::program {
-class ByteProgress;
+class Progress;
 }
 
 namespace fourfold::ckpt {
@@ -148,7 +148,7 @@ struct Verified {
 /// Of a step that a folder of steps listed: without a manifest it is damaged, not something else.
 /// @param deep  reads all of it
 Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
-                            program::ByteProgress& progress);
+                            program::Progress& progress);
 
 /// What reshard or merge wrote, or would write.
 struct Written {

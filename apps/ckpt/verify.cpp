@@ -6,8 +6,8 @@
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
@@ -59,7 +59,7 @@ std::int64_t file_bytes(const io::Checkpoint& checkpoint) {
 }
 
 void read_all(const io::Checkpoint& checkpoint, comm::Communicator& self,
-              program::ByteProgress& progress, Verified& result) {
+              program::Progress& progress, Verified& result) {
   const std::int64_t total = file_bytes(checkpoint);
   const auto start = std::chrono::steady_clock::now();
   result.damage = io::verify(checkpoint, self, [&](std::int64_t bytes) {
@@ -89,8 +89,7 @@ void print(const Verified& step, bool deep) {
 }
 
 /// @throws UserError (config) when there is no checkpoint at all
-Verified verify_step(const std::filesystem::path& folder, bool deep,
-                     program::ByteProgress& progress) {
+Verified verify_step(const std::filesystem::path& folder, bool deep, program::Progress& progress) {
   Verified result{.path = folder, .damage = {}};
   comm::run_ranks(1, [&](comm::Communicator& self) {
     try {
@@ -112,7 +111,7 @@ Verified verify_step(const std::filesystem::path& folder, bool deep,
 }  // namespace
 
 Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
-                            program::ByteProgress& progress) {
+                            program::Progress& progress) {
   Verified result{.path = folder, .damage = {}};
   std::error_code ignored;
   try {
@@ -137,7 +136,7 @@ Verified verify_listed_step(const std::filesystem::path& folder, bool deep,
 }
 
 ExitCode verify(const VerifyRequest& request) {
-  program::ByteProgress progress(request.progress, "verified");
+  program::Progress progress(request.progress, "verified");
   std::vector<Verified> steps;
   bool damaged = false;
   for (const auto& [folder, is_listed, defect] : folders_of(request.paths)) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/program/run.hpp>
 
 namespace {

@@ -6,8 +6,8 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/io/step_place.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 
 #include <fmt/format.h>
 
@@ -69,7 +69,7 @@ void prepare(const PrepareRequest& request) {
   if (!request.document_separator.empty()) {
     options.document_separator = unescape(request.document_separator);
   }
-  program::ByteProgress display(request.progress, "prepared");
+  program::Progress display(request.progress, "prepared");
   const auto show = [&](const data::PrepareProgress& progress) {
     display.show(static_cast<std::int64_t>(progress.done_bytes),
                  static_cast<std::int64_t>(progress.total_bytes),

@@ -10,11 +10,10 @@
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/kernels/runtime.hpp>
-#include <fourfold/program/byte_progress.hpp>
 #include <fourfold/program/checkpoint_option.hpp>
 #include <fourfold/program/command_line.hpp>
-#include <fourfold/program/count_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
@@ -128,8 +127,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   train::Evaluator evaluator(dataset, mesh, micro_batch, arguments.max_samples, model.arena());
   std::optional<fourfold::evaluate::LogitsFile> logits;
   const bool shows = mpi.world().rank() == 0;
-  fourfold::program::CountProgress progress(shows ? arguments.progress : "none", "evaluated",
-                                            "samples");
+  fourfold::program::Progress progress(shows ? arguments.progress : "none", "evaluated", "samples");
   progress.show(0, evaluator.samples());
   std::int64_t evaluated = 0;
   const auto note = [&](fourfold::data::SampleRange samples) {

@@ -5,7 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/device/arena.hpp>
-#include <fourfold/program/byte_progress.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>

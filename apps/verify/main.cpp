@@ -7,8 +7,8 @@
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
-#include <fourfold/program/count_progress.hpp>
 #include <fourfold/program/print.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/run_remedies.hpp>
@@ -94,7 +94,7 @@ class VerificationProgress {
  private:
   std::int64_t total_;
   std::int64_t done_ = 0;
-  fourfold::program::CountProgress shown_;
+  fourfold::program::Progress shown_;
 };
 
 ExitCode verify(const Arguments& arguments) {

@@ -2,8 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "captured_stream.hpp"
 
-#include <fourfold/program/byte_progress.hpp>
-#include <fourfold/program/count_progress.hpp>
+#include <fourfold/program/progress.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
@@ -21,7 +20,7 @@ namespace {
 
 std::string shown(const std::string& style) {
   CapturedStream captured(stderr);
-  fourfold::program::ByteProgress progress(style, "copied");
+  fourfold::program::Progress progress(style, "copied");
   progress.show(1'000'000, 4'000'000);  // too early to say anything
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   progress.show(0, 0);
@@ -32,7 +31,7 @@ std::string shown(const std::string& style) {
 
 }  // namespace
 
-TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[byte_progress]") {
+TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[progress]") {
   const std::string text = shown("bar");
   CHECK_THAT(text, ContainsSubstring("[###############               ]  50 %  2.0 of 4.0 MB  "
                                      "step 7  "));
@@ -40,17 +39,17 @@ TEST_CASE("a bar shows bytes, rate and time left, and goes in the end", "[byte_p
   CHECK_THAT(text, EndsWith("\r\x1b[K"));
 }
 
-TEST_CASE("a bar is there before any byte is, and goes with what draws it", "[byte_progress]") {
+TEST_CASE("a bar is there before any byte is, and goes with what draws it", "[progress]") {
   CapturedStream captured(stderr);
-  { const fourfold::program::ByteProgress progress("bar", "copied"); }
+  { const fourfold::program::Progress progress("bar", "copied"); }
   const std::string text = captured.text();
   CHECK_THAT(text, ContainsSubstring("[                              ]   0 %"));
   CHECK_THAT(text, EndsWith("\r\x1b[K"));
 }
 
-TEST_CASE("a log gets its first line after a second and the next ten later", "[byte_progress]") {
+TEST_CASE("a log gets its first line after a second and the next ten later", "[progress]") {
   CapturedStream captured(stderr);
-  fourfold::program::ByteProgress progress("plain", "copied");
+  fourfold::program::Progress progress("plain", "copied");
   std::this_thread::sleep_for(std::chrono::milliseconds(1050));
   progress.show(2'000'000, 4'000'000);
   progress.show(3'000'000, 4'000'000);
@@ -59,17 +58,17 @@ TEST_CASE("a log gets its first line after a second and the next ten later", "[b
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
 
-TEST_CASE("a log gets no line before a second, and nothing gets none", "[byte_progress]") {
+TEST_CASE("a log gets no line before a second, and nothing gets none", "[progress]") {
   CHECK(shown("plain").empty());
   CHECK(shown("none").empty());
   CHECK(shown("auto").empty());  // stderr is no terminal here
 }
 
 TEST_CASE("what is counted is shown from the beginning, and goes before other output",
-          "[byte_progress]") {
+          "[progress]") {
   CapturedStream captured(stderr);
   {
-    fourfold::program::CountProgress progress("bar", "evaluated", "samples");
+    fourfold::program::Progress progress("bar", "evaluated", "samples");
     progress.show(0, 10);
     progress.show(1, 10);  // too soon to be seen
     progress.finish();
@@ -78,9 +77,9 @@ TEST_CASE("what is counted is shown from the beginning, and goes before other ou
   CHECK(captured.text() == "\r  0 %  0 of 10 samples\x1b[K\r\x1b[K");
   CapturedStream nothing(stderr);
   {
-    fourfold::program::CountProgress none("none", "evaluated", "samples");
+    fourfold::program::Progress none("none", "evaluated", "samples");
     none.show(5, 10);
-    fourfold::program::CountProgress lines("plain", "evaluated", "samples");
+    fourfold::program::Progress lines("plain", "evaluated", "samples");
     lines.show(5, 10);  // within the first second
   }
   CHECK(nothing.text().empty());
