@@ -10,6 +10,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/program/command_output.hpp>
 #include <fourfold/program/print.hpp>
@@ -17,7 +18,6 @@
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
-#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/token_settings.hpp>
@@ -41,7 +41,8 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
                         fourfold::telemetry::RunFiles(submission.log_dir).stop().string()));
   }
   submit::look_for_queued_jobs(submission);
-  fourfold::telemetry::refuse_foreign_file(submission.script, batch::script_mark);
+  fourfold::io::refuse_foreign_file(submission.script, {batch::script_mark, "fourfold submit"},
+                                    fourfold::Links::refuse);
   fourfold::telemetry::make_log_dir(submission.log_dir);
   fourfold::io::AtomicFile file(submission.script);
   file.write(script);

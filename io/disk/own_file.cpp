@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::size_t looked_at = 4096;
 
-/// The beginning of a regular file, wherever links lead; nothing when it cannot be read.
+/// The beginning of a regular file; nothing when it cannot be read.
 struct Beginning {
   bool is_read = false;
   std::string text;
 };
 
-Beginning beginning_of(const std::filesystem::path& path) {
-  const RegularFile file = open_regular_file(path, O_RDONLY, Links::follow);
+Beginning beginning_of(const std::filesystem::path& path, Links links) {
+  const RegularFile file = open_regular_file(path, O_RDONLY, links);
   Beginning beginning;
   if (!file.descriptor) {
     return beginning;
@@ -43,14 +43,14 @@ bool is_there(const std::filesystem::path& path) {
 }  // namespace
 
 bool is_own_file(const std::filesystem::path& path, std::string_view mark) {
-  return beginning_of(path).text.find(mark) != std::string::npos;
+  return beginning_of(path, Links::follow).text.find(mark) != std::string::npos;
 }
 
-void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own) {
+void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own, Links links) {
   if (!is_there(path)) {
     return;
   }
-  const Beginning beginning = beginning_of(path);
+  const Beginning beginning = beginning_of(path, links);
   if (beginning.is_read &&
       (beginning.text.empty() || beginning.text.find(own.mark) != std::string::npos)) {
     return;

@@ -151,8 +151,4 @@ void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) 
   refuse_those_in_the_way(written);
 }
 
-void refuse_foreign_file(const fs::path& file, std::string_view mark) {
-  refuse_those_in_the_way({{file, [mark](std::string_view head) { return contains(head, mark); }}});
-}
-
 }  // namespace fourfold::telemetry

@@ -3,6 +3,7 @@
 #include "scratch_folder.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/own_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -56,6 +57,26 @@ TEST_CASE("what others have made stays", "[own_file]") {
   REQUIRE(::mkfifo((scratch / "pipe").c_str(), 0600) == 0);
   CHECK_FALSE(refusal(scratch / "pipe").empty());  // and it does not wait for a writer
   CHECK_FALSE(refusal(scratch.write("late", std::string(5000, ' ') + "made here")).empty());
+}
+
+TEST_CASE("under a name of ours a link is others', wherever it leads", "[own_file]") {
+  const ScratchFolder scratch;
+  const auto is_refused = [&](const char* name, Links links) {
+    try {
+      io::refuse_foreign_file(scratch / name, own, links);
+      return false;
+    } catch (const UserError&) {
+      return true;
+    }
+  };
+  scratch.write("ours", "# made here; and then some");
+  scratch.write("theirs", "a thesis");
+  fs::create_symlink("ours", scratch / "link");
+  CHECK_FALSE(is_refused("link", Links::follow));
+  CHECK(is_refused("link", Links::refuse));
+  CHECK_FALSE(is_refused("ours", Links::refuse));
+  CHECK(is_refused("theirs", Links::refuse));
+  CHECK_FALSE(is_refused("missing", Links::refuse));
 }
 
 TEST_CASE("an output that is an input is known by any name", "[own_file]") {

@@ -136,20 +136,3 @@ TEST_CASE("what is no regular file is in the way, and nothing waits for it", "[o
     CHECK_FALSE(may_append_events(dir / name));
   }
 }
-
-TEST_CASE("a file of another kind is known by its mark", "[own_files]") {
-  const ScratchFolder dir;
-  const auto refused = [&] {
-    try {
-      refuse_foreign_file(dir / "chain.sbatch", "# Made by us");
-      return false;
-    } catch (const UserError& error) {
-      return error.code() == ExitCode::config;
-    }
-  };
-  CHECK_FALSE(refused());
-  dir.write("chain.sbatch", "#!/bin/bash\nmy own\n");
-  CHECK(refused());
-  dir.write("chain.sbatch", "#!/bin/bash\n# Made by us; and then some\n");
-  CHECK_FALSE(refused());
-}

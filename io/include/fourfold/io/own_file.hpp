@@ -5,6 +5,8 @@
 /// program write to is looked at here before anything is done. Local.
 #pragma once
 
+#include <fourfold/base/regular_file.hpp>
+
 #include <filesystem>
 #include <span>
 #include <string_view>
@@ -20,10 +22,12 @@ struct OwnFile {
 /// Whether a file is there and has the mark.
 bool is_own_file(const std::filesystem::path& path, std::string_view mark);
 
+/// @param links  a link counts as what it leads to, and one that leads nowhere as not our own; or,
+///   among files under names of ours, as not our own wherever it leads
 /// @throws UserError (config) when something is there, and is neither an empty file nor one with
-/// the
-///   mark; a link counts as what it leads to, and one that leads nowhere as not our own
-void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own);
+///   the mark
+void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own,
+                         Links links = Links::follow);
 
 /// @throws UserError (config) when `output` is one of `inputs`, however either is written and by
 ///   whichever link

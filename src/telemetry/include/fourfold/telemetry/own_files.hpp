@@ -31,8 +31,4 @@ bool may_append_events(const std::filesystem::path& file);
 /// @throws UserError (config) naming every file that is in the way
 void refuse_foreign_files(const std::filesystem::path& log_dir, const OutputsOfRun& outputs);
 
-/// The same for one file more, which is fourfold's if `mark` stands in its beginning: a batch
-/// script. @throws UserError (config)
-void refuse_foreign_file(const std::filesystem::path& file, std::string_view mark);
-
 }  // namespace fourfold::telemetry
