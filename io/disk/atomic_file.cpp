@@ -95,6 +95,7 @@ void AtomicFile::sync() {
 
 void AtomicFile::publish(const std::function<void()>& ask) {
   sync();
+  require_replaceable(path_);  // writing may have taken long
   rename_path(temporary_->path(), path_, ask);
   temporary_->keep();
   const std::filesystem::path folder = path_.parent_path();

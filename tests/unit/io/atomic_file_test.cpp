@@ -113,6 +113,20 @@ TEST_CASE("a pipe or a device, or a link to one, is not replaced", "[atomic_file
   CHECK(entries(scratch.path()) == 2);
 }
 
+TEST_CASE("a pipe that has come while the file was written is not replaced", "[atomic_file]") {
+  const ScratchFolder scratch;
+  const auto path = scratch.write("file", "old");
+  {
+    AtomicFile file(path);
+    file.write("text");
+    fs::remove(path);
+    REQUIRE(::mkfifo(path.c_str(), 0600) == 0);
+    CHECK_THROWS_AS(file.publish(), fourfold::UserError);
+  }
+  CHECK(fs::is_fifo(path));
+  CHECK(entries(scratch.path()) == 1);
+}
+
 TEST_CASE("a disk that fills up is named by the file's own name, and nothing is left",
           "[atomic_file]") {
   const ScratchFolder scratch;

@@ -40,6 +40,7 @@ class AtomicFile {
   /// not been done. To publish several files together: sync all, then publish the one last that
   /// readers open first.
   /// @param ask  called last before the rename: when it throws, the older file stays
+  /// @throws UserError (cannot_write) also where `path` has become a device, a pipe or a socket
   void publish(const std::function<void()>& ask = {});
 
  private:
