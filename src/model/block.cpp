@@ -129,7 +129,14 @@ void Block::add_attention(const Pass& pass, const BlockActivations& kept, const 
   }
 }
 
+void Block::say_where() const {
+  if (ProductObserver* const observer = seams_.product_observer()) {
+    observer->enter_attention(layer_);
+  }
+}
+
 void Block::attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const {
+  say_where();
   const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
   const std::int64_t row = kept.attended_NA.dim(1);
   seams_.attention(attention_shape(pass), inputs.q, inputs.k, inputs.v,
@@ -265,6 +272,7 @@ void Block::backward_attention(const Pass& pass, const BlockActivations& kept,
   }
   const auto inputs = split<const void*>(kept.qkv_NQ.data(), kept.qkv_NQ.dtype(), pass);
   const auto dqkv = split(gradients.qkv_NQ.data(), gradients.qkv_NQ.dtype(), pass);
+  say_where();
   seams_.attention_backward(attention_shape(pass), inputs.q, inputs.k, inputs.v,
                             attended(kept.attended_NA, pass), attended(dattended, pass),
                             kept.lse_NM.as<float>(), scratch.delta_NM.as<float>(), dqkv.q, dqkv.k,

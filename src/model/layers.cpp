@@ -23,6 +23,7 @@ Linear::Linear(const Parameters& parameters, std::initializer_list<std::string> 
     FOURFOLD_EXPECT(bias_ == nullptr || parameters.at(prefix + ".bias").flat.begin ==
                                             bias_->flat.begin + out_features_);
     out_features_ += part.box.extent[0];
+    name_ += name_.empty() ? prefix : "/" + prefix.substr(prefix.rfind('.') + 1);
   }
   tiles_ = tiles_of(parameters, {weight_->flat.begin, out_features_ * in_features}, in_features);
 }
@@ -52,18 +53,34 @@ void Linear::forward(ConstTensorView x_NI, TensorView y_NO, bool with_bias,
                      device::StreamRef stream) const {
   const auto bias_of = [&](Range rows) { return with_bias ? bias(rows) : ConstTensorView(); };
   if (tiles_.empty()) {
-    kernels::linear(x_NI, weight(), bias_of({0, out_features_}), y_NO, stream);
+    const LinearProduct product{
+        .left = x_NI, .right = weight(), .result = y_NO, .bias_O = bias_of({0, out_features_})};
+    make(product, stream,
+         [&] { kernels::linear(x_NI, product.right, product.bias_O, y_NO, stream); });
     return;
   }
   for_each_tile(tiles_, Order::forward, *seams_, stream, [&](const Tile& tile) {
-    kernels::linear_tile(x_NI, tile.weight_OI, bias_of(tile.rows), y_NO, tile.rows.begin, stream);
+    const LinearProduct product{.left = x_NI,
+                                .right = tile.weight_OI,
+                                .result = y_NO,
+                                .first = tile.rows.begin,
+                                .bias_O = bias_of(tile.rows)};
+    make(product, stream, [&] {
+      kernels::linear_tile(x_NI, product.right, product.bias_O, y_NO, product.first, stream);
+    });
   });
 }
 
 void Linear::forward_gelu(ConstTensorView x_NI, TensorView pre_NO, TensorView y_NO,
                           device::StreamRef stream) const {
   if (tiles_.empty()) {
-    kernels::linear_gelu(x_NI, weight(), bias({0, out_features_}), pre_NO, y_NO, stream);
+    const LinearProduct product{.left = x_NI,
+                                .right = weight(),
+                                .result = pre_NO,
+                                .bias_O = bias({0, out_features_}),
+                                .activated_NO = y_NO};
+    make(product, stream,
+         [&] { kernels::linear_gelu(x_NI, product.right, product.bias_O, pre_NO, y_NO, stream); });
     return;
   }
   forward(x_NI, pre_NO, true, stream);
@@ -77,27 +94,43 @@ void Linear::forward_nothing(device::StreamRef stream) const {
 void Linear::backward_input(ConstTensorView dy_NO, TensorView dx_NI, TensorView sums,
                             device::StreamRef stream) const {
   using kernels::Write;
+  LinearProduct product{.pass = LinearProduct::Pass::backward_input, .left = dy_NO};
   if (tiles_.empty()) {
-    kernels::linear_backward_input(dy_NO, weight(), dx_NI, Write::replace, stream);
+    product.right = weight();
+    product.result = dx_NI;
+    make(product, stream, [&] {
+      kernels::linear_backward_input(dy_NO, product.right, dx_NI, Write::replace, stream);
+    });
     return;
   }
   const bool narrow = dx_NI.dtype() != DType::f32;
-  const TensorView sum_NI = narrow ? sums.rows(0, dx_NI.elements()).reshape(dx_NI.shape()) : dx_NI;
-  Write write = Write::replace;
+  product.result = narrow ? sums.rows(0, dx_NI.elements()).reshape(dx_NI.shape()) : dx_NI;
   for_each_tile(tiles_, Order::backward, *seams_, stream, [&](const Tile& tile) {
-    kernels::linear_tile_backward_input(dy_NO, tile.rows.begin, tile.weight_OI, sum_NI, write,
-                                        stream);
-    write = Write::accumulate;
+    product.right = tile.weight_OI;
+    product.first = tile.rows.begin;
+    make(product, stream, [&] {
+      kernels::linear_tile_backward_input(dy_NO, product.first, product.right, product.result,
+                                          product.adds ? Write::accumulate : Write::replace,
+                                          stream);
+    });
+    product.adds = true;
   });
   if (narrow) {
-    kernels::cast(sum_NI, dx_NI, stream);
+    kernels::cast(product.result, dx_NI, stream);
   }
 }
 
 void Linear::backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, TensorView dpre_NI,
                                  TensorView sums, device::StreamRef stream) const {
   if (tiles_.empty()) {
-    kernels::linear_backward_input_gelu(dy_NO, weight(), pre_NI, dpre_NI, stream);
+    const LinearProduct product{.pass = LinearProduct::Pass::backward_input,
+                                .left = dy_NO,
+                                .right = weight(),
+                                .result = dpre_NI,
+                                .pre_NI = pre_NI};
+    make(product, stream, [&] {
+      kernels::linear_backward_input_gelu(dy_NO, product.right, pre_NI, dpre_NI, stream);
+    });
     return;
   }
   backward_input(dy_NO, dpre_NI, sums, stream);
@@ -106,16 +139,25 @@ void Linear::backward_input_gelu(ConstTensorView dy_NO, ConstTensorView pre_NI, 
 
 void Linear::backward_weight(ConstTensorView x_NI, ConstTensorView dy_NO,
                              device::StreamRef stream) const {
+  LinearProduct product{
+      .pass = LinearProduct::Pass::backward_weight, .left = dy_NO, .right = x_NI, .adds = true};
   if (tiles_.empty()) {
-    const TensorView dweight(weight_->gradient.data(), DType::f32,
-                             Shape{out_features_, weight_->box.extent[1]});
-    kernels::linear_backward_weight(x_NI, dy_NO, dweight, bias_gradient({0, out_features_}),
-                                    stream);
+    product.result = {weight_->gradient.data(), DType::f32,
+                      Shape{out_features_, weight_->box.extent[1]}};
+    product.sums_O = bias_gradient({0, out_features_});
+    make(product, stream, [&] {
+      kernels::linear_backward_weight(x_NI, dy_NO, product.result, product.sums_O, stream);
+    });
     return;
   }
   for_each_tile_gradient(tiles_, *seams_, stream, [&](const Tile& tile) {
-    kernels::linear_tile_backward_weight(x_NI, dy_NO, tile.rows.begin, tile.gradient_OI,
-                                         bias_gradient(tile.rows), stream);
+    product.result = tile.gradient_OI;
+    product.first = tile.rows.begin;
+    product.sums_O = bias_gradient(tile.rows);
+    make(product, stream, [&] {
+      kernels::linear_tile_backward_weight(x_NI, dy_NO, product.first, product.result,
+                                           product.sums_O, stream);
+    });
   });
 }
 

@@ -56,11 +56,19 @@ class Linear {
   ConstTensorView bias(Range rows) const;
   TensorView bias_gradient(Range rows) const;
 
+  /// Makes a product of kernels/matmul.hpp, which an observer is shown.
+  template <class Make>
+  void make(LinearProduct product, device::StreamRef stream, const Make& product_of) const {
+    product.layer = name_;
+    make_observed(seams_->product_observer(), product, stream, product_of);
+  }
+
   const Parameter* weight_;          // the first of them
   const Parameter* bias_ = nullptr;  // likewise
   std::int64_t out_features_ = 0;
   std::vector<Tile> tiles_;
   Seams* seams_;
+  std::string name_;  ///< of all of them: "layers.0.attn.q_proj/k_proj/v_proj"
 };
 
 /// What a norm keeps for its backward pass: f32 per row. rms_norm has no mean.

@@ -29,7 +29,7 @@ void Seams::reduce_rows(TensorView partial_TD, TensorView y_RD, device::StreamRe
 void Seams::attention(const kernels::AttentionShape& shape, kernels::ConstHeads q,
                       kernels::ConstHeads k, kernels::ConstHeads v, kernels::Heads out,
                       float* lse_BNT, device::StreamRef stream) {
-  kernels::attention(shape, q, k, v, out, lse_BNT, stream);
+  attend({shape, q, k, v, out, lse_BNT}, product_observer_, stream);
 }
 
 void Seams::attention_backward(const kernels::AttentionShape& shape, kernels::ConstHeads q,
@@ -37,7 +37,11 @@ void Seams::attention_backward(const kernels::AttentionShape& shape, kernels::Co
                                kernels::ConstHeads out, kernels::ConstHeads dout,
                                const float* lse_BNT, float* delta_BNT, kernels::Heads dq,
                                kernels::Heads dk, kernels::Heads dv, device::StreamRef stream) {
-  kernels::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);
+  const AttentionGradient product{
+      shape, q, k, v, out, dout, lse_BNT, nullptr, dq, kernels::Write::replace, dk, dv};
+  make_observed(product_observer_, product, stream, [&] {
+    kernels::attention_backward(shape, q, k, v, out, dout, lse_BNT, delta_BNT, dq, dk, dv, stream);
+  });
 }
 
 void Seams::cross_entropy(VocabularyPart part, TensorView logits_TV, ConstTensorView target_T,

@@ -88,6 +88,8 @@ class Block {
   void rotate(const Fused<void*>& heads, const Pass& pass, ConstTensorView rotary_PH, bool inverse,
               device::StreamRef stream) const;
 
+  /// To who observes products: whose attention comes next.
+  void say_where() const;
   void attend(const Pass& pass, const BlockActivations& kept, device::StreamRef stream) const;
   void activate(const BlockActivations& kept, device::StreamRef stream) const;
   /// The mlp's first product, and activate().

@@ -135,9 +135,13 @@ void AllgatherAttention::attention(const AttentionShape& shape, ConstHeads q, Co
   const KeyValues all = gather(shape, k, v, stream);
   for (const int chunk : {0, 1}) {
     const std::int64_t first = chunk * (shape.query_tokens / 2);
-    kernels::attention(seen_by(chunk, shape), from_token(q, first), read_only(all.k),
-                       read_only(all.v), from_token(out, first), lse_BNT + chunk_rows(shape, chunk),
-                       stream);
+    model::attend({.shape = seen_by(chunk, shape),
+                   .q = from_token(q, first),
+                   .k = read_only(all.k),
+                   .v = read_only(all.v),
+                   .out = from_token(out, first),
+                   .lse_BNT = lse_BNT + chunk_rows(shape, chunk)},
+                  product_observer(), stream);
   }
 }
 
@@ -155,10 +159,19 @@ void AllgatherAttention::attention_backward(const AttentionShape& shape, ConstHe
     const std::int64_t rows = chunk_rows(shape, chunk);
     kernels::attention_delta(seen, from_token(out, first), from_token(dout, first),
                              delta_BNT + rows, stream);
-    kernels::attention_backward_part(
-        seen, from_token(q, first), read_only(all.k), read_only(all.v), from_token(out, first),
-        from_token(dout, first), lse_BNT + rows, delta_BNT + rows, from_token(dq, first),
-        Write::replace, gradients.k, gradients.v, Write::accumulate, stream);
+    model::differentiate_attention_part({.shape = seen,
+                                         .q = from_token(q, first),
+                                         .k = read_only(all.k),
+                                         .v = read_only(all.v),
+                                         .out = from_token(out, first),
+                                         .dout = from_token(dout, first),
+                                         .lse_BNT = lse_BNT + rows,
+                                         .delta_BNT = delta_BNT + rows,
+                                         .dq = from_token(dq, first),
+                                         .dk = gradients.k,
+                                         .dv = gradients.v,
+                                         .write_dkv = Write::accumulate},
+                                        product_observer(), stream);
   }
   const KeyValues mine = sum(shape, gradients, stream);
   const kernels::HeadRows rows{shape.batch, shape.key_tokens, kv_features_};

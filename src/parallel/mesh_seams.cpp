@@ -16,6 +16,13 @@ void MeshSeams::record_into(CollectiveRecorder* recorder) noexcept {
   cp_.record_into(recorder);
 }
 
+void MeshSeams::show_products_to(model::ProductObserver* observer) {
+  Seams::show_products_to(observer);
+  if (context_) {
+    context_->show_products_to(observer);
+  }
+}
+
 Range MeshSeams::residual_rows(std::int64_t rows) const {
   return tensor_.residual_rows(rows);
 }

@@ -179,13 +179,17 @@ void RingAttention::attention(const AttentionShape& shape, ConstHeads q, ConstHe
     if (travels) {
       keys_.start(here.all, block(hop + 1, shape).all, stream);
     }
-    const auto attend = hop == 0 ? kernels::attention : kernels::attention_merge;
     for (const ChunkProduct& product : chunk_products(cp_->rank(), holder(hop))) {
       const std::int64_t query = product.query_chunk * chunk;
       const std::int64_t key = product.key_chunks.begin * chunk;
-      attend(shape_of(product, shape), from_token(q, query), from_token(read_only(here.k), key),
-             from_token(read_only(here.v), key), from_token(sum, query),
-             lse_BNT + chunk_rows(shape, product.query_chunk), stream);
+      model::attend({.shape = shape_of(product, shape),
+                     .q = from_token(q, query),
+                     .k = from_token(read_only(here.k), key),
+                     .v = from_token(read_only(here.v), key),
+                     .out = from_token(sum, query),
+                     .lse_BNT = lse_BNT + chunk_rows(shape, product.query_chunk),
+                     .merges = hop > 0},
+                    product_observer(), stream);
       keys_.look();
     }
     if (travels) {
@@ -208,12 +212,20 @@ void RingAttention::differentiate(Queries& queries, int key_rank, ConstHeads k, 
     const std::int64_t key = product.key_chunks.begin * chunk;
     const std::int64_t rows = chunk_rows(shape, product.query_chunk);
     bool& has_dq = queries.has_dq[static_cast<std::size_t>(product.query_chunk)];
-    kernels::attention_backward_part(
-        shape_of(product, shape), from_token(queries.q, query), from_token(k, key),
-        from_token(v, key), from_token(queries.out, query), from_token(queries.dout, query),
-        queries.lse + rows, queries.delta + rows, from_token(queries.dq, query),
-        has_dq ? Write::accumulate : Write::replace, from_token(target.k, key),
-        from_token(target.v, key), Write::accumulate, stream);
+    model::differentiate_attention_part({.shape = shape_of(product, shape),
+                                         .q = from_token(queries.q, query),
+                                         .k = from_token(k, key),
+                                         .v = from_token(v, key),
+                                         .out = from_token(queries.out, query),
+                                         .dout = from_token(queries.dout, query),
+                                         .lse_BNT = queries.lse + rows,
+                                         .delta_BNT = queries.delta + rows,
+                                         .dq = from_token(queries.dq, query),
+                                         .write_dq = has_dq ? Write::accumulate : Write::replace,
+                                         .dk = from_token(target.k, key),
+                                         .dv = from_token(target.v, key),
+                                         .write_dkv = Write::accumulate},
+                                        product_observer(), stream);
     has_dq = true;
     keys_.look();
     sums_.look();

@@ -21,7 +21,6 @@ using kernels::AttentionShape;
 using kernels::ConstHeads;
 using kernels::HeadRows;
 using kernels::Heads;
-using kernels::Write;
 
 namespace {
 
@@ -262,8 +261,13 @@ void UlyssesAttention::attention(const AttentionShape& shape, ConstHeads q, Cons
   deal(operands, shape, stream);
   const TensorView attended = as_elements(arriving_, compute_, queries);
   const std::array result{Result{Kind::query, out, place(attended, 0, Kind::query, shape)}};
-  kernels::attention(dealt(shape), read_only(operands[0].dealt), read_only(operands[1].dealt),
-                     read_only(operands[2].dealt), result[0].dealt, lse_BNT, stream);
+  model::attend({.shape = dealt(shape),
+                 .q = read_only(operands[0].dealt),
+                 .k = read_only(operands[1].dealt),
+                 .v = read_only(operands[2].dealt),
+                 .out = result[0].dealt,
+                 .lse_BNT = lse_BNT},
+                product_observer(), stream);
   collect(result, attended, shape, stream);
 }
 
@@ -304,11 +308,18 @@ void UlyssesAttention::attention_backward(const AttentionShape& shape, ConstHead
   const std::array key_results{
       Result{Kind::key_value, dk, place(of_keys, 0, Kind::key_value, shape)},
       Result{Kind::key_value, dv, place(of_keys, keys, Kind::key_value, shape)}};
-  kernels::attention_backward_part(
-      dealt(shape), read_only(operands[0].dealt), read_only(operands[2].dealt),
-      read_only(operands[3].dealt), read_only(dealt_out), read_only(operands[1].dealt), lse_BNT,
-      delta, query_result[0].dealt, Write::replace, key_results[0].dealt, key_results[1].dealt,
-      Write::replace, stream);
+  model::differentiate_attention_part({.shape = dealt(shape),
+                                       .q = read_only(operands[0].dealt),
+                                       .k = read_only(operands[2].dealt),
+                                       .v = read_only(operands[3].dealt),
+                                       .out = read_only(dealt_out),
+                                       .dout = read_only(operands[1].dealt),
+                                       .lse_BNT = lse_BNT,
+                                       .delta_BNT = delta,
+                                       .dq = query_result[0].dealt,
+                                       .dk = key_results[0].dealt,
+                                       .dv = key_results[1].dealt},
+                                      product_observer(), stream);
   collect(std::span<const Result>(query_result), of_queries, shape, stream);
   collect(std::span<const Result>(key_results), of_keys, shape, stream);
 }

@@ -14,6 +14,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/model/parameter_table.hpp>
+#include <fourfold/model/product_observer.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -40,6 +41,11 @@ class Seams {
   Seams() = default;
   Seams(const Seams&) = delete;
   Seams& operator=(const Seams&) = delete;
+
+  /// From now on every product of the model is shown to `observer` (borrowed), those made for the
+  /// seams too; nullptr, as at first: to nobody. @pre no pass is recorded as a CUDA graph
+  virtual void show_products_to(ProductObserver* observer) { product_observer_ = observer; }
+  ProductObserver* product_observer() const noexcept { return product_observer_; }
 
   // -- rows and features: tensor and sequence parallelism -----------------------------------------
 
@@ -116,6 +122,9 @@ class Seams {
   /// For a tile it is called after each addition, always with `partial`: its unit's call, which
   /// comes last, says whether it is complete.
   virtual void gradients_ready(Part part, Gradients state, device::StreamRef stream);
+
+ private:
+  ProductObserver* product_observer_ = nullptr;
 };
 
 }  // namespace fourfold::model

@@ -29,6 +29,7 @@
 #include <fourfold/device/stream.hpp>
 #include <fourfold/kernels/attention.hpp>
 #include <fourfold/kernels/library_memory.hpp>
+#include <fourfold/model/product_observer.hpp>
 #include <fourfold/parallel/context_cut.hpp>
 
 #include <cstdint>
@@ -56,6 +57,9 @@ class ContextParallel {
   ContextParallel(const ContextParallel&) = delete;
   ContextParallel& operator=(const ContextParallel&) = delete;
 
+  /// As model::Seams has it: the parts of attention are products too.
+  void show_products_to(model::ProductObserver* observer) noexcept { product_observer_ = observer; }
+
   /// The contracts are those of model::Seams; `shape` has this rank's sizes. lse_BNT is what the
   /// mode needs for its own backward pass: B T N numbers, not always in the kernel's order.
   virtual void attention(const kernels::AttentionShape& shape, kernels::ConstHeads q,
@@ -67,6 +71,12 @@ class ContextParallel {
                                   const float* lse_BNT, float* delta_BNT, kernels::Heads dq,
                                   kernels::Heads dk, kernels::Heads dv,
                                   device::StreamRef stream) = 0;
+
+ protected:
+  model::ProductObserver* product_observer() const noexcept { return product_observer_; }
+
+ private:
+  model::ProductObserver* product_observer_ = nullptr;
 };
 
 /// The chosen mode over `cp` (borrowed), with its buffers from `arena`. Nothing when cp has one

@@ -22,6 +22,7 @@ class MeshSeams : public model::Seams {
   MeshSeams(comm::Mesh& mesh, const TensorParallelOptions& tensor,
             const ContextParallelOptions& context, device::Arena& arena);
 
+  void show_products_to(model::ProductObserver* observer) override;
   Range residual_rows(std::int64_t rows) const override;
   bool adds_once() const override;
   ConstTensorView gather_rows(ConstTensorView x_RD, std::int64_t rows,

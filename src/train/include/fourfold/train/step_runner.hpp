@@ -102,6 +102,9 @@ class StepRunner {
   /// Throws away what go_ahead() has done, behind outcome(). Collective over the mesh.
   void take_back(device::StreamRef stream);
 
+  /// As model::Seams has it. @pre train.cuda_graphs = "never", or a mesh where graph_use() has none
+  void show_products_to(model::ProductObserver* observer) { seams_.show_products_to(observer); }
+
   /// From now on run() records the parts of the step behind `load` and the pipeline's actions
   /// (borrowed); nullptr: nothing.
   void record_into(StepRecorder* recorder);
