@@ -37,12 +37,16 @@ WHAT IS COMPARED
   per step: the new weights of every logical tensor with what the reference's optimizer, written
     out plainly, makes of this mesh's own gradients and old weights (as a share of the update, L2)
   that replicas have the same bits on all ranks
+  per step: every matrix product of every rank, of the mesh and of the reference, where it is made:
+    sums of its rows and columns with random signs, and rows of attention and of its gradients, with
+    what its operands make of them in f64, in units of what rounding makes there
 
 WHAT IS NOT PROVEN
-  what changes no gradient by more than rounding: a product whose result nothing depends on, or
-  hardly anything. In 16 bits rounding hides more; prove a mesh with --set train.precision=f32 too
+  what is no product (norms, activations, sums over ranks) and changes no gradient by more than
+  rounding. In 16 bits rounding hides more; prove a mesh with --set train.precision=f32 too
+  of attention to more than 64 tokens all rows: 64 queries and 64 keys, drawn at random, are looked at
   gradients of steps that f16 skips on both meshes; how many there were is printed
-  what the reference and the mesh do wrong alike: they run the same kernels
+  what the reference and the mesh do wrong alike, products apart: they run the same kernels
 
 EXAMPLES
   fourfold verify run.toml --mesh dp=1 --mesh dp=2,tp=2
@@ -163,6 +167,11 @@ void describe(CLI::App& command, Arguments& arguments) {
                   "The largest error of a tensor's weights after a step, as a share of the update. "
                   "Default: 1e-4")
       ->check(positive);
+  command
+      .add_option("--product-tolerance", arguments.product_tolerance,
+                  "The largest error of a matrix product where it is made, as a multiple of what "
+                  "rounding makes there. Default: 8")
+      ->check(positive);
   program::add_progress_option(command, arguments.progress);
   command.add_flag("--json", arguments.json, "Print one JSON object, for programs to read");
   command.footer(
@@ -206,7 +215,8 @@ train::Tolerances tolerances_of(const Arguments& arguments, const train::RunOnMe
   return {.loss = arguments.loss_tolerance.value_or(usual.loss),
           .gradient = arguments.gradient_tolerance.value_or(usual.gradient),
           .rounding = arguments.rounding_tolerance.value_or(usual.rounding),
-          .weight = arguments.weight_tolerance.value_or(usual.weight)};
+          .weight = arguments.weight_tolerance.value_or(usual.weight),
+          .product = arguments.product_tolerance.value_or(usual.product)};
 }
 
 }  // namespace fourfold::verify

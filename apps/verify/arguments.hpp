@@ -21,6 +21,7 @@ struct Arguments {
   std::optional<double> gradient_tolerance;
   std::optional<double> rounding_tolerance;
   std::optional<double> weight_tolerance;
+  std::optional<double> product_tolerance;
   std::string progress = "auto";
   bool json = false;
 };

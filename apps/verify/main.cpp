@@ -32,17 +32,19 @@ namespace train = fourfold::train;
 void print_head(int width, const std::string& reference, const std::vector<double>& losses) {
   fourfold::program::print("reference {}: loss {:.6f} at step 1, {:.6f} at step {}\n\n", reference,
                            losses.front(), losses.back(), losses.size());
-  fourfold::program::print("{:<{}}  {:<9}  {:<8}  {:<7}  {:<9}  {:<8}  {:<7}\n", "mesh", width,
-                           "initial", "replicas", "loss", "gradients", "rounding", "weights");
+  fourfold::program::print("{:<{}}  {:<9}  {:<8}  {:<8}  {:<7}  {:<9}  {:<8}  {:<7}\n", "mesh",
+                           width, "initial", "replicas", "products", "loss", "gradients",
+                           "rounding", "weights");
 }
 
 void print_row(int width, const Verdict& verdict) {
   const train::MeshComparison& result = verdict.comparison;
   fourfold::program::print(
-      "{:<{}}  {:<9}  {:<8}  {:>7.1e}  {:>9.1e}  {:>7.1f}x  {:>7.1e}  {}\n", verdict.mesh, width,
-      result.same_initial_weights ? "same bits" : "DIFFER",
-      result.ranks_agree ? "agree" : "DISAGREE", result.largest.loss, result.largest.gradient,
-      result.largest.rounding, result.largest.weight, result.passed() ? "passed" : "FAILED");
+      "{:<{}}  {:<9}  {:<8}  {:>7.1f}x  {:>7.1e}  {:>9.1e}  {:>7.1f}x  {:>7.1e}  {}\n",
+      verdict.mesh, width, result.same_initial_weights ? "same bits" : "DIFFER",
+      result.ranks_agree ? "agree" : "DISAGREE", result.largest.product, result.largest.loss,
+      result.largest.gradient, result.largest.rounding, result.largest.weight,
+      result.passed() ? "passed" : "FAILED");
   if (result.first_difference) {
     fourfold::program::print("  {}\n", *result.first_difference);
   }
@@ -58,11 +60,21 @@ void print_row(int width, const Verdict& verdict) {
   std::fflush(stdout);
 }
 
-/// What the reference itself did wrong: ranks that disagree, weights that its gradients do not
-/// make.
-void require_sound(const train::MeshComparison& itself, const std::string& name, double tolerance) {
+/// What the reference itself did wrong: products, ranks that disagree, weights that its gradients
+/// do not make.
+void require_sound(const train::MeshComparison& itself, const std::string& name,
+                   const train::Tolerances& tolerances) {
   if (itself.passed()) {
     return;
+  }
+  if (itself.largest.product > tolerances.product) {
+    throw fourfold::UserError(
+        ExitCode::differs,
+        fourfold::format_message(
+            "the reference --mesh {}: {} (a product of this machine is wrong, or "
+            "--product-tolerance {:g} too small: nothing can be compared with it); run "
+            "fourfold doctor, and this on another machine",
+            name, *itself.first_difference, tolerances.product));
   }
   if (itself.ranks_agree && itself.largest.weight <= train::Tolerances{}.weight) {
     throw fourfold::UserError(
@@ -70,7 +82,7 @@ void require_sound(const train::MeshComparison& itself, const std::string& name,
         fourfold::format_message(
             "--weight-tolerance {:g} is below what f32 can keep to (the updates of the "
             "reference --mesh {} themselves are off by {:.1e}); give at least {:.1e}",
-            tolerance, name, itself.largest.weight, 2 * itself.largest.weight));
+            tolerances.weight, name, itself.largest.weight, 2 * itself.largest.weight));
   }
   throw fourfold::Error(
       ExitCode::internal,
@@ -118,7 +130,7 @@ ExitCode verify(const Arguments& arguments) {
   const train::ReferenceCourse course = train::train_reference(
       reference, arguments.steps, of_reference, progress.of("reference " + reference.name));
   progress.finish();
-  require_sound(course.itself, reference.name, of_reference.weight);
+  require_sound(course.itself, reference.name, of_reference);
   if (!arguments.json) {
     print_head(width, reference.name, course.losses);
   }

@@ -24,6 +24,8 @@ std::string to_json(const Arguments& arguments, const std::vector<double>& refer
                                 {"gradient_error", result.largest.gradient},
                                 {"rounding_error", result.largest.rounding},
                                 {"weight_error", result.largest.weight},
+                                {"product_error", result.largest.product},
+                                {"checked_products", result.checked_products},
                                 {"steps", result.steps},
                                 {"differing_steps", result.differing_steps},
                                 {"skipped_steps", result.skipped_steps},
@@ -32,7 +34,8 @@ std::string to_json(const Arguments& arguments, const std::vector<double>& refer
                                  {{"loss", tolerances.loss},
                                   {"gradient", tolerances.gradient},
                                   {"rounding", tolerances.rounding},
-                                  {"weight", tolerances.weight}}}});
+                                  {"weight", tolerances.weight},
+                                  {"product", tolerances.product}}}});
   }
   return json_text(object);
 }

@@ -45,7 +45,8 @@ MeshComparer::MeshComparer(const runfile::OptimConfig& optim,
       tolerances_({.loss = tolerances.loss,
                    .gradient = tolerances.gradient,
                    .rounding = tolerances.rounding,
-                   .weight = tolerances.weight}),
+                   .weight = tolerances.weight,
+                   .product = tolerances.product}),
       replay_(optim_, table_) {}
 
 template <class Words>
@@ -79,6 +80,10 @@ void MeshComparer::compare_initial_weights(const ParameterValues& reference,
 void MeshComparer::compare_step(const StepStart& start, const StepTrace& reference,
                                 const StepTrace& other, const ParameterValues* rounded) {
   ++result_.steps;
+  compare_products(other, "");
+  if (&reference != &other) {
+    compare_products(reference, "the reference, ");
+  }
   compare_losses(reference, other);
   if (reference.fate == StepFate::skipped && other.fate == StepFate::skipped) {
     ++result_.skipped_steps;  // the gradients overflowed and say nothing
@@ -94,6 +99,12 @@ MeshComparison MeshComparer::finish(const std::vector<std::string>& disagreement
     offend(disagreements.front());
   }
   return std::move(result_);
+}
+
+void MeshComparer::compare_products(const StepTrace& trace, const char* whose) {
+  result_.checked_products += trace.products.products;
+  note(&StepErrors::product, trace.products.largest,
+       [&] { return whose + trace.products.first_wrong; });
 }
 
 void MeshComparer::compare_losses(const StepTrace& a, const StepTrace& b) {

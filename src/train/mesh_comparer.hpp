@@ -40,6 +40,7 @@ class MeshComparer {
   void note(double StepErrors::*kind, double error, const Words& words);
   void offend(std::string text);
 
+  void compare_products(const StepTrace& trace, const char* whose);
   void compare_losses(const StepTrace& a, const StepTrace& b);
   void compare_gradients(const StepTrace& a, const StepTrace& b, const ParameterValues* rounded);
   void compare_gradient(std::size_t tensor, const std::vector<float>& a,

@@ -27,18 +27,19 @@ using Piece = parallel::ParameterShare::Piece;
 /// What the ranks of one step fill in together.
 struct StepInProgress {
   StepInProgress(const std::vector<model::ParameterSpec>& table, std::size_t ranks)
-      : gradients(table, "gradient"), weights(table, "weight"), outcomes(ranks) {}
+      : gradients(table, "gradient"), weights(table, "weight"), outcomes(ranks), products(ranks) {}
   LogicalValues gradients;
   LogicalValues weights;
-  std::vector<StepOutcome> outcomes;  ///< each rank writes its own
-  LossScaleState next;                ///< of the next step; rank 0 writes it
+  std::vector<StepOutcome> outcomes;    ///< each rank writes its own
+  std::vector<ProductErrors> products;  ///< likewise
+  LossScaleState next;                  ///< of the next step; rank 0 writes it
 };
 
 /// One rank's part of the run.
 class WalkingRank {
  public:
   WalkingRank(const runfile::RunConfig& config, const comm::MeshShape& shape,
-              comm::Communicator& world)
+              std::optional<double> product_tolerance, comm::Communicator& world)
       : config_(&config),
         rank_(world.rank()),
         mesh_(shape, with_collectives_of(config, world)),
@@ -48,6 +49,10 @@ class WalkingRank {
                 held_tokens(mesh_, config.model.context), arena_) {
     arena_.seal();
     runner_.initialise(static_cast<std::uint64_t>(config.train.seed), stream_);
+    if (product_tolerance) {
+      check_.emplace(rank_, *product_tolerance);
+      runner_.show_products_to(&*check_);
+    }
   }
 
   void give_weights(LogicalValues& weights) {
@@ -72,12 +77,19 @@ class WalkingRank {
   }
 
   void step(std::int64_t step, bool goes_on, StepInProgress& record) {
+    if (!ahead_) {
+      begin_check(step);
+    }
     const StepBatches batches = ahead_ ? *ahead_ : load(step);
     ahead_.reset();
     const bool ahead = goes_on && goes_ahead(*config_, mesh_.shape());
     runner_.run(step, batches, runfile::learning_rate(config_->optim.schedule, step), stream_,
                 ahead);
+    if (check_) {
+      record.products[static_cast<std::size_t>(rank_)] = check_->errors();
+    }
     if (ahead) {
+      begin_check(step + 1);
       ahead_ = load(step + 1);
       runner_.go_ahead(*ahead_, stream_);
     }
@@ -94,6 +106,13 @@ class WalkingRank {
     return world;
   }
 
+  /// The products that come are those of this step.
+  void begin_check(std::int64_t step) {
+    if (check_) {
+      check_->begin(step);
+    }
+  }
+
   StepBatches load(std::int64_t step) {
     return loader_.load(step, step * config_->train.global_batch, stream_);
   }
@@ -107,7 +126,14 @@ class WalkingRank {
   StepRunner runner_;
   BatchLoader loader_;
   std::optional<StepBatches> ahead_;  ///< of the next step, which has begun already
+  std::optional<ProductCheck> check_;
 };
+
+/// Observed products are not recorded.
+runfile::RunConfig without_graphs(runfile::RunConfig config) {
+  config.train.cuda_graphs = runfile::CudaGraphs::never;
+  return config;
+}
 
 /// A nan is like itself.
 bool same_bits(double a, double b) {
@@ -146,14 +172,16 @@ ParameterValues unscaled(ParameterValues gradients, double loss_scale) {
 
 class MeshWalk::Ranks {
  public:
-  Ranks(const runfile::RunConfig& config, const comm::MeshShape& mesh, std::int64_t steps)
-      : config_(config),
+  Ranks(const runfile::RunConfig& config, const comm::MeshShape& mesh, std::int64_t steps,
+        std::optional<double> product_tolerance)
+      : config_(product_tolerance ? without_graphs(config) : config),
         table_(model::parameter_table(config.model)),
         ranks_(static_cast<std::size_t>(mesh.ranks())),
         last_step_(steps - 1),
-        tasks_(static_cast<int>(mesh.ranks()), [this, mesh](comm::Communicator& world) {
-          return std::make_unique<WalkingRank>(config_, mesh, world);
-        }) {
+        tasks_(static_cast<int>(mesh.ranks()),
+               [this, mesh, product_tolerance](comm::Communicator& world) {
+                 return std::make_unique<WalkingRank>(config_, mesh, product_tolerance, world);
+               }) {
     LogicalValues weights(table_, "initial weight");
     tasks_.run([&](const std::unique_ptr<WalkingRank>& rank) {
       rank->give_weights(weights);
@@ -190,7 +218,11 @@ class MeshWalk::Ranks {
         .loss_scale = outcome.loss_scale,
         .fate = outcome.fate,
         .gradients = unscaled(record.gradients.take(disagreements_), outcome.loss_scale),
-        .weights = record.weights.take(disagreements_)};
+        .weights = record.weights.take(disagreements_),
+        .products = {}};
+    for (ProductErrors& of_rank : record.products) {
+      trace.products.add(std::move(of_rank));
+    }
     start_ = {.weights = trace.weights, .loss_scale = record.next};
     ++step_;
     return trace;
@@ -207,8 +239,8 @@ class MeshWalk::Ranks {
 };
 
 MeshWalk::MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh,
-                   std::int64_t steps)
-    : ranks_(std::make_unique<Ranks>(config, mesh, steps)) {}
+                   std::int64_t steps, std::optional<double> product_tolerance)
+    : ranks_(std::make_unique<Ranks>(config, mesh, steps, product_tolerance)) {}
 MeshWalk::~MeshWalk() = default;
 
 const std::vector<model::ParameterSpec>& MeshWalk::table() const noexcept {

@@ -5,6 +5,8 @@
 /// whole logical tensors, so that runs on different meshes can be compared.
 #pragma once
 
+#include "product_check.hpp"
+
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/model/parameter_table.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -12,6 +14,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +36,9 @@ struct StepTrace {
   double grad_norm = 0;  ///< as the clipping sees it
   double loss_scale = 1;
   StepFate fate = StepFate::applied;
-  ParameterValues gradients;  ///< of the global batch, before clipping
-  ParameterValues weights;    ///< f32 masters after the update
+  ParameterValues gradients;    ///< of the global batch, before clipping
+  ParameterValues weights;      ///< f32 masters after the update
+  ProductErrors products = {};  ///< of all ranks, if they are checked
 };
 
 /// A run on a mesh whose ranks are threads of this process. The threads wait between two calls.
@@ -46,9 +50,12 @@ class MeshWalk {
   /// @param config  validated, and its batch sizes with the mesh (validate_batch); a copy is kept
   /// @param steps   at most so many will be made: with optim.post_validation each but the last goes
   ///   ahead with the one after it
+  /// @param product_tolerance  every product of the model is checked where it is made
+  ///   (ProductCheck), with this tolerance; absent: none is
   /// @throws UserError as Trainer, about data and sizes; this and step() throw what a rank throws,
   ///   after which only the destructor may be called
-  MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh, std::int64_t steps);
+  MeshWalk(const runfile::RunConfig& config, const comm::MeshShape& mesh, std::int64_t steps,
+           std::optional<double> product_tolerance = {});
   ~MeshWalk();
   MeshWalk(const MeshWalk&) = delete;
   MeshWalk& operator=(const MeshWalk&) = delete;

@@ -44,6 +44,7 @@ expect_exit 0 verify --mesh dp=1 --mesh dp=1,train.recompute=full --mesh pp=2,cp
 python3 -c 'import json, sys
 full, all_axes = json.load(open(sys.argv[1]))["meshes"]
 assert full["loss_error"] == full["gradient_error"] == full["rounding_error"] == full["weight_error"] == 0, full
+assert 0 < full["product_error"] < 8 and full["checked_products"] > 5 * 2 * 4, full
 assert full["steps"] == 5 and full["differing_steps"] == [] and full["skipped_steps"] == 0, full
 assert all_axes["passed"] and all_axes["gradient_error"] > 0, all_axes' "$output" || complain "recompute or four axes differ"
 expect_exit 1 verify --mesh dp=1 --mesh tp=2,train.seed=5 --mesh tp=2
@@ -99,7 +100,7 @@ expect_exit 1 verify --mesh dp=1 --mesh dp=2,train.precision=bf16 --mesh dp=2,mo
 python3 -c 'import json, sys
 coarse, other = json.load(open(sys.argv[1]))["meshes"]
 assert coarse["passed"] and coarse["tolerances"]["gradient"] == 0.1, coarse
-assert other["tolerances"] == {"loss": 1e-5, "gradient": 1e-4, "rounding": 30, "weight": 1e-4}, other
+assert other["tolerances"] == {"loss": 1e-5, "gradient": 1e-4, "rounding": 30, "weight": 1e-4, "product": 8}, other
 assert other["differing_steps"] == list(range(1, 21)), other' "$output" || complain "tolerances are not those of each mesh"
 # Steps that prove nothing about gradients are said.
 expect_exit 0 verify --set train.precision=f16 --set train.loss_scale_initial=1073741824 --mesh dp=1 --mesh dp=2 --steps 12
@@ -112,6 +113,10 @@ expect_exit 0 verify --set "offload.optimizer=nvme:$PWD" --mesh dp=1 --mesh dp=2
 expect_exit 78 verify --mesh dp=1 --mesh dp=auto
 expect_stderr 'says nothing here'
 expect_exit 64 verify --mesh dp=1 --mesh tp=2 --loss-tolerance nan
+expect_exit 64 verify --mesh dp=1 --mesh tp=2 --product-tolerance nan
+# Every product is checked where it is made: below what rounding makes there, the first of them is named.
+expect_exit 1 verify --mesh dp=1 --mesh tp=2 --product-tolerance 1e-3
+expect_stderr 'the reference --mesh dp=1: step 1: rank 0: the product of layers.0.attn.q_proj/k_proj/v_proj (forward), call 1 of the step: '
 expect_exit 78 verify --set mesh.dp_compress=int8 --mesh dp=1 --mesh dp=2
 expect_stderr 'mesh.dp_compress = "int8" is no mesh to compare'
 expect_exit 0 verify --set mesh.dp_compress=int8 --mesh dp=1 --mesh tp=2

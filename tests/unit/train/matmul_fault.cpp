@@ -2,84 +2,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "matmul_fault.hpp"
 
+#include "fault_control.hpp"
+#include "linker_wrap.hpp"
+
 #include <fourfold/base/dtype.hpp>
-#include <fourfold/base/log.hpp>
 #include <fourfold/kernels/activation.hpp>
 #include <fourfold/kernels/matmul.hpp>
 
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <optional>
 #include <vector>
 
 namespace fourfold::test {
 namespace {
-
-constexpr std::array<std::string_view, 8> product_names{
-    "linear",          "linear_gelu", "backward_input",      "backward_input_gelu",
-    "backward_weight", "tile",        "tile_backward_input", "tile_backward_weight"};
-
-constexpr std::size_t most_ranks = 8;
-
-struct Control {
-  std::atomic<bool> counts = false;
-  std::atomic<bool> happened = false;
-  std::atomic<int> product = -1;
-  int rank = 0;
-  std::int64_t call = 0;
-  std::int64_t column = 0;
-  std::array<std::array<std::atomic<std::int64_t>, most_ranks>, product_names.size()> calls{};
-};
-Control control;
-
-void reset(int product, int rank, std::int64_t call, std::int64_t column) {
-  control.counts = false;
-  for (auto& of_ranks : control.calls) {
-    std::ranges::fill(of_ranks, 0);
-  }
-  control.rank = rank;
-  control.happened = false;
-  control.product = product;
-  control.call = call;
-  control.column = column;
-  control.counts = true;
-}
-
-bool is_spoiled(Product product) {
-  if (!control.counts) {
-    return false;
-  }
-  const int rank = log::thread_rank();
-  const std::int64_t call =
-      control.calls[static_cast<std::size_t>(product)].at(static_cast<std::size_t>(rank))++;
-  return control.product == static_cast<int>(product) && rank == control.rank &&
-         call == control.call;
-}
-
-float value_at(const void* data, DType dtype, std::int64_t i) {
-  switch (dtype) {
-    case DType::bf16:
-      return static_cast<float>(static_cast<const BFloat16*>(data)[i]);
-    case DType::f16:
-      return static_cast<float>(static_cast<const Float16*>(data)[i]);
-    default:
-      return static_cast<const float*>(data)[i];
-  }
-}
-
-void set_at(void* data, DType dtype, std::int64_t i, float value) {
-  switch (dtype) {
-    case DType::bf16:
-      static_cast<BFloat16*>(data)[i] = BFloat16(value);
-      return;
-    case DType::f16:
-      static_cast<Float16*>(data)[i] = Float16(value);
-      return;
-    default:
-      static_cast<float*>(data)[i] = value;
-  }
-}
 
 /// The columns [first, first + width) of a result, as they are before a call.
 class Spoiler {
@@ -91,7 +25,7 @@ class Spoiler {
     if (!is_spoiled(product)) {
       return;
     }
-    column_ = first + control.column % width;
+    column_ = first + spoiled_column() % width;
     for (std::int64_t i = *column_; i < result.elements(); i += columns_) {
       before_.push_back(accumulates ? value_at(result.data(), result.dtype(), i) : 0.0F);
     }
@@ -107,10 +41,9 @@ class Spoiler {
     stream.synchronize();
     auto before = before_.begin();
     for (std::int64_t i = *column_; i < result_.elements(); i += columns_) {
-      const float made = value_at(result_.data(), result_.dtype(), i);
-      set_at(result_.data(), result_.dtype(), i, made + (made - *before++));
+      add_to(result_.data(), result_.dtype(), i,
+             value_at(result_.data(), result_.dtype(), i) - *before++);
     }
-    control.happened = true;
     return true;
   }
 
@@ -122,31 +55,6 @@ class Spoiler {
 };
 
 }  // namespace
-
-std::string_view name(Product product) noexcept {
-  return product_names[static_cast<std::size_t>(product)];
-}
-
-void MatmulFault::arm(Product product, int rank, std::int64_t call, std::int64_t column) {
-  reset(static_cast<int>(product), rank, call, column);
-}
-void MatmulFault::count_only() {
-  reset(-1, 0, 0, 0);
-}
-std::int64_t MatmulFault::calls(Product product, int rank) {
-  return control.calls[static_cast<std::size_t>(product)].at(static_cast<std::size_t>(rank));
-}
-bool MatmulFault::happened() {
-  return control.happened;
-}
-void MatmulFault::disarm() {
-  control.counts = false;
-}
-
-// The linker's --wrap takes calls of a symbol F to __wrap_F, and those of __real_F to F.
-#define REAL_AND_WRAPPED(name, symbol, ...)            \
-  void real_##name(__VA_ARGS__) asm("__real_" symbol); \
-  void name(__VA_ARGS__) asm("__wrap_" symbol)
 
 REAL_AND_WRAPPED(linear, FOURFOLD_LINEAR, ConstTensorView, ConstTensorView, ConstTensorView,
                  TensorView, device::StreamRef);

@@ -1,8 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 /// @file
-/// A product that goes wrong: one column of one call of kernels/matmul.hpp counts twice. The linker
-/// puts these bodies in front of the real ones (--wrap), in this test program only.
+/// A product that goes wrong: one column of one call of kernels/matmul.hpp, or of a product inside
+/// kernels/attention.hpp, counts twice. The linker puts these bodies in front of the real ones
+/// (--wrap), in this test program only.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,8 @@
 
 namespace fourfold::test {
 
-/// The functions of kernels/matmul.hpp.
+/// The functions of kernels/matmul.hpp, and the products of attention: q k^T, p v and, backward,
+/// dq, dk, dv, dout v^T and q k^T once more. A column of scores (or of dout v^T) is a key.
 enum class Product : std::uint8_t {
   linear,
   linear_gelu,
@@ -20,6 +22,13 @@ enum class Product : std::uint8_t {
   tile,
   tile_backward_input,
   tile_backward_weight,
+  attention_scores,
+  attention_output,
+  query_gradient,
+  key_gradient,
+  value_gradient,
+  softmax_gradient,
+  scores_again,
 };
 std::string_view name(Product product) noexcept;
 
@@ -33,7 +42,7 @@ class MatmulFault {
   static void count_only();
   /// Calls since then.
   static std::int64_t calls(Product product, int rank);
-  /// Whether the call came.
+  /// Whether the call came, and a bit changed by it.
   static bool happened();
   /// Calls are neither counted nor spoiled.
   static void disarm();

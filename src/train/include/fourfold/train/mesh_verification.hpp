@@ -30,6 +30,7 @@ struct Tolerances {
   double gradient = 1e-4;
   double rounding = 30;  ///< in units of rounding
   double weight = 1e-4;
+  double product = 8;  ///< in units of rounding; the same in every precision
 };
 
 /// What sound meshes keep to when activations are of this type. Updates are f32 in all of them. In
@@ -59,11 +60,17 @@ Tolerances tolerances_for(DType precision) noexcept;
 /// serial body, makes of this mesh's own gradients and its weights before the step: |b - expected|
 /// as a share of |expected - before|, in the L2 norm, without what the rounding of weights to f32
 /// can make. Gradients being compared at every step, nothing else can differ.
+///
+/// A product is held against its own operands, on the rank that makes it: sums of its rows and
+/// columns with random signs against those that the operands make (product_sums.hpp), rows of
+/// attention and of its gradients against rows written out plainly (attention_rows.hpp). So one
+/// that goes wrong is found whatever becomes of it in the step, in 16 bits as in f32.
 struct StepErrors {
   double loss = 0;
   double gradient = 0;  ///< of tensors and of their global norm
   double rounding = 0;  ///< of tensors, rows and columns, in units of rounding
   double weight = 0;
+  double product = 0;  ///< of a product where it is made, in units of rounding
 };
 
 /// What one mesh gave beside the reference.
@@ -75,8 +82,9 @@ struct MeshComparison {
   std::vector<std::int64_t> differing_steps;  ///< those with something beyond its tolerance, from 1
   /// Those that both skip, because f16 overflows: of their gradients nothing is known.
   std::int64_t skipped_steps = 0;
+  std::int64_t checked_products = 0;  ///< of all ranks and steps, and of the reference's repetition
   /// In words, the first thing beyond its tolerance, in the order in which a step makes it:
-  /// initial weights, then per step the loss, gradients from the head down, weights.
+  /// initial weights, then per step products, the loss, gradients from the head down, weights.
   std::optional<std::string> first_difference;
 
   bool passed() const noexcept { return !first_difference; }
@@ -110,6 +118,8 @@ ReferenceCourse train_reference(const RunOnMesh& reference, std::int64_t steps,
 /// The reference repeats them in the other's precision, and once more rounding in other ways: in
 /// f32 from weights that are each moved to a neighbouring number; in 16 bits with activations in
 /// f32, from weights as 16 bits have them.
+///
+/// Every product is checked, of the mesh and of the reference that repeats its steps.
 ///
 /// Memory: the other's run, the reference's twice, and 80 bytes per parameter, however many steps.
 /// Deterministic.
