@@ -165,7 +165,7 @@ expect test "$(grep -c '^update' orders)" -eq 2
 echo 'LD_LIBRARY_PATH=/opt/lib:$NEVER_SET' >site.sh
 FOURFOLD_SITE=./site.sh expect_told 'sourced /opt/lib:' eval 'echo "sourced $LD_LIBRARY_PATH"'
 expect_exit 78 env FOURFOLD_SITE=./none.sh bash -c '. "$0/job.bash"' "$slurm"
-expect_stdout 'the site file ./none.sh ended with code'
+expect_stdout 'the site file ./none.sh cannot be read'
 for ending in 'return 3' 'exit 5' 'set -e; false' false 'set -u; echo $NEVER_SET'; do
   echo "$ending" >site.sh
   expect_exit 78 env FOURFOLD_SITE=./site.sh bash -c '. "$0/job.bash" && echo went on' "$slurm"
