@@ -214,8 +214,8 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
 TEST_CASE("all problems of a file are told at once, in the order of its lines", "[run_config]") {
   CHECK(refusal("[train]\nstep = 5\n[model]\nlayers = 0.5\n[optim]\nlr = -1\n") ==
         "run.toml:2:1: unknown key \"step\" in [train]; did you mean \"steps\"?\n"
-        "run.toml:4:1: model.layers = 0.5 is not an integer of at least 1 and at most 100000\n"
-        "run.toml:6:1: optim.lr = -1 is not a number of at least 0");
+        "  run.toml:4:1: model.layers = 0.5 is not an integer of at least 1 and at most 100000\n"
+        "  run.toml:6:1: optim.lr = -1 is not a number of at least 0");
 }
 
 TEST_CASE("--set is refused like a line of the file", "[run_config]") {
