@@ -5,13 +5,17 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/fingerprint.hpp>
+#include <fourfold/io/mapped_file.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/data_facts.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <sstream>
 #include <string_view>
 
@@ -19,6 +23,7 @@ namespace fourfold::train {
 namespace {
 
 constexpr std::int64_t window_tokens = 1024;
+constexpr std::int64_t most_windows = 16;  ///< of a file
 
 std::string digest_of_samples(const io::TokenFile& file, std::int64_t windows) {
   std::vector<std::int32_t> tokens(
@@ -41,18 +46,27 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
+std::string time_of(const std::string& file) {
+  struct stat found {};
+  return ::stat(file.c_str(), &found) == 0
+             ? fmt::format(
+                   "{}", std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec)
+             : "-";
+}
+
 DataFacts facts_here(const data::TokenDataset& dataset) {
-  constexpr std::int64_t most_windows = 16;
   constexpr std::int64_t most_windows_of_all = 1024;
   const auto files = std::ssize(dataset.files());
   const std::int64_t windows =
       std::clamp<std::int64_t>(most_windows_of_all / files, 1, most_windows);
   DataFacts facts;
   std::vector<std::string> digests;
+  std::vector<std::string> times;
   std::vector<std::string> tokenizers;
   std::vector<TokenMaker> makers;
   for (const io::TokenFile& file : dataset.files()) {
     const auto record = data::token_record_of(file);
+    times.push_back(time_of(file.path().string()));
     digests.push_back(fmt::format(
         "{}:{}", digest_of_samples(file, windows),
         record && !record->tokens_digest.empty() ? record->tokens_digest.substr(0, 16) : "-"));
@@ -76,6 +90,7 @@ DataFacts facts_here(const data::TokenDataset& dataset) {
   }
   facts.digests = fmt::format("{}", fmt::join(digests, ","));
   facts.tokenizers = fmt::format("{}", fmt::join(tokenizers, ""));
+  facts.times = fmt::format("{}", fmt::join(times, ","));
   return facts;
 }
 
@@ -96,6 +111,69 @@ std::optional<std::string> changed_digest(const std::string& before, const DataF
     if (!can_be_same(then[i], digests[i])) {
       return fmt::format("{} has as many tokens as then, but others", now.files[i]);
     }
+  }
+  return std::nullopt;
+}
+
+std::string text_or_empty(const io::Checkpoint& checkpoint, const char* name) {
+  const auto& texts = checkpoint.scalars().texts;
+  const auto found = texts.find(name);
+  return found == texts.end() ? std::string() : found->second;
+}
+
+/// "a, b, c and 12 more"
+std::string shortened(std::vector<std::string> names) {
+  constexpr std::size_t shown = 3;
+  const std::size_t count = names.size();
+  names.resize(std::min(count, shown));
+  return fmt::format("{}{}", fmt::join(names, ", "),
+                     count > shown ? fmt::format(" and {} more", count - shown) : "");
+}
+
+std::string digest_of_all(const std::string& file) {
+  const io::MappedFile mapped(file);
+  mapped.advise(io::MappedFile::Access::sequential);
+  io::Fingerprint bytes;
+  bytes.add(mapped.bytes());
+  return bytes.str();
+}
+
+/// Of files that were written to since the checkpoint, which may have been edited anywhere. One
+/// that was copied, or touched, has another time and the same tokens.
+std::optional<std::string> change_in_whole(const io::Checkpoint& before, const DataFacts& now,
+                                           std::uint64_t most_bytes) {
+  const auto times_then = split(text_or_empty(before, runfile::token_times_name), ',');
+  const auto times = split(now.times, ',');
+  const auto digests = split(text_or_empty(before, runfile::token_digests_name), ',');
+  std::vector<std::string> passed_over;
+  std::uint64_t read_bytes = 0;
+  for (std::size_t i = 0; i < std::min({times_then.size(), times.size(), digests.size()}); ++i) {
+    if (times[i] == times_then[i]) {
+      continue;
+    }
+    const std::string digest = digests[i].substr(digests[i].find(':') + 1);
+    const std::uint64_t bytes = std::filesystem::file_size(now.files[i]);
+    if (digest == "-" || read_bytes + bytes > most_bytes) {
+      passed_over.push_back(now.files[i]);
+      continue;
+    }
+    read_bytes += bytes;
+    if (digest_of_all(now.files[i]).substr(0, digest.size()) != digest) {
+      return fmt::format("{} has as many tokens as then, but others", now.files[i]);
+    }
+  }
+  if (read_bytes > 0) {
+    log::info(
+        format_message("training files that were written to since the checkpoint: {} MB read, "
+                       "and what is in them is what was prepared",
+                       (read_bytes + 999'999) / 1'000'000));
+  }
+  if (!passed_over.empty()) {
+    log::warning(format_message(
+        "{}: written to since the checkpoint, and compared with what was trained on at {} places "
+        "alone (no record tells a digest of all tokens, or more than {} GB would have to be read); "
+        "go on if they were copied or touched, not if their tokens were edited",
+        shortened(passed_over), most_windows, most_bytes / 1'000'000'000));
   }
   return std::nullopt;
 }
@@ -130,18 +208,13 @@ void object(const std::string& what, bool allowed, const char* why, const char* 
                                                    what, why, remedy));
 }
 
-std::string text_or_empty(const io::Checkpoint& checkpoint, const char* name) {
-  const auto& texts = checkpoint.scalars().texts;
-  const auto found = texts.find(name);
-  return found == texts.end() ? std::string() : found->second;
-}
-
 }  // namespace
 
 DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world) {
   DataFacts facts;
   comm::first_rank_does(world, [&] { facts = facts_here(dataset); });
   facts.digests = comm::broadcast_text(world, facts.digests, 0);
+  facts.times = comm::broadcast_text(world, facts.times, 0);
   facts.tokenizers = comm::broadcast_text(world, facts.tokenizers, 0);
   std::vector<std::int64_t> counts;
   for (const io::TokenFile& file : dataset.files()) {
@@ -152,7 +225,8 @@ DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& worl
   return facts;
 }
 
-std::optional<std::string> data_change(const io::Checkpoint& before, const DataFacts& now) {
+std::optional<std::string> data_change(const io::Checkpoint& before, const DataFacts& now,
+                                       comm::Communicator& world, std::uint64_t most_whole_bytes) {
   const std::string counts = text_or_empty(before, runfile::token_counts_name);
   if (!counts.empty() && counts != now.token_counts) {
     return fmt::format("tokens of the training files {} -> {}", counts, now.token_counts);
@@ -166,7 +240,14 @@ std::optional<std::string> data_change(const io::Checkpoint& before, const DataF
       }
     }
   }
-  return changed_digest(text_or_empty(before, runfile::token_digests_name), now);
+  if (auto change = changed_digest(text_or_empty(before, runfile::token_digests_name), now)) {
+    return change;
+  }
+  std::string change;
+  comm::first_rank_does(
+      world, [&] { change = change_in_whole(before, now, most_whole_bytes).value_or(""); });
+  change = comm::broadcast_text(world, change, 0);
+  return change.empty() ? std::nullopt : std::optional(change);
 }
 
 std::vector<TokenMaker> saved_token_makers(const io::Checkpoint& checkpoint) {

@@ -31,8 +31,9 @@ constexpr const char* data_key = "data.train";
 
 /// Files that grew, shrank, came or went: the permutation of samples is another one then. Or that
 /// have been replaced.
-void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
-  const auto change = data_change(checkpoint, request.data);
+void refuse_other_data(const ResumeRequest& request, const io::Checkpoint& checkpoint,
+                       comm::Communicator& world) {
+  const auto change = data_change(checkpoint, request.data, world);
   if (!change) {
     return;
   }
@@ -68,14 +69,15 @@ void tell_rates(const runfile::RunConfig& config, const io::Checkpoint& checkpoi
   }
 }
 
-void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint) {
+void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint,
+             comm::Communicator& world) {
   const auto changes =
       runfile::config_difference(checkpoint.scalars().text(config_text_name), request.config);
   for (const runfile::ConfigChange& change : changes) {
     log::info(format_message("changed since the checkpoint: {}", change.str()));
   }
   runfile::refuse_changes(changes, request.allowed_changes);
-  refuse_other_data(request, checkpoint);
+  refuse_other_data(request, checkpoint, world);
   tell_rates(request.config, checkpoint);
 }
 
@@ -91,7 +93,7 @@ void examine_weights(const ResumeRequest& request, const io::Checkpoint& checkpo
 
 std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Communicator& world) {
   return request.store.restore(
-      request.wanted, world, [&](const io::Checkpoint& found) { examine(request, found); },
+      request.wanted, world, [&](const io::Checkpoint& found) { examine(request, found, world); },
       request.layouts);
 }
 
@@ -101,7 +103,7 @@ void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
     runfile::refuse_changes(
         runfile::config_difference(found->scalars().text(config_text_name), request.config),
         request.allowed_changes);
-    refuse_other_data(request, *found);
+    refuse_other_data(request, *found, world);
     // An earlier start that stood still changes neither the fast steps nor what becomes of them.
     comm::first_rank_does(world, [&] { request.store.settle_lease(); });
     request.store.sweep_leftovers(world);  // what it becomes needs room
@@ -276,7 +278,7 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
   if (weights_only) {
     examine_weights(request, checkpoint);
   } else {
-    examine(request, checkpoint);
+    examine(request, checkpoint, world);
   }
   const auto load = [&](std::span<const io::WantedBox> wanted,
                         std::span<const io::TensorLayout> layouts) {

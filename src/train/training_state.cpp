@@ -184,6 +184,7 @@ io::CheckpointScalars to_scalars(const Progress& progress, const LossScale& loss
   scalars.texts = {{config_text_name, std::move(config_toml)},
                    {runfile::token_counts_name, data.token_counts},
                    {runfile::token_digests_name, data.digests},
+                   {runfile::token_times_name, data.times},
                    {runfile::tokenizers_name, data.tokenizers}};
   return scalars;
 }

@@ -152,9 +152,9 @@ TEST_CASE("a checkpoint sees each parameter once per state, at its place in the 
 
 TEST_CASE("progress survives the way through a checkpoint's scalars", "[training_state]") {
   const train::Progress progress{.step = 7, .consumed_samples = 56, .consumed_tokens = 890};
-  const auto scalars =
-      train::to_scalars(progress, train::LossScale(runfile::TrainConfig{}), "x = 1\n",
-                        {.files = {}, .token_counts = "1000,250", .digests = {}, .tokenizers = {}});
+  const auto scalars = train::to_scalars(
+      progress, train::LossScale(runfile::TrainConfig{}), "x = 1\n",
+      {.files = {}, .token_counts = "1000,250", .digests = {}, .times = {}, .tokenizers = {}});
   CHECK(scalars.integer("consumed_samples") == 56);
   CHECK(scalars.integer("consumed_tokens") == 890);
   CHECK(scalars.text(train::config_text_name) == "x = 1\n");

@@ -13,6 +13,8 @@ inline constexpr const char* token_counts_name = "train_tokens";
 /// A digest of each training file, and the tokenizers that made them (train::DataFacts).
 inline constexpr const char* token_digests_name = "train_digests";
 inline constexpr const char* tokenizers_name = "train_tokenizers";
+/// When each training file was last written to, in nanoseconds since 1970.
+inline constexpr const char* token_times_name = "train_times";
 inline constexpr const char* consumed_samples_name = "consumed_samples";
 inline constexpr const char* consumed_tokens_name = "consumed_tokens";
 /// data.tokenizer of a checkpoint whose model was imported without its tokenizer: nobody knows, and

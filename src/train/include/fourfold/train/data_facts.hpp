@@ -8,6 +8,7 @@
 #include <fourfold/io/checkpoint.hpp>
 #include <fourfold/train/token_settings.hpp>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct DataFacts {
   /// evenly over a file, fewer where there are more than 64 files), and the one of all tokens that
   /// the record has, or "-"
   std::string digests;
+  /// Of each file in order when it was last written to, in nanoseconds since 1970
+  std::string times;
   /// Of each tokenizer that made them, by the records: "IDENTITY VOCABULARY NAME", a line each; "-"
   /// for an identity that is not known
   std::string tokenizers;
@@ -32,8 +35,13 @@ struct DataFacts {
 DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world);
 
 /// How data differ from those of a checkpoint, in words; nothing when they are the same as far as
-/// the checkpoint tells (older versions kept the counts alone).
-std::optional<std::string> data_change(const io::Checkpoint& before, const DataFacts& now);
+/// the checkpoint tells (older versions kept the counts alone). A file that was written to since
+/// (copied, touched or edited) is read whole and compared with the digest that its record had then,
+/// up to `most_whole_bytes` of all files; those that had no record, or are beyond that, are named
+/// in a warning. Collective: rank 0 reads, the others learn.
+std::optional<std::string> data_change(const io::Checkpoint& before, const DataFacts& now,
+                                       comm::Communicator& world,
+                                       std::uint64_t most_whole_bytes = std::uint64_t{16} << 30);
 
 /// Refuses to feed a model tokens of another tokenizer than it was trained on, as far as the
 /// checkpoint and the records beside the files tell. Local.
