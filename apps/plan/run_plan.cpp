@@ -150,8 +150,8 @@ std::string offload_text(const PlannedRun& run, const std::vector<train::RankPla
 }
 
 /// What is in none of the columns, since it is no tensor.
-std::string process_text() {
-  const std::size_t bytes = train::process_bytes();
+std::string process_text(std::int64_t ranks) {
+  const std::size_t bytes = train::process_bytes(ranks);
   if (bytes == 0) {
     return "the process of each rank beside its tensors: not measured on GPUs\n";
   }
@@ -278,7 +278,7 @@ std::string run_report(const PlannedRun& run) {
   for (const train::RankPlan& plan : stages) {
     text += stage_line(run, plan, unit);
   }
-  return text + process_text() + offload_text(run, stages) + image_text(stages) +
+  return text + process_text(run.mesh.ranks()) + offload_text(run, stages) + image_text(stages) +
          copy_text(run, stages.front());
 }
 

@@ -61,8 +61,8 @@ CASES = [
 ]
 
 # Small models, for what a process takes beside its tensors.
-PROCESS_CASES = [(ranks, 2, family, [f"mesh.dp={ranks}", f"train.precision={precision}", "train.micro_batch=1"])
-                 for ranks in (1, 2, 4, 8) for family, precision in (("gpt2", "f32"), ("llama", "bf16"), ("gpt2", "f16"))]
+PROCESS_CASES = [(ranks, 2, family, [f"mesh.dp={ranks}", f"train.precision={precision}", "train.micro_batch=1", "train.global_batch=16"])
+                 for ranks in (1, 2, 4, 8, 16) for family, precision in (("gpt2", "f32"), ("llama", "bf16"), ("gpt2", "f16"))]
 
 
 def resident_bytes(pid):
@@ -151,7 +151,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path("build/host-release"))
     parser.add_argument("--mpiexec", default="mpiexec")
-    parser.add_argument("--process", action="store_true", help="small models on 1 to 8 ranks: what a process takes beside its tensors")
+    parser.add_argument("--process", action="store_true", help="small models on 1 to 16 ranks: what a process takes beside its tensors")
     parser.add_argument("--markdown", type=pathlib.Path, help="where to write the table")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

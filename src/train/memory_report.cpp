@@ -86,12 +86,16 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
   return record;
 }
 
-std::string memory_text(const telemetry::MemoryRecord& record) {
+std::string memory_text(const telemetry::MemoryRecord& record, std::size_t beside_bytes) {
   const std::int64_t planned = record.all_planned_bytes();
   const std::string taken = mib_text(static_cast<std::size_t>(record.taken_bytes));
-  std::string text = fmt::format("memory of rank {}: {} MiB planned, at most {} MiB taken ({})",
+  const std::string beside =
+      beside_bytes == 0
+          ? ""
+          : fmt::format("; {} MiB are counted for what is no tensor", beside_bytes >> 20);
+  std::string text = fmt::format("memory of rank {}: {} MiB planned, at most {} MiB taken ({}{})",
                                  record.rank, mib_text(static_cast<std::size_t>(planned)), taken,
-                                 difference_text(planned, record.taken_bytes));
+                                 difference_text(planned, record.taken_bytes), beside);
   if (record.device_total_bytes > 0) {
     const auto gib = [](std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 30); };
     text += fmt::format(", {:.1f} of {:.1f} GiB of the GPU in use, {:.1f} free",

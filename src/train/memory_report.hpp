@@ -38,6 +38,8 @@ telemetry::MemoryRecord memory_record(const device::Arena& arena, const StateTie
 
 /// "memory of rank 3: 755.3 MiB planned, at most 757.1 MiB taken (+0.2 %)"; of a device
 /// "..., 61.2 of 79.6 GiB of the GPU in use, 18.4 free"
-std::string memory_text(const telemetry::MemoryRecord& record);
+/// @param beside_bytes  what was counted for the process beside its tensors: named in the brackets,
+///   since what was taken has most of that in it; 0: nothing is
+std::string memory_text(const telemetry::MemoryRecord& record, std::size_t beside_bytes = 0);
 
 }  // namespace fourfold::train

@@ -12,6 +12,8 @@
 #include <fourfold/train/training_data.hpp>
 #include <fourfold/train/training_state.hpp>
 
+#include <algorithm>
+
 namespace fourfold::train {
 namespace {
 
@@ -85,9 +87,12 @@ std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShap
       kernels::library_memory_bytes(uses, config.train.precision, compute_capability));
 }
 
-std::size_t process_bytes() {
+std::size_t process_bytes(std::int64_t ranks) {
   constexpr std::size_t mib = std::size_t{1} << 20;
-  return device::has_own_memory ? 0 : 64 * mib;
+  constexpr std::int64_t most_neighbours = 128;
+  return device::has_own_memory
+             ? 0
+             : 56 * mib + static_cast<std::size_t>(std::min(ranks, most_neighbours)) * mib;
 }
 
 RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout& layout,
@@ -112,7 +117,7 @@ RankPlan plan_rank(const runfile::RunConfig& config, const schedule::StageLayout
   }
   plan.library_bytes = library_bytes(config, mesh, place.cp, compute_capability);
   plan.host_bytes = runner.tier().host_bytes();
-  plan.process_bytes = process_bytes();
+  plan.process_bytes = process_bytes(mesh.ranks());
   plan.image_bytes = image_bytes(config, runner);
   plan.file_bytes = runner.tier().file_bytes();
   plan.states = saved_states(runner.optimizer(), {.errors = runner.error_pieces(),

@@ -17,6 +17,7 @@
 #include <fourfold/io/retention.hpp>
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/trainer.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -285,7 +286,7 @@ void Trainer::report_memory() {
     return;
   }
   record.step = progress_.step;
-  log::info(memory_text(record));
+  log::info(memory_text(record, process_bytes(mesh_->world().size())));
   if (metrics_ != nullptr) {
     metrics_->memory(record);
   }

@@ -147,11 +147,11 @@ TEST_CASE("a mesh has to fit into the memory of its nodes", "[elastic_mesh]") {
   CHECK(elastic.choose(8, shared, 8, rank_bytes).mesh.dp == 8);
   CHECK(elastic.choose(8, shared, 4, 2 * rank_bytes).mesh.dp == 8);
   // On hosts a process takes more than the tensors of such a model, each rank of a node its own.
-  CHECK(rank_bytes >= process_bytes());
-  if (process_bytes() > 0) {
-    CHECK_THROWS_AS(elastic.choose(1, {}, 1, process_bytes()), UserError);
-    CHECK(elastic.choose(1, {}, 1, process_bytes() + (std::size_t{4} << 20)).mesh.ranks() == 1);
-    CHECK(elastic.choose(8, {}, 1, 4 * process_bytes()).mesh.dp < 4);
+  CHECK(rank_bytes >= process_bytes(1));
+  if (process_bytes(1) > 0) {
+    CHECK_THROWS_AS(elastic.choose(1, {}, 1, process_bytes(1)), UserError);
+    CHECK(elastic.choose(1, {}, 1, process_bytes(1) + (std::size_t{4} << 20)).mesh.ranks() == 1);
+    CHECK(elastic.choose(8, {}, 1, 4 * process_bytes(1)).mesh.dp < 4);
   }
   // Fewer replicas on a node need less of it.
   CHECK(elastic.choose(8, shared, 1, 8 * rank_bytes - 1).mesh.dp < 8);

@@ -28,6 +28,9 @@ TEST_CASE("of a small plan the difference is no share", "[memory_report]") {
                                  .taken_bytes = 63 * mib / 10};
   CHECK(memory_text(record) ==
         "memory of rank 0: 0.6 MiB planned, at most 6.3 MiB taken (+5.7 MiB)");
+  CHECK(memory_text(record, 57 * mib) ==
+        "memory of rank 0: 0.6 MiB planned, at most 6.3 MiB taken (+5.7 MiB; 57 MiB are counted "
+        "for what is no tensor)");
   record.planned_bytes = {{"weights", 255 * mib}};
   record.taken_bytes = 250 * mib;
   CHECK(memory_text(record) ==

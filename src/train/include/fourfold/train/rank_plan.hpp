@@ -56,11 +56,14 @@ inline constexpr int usual_compute_capability = 90;
 std::size_t library_bytes(const runfile::RunConfig& config, const comm::MeshShape& mesh, int cp,
                           int compute_capability);
 
-/// What the process of a rank takes of its host's memory beside its tensors: MPI and its buffers,
-/// the pages that ranks of a node share, generated code and scratch of matrix products, HDF5, heap,
-/// stacks. The most that was measured, rounded up, on 1 to 8 ranks of one node (docs/memory.md); it
-/// hardly depends on the model. 0 in builds for GPUs, where CUDA and NCCL take more: not measured.
-std::size_t process_bytes();
+/// What the process of a rank takes of its host's memory beside its tensors: 56 MiB for generated
+/// code and scratch of matrix products, HDF5, heap and stacks, and 1 MiB for each rank of its node,
+/// for MPI's buffers and the pages that they share. As measured on 1 to 16 ranks of one node
+/// (docs/memory.md), rounded up; it hardly depends on the model. 0 in builds for GPUs, where CUDA
+/// and NCCL take more: not measured.
+/// @param ranks  of the run. How many of them share a node is not asked: up to 128 are taken for
+///   neighbours, as many as nodes have
+std::size_t process_bytes(std::int64_t ranks);
 
 /// @param layout  lay_out() of this run on this mesh
 /// @pre 0 <= rank < mesh.ranks(); validate_batch(config, mesh.dp) passes
