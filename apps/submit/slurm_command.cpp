@@ -67,15 +67,19 @@ batch::SubmittedJob submit_script(const std::filesystem::path& script, const std
   const auto sbatch =
       program::output_of({"sbatch", "--parsable", script.string()}, {.time = 5 * to_ask()});
   if (!sbatch) {
-    throw UserError(ExitCode::config,
-                    format_message("there is no sbatch in PATH; the script is {}: submit it where "
-                                   "Slurm is",
-                                   script.string()));
+    throw UserError(
+        ExitCode::config,
+        format_message("there is no sbatch in PATH (Slurm is not here, or its module is not "
+                       "loaded); submit the script, {}, where Slurm is",
+                       script.string()));
   }
   if (sbatch->cut.empty() && sbatch->code != 0) {
-    throw UserError(ExitCode::config,
-                    format_message("sbatch refuses {}: {}", script.string(),
-                                   sbatch->errors.empty() ? sbatch->failure() : sbatch->errors));
+    throw UserError(
+        ExitCode::config,
+        format_message("sbatch refuses {} ({}); change the option that it means, as --time, "
+                       "--partition or --sbatch, and submit again",
+                       script.string(),
+                       sbatch->errors.empty() ? sbatch->failure() : sbatch->errors));
   }
   tell_errors("sbatch", sbatch->errors);
   const auto job = sbatch->is_answer() ? batch::submitted_job(sbatch->text) : std::nullopt;

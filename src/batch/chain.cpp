@@ -71,7 +71,9 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.retry = false;
   } else if (launcher_code == cannot_execute || launcher_code == not_found) {
     end.code = ExitCode::config;
-    end.reason = "fourfold was not found on the nodes of the job, or cannot be run there";
+    end.reason =
+        "fourfold was not found on the nodes of the job, or cannot be run there (its folder is not "
+        "mounted there, or another kind of processor); submit from where all nodes see it";
     end.retry = false;
   } else if (is_ours(launcher_code)) {
     end.code = static_cast<ExitCode>(launcher_code);
@@ -108,7 +110,10 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::str
   if (limits.most_starts > 0 && std::ssize(links) >= limits.most_starts) {
     return Refusal{
         ExitCode::no_progress,
-        format_message("this chain has started {} times, as often as it may", links.size())};
+        format_message(
+            "this chain has started {} times (as often as FOURFOLD_MOST_STARTS allows); see "
+            "whether it gets on, then submit anew",
+            links.size())};
   }
   const std::int64_t stuck = starts_without_progress(links, checkpoint_step);
   if (limits.most_without_progress > 0 && stuck >= limits.most_without_progress) {
