@@ -23,13 +23,17 @@ FOLDERS = {"io": "io", "kernels": "kernels", "apps": "apps", "tests": "tests", "
            "apps/program": "program", "apps/exchange": "exchange", "tests/harness": "harness", **{f"src/{room}": room for room in
            ("base", "device", "comm", "model", "schedule", "parallel", "data", "runfile", "interchange",
             "telemetry", "batch", "train", "plan")}}
-# The same inside io, whose folders are compiled as one library. Its public headers belong to the folder of their source.
-IO_ARROWS = {
-    "disk": [], "sums": [], "hdf5": ["disk"], "tokens": ["disk", "sums"], "foreign": ["sums", "hdf5"], "format": ["sums", "hdf5"],
-    "step": ["format"], "payload": ["step"], "load": ["step"], "save": ["payload", "load"],
-    "recut": ["save"], "repair": ["save"], "fast": ["save"],
+# The same inside rooms whose folders are compiled as one library. Their public headers belong to the folder of their source; those
+# without one are named beside.
+FOLDER_ARROWS = {
+    "io": {
+        "disk": [], "sums": [], "hdf5": ["disk"], "tokens": ["disk", "sums"], "foreign": ["sums", "hdf5"], "format": ["sums", "hdf5"],
+        "step": ["format"], "payload": ["step"], "load": ["step"], "save": ["payload", "load"],
+        "recut": ["save"], "repair": ["save"], "fast": ["save"],
+    },
+    "src/data": {"unicode": [], "dataset": [], "tokenizer": ["unicode"], "prepare": ["tokenizer", "dataset"]},
 }
-IO_HEADERS_ALONE = {"no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format"}
+HEADERS_ALONE = {"io": {"no_room": "disk", "text_file": "foreign", "checkpoint": "format", "save_request": "format"}}
 # Third-party header -> the files that may include it (tests and benchmarks may too, to compare against).
 DOORS = {
     r"mpi\.h$": r"^(src/comm|io)/(?!include/)", r"hdf5\w*\.h$|H5\w+\.h$": r"^io/(?!include/)",
@@ -133,27 +137,28 @@ def unescaped_messages(path, text):
             yield text.count("\n", 0, begin.start()) + 1, "make the message by format_message of base/message.hpp: no text from outside begins a line then"
 
 
-def io_breaches(texts):
-    """Includes inside io against its arrows, and sources that lie in none of its folders. `texts`: contents by path."""
-    folder_of = dict(IO_HEADERS_ALONE)
+def folder_breaches(texts, root):
+    """Includes inside a room against the arrows of its folders, and sources that lie in none. `texts`: contents by path."""
+    arrows, room = FOLDER_ARROWS[root], root.split("/")[-1]
+    folder_of = dict(HEADERS_ALONE.get(root, {}))
     for path in texts:
-        if source := re.match(r"io/(\w+)/(\w+)[.\w]*\.cpp$", path):
+        if source := re.match(rf"{root}/(\w+)/(\w+)[.\w]*\.cpp$", path):
             folder_of[source.group(2)] = source.group(1)
     for path, text in texts.items():
-        if not path.startswith("io/"):
+        if not path.startswith(root + "/"):
             continue
-        parts = path.split("/")
-        own = folder_of.get(parts[-1].split(".")[0]) if parts[1] == "include" else parts[1]
-        if own not in IO_ARROWS:
-            yield f"{path}:1: lies in no folder of io"
+        parts = path.removeprefix(root + "/").split("/")
+        own = folder_of.get(parts[-1].split(".")[0]) if parts[0] == "include" else parts[0]
+        if own not in arrows:
+            yield f"{path}:1: lies in no folder of {room}"
             continue
         for number, line in enumerate(text.splitlines(), 1):
             if re.match(r'\s*#\s*include\s*"\.', line):
-                yield f"{path}:{number}: name the folder of io, as in \"disk/file.hpp\", not the way there"
-            if include := re.match(r'\s*#\s*include\s*(?:<fourfold/io/(\w+)\.hpp>|"(\w+)/)', line):
+                yield f"{path}:{number}: name the folder of {room}, as in \"{own}/file.hpp\", not the way there"
+            if include := re.match(rf'\s*#\s*include\s*(?:<fourfold/{room}/(\w+)\.hpp>|"(\w+)/)', line):
                 other = folder_of.get(include.group(1)) or include.group(2)
-                if other not in reach(own, IO_ARROWS):
-                    yield f"{path}:{number}: '{own}' of io must not include from '{other}'"
+                if other not in reach(own, arrows):
+                    yield f"{path}:{number}: '{own}' of {room} must not include from '{other}'"
 
 
 def untested(texts):
@@ -172,7 +177,8 @@ def main(root):
     texts = {p.relative_to(root).as_posix(): p.read_text(encoding="utf-8") for p in paths}
     wrong = [f"{path}:{line}: {words}" for path, text in texts.items() for line, words in breaches(path, text)]
     wrong += untested(texts)
-    wrong += io_breaches(texts)
+    for root in FOLDER_ARROWS:
+        wrong += folder_breaches(texts, root)
     print("\n".join(wrong + [f"{len(paths)} files, {len(wrong)} breaches"]))
     return 1 if wrong or not paths else 0
 

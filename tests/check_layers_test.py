@@ -117,9 +117,9 @@ class CheckLayers(unittest.TestCase):
         user = "src/comm/mesh.cpp"
         self.assertEqual(len(list(check_layers.untested({header: "", user: "#include <fourfold/base/box.hpp>\n"}))), 1)
 
-    def test_arrows_inside_io(self):
+    def test_arrows_inside_rooms(self):
         def found(path, body):
-            return list(check_layers.io_breaches({path: body, "io/save/store.cpp": "", "io/disk/file.cpp": ""}))
+            return list(check_layers.folder_breaches({path: body, "io/save/store.cpp": "", "io/disk/file.cpp": ""}, "io"))
         self.assertEqual(found("io/save/step.cpp", '#include "disk/file.hpp"\n#include <fourfold/io/store.hpp>\n'), [])
         self.assertEqual(len(found("io/disk/lease.cpp", '#include "save/step.hpp"\n')), 1)
         self.assertEqual(len(found("io/load/load.cpp", "#include <fourfold/io/store.hpp>\n")), 1)
@@ -127,6 +127,13 @@ class CheckLayers(unittest.TestCase):
         self.assertEqual(len(found("io/disk/lease.cpp", '#include "../save/step.hpp"\n')), 1)
         self.assertEqual(len(found("io/step.cpp", "")), 1)
         self.assertEqual(len(found("io/include/fourfold/io/nobody.hpp", "")), 1)
+
+        def found_in_data(path, body):
+            return list(check_layers.folder_breaches({path: body, "src/data/prepare/prepare.cpp": ""}, "src/data"))
+        self.assertEqual(found_in_data("src/data/tokenizer/bpe.cpp", '#include "unicode/utf8.hpp"\n'), [])
+        self.assertEqual(len(found_in_data("src/data/unicode/utf8.cpp", '#include "tokenizer/bpe.hpp"\n')), 1)
+        self.assertEqual(len(found_in_data("src/data/dataset/order.cpp", "#include <fourfold/data/prepare.hpp>\n")), 1)
+        self.assertEqual(len(found_in_data("src/data/utf8.cpp", "")), 1)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 """Makes tests/golden/tokenizers: small tokenizers of the GPT-2 and the Llama-3 kind, a page of nasty Unicode, and the
 tokens that the `tokenizers` library and spm_encode give for it; small tokenizers of the structures of published ones
 (tokenizer_structures.py) and odd ones (odd_tokenizers.py) with their tokens and decoded texts; what spm_decode makes of
-tokens. --young prints the characters that src/data/unicode_text.cpp has in a table, and needs unicodedata2==18.0.0.
+tokens. --young prints the characters that src/data/unicode/unicode_text.cpp has in a table, and needs unicodedata2==18.0.0.
 
 Usage: make_tokenizer_goldens.py TEXT [--only-expected], with TEXT made by scripts/quickstart-text.
 Needs: tokenizers==0.23.3; spm_train, spm_encode and spm_decode (Debian 12: sentencepiece 0.1.97)."""

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints the constants of tests/unit/data/sample_order_test.cpp from a second implementation of the closed form
+"""Prints the constants of tests/unit/data/dataset/sample_order_test.cpp from a second implementation of the closed form
 (Philox4x32-10 after Salmon et al., SC'11, and the Feistel network that sample_order.hpp describes). Plain Python."""
 M64, M32 = (1 << 64) - 1, (1 << 32) - 1
 

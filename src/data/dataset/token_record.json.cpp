@@ -1,0 +1,110 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/json_file.json.hpp"
+
+#include <fourfold/base/message.hpp>
+#include <fourfold/data/token_record.hpp>
+#include <fourfold/io/fingerprint.hpp>
+
+namespace fourfold::data {
+namespace {
+
+nlohmann::ordered_json document_of(const TokenRecord& record) {
+  return {
+      {"format", "fourfold token record 1"},
+      {"tokenizer", record.tokenizer},
+      {"tokenizer_identity", record.tokenizer_identity},
+      {"tokenizer_description", record.tokenizer_description},
+      {"vocab_size", record.vocab_size},
+      {"end_of_text", record.end_of_text ? nlohmann::ordered_json(*record.end_of_text)
+                                         : nlohmann::ordered_json(nullptr)},
+      {"end_of_text_appended", record.end_of_text_appended},
+      {"tokens", record.tokens},
+      {"documents", record.documents},
+      {"tokens_digest", record.tokens_digest},
+      {"index_digest", record.index_digest},
+      {"inputs", record.inputs},
+  };
+}
+
+TokenRecord record_in(const nlohmann::json& document) {
+  TokenRecord record;
+  document.at("tokenizer").get_to(record.tokenizer);
+  record.tokenizer_identity = document.value("tokenizer_identity", "");
+  document.at("tokenizer_description").get_to(record.tokenizer_description);
+  record.vocab_size = whole_number_of<std::int32_t>(document.at("vocab_size"), 1);
+  if (!document.at("end_of_text").is_null()) {
+    record.end_of_text = whole_number_of<std::int32_t>(document.at("end_of_text"), 0);
+  }
+  document.at("end_of_text_appended").get_to(record.end_of_text_appended);
+  record.tokens = whole_number_of<std::int64_t>(document.at("tokens"), 0);
+  record.documents = whole_number_of<std::int64_t>(document.at("documents"), 0);
+  record.tokens_digest = document.value("tokens_digest", "");
+  record.index_digest = document.value("index_digest", "");
+  document.at("inputs").get_to(record.inputs);
+  return record;
+}
+
+[[noreturn]] void refuse_pair(const std::filesystem::path& record, const std::string& why) {
+  throw UserError(
+      ExitCode::data_corrupt,
+      format_message("{}: {}; the files are of different runs of `fourfold data prepare`, "
+                     "or damaged: prepare them again",
+                     record.string(), why));
+}
+
+}  // namespace
+
+std::string to_json(const TokenRecord& record) {
+  return json_text(document_of(record), 2) + "\n";
+}
+
+std::filesystem::path token_record_path(const std::filesystem::path& bin) {
+  return std::filesystem::path(bin).replace_extension(".json");
+}
+
+std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
+  const std::filesystem::path path = token_record_path(bin);
+  if (bin.extension() != ".bin" || !io::is_own_file(path, own_token_record.mark)) {
+    return std::nullopt;
+  }
+  return read_json(detail::parse_json_file(path), record_in, [&](const std::string& why) {
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message(
+            "{}: is a damaged record of `fourfold data prepare` ({}); prepare the tokens "
+            "again, or move the record away to use them without",
+            path.string(), why));
+  });
+}
+
+std::optional<TokenRecord> token_record_of(const io::TokenFile& file) {
+  auto record = read_token_record(file.path());
+  if (record && (record->tokens != file.tokens() ||
+                 record->documents != file.documents().value_or(record->documents))) {
+    refuse_pair(token_record_path(file.path()),
+                format_message("counts {} tokens in {} documents, and {} has {} in {}",
+                               record->tokens, record->documents, file.path().string(),
+                               file.tokens(), file.documents().value_or(0)));
+  }
+  return record;
+}
+
+void verify_digests(const io::TokenFile& file, const TokenRecord& record) {
+  const auto compare = [&](const std::filesystem::path& path, const std::string& digest) {
+    const io::MappedFile mapped(path);
+    mapped.advise(io::MappedFile::Access::sequential);
+    io::Fingerprint bytes;
+    bytes.add(mapped.bytes());
+    if (!digest.empty() && bytes.str() != digest) {
+      refuse_pair(token_record_path(file.path()),
+                  format_message("{} does not hold what was prepared", path.string()));
+    }
+  };
+  if (file.format() == io::TokenFormat::megatron) {
+    compare(file.path(), record.tokens_digest);
+    compare(std::filesystem::path(file.path()).replace_extension(".idx"), record.index_digest);
+  }
+}
+
+}  // namespace fourfold::data

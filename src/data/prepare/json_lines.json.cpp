@@ -1,0 +1,62 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "prepare/documents.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace fourfold::data::detail {
+namespace {
+
+/// "line 7, byte 3: ...": the place that json_defect() tells is one in the line.
+std::string defect_in(std::string_view line, std::size_t line_number) {
+  constexpr std::string_view first_line = "line 1, ";
+  const std::string defect = json_defect<nlohmann::json>(line);
+  return defect.starts_with(first_line)
+             ? format_message("line {}, {}", line_number, defect.substr(first_line.size()))
+             : format_message("line {}: {}", line_number, defect);
+}
+
+std::string text_of_line(const std::filesystem::path& file, std::size_t line_number,
+                         std::string_view line) {
+  const auto document = json_if_any<nlohmann::json>(line);
+  if (!document.is_object() || !document.contains("text") || !document["text"].is_string()) {
+    throw UserError(
+        ExitCode::data_corrupt,
+        format_message(
+            "{}: {} (every line of a file of JSON lines must be an "
+            "object with its document under \"text\"); mend or remove the "
+            "line, or say --format=text if the file is plain text",
+            file.string(),
+            document.is_discarded()
+                ? defect_in(line, line_number)
+                : format_message("line {}: has no text under the key \"text\"", line_number)));
+  }
+  return document["text"].get<std::string>();
+}
+
+}  // namespace
+
+void for_each_json_line(const std::filesystem::path& file, std::string_view text,
+                        const VisitDocument& visit) {
+  constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+  std::size_t line_number = 1;
+  for (std::size_t begin = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+       begin < text.size(); ++line_number) {
+    const std::size_t line_end = std::min(text.find('\n', begin), text.size());
+    const std::size_t next = std::min(line_end + 1, text.size());
+    const std::string_view line = text.substr(begin, line_end - begin);
+    if (line.find_first_not_of(" \t\r") != std::string_view::npos) {
+      const std::string content = text_of_line(file, line_number, line);
+      visit({content, begin, next});
+    }
+    begin = next;
+  }
+}
+
+}  // namespace fourfold::data::detail

@@ -1,0 +1,285 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "prepare/documents.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/data/prepare.hpp>
+#include <fourfold/data/token_record.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/mapped_file.hpp>
+#include <fourfold/io/own_file.hpp>
+#include <fourfold/io/token_file_writer.hpp>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <system_error>
+
+namespace fourfold::data {
+namespace {
+
+std::string_view text_of(const io::MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+/// Of the outputs.
+std::vector<std::string> prefixes_of(const PrepareOptions& options) {
+  const std::string prefix = options.output_prefix.string();
+  return options.validation_fraction > 0 ? std::vector{prefix + "_train", prefix + "_val"}
+                                         : std::vector{prefix};
+}
+
+/// An older set is replaced; inputs, and what other programs have made, never. Token files do not
+/// say who made them: the record beside them does.
+void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& options) {
+  const std::array<std::filesystem::path, 3> outputs{prefix + ".json", prefix + ".bin",
+                                                     prefix + ".idx"};
+  for (const std::filesystem::path& output : outputs) {
+    io::refuse_input_as_output(output, options.inputs);
+  }
+  io::refuse_foreign_file(outputs[0], own_token_record);
+  if (io::is_own_file(outputs[0], own_token_record.mark)) {
+    return;
+  }
+  for (const std::filesystem::path& output : outputs) {
+    const auto kind = std::filesystem::symlink_status(output).type();
+    std::error_code ignored;
+    if (kind != std::filesystem::file_type::not_found &&
+        !std::filesystem::is_empty(output, ignored)) {
+      throw UserError(
+          ExitCode::config,
+          format_message(
+              "{}: is there already, and no {} beside it says that `fourfold data prepare` "
+              "made it; choose another --output, or move it away",
+              output.string(), outputs[0].string()));
+    }
+  }
+}
+
+/// One output under way: its token files and its record.
+class Part {
+ public:
+  Part(const std::filesystem::path& prefix, std::int32_t vocab_size)
+      : prefix_(prefix.string()),
+        tokens_(prefix, io::megatron_type(vocab_size)),
+        record_(prefix_ + ".json") {}
+
+  void add(std::span<const std::int32_t> ids) { tokens_.add_document(ids); }
+  std::int64_t tokens() const noexcept { return tokens_.tokens(); }
+  PreparedPart facts() const { return {prefix_ + ".bin", tokens_.tokens(), tokens_.documents()}; }
+
+  void require_not_empty(const char* remedy) const {
+    if (tokens_.tokens() == 0) {
+      throw UserError(
+          ExitCode::config,
+          format_message("{}.bin would be empty (no document falls into it); {}", prefix_, remedy));
+    }
+  }
+
+  /// Brings all of it to the disk: what comes after needs no room.
+  void finish(TokenRecord record) {
+    tokens_.finish();
+    record.tokens = tokens_.tokens();
+    record.documents = tokens_.documents();
+    record.tokens_digest = tokens_.tokens_digest();
+    record.index_digest = tokens_.index_digest();
+    record_.write(to_json(record));
+    record_.sync();
+  }
+  void withdraw_older() const { tokens_.withdraw_older(); }
+  /// The record first: by it the next preparation knows the files for its own.
+  void publish_all_but_index() {
+    record_.publish();
+    tokens_.publish_tokens();
+  }
+  void publish_index() { tokens_.publish_index(); }
+
+ private:
+  std::string prefix_;
+  io::TokenFileWriter tokens_;
+  io::AtomicFile record_;
+};
+
+class Preparation {
+ public:
+  Preparation(Tokenizer& tokenizer, const PrepareOptions& options,
+              const std::function<void(const PrepareProgress&)>& progress)
+      : tokenizer_(tokenizer), options_(options), report_(progress) {
+    if (options.append_end_of_text && !tokenizer.end_of_text()) {
+      throw UserError(
+          ExitCode::config,
+          format_message("the tokenizer has no end-of-text token ({}); leave --append-eot "
+                         "away or use another tokenizer",
+                         tokenizer.description()));
+    }
+    for (const std::filesystem::path& input : options.inputs) {
+      files_.emplace_back(input).advise(io::MappedFile::Access::sequential);
+      if (files_.back().bytes().empty()) {
+        throw UserError(ExitCode::data_corrupt,
+                        format_message("{}: is empty (there is no text to prepare); leave it away",
+                                       input.string()));
+      }
+      progress_.total_bytes += std::ssize(files_.back().bytes());
+    }
+    const std::vector<std::string> prefixes = prefixes_of(options);
+    for (const std::string& prefix : prefixes) {
+      refuse_to_replace_others(prefix, options);
+    }
+    for (const std::string& prefix : prefixes) {
+      parts_.emplace_back(prefix, tokenizer.vocab_size());
+    }
+  }
+
+  std::vector<PreparedPart> run() {
+    for (const io::MappedFile& file : files_) {
+      prepare_file(file);
+    }
+    parts_.front().require_not_empty("name inputs with text in them");
+    parts_.back().require_not_empty("raise --validation-fraction or prepare more text");
+    return publish();
+  }
+
+ private:
+  /// All parts become readable by their indexes, and these go first and come last: at no moment
+  /// is there an older file beside a new one that a reader would take.
+  std::vector<PreparedPart> publish() {
+    for (Part& part : parts_) {
+      part.finish(record());
+    }
+    for (const Part& part : parts_) {
+      part.withdraw_older();
+    }
+    for (Part& part : parts_) {
+      part.publish_all_but_index();
+    }
+    std::vector<PreparedPart> written;
+    for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {  // validation, then training
+      part->publish_index();
+      written.insert(written.begin(), part->facts());
+    }
+    return written;
+  }
+
+  void prepare_file(const io::MappedFile& file) {
+    const std::string_view text = text_of(file);
+    const auto held_back_bytes =
+        static_cast<std::size_t>(options_.validation_fraction * static_cast<double>(text.size()));
+    const std::size_t validation_begin = text.size() - held_back_bytes;
+    const std::int64_t before = progress_.done_bytes;
+    const auto visit = [&](const detail::Document& document) {
+      add_document(document, text.size(), validation_begin);
+      progress_.done_bytes = before + static_cast<std::int64_t>(document.end_byte);
+      report_(progress_);
+    };
+    if (detail::format_of(file.path(), text, options_) == InputFormat::json_lines) {
+      detail::for_each_json_line(file.path(), text, visit);
+    } else {
+      detail::for_each_document(text, options_.document_separator, visit);
+    }
+    progress_.done_bytes = before + std::ssize(text);
+  }
+
+  /// Puts a document where it belongs: training, validation, or one piece into each when it is a
+  /// whole file.
+  void add_document(const detail::Document& document, std::size_t file_bytes,
+                    std::size_t validation_begin) {
+    if (document.begin_byte >= validation_begin) {
+      add_text(parts_.back(), document.text);
+      return;
+    }
+    const bool is_whole_file = document.text.size() == file_bytes;
+    if (!is_whole_file || validation_begin == file_bytes) {
+      add_text(parts_.front(), document.text);
+      return;
+    }
+    const std::size_t cut =
+        std::min(document.text.find('\n', validation_begin), document.text.size() - 1) + 1;
+    add_text(parts_.front(), document.text.substr(0, cut));
+    add_text(parts_.back(), document.text.substr(cut));
+  }
+
+  void add_text(Part& part, std::string_view text) {
+    if (text.empty()) {
+      return;
+    }
+    ids_.clear();
+    tokenizer_.encode(text, ids_);
+    if (ids_.empty()) {
+      return;
+    }
+    if (options_.append_end_of_text) {
+      ids_.push_back(*tokenizer_.end_of_text());
+    }
+    part.add(ids_);
+    progress_.tokens += std::ssize(ids_);
+  }
+
+  TokenRecord record() const {
+    TokenRecord record;
+    record.tokenizer = tokenizer_.files().name();
+    record.tokenizer_identity = tokenizer_.identity();
+    record.tokenizer_description = tokenizer_.description();
+    record.vocab_size = tokenizer_.vocab_size();
+    record.end_of_text = tokenizer_.end_of_text();
+    record.end_of_text_appended = options_.append_end_of_text;
+    for (const std::filesystem::path& input : options_.inputs) {
+      record.inputs.push_back(input.string());
+    }
+    return record;
+  }
+
+  Tokenizer& tokenizer_;
+  const PrepareOptions& options_;
+  const std::function<void(const PrepareProgress&)>& report_;
+  std::vector<io::MappedFile> files_;
+  std::deque<Part> parts_;  ///< training and validation, or one for all; a part cannot move
+  PrepareProgress progress_;
+  std::vector<std::int32_t> ids_;
+};
+
+}  // namespace
+
+namespace detail {
+
+void for_each_document(std::string_view text, const std::optional<std::string>& separator,
+                       const VisitDocument& visit) {
+  if (!separator) {
+    visit({text, 0, text.size()});
+    return;
+  }
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(*separator, begin), text.size());
+    const std::size_t next = std::min(end + separator->size(), text.size());
+    visit({text.substr(begin, end - begin), begin, next});
+    begin = next;
+  }
+}
+
+}  // namespace detail
+
+std::vector<PreparedPart> prepare(Tokenizer& tokenizer, const PrepareOptions& options,
+                                  const std::function<void(const PrepareProgress&)>& progress) {
+  FOURFOLD_EXPECT(!options.inputs.empty());
+  FOURFOLD_EXPECT(options.validation_fraction >= 0 && options.validation_fraction < 1);
+  FOURFOLD_EXPECT(!options.document_separator || !options.document_separator->empty());
+  return Preparation(tokenizer, options, progress).run();
+}
+
+void check_part(const PreparedPart& part, std::int32_t vocab_size) {
+  const io::TokenFile file(part.bin);
+  file.advise(io::MappedFile::Access::sequential);
+  file.verify_index();
+  if (const auto record = token_record_of(file)) {
+    verify_digests(file, *record);
+  }
+  std::vector<std::int32_t> chunk(1 << 16);
+  for (std::int64_t first = 0; first < file.tokens(); first += std::ssize(chunk)) {
+    const auto count =
+        static_cast<std::size_t>(std::min<std::int64_t>(std::ssize(chunk), file.tokens() - first));
+    file.read(first, std::span(chunk).first(count), vocab_size);
+  }
+}
+
+}  // namespace fourfold::data

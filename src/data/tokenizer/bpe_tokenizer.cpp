@@ -1,0 +1,229 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/added_tokens.hpp"
+#include "tokenizer/bpe_description.hpp"
+#include "tokenizer/bpe_model.hpp"
+#include "tokenizer/normalizer.hpp"
+#include "tokenizer/pre_tokenizer.hpp"
+#include "tokenizer/token_decoder.hpp"
+#include "tokenizer/tokenizer_kinds.hpp"
+#include "unicode/utf8.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/text.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+namespace fourfold::data::detail {
+namespace {
+
+std::optional<std::int32_t> find_end_of_text(const std::vector<AddedToken>& added) {
+  for (const char* known : {"<|endoftext|>", "<|end_of_text|>", "<｜end▁of▁sentence｜>", "</s>",
+                            "<eos>", "<|eot_id|>"}) {
+    for (const AddedToken& token : added) {
+      if (token.content == known) {
+        return token.id;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// Says where the file and the library disagree about the numbers of added tokens, in one line.
+void warn_of_other_numbers(const BpeDescription& description, const std::vector<AddedToken>& added,
+                           std::vector<std::string>& warnings) {
+  for (const AddedToken& listed : description.added) {
+    const auto token = std::find_if(added.begin(), added.end(), [&](const AddedToken& one) {
+      return one.content == listed.content;
+    });
+    if (token != added.end() && token->id != listed.id) {
+      warnings.push_back(format_message(
+          "{}: the added token '{}' is {}, not {} as the file says (the tokenizers library numbers "
+          "them anew when it reads a file, and so does fourfold)",
+          printable(description.file.string()), printable(listed.content), token->id, listed.id));
+      return;
+    }
+  }
+}
+
+std::string describe(const BpeDescription& description, std::int32_t tokens, int unknown_bytes) {
+  std::string text = fmt::format("{} BPE, {} tokens, {} merges",
+                                 description.is_byte_level ? "byte-level" : "character-level",
+                                 tokens, description.merges.size());
+  if (unknown_bytes > 0) {
+    text +=
+        fmt::format(", no token for {} of the 256 bytes (a text {})", unknown_bytes,
+                    description.unknown_token ? "gets the unknown token for them" : "loses them");
+  }
+  return fmt::format("{}, {}", text, description.file.string());
+}
+
+/// What each token prints before it is decoded, by number. A number may be that of no token.
+using Spelled = std::unordered_map<std::int32_t, std::string>;
+
+class BpeDecoder final : public StreamDecoder {
+ public:
+  BpeDecoder(const BpeDescription& description, const Spelled& spelled, std::int32_t vocab_size)
+      : spelled_(spelled),
+        vocab_size_(vocab_size),
+        file_(description.file.string()),
+        decoder_(description.decoding, file_) {}
+
+ private:
+  void take(std::int32_t token, std::string& bytes) override {
+    if (token < 0 || token >= vocab_size_) {
+      throw UserError(ExitCode::data_corrupt,
+                      format_message("token {} is outside the vocabulary [0, {}) of {}; the "
+                                     "tokens were made with another tokenizer",
+                                     token, vocab_size_, file_));
+    }
+    if (const auto found = spelled_.find(token); found != spelled_.end()) {
+      decoder_.take(found->second, bytes);
+    }
+  }
+  void end(std::string& bytes) override { decoder_.finish(bytes); }
+
+  const Spelled& spelled_;
+  std::int32_t vocab_size_;
+  std::string file_;
+  TokenDecoder decoder_;
+};
+
+/// Text goes through six sieves: runs of bytes that are not UTF-8, added tokens that are looked for
+/// in the text as it is, the normalizer, added tokens that are looked for in normal text, the steps
+/// of pre-tokenisation, and what is left of it are words for the BPE.
+class BpeTokenizer final : public Tokenizer {
+ public:
+  BpeTokenizer(TokenizerFiles from, std::vector<std::string>& warnings)
+      : Tokenizer(std::move(from)),
+        description_(read_bpe(files())),
+        normalizer_(description_.normalization, description_.file.string()),
+        added_tokens_(numbered(description_)),
+        added_(spelled_added(false)),
+        added_normal_(spelled_added(true)),
+        pre_tokenizer_(description_.splitting, description_.file.string()),
+        model_(description_),
+        spelled_(spelled()),
+        vocab_size_(smallest_vocab_size()),
+        end_of_text_(find_end_of_text(added_tokens_)),
+        text_(describe(description_, vocab_size_, model_.unknown_bytes())) {
+    warn_of_other_numbers(description_, added_tokens_, warnings);
+    TokenDecoder(description_.decoding,
+                 description_.file.string());  // refuses what it must
+    description_.vocab = {};
+    description_.merges = {};
+  }
+
+  void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
+    ids_ = &ids;
+    for (std::size_t done = 0; done < text.size();) {
+      const std::size_t valid = valid_utf8_prefix(text.substr(done));
+      if (valid > 0) {
+        encode_valid(text.substr(done, valid), done == 0);
+      }
+      done += valid;
+      const std::size_t invalid = invalid_utf8_prefix(text.substr(done));
+      if (invalid > 0) {
+        encode_invalid(text.substr(done, invalid), done == 0);
+      }
+      done += invalid;
+    }
+  }
+
+  std::unique_ptr<StreamDecoder> stream_decoder() const override {
+    return std::make_unique<BpeDecoder>(description_, spelled_, vocab_size_);
+  }
+
+  std::int32_t vocab_size() const noexcept override { return vocab_size_; }
+  std::optional<std::int32_t> end_of_text() const noexcept override { return end_of_text_; }
+  std::string description() const override { return text_; }
+
+ private:
+  /// The added tokens of one round, by what is looked for.
+  std::vector<AddedTokens::Spelled> spelled_added(bool normalized) {
+    std::vector<AddedTokens::Spelled> spelled;
+    for (const AddedToken& token : added_tokens_) {
+      if (token.normalized == normalized) {
+        spelled.emplace_back(spelling_of(token), token);
+      }
+    }
+    return spelled;
+  }
+
+  std::string spelling_of(const AddedToken& token) {
+    return token.normalized ? std::string(normalizer_.apply(token.content)) : token.content;
+  }
+
+  Spelled spelled() {
+    Spelled spelled;
+    for (const auto& [text, id] : description_.vocab) {
+      spelled[id] = text;
+    }
+    for (const AddedToken& token : added_tokens_) {
+      spelled[token.id] = spelling_of(token);
+    }
+    return spelled;
+  }
+
+  std::int32_t smallest_vocab_size() const {
+    std::int32_t size = 0;
+    for (const auto& [id, text] : spelled_) {
+      size = std::max(size, id + 1);
+    }
+    return size;
+  }
+
+  void encode_valid(std::string_view text, bool is_first) {
+    added_.cut(
+        text,
+        [&](std::string_view piece) {
+          encode_between(piece, is_first && piece.data() == text.data());
+        },
+        [&](std::int32_t id) { ids_->push_back(id); });
+  }
+
+  void encode_between(std::string_view piece, bool is_first) {
+    const std::string_view normal = normalizer_.apply(piece);
+    added_normal_.cut(
+        normal,
+        [&](std::string_view rest) {
+          pre_tokenizer_.split(rest, is_first && rest.data() == normal.data(), word_);
+        },
+        [&](std::int32_t id) { ids_->push_back(id); });
+  }
+
+  void encode_invalid(std::string_view bytes, bool is_first) {
+    if (model_.takes_any_bytes()) {
+      model_.encode_bytes(bytes, *ids_);
+    } else {
+      encode_valid("\uFFFD", is_first);
+    }
+  }
+
+  BpeDescription description_;  ///< without vocabulary and merges
+  Normalizer normalizer_;
+  std::vector<AddedToken> added_tokens_;
+  AddedTokens added_;
+  AddedTokens added_normal_;
+  PreTokenizer pre_tokenizer_;
+  BpeModel model_;
+  Spelled spelled_;
+  std::int32_t vocab_size_;  ///< largest number of a token, plus one
+  std::optional<std::int32_t> end_of_text_;
+  std::string text_;
+  std::vector<std::int32_t>* ids_ = nullptr;  ///< where encode() appends
+  const PreTokenizer::Word word_ = [this](std::string_view word) { model_.encode(word, *ids_); };
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_bpe(TokenizerFiles files, std::vector<std::string>& warnings) {
+  return std::make_unique<BpeTokenizer>(std::move(files), warnings);
+}
+
+}  // namespace fourfold::data::detail

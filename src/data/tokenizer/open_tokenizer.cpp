@@ -1,0 +1,129 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/tokenizer_kinds.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/text.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace fourfold::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_file(const fs::path& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(path, ignored);
+}
+
+/// A tokenizer, and what who works with it should be told.
+struct Opened {
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::vector<std::string> warnings;
+};
+
+Opened open_file(const fs::path& file) {
+  Opened opened;
+  TokenizerFiles files = read_tokenizer_files(file);
+  opened.tokenizer = files.kind == TokenizerKind::sentencepiece
+                         ? detail::make_sentencepiece(std::move(files))
+                         : detail::make_bpe(std::move(files), opened.warnings);
+  return opened;
+}
+
+/// The tokenizer files of a folder, in the order in which they are tried.
+std::vector<fs::path> candidates_in(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const char* name : {"tokenizer.json", "vocab.json", "tokenizer.model"}) {
+    if (is_file(folder / name)) {
+      files.push_back(folder / name);
+    }
+  }
+  const auto named = std::ssize(files);
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().extension() == ".model" && is_file(entry.path()) &&
+        std::find(files.begin(), files.end(), entry.path()) == files.end()) {
+      files.push_back(entry.path());
+    }
+  }
+  std::sort(files.begin() + named, files.end());
+  return files;
+}
+
+/// The first tokenizer of a folder that can be used; none when there is none to try.
+Opened open_first_in(const fs::path& folder) {
+  std::optional<UserError> first_error;
+  for (const fs::path& file : candidates_in(folder)) {
+    try {
+      Opened opened = open_file(file);
+      if (first_error) {
+        opened.warnings.push_back(
+            format_message("{} is used as the tokenizer, since another cannot be: {}",
+                           printable(file.string()), first_error->what()));
+      }
+      return opened;
+    } catch (const UserError& error) {
+      if (!first_error) {
+        first_error = error;
+      }
+    }
+  }
+  if (first_error) {
+    throw *first_error;
+  }
+  return {};
+}
+
+Opened open_named(const std::string& named) {
+  if (named == "byte") {
+    return {make_byte_tokenizer(), {}};
+  }
+  if (is_file(named)) {
+    return open_file(named);
+  }
+  std::error_code ignored;
+  if (fs::is_directory(named, ignored)) {
+    Opened opened = open_first_in(named);
+    if (opened.tokenizer) {
+      return opened;
+    }
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: holds no tokenizer.json, vocab.json or tokenizer.model; name "
+                       "the file itself",
+                       named));
+  }
+  throw UserError(ExitCode::config,
+                  format_message("{}: there is no such tokenizer (known are 'byte', a file or a "
+                                 "folder); check the name",
+                                 named));
+}
+
+std::unique_ptr<Tokenizer> told(Opened opened) {
+  for (const std::string& warning : opened.warnings) {
+    log::warning(warning);
+  }
+  return std::move(opened.tokenizer);
+}
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& named) {
+  return told(open_named(named));
+}
+
+std::unique_ptr<Tokenizer> open_tokenizer_in(const fs::path& folder) {
+  return told(open_first_in(folder));
+}
+
+std::string tokenizer_identity(const std::string& named) {
+  return named != "byte" && is_file(named) ? read_tokenizer_files(named).identity()
+                                           : open_named(named).tokenizer->identity();
+}
+
+}  // namespace fourfold::data

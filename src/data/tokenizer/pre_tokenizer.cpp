@@ -1,0 +1,166 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/pre_tokenizer.hpp"
+
+#include <algorithm>
+
+namespace fourfold::data::detail {
+namespace {
+
+using Behavior = SplitStep::Behavior;
+
+/// Puts together what belongs together, of spans that come in order and leave nothing out.
+class Merger {
+ public:
+  Merger(Behavior behavior, const std::function<void(std::size_t, std::size_t)>& emit)
+      : behavior_(behavior), emit_(emit) {}
+
+  void add(std::size_t begin, std::size_t end, bool is_match) {
+    if (begin == end) {
+      return;
+    }
+    const bool joins = has_held_ && joins_held(is_match);
+    if (has_held_ && !joins) {
+      emit_(held_begin_, held_end_);
+    }
+    held_begin_ = joins ? held_begin_ : begin;
+    held_end_ = end;
+    has_held_ = true;
+    // With MergedWithNext, what a match was joined to is closed.
+    previous_match_ = is_match;
+  }
+
+  void finish() {
+    if (has_held_) {
+      emit_(held_begin_, held_end_);
+    }
+  }
+
+ private:
+  bool joins_held(bool is_match) const {
+    switch (behavior_) {
+      case Behavior::contiguous:
+        return is_match == previous_match_;
+      case Behavior::merged_with_previous:
+        return is_match && !previous_match_;
+      case Behavior::merged_with_next:
+        return !is_match && previous_match_;
+      default:
+        return false;
+    }
+  }
+
+  Behavior behavior_;
+  const std::function<void(std::size_t, std::size_t)>& emit_;
+  std::size_t held_begin_ = 0;
+  std::size_t held_end_ = 0;
+  bool has_held_ = false;
+  bool previous_match_ = false;
+};
+
+}  // namespace
+
+PreTokenizer::PreTokenizer(const std::vector<SplitStep>& steps, std::string_view source)
+    : steps_(steps), buffers_(steps.size()) {
+  for (const SplitStep& step : steps_) {
+    auto& pattern = patterns_.emplace_back();
+    if (step.kind == SplitStep::Kind::split) {
+      pattern.emplace(step.pattern, source);
+    }
+  }
+}
+
+void PreTokenizer::split(std::size_t number, std::string_view piece, bool is_first,
+                         const Word& word) {
+  if (number == steps_.size()) {
+    word(piece);
+    return;
+  }
+  const SplitStep& step = steps_[number];
+  switch (step.kind) {
+    case SplitStep::Kind::prefix_space:
+      if (!piece.starts_with(' ')) {
+        buffers_[number] = " ";
+        piece = buffers_[number] += piece;
+      }
+      return split(number + 1, piece, is_first, word);
+    case SplitStep::Kind::metaspace:
+      return split_at_marks(number, piece, is_first, word);
+    case SplitStep::Kind::split:
+      return step.behavior == Behavior::isolated || step.behavior == Behavior::removed
+                 ? split_at_matches(number, piece, is_first, word)
+                 : split_merged(number, piece, is_first, word);
+  }
+}
+
+void PreTokenizer::split_at_matches(std::size_t number, std::string_view piece, bool is_first,
+                                    const Word& word) {
+  const SplitStep& step = steps_[number];
+  const bool removes = step.behavior == Behavior::removed;
+  const bool keeps_matches = !removes || step.inverted;
+  const bool keeps_between = !removes || !step.inverted;
+  std::size_t done = 0;
+  while (done < piece.size()) {
+    const auto match = patterns_[number]->find(piece, done);
+    const std::size_t begin = match ? match->begin : piece.size();
+    if (begin > done && keeps_between) {
+      split(number + 1, piece.substr(done, begin - done), is_first && done == 0, word);
+    }
+    if (match && keeps_matches) {
+      split(number + 1, piece.substr(begin, match->end - begin), is_first && begin == 0, word);
+    }
+    done = match ? match->end : piece.size();
+  }
+}
+
+void PreTokenizer::split_merged(std::size_t number, std::string_view piece, bool is_first,
+                                const Word& word) {
+  const SplitStep& step = steps_[number];
+  const std::function<void(std::size_t, std::size_t)> emit = [&](std::size_t begin,
+                                                                 std::size_t end) {
+    split(number + 1, piece.substr(begin, end - begin), is_first && begin == 0, word);
+  };
+  Merger merger(step.behavior, emit);
+  std::size_t done = 0;
+  while (done < piece.size()) {
+    const auto match = patterns_[number]->find(piece, done);
+    const std::size_t begin = match ? match->begin : piece.size();
+    merger.add(done, begin, step.inverted);
+    if (match) {
+      merger.add(begin, match->end, !step.inverted);
+    }
+    done = match ? match->end : piece.size();
+  }
+  merger.finish();
+}
+
+void PreTokenizer::split_at_marks(std::size_t number, std::string_view piece, bool is_first,
+                                  const Word& word) {
+  const SplitStep& step = steps_[number];
+  std::string& marked = buffers_[number];
+  marked.clear();
+  const bool prepends = step.prepend == SplitStep::Prepend::always ||
+                        (step.prepend == SplitStep::Prepend::first && is_first);
+  if (prepends && !piece.starts_with(' ') && !piece.starts_with(step.mark)) {
+    marked = step.mark;
+  }
+  for (std::size_t done = 0; done < piece.size();) {
+    const std::size_t space = std::min(piece.find(' ', done), piece.size());
+    marked += piece.substr(done, space - done);
+    marked += space < piece.size() ? std::string_view(step.mark) : std::string_view();
+    done = space + 1;
+  }
+  const std::string_view whole = marked;
+  if (!step.cuts) {
+    return split(number + 1, whole, is_first, word);
+  }
+  for (std::size_t begin = 0; begin < whole.size();) {
+    // A mark at `begin` belongs to the word it begins.
+    const std::size_t after = begin + (whole.substr(begin).starts_with(step.mark) ? 1 : 0);
+    const std::size_t end = std::min(whole.find(step.mark, after), whole.size());
+    split(number + 1, whole.substr(begin, end - begin), is_first && begin == 0, word);
+    begin = end;
+  }
+}
+
+}  // namespace fourfold::data::detail

@@ -1,0 +1,46 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tokenizer/bpe_description.hpp"
+#include "tokenizer/split_expression.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fourfold::data::detail {
+
+/// Cuts text into words by the steps of a tokenizer file.
+class PreTokenizer {
+ public:
+  using Word = std::function<void(std::string_view)>;
+
+  /// @param source  the file the steps come from, for messages
+  /// @throws UserError (config) for an expression as SplitExpression does
+  PreTokenizer(const std::vector<SplitStep>& steps, std::string_view source);
+
+  /// Gives the words of a piece to `word`, in order, none empty; they are valid during the call.
+  /// @param is_first  the piece begins where the text begins
+  /// @pre valid UTF-8, not empty
+  void split(std::string_view piece, bool is_first, const Word& word) {
+    split(0, piece, is_first, word);
+  }
+
+ private:
+  /// Applies steps number, number + 1, ...
+  void split(std::size_t number, std::string_view piece, bool is_first, const Word& word);
+  void split_at_matches(std::size_t number, std::string_view piece, bool is_first,
+                        const Word& word);
+  /// The general case, of matches that are joined with what stands beside them.
+  void split_merged(std::size_t number, std::string_view piece, bool is_first, const Word& word);
+  void split_at_marks(std::size_t number, std::string_view piece, bool is_first, const Word& word);
+
+  std::vector<SplitStep> steps_;
+  std::vector<std::optional<SplitExpression>> patterns_;  ///< of the steps that split
+  std::vector<std::string> buffers_;                      ///< of the steps that change the piece
+};
+
+}  // namespace fourfold::data::detail

@@ -1,0 +1,118 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/tokenizer_kinds.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+
+#include <fmt/format.h>
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace fourfold::data::detail {
+namespace {
+
+/// The library decodes a text as a whole; what it prints for a token depends on where the text
+/// begins and on bytes beside it. So the new tokens are decoded behind one that has printed
+/// something, and what that one prints is taken off.
+class SentencePieceDecoder final : public StreamDecoder {
+ public:
+  SentencePieceDecoder(const sentencepiece::SentencePieceProcessor& processor, std::string model)
+      : processor_(processor), model_(std::move(model)) {}
+
+ private:
+  void take(std::int32_t token, std::string& bytes) override {
+    if (token < 0 || token >= processor_.GetPieceSize()) {
+      throw UserError(ExitCode::data_corrupt,
+                      format_message("token {} is outside the vocabulary [0, {}) of {}; the "
+                                     "tokens were made with another tokenizer",
+                                     token, processor_.GetPieceSize(), model_));
+    }
+    window_.push_back(token);
+    // A row of bytes is decoded when it is complete: as characters, or each as U+FFFD.
+    if (!processor_.IsByte(token)) {
+      flush(bytes);
+    }
+  }
+  void end(std::string& bytes) override { flush(bytes); }
+
+  void flush(std::string& bytes) {
+    const std::string text = text_of(window_);
+    bytes += text.substr(std::min(printed_.size(), text.size()));
+    const std::string alone =
+        window_.empty() || processor_.IsByte(window_.back()) ? "" : text_of({window_.back()});
+    if (!alone.empty()) {
+      window_ = {window_.back()};
+      printed_ = alone;
+    } else {
+      printed_ = text;
+    }
+  }
+
+  std::string text_of(const std::vector<int>& tokens) const {
+    std::string text;
+    const auto status = processor_.Decode(tokens, &text);
+    if (!status.ok()) {
+      throw SystemError(ExitCode::data_corrupt,
+                        format_message("{}: decoding failed ({})", model_, status.ToString()));
+    }
+    return text;
+  }
+
+  const sentencepiece::SentencePieceProcessor& processor_;
+  std::string model_;
+  std::vector<int> window_;  ///< tokens from one that printed something on
+  std::string printed_;      ///< their text, as far as it has been given out
+};
+
+class SentencePieceTokenizer final : public Tokenizer {
+ public:
+  explicit SentencePieceTokenizer(TokenizerFiles from) : Tokenizer(std::move(from)) {
+    const std::string& bytes = files().main.bytes;
+    const auto status = processor_.LoadFromSerializedProto(bytes);
+    if (!status.ok() || bytes.empty()) {
+      throw UserError(
+          ExitCode::data_corrupt,
+          format_message("{}: is not a SentencePiece model ({}); fetch or train it again", model(),
+                         status.ToString()));
+    }
+  }
+
+  void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
+    std::vector<int> pieces;
+    const auto status = processor_.Encode(text, &pieces);
+    if (!status.ok()) {
+      throw SystemError(ExitCode::data_corrupt,
+                        format_message("{}: encoding failed ({})", model(), status.ToString()));
+    }
+    ids.insert(ids.end(), pieces.begin(), pieces.end());
+  }
+
+  std::unique_ptr<StreamDecoder> stream_decoder() const override {
+    return std::make_unique<SentencePieceDecoder>(processor_, model());
+  }
+
+  std::int32_t vocab_size() const noexcept override { return processor_.GetPieceSize(); }
+  std::optional<std::int32_t> end_of_text() const noexcept override {
+    const int id = processor_.eos_id();
+    return id < 0 ? std::nullopt : std::optional<std::int32_t>(id);
+  }
+  std::string description() const override {
+    return fmt::format("SentencePiece, {} tokens, {}", vocab_size(), model());
+  }
+
+ private:
+  std::string model() const { return files().main.path.string(); }
+
+  sentencepiece::SentencePieceProcessor processor_;
+};
+
+}  // namespace
+
+std::unique_ptr<Tokenizer> make_sentencepiece(TokenizerFiles files) {
+  return std::make_unique<SentencePieceTokenizer>(std::move(files));
+}
+
+}  // namespace fourfold::data::detail

@@ -1,0 +1,135 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "tokenizer/split_expression.hpp"
+
+#include <fourfold/base/contract.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+
+#include <pcre2.h>
+
+#include <array>
+
+namespace fourfold::data::detail {
+namespace {
+
+struct Free {
+  void operator()(pcre2_code* code) const noexcept { pcre2_code_free(code); }
+  void operator()(pcre2_match_data* data) const noexcept { pcre2_match_data_free(data); }
+  void operator()(pcre2_compile_context* context) const noexcept {
+    pcre2_compile_context_free(context);
+  }
+  void operator()(pcre2_match_context* context) const noexcept {
+    pcre2_match_context_free(context);
+  }
+  void operator()(pcre2_jit_stack* stack) const noexcept { pcre2_jit_stack_free(stack); }
+};
+
+constexpr std::size_t first_stack_bytes = 32 << 10;
+constexpr std::size_t largest_stack_bytes = 64 << 20;
+
+std::string reason_of(int code) {
+  std::array<PCRE2_UCHAR, 256> text{};
+  pcre2_get_error_message(code, text.data(), text.size());
+  return reinterpret_cast<const char*>(text.data());
+}
+
+}  // namespace
+
+struct SplitExpression::Compiled {
+  std::unique_ptr<pcre2_code, Free> code;
+  std::unique_ptr<pcre2_match_data, Free> match;
+  std::unique_ptr<pcre2_match_context, Free> context;
+  std::unique_ptr<pcre2_jit_stack, Free> stack;
+  std::string pattern;
+  std::string source;
+};
+
+SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source)
+    : compiled_(std::make_unique<Compiled>()) {
+  compiled_->pattern = pattern.text;
+  compiled_->source = source;
+  const std::string translated =
+      pattern.is_expression ? to_pcre2(pattern.text, source) : pattern.text;
+  const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
+  pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
+  const std::uint32_t options = PCRE2_UTF | (pattern.is_expression ? PCRE2_UCP : PCRE2_LITERAL);
+  int error = 0;
+  std::size_t offset = 0;
+  compiled_->code.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(translated.data()),
+                                      translated.size(), options, &error, &offset, context.get()));
+  if (!compiled_->code) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: the splitting expression '{}' cannot be compiled ({}); mend the "
+                       "tokenizer file",
+                       source, pattern.text, reason_of(error)));
+  }
+  std::uint32_t matches_nothing = 0;
+  pcre2_pattern_info(compiled_->code.get(), PCRE2_INFO_MATCHEMPTY, &matches_nothing);
+  if (matches_nothing != 0) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: the splitting expression '{}' can match an empty text (so it does "
+                       "not say where to split); mend the tokenizer file",
+                       source, pattern.text));
+  }
+  // Where just-in-time compilation is not to be had, pcre2_match interprets: slower, same matches.
+  pcre2_jit_compile(compiled_->code.get(), PCRE2_JIT_COMPLETE);
+  compiled_->match.reset(pcre2_match_data_create_from_pattern(compiled_->code.get(), nullptr));
+  compiled_->context.reset(pcre2_match_context_create(nullptr));
+  compiled_->stack.reset(pcre2_jit_stack_create(first_stack_bytes, largest_stack_bytes, nullptr));
+  pcre2_jit_stack_assign(compiled_->context.get(), nullptr, compiled_->stack.get());
+}
+
+SplitExpression::SplitExpression(SplitExpression&&) noexcept = default;
+SplitExpression& SplitExpression::operator=(SplitExpression&&) noexcept = default;
+SplitExpression::~SplitExpression() = default;
+
+std::optional<SplitExpression::Match> SplitExpression::find(std::string_view text,
+                                                            std::size_t from) {
+  FOURFOLD_EXPECT(from <= text.size());
+  const int outcome =
+      pcre2_match(compiled_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
+                  from, PCRE2_NO_UTF_CHECK, compiled_->match.get(), compiled_->context.get());
+  if (outcome == PCRE2_ERROR_NOMATCH) {
+    return std::nullopt;
+  }
+  if (outcome < 0) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: the splitting expression '{}' fails at byte {} of a text of {} bytes "
+                       "({}); split the "
+                       "text into smaller documents, or use another tokenizer",
+                       compiled_->source, compiled_->pattern, from, text.size(),
+                       reason_of(outcome)));
+  }
+  const std::size_t* offsets = pcre2_get_ovector_pointer(compiled_->match.get());
+  return Match{offsets[0], offsets[1]};
+}
+
+bool SplitExpression::replace(std::string_view text, std::string_view content,
+                              std::string& replaced) {
+  std::size_t done = 0;
+  bool has_matched = false;
+  while (done < text.size()) {
+    const auto match = find(text, done);
+    if (!match) {
+      break;
+    }
+    if (!has_matched) {
+      replaced.clear();
+      has_matched = true;
+    }
+    replaced += text.substr(done, match->begin - done);
+    replaced += content;
+    done = match->end;
+  }
+  if (has_matched) {
+    replaced += text.substr(done);
+  }
+  return has_matched;
+}
+
+}  // namespace fourfold::data::detail

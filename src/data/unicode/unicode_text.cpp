@@ -1,0 +1,227 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "unicode/unicode_text.hpp"
+
+#include <fourfold/base/contract.hpp>
+
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+namespace fourfold::data::detail {
+namespace {
+
+using Range = std::pair<char32_t, char32_t>;
+
+/// Characters that Unicode 10 to 18 gave a combining class or a decomposition. The library's
+/// normalizers are of Unicode 9, to which they are unassigned.
+/// (tests/golden/make_tokenizer_goldens.py --young prints this table.)
+constexpr Range young[] = {
+    {0x558, 0x558},     {0x58B, 0x58C},     {0x5C8, 0x5C9},     {0x7FD, 0x7FD},
+    {0x897, 0x89F},     {0x8CA, 0x8D3},     {0x9FE, 0x9FE},     {0xC3C, 0xC3C},
+    {0xD3B, 0xD3C},     {0xEBA, 0xEBA},     {0x1715, 0x1715},   {0x1ABF, 0x1AF0},
+    {0x1DF6, 0x1DFA},   {0x209D, 0x209F},   {0x32FF, 0x32FF},   {0xA7F1, 0xA7F4},
+    {0xA82C, 0xA82C},   {0xAB69, 0xAB69},   {0x105C9, 0x105C9}, {0x105E4, 0x105E4},
+    {0x10781, 0x10785}, {0x10787, 0x107B0}, {0x107B2, 0x107BF}, {0x10D24, 0x10D27},
+    {0x10D69, 0x10D6D}, {0x10EAB, 0x10EAC}, {0x10ECB, 0x10ECF}, {0x10EF0, 0x10EFB},
+    {0x10EFD, 0x10EFF}, {0x10F46, 0x10F50}, {0x10F82, 0x10F85}, {0x11070, 0x11070},
+    {0x1133B, 0x1133B}, {0x11383, 0x11383}, {0x11385, 0x11385}, {0x1138E, 0x1138E},
+    {0x11391, 0x11391}, {0x113C5, 0x113C5}, {0x113C7, 0x113C8}, {0x113CE, 0x113D0},
+    {0x1145E, 0x1145E}, {0x11839, 0x1183A}, {0x11938, 0x11938}, {0x1193D, 0x1193E},
+    {0x11943, 0x11943}, {0x119E0, 0x119E0}, {0x11A34, 0x11A34}, {0x11A47, 0x11A47},
+    {0x11A99, 0x11A99}, {0x11D42, 0x11D42}, {0x11D44, 0x11D45}, {0x11D97, 0x11D97},
+    {0x11F41, 0x11F42}, {0x16121, 0x16128}, {0x1612F, 0x1612F}, {0x16D68, 0x16D6A},
+    {0x16FF0, 0x16FF1}, {0x1B123, 0x1B126}, {0x1CCD6, 0x1CCF9}, {0x1D127, 0x1D128},
+    {0x1D250, 0x1D252}, {0x1D25B, 0x1D25C}, {0x1D25F, 0x1D25F}, {0x1D280, 0x1D281},
+    {0x1D6A6, 0x1D6A6}, {0x1DF95, 0x1DF95}, {0x1DFCD, 0x1DFFF}, {0x1E030, 0x1E06D},
+    {0x1E08F, 0x1E08F}, {0x1E130, 0x1E136}, {0x1E2AE, 0x1E2AE}, {0x1E2EC, 0x1E2EF},
+    {0x1E4EC, 0x1E4EF}, {0x1E5EE, 0x1E5EF}, {0x1E6E3, 0x1E6E3}, {0x1E6E6, 0x1E6E6},
+    {0x1E6EE, 0x1E6EF}, {0x1E6F5, 0x1E6F5}, {0x1F16C, 0x1F16C}, {0x1FBF0, 0x1FBF9}};
+
+/// Characters of combining class 0 that compose with the one before them (Unicode 9).
+constexpr Range composing_starters[] = {
+    {0x9BE, 0x9BE},     {0x9D7, 0x9D7},     {0xB3E, 0xB3E},     {0xB56, 0xB57},
+    {0xBBE, 0xBBE},     {0xBD7, 0xBD7},     {0xCC2, 0xCC2},     {0xCD5, 0xCD6},
+    {0xD3E, 0xD3E},     {0xD57, 0xD57},     {0xDCF, 0xDCF},     {0xDDF, 0xDDF},
+    {0x102E, 0x102E},   {0x1161, 0x1175},   {0x11A8, 0x11C2},   {0x1B35, 0x1B35},
+    {0x11127, 0x11127}, {0x1133E, 0x1133E}, {0x11357, 0x11357}, {0x114B0, 0x114B0},
+    {0x114BA, 0x114BA}, {0x114BD, 0x114BD}, {0x115AF, 0x115AF}};
+
+template <class Ranges>
+bool is_in(const Ranges& ranges, char32_t character) noexcept {
+  const auto* const found =
+      std::lower_bound(std::begin(ranges), std::end(ranges), character,
+                       [](const Range& range, char32_t wanted) { return range.second < wanted; });
+  return found != std::end(ranges) && found->first <= character;
+}
+
+int combining_class(char32_t character) noexcept {
+  return utf8proc_get_property(static_cast<utf8proc_int32_t>(character))->combining_class;
+}
+
+bool composes(NormalForm form) noexcept {
+  return form == NormalForm::nfc || form == NormalForm::nfkc;
+}
+
+utf8proc_option_t decomposition(NormalForm form) noexcept {
+  const bool compatible = form == NormalForm::nfkc || form == NormalForm::nfkd;
+  return static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_DECOMPOSE |
+                                        (compatible ? UTF8PROC_COMPAT : 0));
+}
+
+/// No character decomposes into more (U+FDFA into 18).
+using Decomposed = std::array<utf8proc_int32_t, 32>;
+
+std::size_t decompose(NormalForm form, char32_t character, Decomposed& parts) {
+  int boundary = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character), parts.data(),
+                                             std::ssize(parts), decomposition(form), &boundary);
+  FOURFOLD_EXPECT(count > 0 && count <= std::ssize(parts));
+  return static_cast<std::size_t>(count);
+}
+
+/// Whether the form may change the character, or move it, or join it to the one before.
+bool may_change(NormalForm form, char32_t character) {
+  // Everything below U+0300 is its own NFC and composes with nothing before it.
+  if (character < (form == NormalForm::nfc ? 0x300 : 0x80) || is_in(young, character)) {
+    return false;
+  }
+  if (combining_class(character) != 0 || (composes(form) && is_in(composing_starters, character))) {
+    return true;
+  }
+  if (form == NormalForm::nfc && character >= 0xAC00 && character <= 0xD7A3) {
+    return false;  // syllables of Hangul are composed already
+  }
+  Decomposed parts{};
+  return decompose(form, character, parts) > 1 ||
+         parts[0] != static_cast<utf8proc_int32_t>(character);
+}
+
+/// Appends the form of a stretch that touches nothing around it.
+void normalize_stretch(NormalForm form, std::string_view text, std::string& normal) {
+  std::vector<utf8proc_int32_t> characters;
+  while (!text.empty()) {
+    Decomposed parts{};
+    const std::size_t count = decompose(form, take_character(text), parts);
+    characters.insert(characters.end(), parts.begin(),
+                      parts.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  // Marks in order of their classes, those of one class as they stood.
+  const auto class_of = [](utf8proc_int32_t c) {
+    return combining_class(static_cast<char32_t>(c));
+  };
+  for (auto begin = characters.begin(); begin != characters.end();) {
+    begin = std::find_if(begin, characters.end(), [&](auto c) { return class_of(c) != 0; });
+    const auto end =
+        std::find_if(begin, characters.end(), [&](auto c) { return class_of(c) == 0; });
+    std::stable_sort(begin, end, [&](auto a, auto b) { return class_of(a) < class_of(b); });
+    begin = end;
+  }
+  auto length = std::ssize(characters);
+  if (composes(form)) {
+    const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+    length = utf8proc_normalize_utf32(characters.data(), length, options);
+  }
+  for (std::ptrdiff_t i = 0; i < length; ++i) {
+    append_character(static_cast<char32_t>(characters[static_cast<std::size_t>(i)]), normal);
+  }
+}
+
+}  // namespace
+
+bool is_white_space(char32_t character) noexcept {
+  return is_in(white_space, character);
+}
+
+bool is_word_character(char32_t character) noexcept {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
+    case UTF8PROC_CATEGORY_LU:
+    case UTF8PROC_CATEGORY_LL:
+    case UTF8PROC_CATEGORY_LT:
+    case UTF8PROC_CATEGORY_LM:
+    case UTF8PROC_CATEGORY_LO:
+    case UTF8PROC_CATEGORY_MN:
+    case UTF8PROC_CATEGORY_MC:
+    case UTF8PROC_CATEGORY_ME:
+    case UTF8PROC_CATEGORY_ND:
+    case UTF8PROC_CATEGORY_NL:
+    case UTF8PROC_CATEGORY_PC:
+      return true;
+    default:  // joiners, and letters in circles and squares
+      constexpr Range others[] = {{0x200C, 0x200D},
+                                  {0x24B6, 0x24E9},
+                                  {0x1F130, 0x1F149},
+                                  {0x1F150, 0x1F169},
+                                  {0x1F170, 0x1F189}};
+      return is_in(others, character);
+  }
+}
+
+char32_t last_character(std::string_view text) noexcept {
+  std::size_t begin = text.size() - 1;
+  while (begin > 0 && (static_cast<unsigned char>(text[begin]) & 0xC0) == 0x80) {
+    --begin;
+  }
+  text.remove_prefix(begin);
+  return take_character(text);
+}
+
+void append_character(char32_t character, std::string& text) {
+  std::array<utf8proc_uint8_t, 4> bytes{};
+  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(character), bytes.data());
+  text.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count));
+}
+
+void lower_case(std::string_view text, std::string& lower) {
+  lower.clear();
+  while (!text.empty()) {
+    const char32_t character = take_character(text);
+    append_character(
+        static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(character))), lower);
+    if (character == 0x130) {  // the only one that becomes two: i and a dot above
+      append_character(0x307, lower);
+    }
+  }
+}
+
+bool normalize(NormalForm form, std::string_view text, std::string& normal) {
+  std::size_t copied = 0;  // bytes of `text` that `normal` holds
+  bool changed = false;
+  std::size_t before = 0;  // where the character before `at` begins, if it takes part
+  bool has_before = false;
+  for (std::size_t at = 0; at < text.size();) {
+    if (static_cast<unsigned char>(text[at]) < 0x80) {
+      before = at++;
+      has_before = true;
+      continue;
+    }
+    std::string_view rest = text.substr(at);
+    char32_t character = take_character(rest);
+    if (!may_change(form, character)) {
+      before = at;
+      has_before = !is_in(young, character);
+      at = text.size() - rest.size();
+      continue;
+    }
+    const std::size_t begin = has_before ? before : at;
+    do {
+      at = text.size() - rest.size();
+    } while (!rest.empty() && may_change(form, take_character(rest)));
+    if (!changed) {
+      normal.clear();
+      changed = true;
+    }
+    normal += text.substr(copied, begin - copied);
+    normalize_stretch(form, text.substr(begin, at - begin), normal);
+    copied = at;
+    has_before = false;
+  }
+  if (changed) {
+    normal += text.substr(copied);
+  }
+  return changed;
+}
+
+}  // namespace fourfold::data::detail
