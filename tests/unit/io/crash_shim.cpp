@@ -113,10 +113,24 @@ struct Report {
   }
 } report;
 
-int open_counted(const char* symbol, const char* path, int flags, mode_t mode) {
-  const auto call = real<int (*)(const char*, int, ...)>(symbol);
+/// Where the names lie that are opened in an open folder: its path and a slash, or nothing for a
+/// path that stands alone.
+std::string place_of(int folder, const char* path) {
+  if (folder == AT_FDCWD || path == nullptr || *path == '/') {
+    return {};
+  }
+  std::array<char, 4096> place{};
+  const ssize_t length =
+      ::readlink(("/proc/self/fd/" + std::to_string(folder)).c_str(), place.data(), place.size());
+  return length < 0 ? std::string()
+                    : std::string(place.data(), static_cast<std::size_t>(length)) + "/";
+}
+
+/// `call` opens `path`.
+template <class Call>
+int open_counted(const char* path, int flags, const Call& call) {
   const bool creates = (flags & O_CREAT) != 0 && is_below(path);
-  const int descriptor = counted(creates, [&](Fate) { return call(path, flags, mode); });
+  const int descriptor = counted(creates, [&](Fate) { return call(); });
   if (descriptor >= 0 && descriptor < most_descriptors) {
     is_ours[descriptor] = is_below(path);
     // What is opened for both, and not made, is so for a lock.
@@ -138,7 +152,8 @@ int open(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = mode_of(flags, arguments);
   va_end(arguments);
-  return open_counted("open", path, flags, mode);
+  const auto call = real<int (*)(const char*, int, ...)>("open");
+  return open_counted(path, flags, [&] { return call(path, flags, mode); });
 }
 
 int open64(const char* path, int flags, ...) {
@@ -146,7 +161,18 @@ int open64(const char* path, int flags, ...) {
   va_start(arguments, flags);
   const mode_t mode = mode_of(flags, arguments);
   va_end(arguments);
-  return open_counted("open64", path, flags, mode);
+  const auto call = real<int (*)(const char*, int, ...)>("open64");
+  return open_counted(path, flags, [&] { return call(path, flags, mode); });
+}
+
+int openat(int folder, const char* path, int flags, ...) {
+  std::va_list arguments;
+  va_start(arguments, flags);
+  const mode_t mode = mode_of(flags, arguments);
+  va_end(arguments);
+  const auto call = real<int (*)(int, const char*, int, ...)>("openat");
+  const std::string whole = place_of(folder, path) + path;
+  return open_counted(whole.c_str(), flags, [&] { return call(folder, path, flags, mode); });
 }
 
 int close(int descriptor) {
