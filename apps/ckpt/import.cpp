@@ -16,10 +16,14 @@
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/data_facts.hpp>
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <string>
 
 namespace fourfold::ckpt {
 namespace {
@@ -35,9 +39,8 @@ interchange::ForeignModel open_model(const ImportRequest& request) {
                                 : interchange::open_llmc(request.from, options);
 }
 
-/// The name of a tokenizer that holds in any working directory.
-/// @throws UserError when it is another model's
-std::string checked_name(const data::Tokenizer& tokenizer, const model::ModelConfig& config) {
+/// Its name holds in any working directory. @throws UserError when it is another model's
+train::TokenMaker checked(const data::Tokenizer& tokenizer, const model::ModelConfig& config) {
   const std::string name = tokenizer.files().name();
   if (tokenizer.vocab_size() > config.vocab) {
     throw UserError(
@@ -46,26 +49,40 @@ std::string checked_name(const data::Tokenizer& tokenizer, const model::ModelCon
                        "the model's tokenizer with --tokenizer",
                        name, tokenizer.vocab_size(), config.vocab));
   }
-  return name;
+  return {.file = {},
+          .tokenizer = name,
+          .identity = tokenizer.identity(),
+          .vocab = tokenizer.vocab_size()};
 }
 
-/// data.tokenizer for the run file: what the user says, else the file of the folder that can be
-/// used.
-std::string tokenizer_of(const ImportRequest& request, const model::ModelConfig& config) {
+/// What the user says, else the file of the folder that can be used.
+std::optional<train::TokenMaker> tokenizer_of(const ImportRequest& request,
+                                              const model::ModelConfig& config) {
   if (!request.tokenizer.empty()) {
-    return checked_name(*data::open_tokenizer(request.tokenizer), config);
+    return checked(*data::open_tokenizer(request.tokenizer), config);
   }
   if (request.format != "hf") {
-    return {};
+    return std::nullopt;
   }
   try {
     const auto tokenizer = data::open_tokenizer_in(request.from);
-    return tokenizer ? checked_name(*tokenizer, config) : "";
+    return tokenizer ? std::optional(checked(*tokenizer, config)) : std::nullopt;
   } catch (const UserError& error) {  // the weights are good without
     log::warning(
         format_message("the model is imported without its tokenizer: {}", printable(error.what())));
-    return {};
+    return std::nullopt;
   }
+}
+
+/// With the tokenizer's identity, so that it is known when its files have changed.
+io::CheckpointScalars scalars_of(const model::ModelConfig& config,
+                                 const std::optional<train::TokenMaker>& tokenizer) {
+  io::CheckpointScalars scalars =
+      interchange::scalars_of(config, tokenizer ? tokenizer->tokenizer : "");
+  if (tokenizer) {
+    scalars.texts[runfile::tokenizers_name] = train::token_makers_text({&*tokenizer, 1});
+  }
+  return scalars;
 }
 
 void print_model(const model::ModelConfig& config) {
@@ -109,7 +126,7 @@ ExitCode import_model(const ImportRequest& request) {
   io::refuse_step_as_directory(request.to);
   program::Progress progress(request.dry_run ? "none" : request.progress, "imported");
   const interchange::ForeignModel model = open_model(request);
-  const std::string tokenizer = tokenizer_of(request, model.config);
+  const auto tokenizer = tokenizer_of(request, model.config);
   refuse_steps(request.to);
   refuse_run_file(request.to);
   progress.finish();
@@ -126,14 +143,15 @@ ExitCode import_model(const ImportRequest& request) {
   const std::filesystem::path run_file_path = std::filesystem::path(request.to) / run_file_name;
   std::filesystem::create_directories(request.to);
   io::AtomicFile run_file(run_file_path);  // on the disk before the step, and named after it
-  run_file.write(interchange::run_file_of(model.config, tokenizer, step, run_file_path));
+  run_file.write(interchange::run_file_of(model.config, tokenizer ? tokenizer->tokenizer : "", step,
+                                          run_file_path));
   run_file.sync();
   const std::vector<io::TensorLayout> layouts = interchange::layouts_of(model.config);
   comm::run_ranks(1, [&](comm::Communicator& self) {
     const io::SaveReport report = io::save_streamed(
         request.to,
         {.mesh = {},
-         .scalars = interchange::scalars_of(model.config, tokenizer),
+         .scalars = scalars_of(model.config, tokenizer),
          .tensors = layouts,
          .goes_on = false,  // an attempt that was killed may have been of another model
          .part_bytes = request.memory_bytes - beside_parts_bytes,

@@ -31,40 +31,6 @@ constexpr const char* end_of_text_name = "<|endoftext|>";
 constexpr std::array beside_names{config_name, "special_tokens_map.json", "added_tokens.json",
                                   "chat_template.jinja"};
 
-/// A BPE without merges over the 256 bytes, and the end of text.
-std::string byte_tokenizer_json(std::int32_t end_of_text) {
-  ordered_json vocab = ordered_json::object();
-  for (int byte = 0; byte < 256; ++byte) {
-    vocab[data::spelling_of_byte(static_cast<unsigned char>(byte))] = byte;
-  }
-  const ordered_json byte_level{{"type", "ByteLevel"},
-                                {"add_prefix_space", false},
-                                {"trim_offsets", true},
-                                {"use_regex", false}};
-  const ordered_json added{
-      {"id", end_of_text}, {"content", end_of_text_name}, {"single_word", false}, {"lstrip", false},
-      {"rstrip", false},   {"normalized", false},         {"special", true}};
-  const ordered_json document{{"version", "1.0"},
-                              {"truncation", nullptr},
-                              {"padding", nullptr},
-                              {"added_tokens", ordered_json::array({added})},
-                              {"normalizer", nullptr},
-                              {"pre_tokenizer", byte_level},
-                              {"post_processor", nullptr},
-                              {"decoder", byte_level},
-                              {"model",
-                               {{"type", "BPE"},
-                                {"dropout", nullptr},
-                                {"unk_token", nullptr},
-                                {"continuing_subword_prefix", nullptr},
-                                {"end_of_word_suffix", nullptr},
-                                {"fuse_unk", false},
-                                {"byte_fallback", false},
-                                {"vocab", vocab},
-                                {"merges", ordered_json::array()}}}};
-  return json_text(document, 2) + "\n";
-}
-
 std::string made_config(const char* tokenizer_class, const std::string& end_of_text,
                         std::int64_t context) {
   ordered_json config{{"tokenizer_class", tokenizer_class}};
@@ -151,7 +117,7 @@ HfTokenizer hf_tokenizer(data::Tokenizer& tokenizer, std::int64_t context) {
   switch (files.kind) {
     case data::TokenizerKind::bytes:
       result.files = {
-          {"tokenizer.json", byte_tokenizer_json(end.value())},
+          {"tokenizer.json", data::byte_tokenizer_json()},
           {config_name, made_config("PreTrainedTokenizerFast", end_of_text_name, context)}};
       break;
     case data::TokenizerKind::tokenizer_json:

@@ -54,6 +54,11 @@ std::string time_of(const std::string& file) {
              : "-";
 }
 
+std::string line_of(const TokenMaker& maker) {
+  return fmt::format("{} {} {}\n", maker.identity.empty() ? "-" : maker.identity, maker.vocab,
+                     maker.tokenizer.substr(0, maker.tokenizer.find('\n')));
+}
+
 DataFacts facts_here(const data::TokenDataset& dataset) {
   constexpr std::int64_t most_windows_of_all = 1024;
   const auto files = std::ssize(dataset.files());
@@ -81,9 +86,7 @@ DataFacts facts_here(const data::TokenDataset& dataset) {
                       .tokenizer = record->tokenizer,
                       .identity = record->tokenizer_identity,
                       .vocab = record->vocab_size});
-    const std::string line =
-        fmt::format("{} {} {}\n", maker.identity.empty() ? "-" : maker.identity, maker.vocab,
-                    maker.tokenizer.substr(0, maker.tokenizer.find('\n')));
+    const std::string line = line_of(maker);
     if (std::ranges::count(tokenizers, line) == 0) {
       tokenizers.push_back(line);
     }
@@ -252,6 +255,14 @@ std::optional<std::string> data_change(const io::Checkpoint& before, const DataF
 
 std::vector<TokenMaker> saved_token_makers(const io::Checkpoint& checkpoint) {
   return makers_in(text_or_empty(checkpoint, runfile::tokenizers_name), checkpoint.path().string());
+}
+
+std::string token_makers_text(std::span<const TokenMaker> makers) {
+  std::string text;
+  for (const TokenMaker& maker : makers) {
+    text += line_of(maker);
+  }
+  return text;
 }
 
 void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDataset& dataset,

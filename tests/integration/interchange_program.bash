@@ -87,13 +87,32 @@ expect test ! -e untold-hf/tokenizer.json
 for format in hf llm.c; do
   expect_exit 78 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format"
   expect_stderr 'data.train'
-  made=tokens # by the tokenizer that the run file names: only what came from transformers brings one
-  [[ $format == llm.c ]] || made=again
-  expect_exit 0 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format" --set data.train=$made \
-    --set train.steps=1 --set optim.lr=1e-37 --set optim.weight_decay=0
-  expect_exit 0 ranks 1 evaluate --checkpoint "began-$format/checkpoints" --data $made --json
+  # The tokens of "byte", and those of the file that the export wrote for it: they are the same.
+  for made in again tokens; do
+    rm -rf "began-$format"
+    expect_exit 0 ranks 1 train "from-$format/run.toml" --set log.dir="began-$format" --set data.train=$made \
+      --set train.steps=1 --set optim.lr=1e-37 --set optim.weight_decay=0
+  done
+  expect_exit 0 ranks 1 evaluate --checkpoint "began-$format/checkpoints" --data again --json
   expect test "$(grep -o '"loss": *[0-9.e-]*' "$output")" = "$expected"
 done
+# An imported model knows its tokenizer, as one that was trained here does: by what was in its file then.
+python3 -c 'import json
+tokenizer = json.load(open("hf/tokenizer.json"))
+vocab = tokenizer["model"]["vocab"]
+vocab["a"], vocab["b"] = vocab["b"], vocab["a"]
+json.dump(tokenizer, open("swapped.json", "w"))'
+expect_exit 0 "$fourfold" ckpt import --format hf --tokenizer swapped.json bare from-swapped
+expect_exit 78 ranks 2 evaluate --checkpoint from-swapped --data tokens
+expect_stderr 'tokens.json says that byte (257 tokens) made the tokens, and'
+expect_stderr "was trained on those of $PWD/swapped.json (257)"
+expect_exit 0 ranks 2 evaluate --checkpoint from-swapped --data tokens --allow-mixed-tokenizers
+expect_exit 0 "$fourfold" data prepare --tokenizer swapped.json --output swapped --append-eot text.txt
+expect_exit 0 ranks 2 evaluate --checkpoint from-swapped --data swapped
+cp hf/tokenizer.json swapped.json
+expect_exit 0 ranks 2 evaluate --checkpoint from-swapped --data swapped
+expect_exit 78 ranks 1 sample --checkpoint from-swapped --prompt chapter --tokens 3
+expect_exit 78 ranks 1 evaluate --checkpoint from-hf --data swapped
 # Nobody takes the default for the tokenizer of a model that came without one.
 expect_exit 78 ranks 1 sample --checkpoint from-llm.c --prompt chapter --tokens 3
 expect_stderr 'does not say which tokenizer its model was trained with'

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/data/tokenizer.hpp>
 #include <fourfold/data/tokenizer_files.hpp>
 #include <fourfold/io/fingerprint.hpp>
 #include <fourfold/io/text_file.hpp>
@@ -71,7 +72,8 @@ std::string TokenizerFiles::name() const {
 }
 
 std::string TokenizerFiles::identity() const {
-  if (kind == TokenizerKind::bytes) {
+  if (kind == TokenizerKind::bytes ||
+      (kind == TokenizerKind::tokenizer_json && main.bytes == byte_tokenizer_json())) {
     return "byte";
   }
   io::Fingerprint content;

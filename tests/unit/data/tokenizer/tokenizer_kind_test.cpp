@@ -12,6 +12,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -62,6 +64,21 @@ TEST_CASE("the kind of a tokenizer file is told by its content, not by its name"
     CHECK_THROWS_AS(open_tokenizer((folder.path() / vocab).string()), UserError);
     CHECK_THROWS_AS(tokenizer_identity((folder.path() / vocab).string()), UserError);
   }
+}
+
+TEST_CASE("the file that is written for the byte tokenizer is the byte tokenizer", "[tokenizer]") {
+  const ScratchFolder folder;
+  const std::string& json = fourfold::data::byte_tokenizer_json();
+  const auto tokenizer = open_tokenizer(folder.write("tokenizer.json", json).string());
+  CHECK(tokenizer->files().kind == TokenizerKind::tokenizer_json);
+  CHECK(tokenizer->identity() == "byte");
+  CHECK(tokenizer->vocab_size() == 257);
+  CHECK(tokenizer->end_of_text() == 256);
+  for (std::int32_t id = 0; id < 256; ++id) {
+    CHECK(tokenizer->decode(std::array{id}) == std::string(1, static_cast<char>(id)));
+  }
+  const auto other = folder.write("other.json", json + " ");
+  CHECK(tokenizer_identity(other.string()) != "byte");
 }
 
 TEST_CASE("a tokenizer is the same under any name, and another one where a file differs",

@@ -79,6 +79,11 @@ class Tokenizer {
 /// unchanged. Decoding writes nothing for end-of-text.
 std::unique_ptr<Tokenizer> make_byte_tokenizer();
 
+/// The same tokens as a tokenizer.json, for programs that read files: its numbers mean the same
+/// texts, and so its identity is "byte" too. Only text that spells "<|endoftext|>" is encoded
+/// otherwise (as 256). Lives as long as the process.
+const std::string& byte_tokenizer_json();
+
 /// What a user names: "byte"; a file of any name, whose content tells what it is (a SentencePiece
 /// model, a tokenizer.json, a vocab.json with its merges beside it); or a folder, in which
 /// tokenizer.json, vocab.json, tokenizer.model and other *.model are tried in this order. Where one

@@ -32,8 +32,8 @@ struct TokenizerFiles {
 
   /// "byte", or the absolute path of the main file: open_tokenizer() takes it in any folder.
   std::string name() const;
-  /// What makes two tokenizers the same, wherever their files are: "byte", or a digest of all their
-  /// bytes (32 hexadecimal digits).
+  /// What makes two tokenizers the same, wherever their files are: "byte", also of the file that
+  /// `ckpt export` writes for it, or a digest of all their bytes (32 hexadecimal digits).
   std::string identity() const;
 };
 

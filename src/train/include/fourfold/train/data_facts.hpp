@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,11 @@ void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDa
 void refuse_foreign_tokenizer(const io::Checkpoint& checkpoint, const data::Tokenizer& tokenizer,
                               bool allowed);
 
-/// The tokenizers of the data that a checkpoint's run was trained on; none when it does not tell.
+/// The tokenizers of the data that a checkpoint's run was trained on, or of the model that was
+/// imported; none when it does not tell.
 std::vector<TokenMaker> saved_token_makers(const io::Checkpoint& checkpoint);
+
+/// What a checkpoint keeps of tokenizers (runfile::tokenizers_name), as in DataFacts.
+std::string token_makers_text(std::span<const TokenMaker> makers);
 
 }  // namespace fourfold::train
