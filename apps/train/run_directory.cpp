@@ -146,6 +146,12 @@ bool RunDirectory::is_ours() const {
   return lease_ ? lease_->is_held() : !is_leased_to_another();
 }
 
+bool RunDirectory::is_finished() const {
+  const auto end = telemetry::read_exit(files_.exit_status()).end;  // written after FINISHED
+  return end && end->code == ExitCode::finished &&
+         batch::is_finished(folder_, effective_.config.train.steps);
+}
+
 bool RunDirectory::may_write() const {
   std::error_code ignored;
   return std::filesystem::is_directory(folder_, ignored) && !io::is_place_in_step(folder_) &&

@@ -45,6 +45,10 @@ class RunDirectory {
   /// Whether this start may write here: no other one has taken over. Any rank, any thread.
   bool is_ours() const;
 
+  /// Whether the files here say, as a whole, that the run is finished at the steps that are wanted.
+  /// @pre rank 0
+  bool is_finished() const;
+
   /// To be handed to the trainer, on every rank.
   telemetry::MetricsLog& metrics() noexcept { return metrics_; }
 

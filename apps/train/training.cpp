@@ -10,7 +10,9 @@
 #include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/device/device.hpp>
@@ -27,6 +29,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -88,6 +91,13 @@ telemetry::ExitStatus status_of(const train::RunResult& result, const std::strin
   return status;
 }
 
+/// What rank 0 finds in log.dir, known to all.
+bool is_told_finished(const RunDirectory& directory, comm::Communicator& world) {
+  std::int64_t told = 0;
+  comm::first_rank_does(world, [&] { told = directory.is_finished() ? 1 : 0; });
+  return comm::all_reduce_scalar(world, told, comm::ReduceOp::max) != 0;
+}
+
 void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
            const RunDirectory& directory) {
   if (config.enabled) {
@@ -136,13 +146,21 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
       .deadline_unix_s = train::deadline_from_environment(began_unix_s),
       .holds_run = [&] { return directory->is_ours(); },
       .facts = facts_of(mpi),
-      .rehearses = arguments.dry_run};
+      .rehearses = arguments.dry_run,
+      .is_told_finished = is_told_finished(*directory, mpi.world())};
   train::Trainer trainer(effective, mesh, options, &directory->metrics());
   if (arguments.dry_run) {
     trainer.rehearse();
     directory->finish({.code = ExitCode::finished,
                        .reason = "dry run: everything is in place",
                        .step = trainer.progress().step});
+    return ExitCode::finished;
+  }
+  if (trainer.has_nothing_to_do()) {
+    log::info(format_message(
+        "step {} is made, and train.steps = {}: nothing is left to do, and {} "
+        "stays as it is; raise train.steps to train on",
+        trainer.progress().step, effective.config.train.steps, effective.config.log.dir));
     return ExitCode::finished;
   }
   const train::RunResult result = trainer.run();

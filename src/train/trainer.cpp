@@ -64,6 +64,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     : config_(effective.config),
       mesh_(&mesh),
       metrics_(metrics),
+      is_told_finished_(options.is_told_finished),
       arena_(told_with_its_place(effective, [&] { return make_arena(config_, mesh); })),
       dataset_(config_.data.train, dataset_options(config_, data::TokenDataset::Order::shuffled)),
       validation_(open_validation(config_)),
@@ -102,7 +103,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   const RunFacts facts{config_, mesh, dataset_, runner_, arena_};
   announce(facts);
   mesh.world().barrier();  // no rank refuses any more when the first one writes that the run starts
-  if (metrics_ != nullptr) {
+  if (metrics_ != nullptr && !has_nothing_to_do()) {
     telemetry::RunStart start = run_start(facts, options.facts);
     start.first_step = progress_.step;
     start.checkpoint = saves_->newest().string();

@@ -154,6 +154,27 @@ try_all living
 kill "$beats" && wait "$beats" 2>/dev/null
 rm -rf run
 
+# A run that is finished and asked for no more: there is nothing to do, and its record stays what it is. One that was killed
+# before it could say that it is finished says it now.
+cp -r finished run
+listing finished >before.txt
+for way in 'train.steps=4' 'train.steps=3' 'train.steps=3 --set optim.lr=0.5 --allow-change optim.lr --allow-change optim.decay_steps'; do
+  read -ra words <<<"$way"
+  expect_exit 0 "$fourfold" train run.toml --set "${words[@]}"
+  expect_stderr 'nothing is left to do, and run stays as it is; raise train.steps to train on'
+  listing finished >after.txt
+  expect diff before.txt after.txt
+done
+expect_exit 0 ranks 2 train run.toml --set train.micro_batch=1
+listing finished >after.txt
+expect diff before.txt after.txt
+sed -i 's/"code": 0/"code": null/' run/exit.json
+rm run/FINISHED
+expect_exit 0 "$fourfold" train run.toml
+expect test -e run/FINISHED
+expect grep -q '"code": 0' run/exit.json
+rm -rf run
+
 # Where there was no folder, none is made.
 for way in 'train.step=9' 'data.train=["absent"]' 'data.train=["short"]' 'optim.warmup_steps=100' 'model.heads=3'; do
   "$fourfold" train run.toml --set log.dir=new/deep --set "$way" >"$output" 2>"$errors" && complain "$way is taken"

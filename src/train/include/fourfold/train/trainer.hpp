@@ -42,6 +42,9 @@ struct TrainerOptions {
   telemetry::RunStart facts;
   /// Only rehearse() will be called: of where checkpoints go it is tried whether they can.
   bool rehearses = false;
+  /// The record in log.dir says that the run is finished: a start that finds no step to make leaves
+  /// it as it is. The same on all ranks.
+  bool is_told_finished = false;
 };
 
 /// How a run ended when it ended well.
@@ -68,6 +71,12 @@ class Trainer {
   Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
           const TrainerOptions& options, telemetry::MetricsLog* metrics);
   ~Trainer();
+
+  /// Whether the run is finished, and its record says so: no step is to be made, and nothing has
+  /// been told to `metrics`. Alike on all ranks.
+  bool has_nothing_to_do() const noexcept {
+    return is_told_finished_ && progress_.step >= config_.train.steps;
+  }
 
   /// Trains to train.steps, or until a stop is asked for (perhaps during set-up: then no step is
   /// made, and nothing saved that is not already); saves and evaluates as the run file says.
@@ -132,6 +141,7 @@ class Trainer {
   runfile::RunConfig config_;
   comm::Mesh* mesh_;
   telemetry::MetricsLog* metrics_;
+  bool is_told_finished_;
   device::Stream stream_;
   device::MemoryWatch memory_watch_;
   device::DeviceMemoryWatch device_watch_;
