@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "named_twice.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/dataset.hpp>
@@ -227,6 +229,7 @@ bool are_different(const TokenMaker& a, const TokenMaker& b) {
 }
 
 EffectiveConfig with_token_settings(EffectiveConfig effective, const SavedVocab& saved_vocab) {
+  note_files_named_twice(effective);
   const Makers makers = makers_of(effective.config.data);
   if (!makers.known.empty()) {
     compare_files(effective, makers);

@@ -126,6 +126,35 @@ TEST_CASE("tokens of two tokenizers are refused, unless allowed", "[token_settin
   CHECK(run.load("llama again").warnings.empty());
 }
 
+TEST_CASE("a file that data names twice is told of, and refused where a pattern does it",
+          "[token_settings]") {
+  const TokenRun run;
+  run.prepare("book_train", "byte");
+  run.prepare("book_val", "byte");
+  fs::create_symlink(run.folder() / "book_val.bin", run.folder() / "held.bin");
+  fs::create_symlink(run.folder() / "book_val.idx", run.folder() / "held.idx");
+  const auto validation = [&](const std::string& name) {
+    return "validation = [\"" + (run.folder() / name).string() + "\"]\n";
+  };
+  CHECK(run.load("book_train", validation("book_val")).warnings.empty());
+  CHECK(run.load("book_train*", validation("book_val")).warnings.empty());
+  for (const char* name : {"book_val", "book_val.bin", "book_val.idx", "held", "book_v*.bin"}) {
+    CAPTURE(name);
+    CHECK_THAT(run.refusal("book*", validation(name)),
+               ContainsSubstring("run.toml:2") && ContainsSubstring("book*\" catches ") &&
+                   ContainsSubstring("book_val.bin, which data.validation names"));
+    const auto written = run.load("book_val book_train", validation(name));  // on purpose
+    REQUIRE(written.warnings.size() == 1);
+    CHECK_THAT(written.warnings.front(),
+               ContainsSubstring("book_val.bin is in data.train and in data.validation"));
+  }
+  CHECK(run.load("book*", validation("book*")).warnings.size() == 2);
+  const auto twice = run.load("book_train book_t*.bin", validation("bytes"));
+  REQUIRE(twice.warnings.size() == 1);
+  CHECK_THAT(twice.warnings.front(),
+             ContainsSubstring("book_train.bin is named twice in data.train"));
+}
+
 TEST_CASE("one vocabulary with other merges is another tokenizer, whatever its name",
           "[token_settings]") {
   const std::string merges = harness::read_bytes(golden + "gpt2/merges.txt");
