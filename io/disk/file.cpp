@@ -49,6 +49,12 @@ std::string_view advice(int error_number) {
   }
 }
 
+/// Whether the path is at fault, whatever room there is.
+bool is_about_path(int error_number) {
+  constexpr std::array of_paths{ENOENT, ENOTDIR, EISDIR, EEXIST, EACCES, EPERM, EROFS};
+  return std::ranges::find(of_paths, error_number) != of_paths.end();
+}
+
 /// Calls `call` until it is not interrupted.
 template <class Call>
 auto uninterrupted(const Call& call) {
@@ -74,6 +80,10 @@ std::string room_text(int error_number, std::optional<std::uint64_t> free_bytes,
 
 std::string write_failure(const std::filesystem::path& path, std::string_view call,
                           int error_number) {
+  const std::string what = fmt::format("{}: {}", call, std::strerror(error_number));
+  if (is_about_path(error_number)) {
+    return what;
+  }
   std::filesystem::path existing = path;
   while (kind_of(existing) == EntryKind::missing && existing.has_parent_path() &&
          existing != existing.parent_path()) {
@@ -82,7 +92,7 @@ std::string write_failure(const std::filesystem::path& path, std::string_view ca
   if (kind_of(existing) == EntryKind::missing) {
     existing = ".";
   }
-  return fmt::format("{}: {}; {}", call, std::strerror(error_number),
+  return fmt::format("{}; {}", what,
                      room_text(error_number, free_bytes(existing), free_files(existing)));
 }
 

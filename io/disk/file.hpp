@@ -33,7 +33,8 @@ using Defect = std::optional<std::string>;
                                int error_number);
 
 /// Why `call` on `path` has failed: "open: No space left on device; 3.1 GiB free there". A file
-/// system that has room for bytes and for no more files says so.
+/// system that has room for bytes and for no more files says so; where the path is at fault, or
+/// permissions are, room is no matter.
 std::string write_failure(const std::filesystem::path& path, std::string_view call,
                           int error_number);
 /// Its last part, of what is free there, where that is known.

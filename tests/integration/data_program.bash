@@ -41,8 +41,14 @@ expect_exit 78 "$fourfold" data prepare --output bad missing.txt
 expect_stderr "missing.txt: cannot be opened"
 expect_stderr_lines 1
 : >empty.txt
-expect_exit 65 "$fourfold" data prepare --output bad a.txt empty.txt
-expect_exit 73 "$fourfold" data prepare --output nowhere/bad a.txt
+expect_exit 65 "$fourfold" data prepare --output bad empty.txt
+expect_exit 73 "$fourfold" data prepare --output a.txt/bad a.txt
+expect_stderr 'a.txt: cannot be made (Not a directory); choose another --output'
+# The first command of a new user: there is no folder yet. One empty file of many is left out.
+expect_exit 0 "$fourfold" data prepare --output new/deep/set a.txt empty.txt
+expect_stderr 'empty.txt: is empty, and left out'
+expect_exit 0 "$fourfold" data prepare --output alone a.txt
+expect cmp alone.bin new/deep/set.bin
 expect_exit 78 "$fourfold" data prepare --output bad --tokenizer byet a.txt
 expect_exit 73 "$fourfold" data prepare --output /dev/full/x a.txt
 expect test -z "$(ls bad* 2>/dev/null)"

@@ -4,6 +4,7 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
@@ -16,6 +17,7 @@
 #include <array>
 #include <deque>
 #include <system_error>
+#include <utility>
 
 namespace fourfold::data {
 namespace {
@@ -54,6 +56,20 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
               "{}: is there already, and no {} beside it says that `fourfold data prepare` "
               "made it; choose another --output, or move it away",
               output.string(), outputs[0].string()));
+    }
+  }
+}
+
+/// A first preparation is often the first file of a folder.
+void make_folder_of(const std::filesystem::path& prefix) {
+  const std::filesystem::path folder = prefix.parent_path();
+  std::error_code failure;
+  if (!folder.empty() && !std::filesystem::is_directory(folder, failure)) {
+    std::filesystem::create_directories(folder, failure);
+    if (failure) {
+      throw UserError(ExitCode::cannot_write,
+                      fmt::format("{}: cannot be made ({}); choose another --output",
+                                  folder.string(), failure.message()));
     }
   }
 }
@@ -111,22 +127,15 @@ class Preparation {
       throw UserError(
           ExitCode::config,
           format_message("the tokenizer has no end-of-text token ({}); leave --append-eot "
-                         "away or use another tokenizer",
+                         "out or use another tokenizer",
                          tokenizer.description()));
     }
-    for (const std::filesystem::path& input : options.inputs) {
-      files_.emplace_back(input).advise(io::MappedFile::Access::sequential);
-      if (files_.back().bytes().empty()) {
-        throw UserError(ExitCode::data_corrupt,
-                        format_message("{}: is empty (there is no text to prepare); leave it away",
-                                       input.string()));
-      }
-      progress_.total_bytes += std::ssize(files_.back().bytes());
-    }
+    open_inputs();
     const std::vector<std::string> prefixes = prefixes_of(options);
     for (const std::string& prefix : prefixes) {
       refuse_to_replace_others(prefix, options);
     }
+    make_folder_of(options.output_prefix);
     for (const std::string& prefix : prefixes) {
       parts_.emplace_back(prefix, tokenizer.vocab_size());
     }
@@ -142,6 +151,27 @@ class Preparation {
   }
 
  private:
+  /// One of thousands of files may be empty: that is no reason to prepare none.
+  void open_inputs() {
+    for (const std::filesystem::path& input : options_.inputs) {
+      io::MappedFile file(input);
+      if (file.bytes().empty()) {
+        log::info(fmt::format("{}: is empty, and left out", input.string()));
+        continue;
+      }
+      file.advise(io::MappedFile::Access::sequential);
+      progress_.total_bytes += std::ssize(file.bytes());
+      files_.push_back(std::move(file));
+    }
+    if (files_.empty()) {
+      throw UserError(
+          ExitCode::data_corrupt,
+          fmt::format("{}{} empty (there is no text to prepare); name files with text",
+                      options_.inputs.front().string(),
+                      options_.inputs.size() > 1 ? " and all other inputs are" : ": is"));
+    }
+  }
+
   /// All parts become readable by their indexes, and these go first and come last: at no moment
   /// is there an older file beside a new one that a reader would take.
   std::vector<PreparedPart> publish() {

@@ -38,4 +38,5 @@ TEST_CASE("a file system without an inode is told from one without a byte", "[no
   CHECK_THAT(io::write_failure(folder / "a/b/c", "open", ENOSPC),
              ContainsSubstring("open: No space left on device; ") &&
                  ContainsSubstring(" free there") && !ContainsSubstring("unknown"));
+  CHECK(io::write_failure(folder / "a/b/c", "open", ENOENT) == "open: No such file or directory");
 }

@@ -269,8 +269,11 @@ TEST_CASE("what cannot be prepared leaves nothing behind", "[prepare]") {
   PrepareOptions options{.inputs = {good, folder / "missing.txt"}, .output_prefix = folder / "out"};
   CHECK_THAT(error_of(ExitCode::config, options),
              ContainsSubstring("missing.txt: cannot be opened"));
-  options.inputs = {good, folder.write("empty.txt", "")};
+  options.inputs = {folder.write("empty.txt", "")};
   CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("empty.txt: is empty"));
+  options.inputs = {folder / "empty.txt", folder.write("empty2.txt", "")};
+  CHECK_THAT(error_of(ExitCode::data_corrupt, options),
+             ContainsSubstring("empty.txt and all other inputs are empty"));
   options.inputs = {good};
   options.validation_fraction = 0.1;
   CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("out_val.bin would be empty"));
@@ -278,10 +281,11 @@ TEST_CASE("what cannot be prepared leaves nothing behind", "[prepare]") {
   options.document_separator = "text without line end";
   CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("out.bin would be empty"));
   options.document_separator = std::nullopt;
-  options.output_prefix = folder / "nowhere/out";
+  options.output_prefix = folder / "good.txt/deep/out";
   CHECK_THAT(error_of(ExitCode::cannot_write, options),
-             ContainsSubstring("nowhere/out.bin: cannot be written"));
-  CHECK(files_in(folder) == 2);
+             ContainsSubstring("good.txt/deep: cannot be made") &&
+                 ContainsSubstring("choose another --output"));
+  CHECK(files_in(folder) == 3);
 }
 
 TEST_CASE("end-of-text needs a tokenizer that has one", "[prepare]") {
