@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
@@ -17,6 +18,7 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -74,6 +76,19 @@ std::vector<std::int32_t> prompt_tokens(fourfold::data::Tokenizer& tokenizer,
   return tokens;
 }
 
+/// That of the training data, which may have been moved since.
+std::unique_ptr<fourfold::data::Tokenizer> trained_tokenizer(
+    const std::string& named, const fourfold::io::Checkpoint& checkpoint) {
+  try {
+    return fourfold::data::open_tokenizer(named);
+  } catch (const fourfold::UserError& error) {
+    throw fourfold::UserError(
+        error.code(),
+        fmt::format("the tokenizer of {} cannot be used ({}); say where it is now with --tokenizer",
+                    checkpoint.path().string(), error.what()));
+  }
+}
+
 ExitCode sample(Arguments& arguments, int argc, char** argv) {
   fourfold::comm::MpiRuntime mpi(&argc, &argv);
   const auto checkpoint = fourfold::train::open_named_checkpoint(arguments.checkpoint, mpi.world());
@@ -90,8 +105,9 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
             "without one); name it with --tokenizer",
             checkpoint.path().string()));
   }
-  const auto tokenizer = fourfold::data::open_tokenizer(
-      arguments.tokenizer.empty() ? model.config().data.tokenizer : arguments.tokenizer);
+  const auto tokenizer = arguments.tokenizer.empty()
+                             ? trained_tokenizer(model.config().data.tokenizer, checkpoint)
+                             : fourfold::data::open_tokenizer(arguments.tokenizer);
   if (tokenizer->vocab_size() > model.config().model.vocab) {
     throw fourfold::UserError(
         ExitCode::config,

@@ -58,7 +58,8 @@ std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
   return lines;
 }
 
-/// Needed only to show what the model writes, when it is too late to find the file missing.
+/// Needed only to show what the model writes, when it is too late to find the file missing. One
+/// that the record of the token files names may have been left behind when these were copied here.
 void require_tokenizer(const runfile::EffectiveConfig& effective) {
   const std::string& tokenizer = effective.config.data.tokenizer;
   const auto origin = effective.origins.find("data.tokenizer");
@@ -66,12 +67,20 @@ void require_tokenizer(const runfile::EffectiveConfig& effective) {
   try {
     data::open_tokenizer(tokenizer);
   } catch (const UserError& error) {
+    const std::string what =
+        format_message("data.tokenizer = \"{}\"{} cannot be used ({})", tokenizer,
+                       is_derived ? ", " + origin->second.str() + "," : "", error.what());
+    if (is_derived) {
+      log::warning(
+          format_message("{}; training does without, sample and export will need it: set "
+                         "data.tokenizer to where it is now, or name it to them",
+                         what));
+      return;
+    }
     throw UserError(
         error.code(),
-        runfile::located(
-            format_message("data.tokenizer = \"{}\"{} cannot be used ({})", tokenizer,
-                           is_derived ? ", " + origin->second.str() + "," : "", error.what()),
-            effective.origins));
+        runfile::located(format_message("{}; set data.tokenizer to where it is now", what),
+                         effective.origins));
   }
 }
 

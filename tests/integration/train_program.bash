@@ -168,6 +168,18 @@ mv words renamed-words
 mv merges.old merges.txt
 expect_exit 0 "$fourfold" sample --checkpoint worded_run/checkpoints --prompt 'verse 1' --tokens 3 --tokenizer renamed-words
 
+# Token files that were moved without their tokenizer train; who writes text says what is missing.
+mkdir moved
+for suffix in bin idx json; do cp "spm.$suffix" moved; done
+sed -i 's|"tokenizer": ".*|"tokenizer": "/nowhere/spm.model",|' moved/spm.json
+expect_exit 0 "$fourfold" train run.toml --set log.dir=moved_run --set train.steps=1 --set model.vocab=640 \
+  --set 'data.train=["moved/spm"]' --set 'data.validation=[]'
+expect_stderr 'warning: data.tokenizer = "/nowhere/spm.model", from moved/spm.json, cannot be used'
+expect_stderr 'training does without'
+expect_exit 78 "$fourfold" sample --checkpoint moved_run/checkpoints --prompt 'verse 1' --tokens 3
+expect_stderr 'say where it is now with --tokenizer'
+expect_exit 0 "$fourfold" sample --checkpoint moved_run/checkpoints --prompt 'verse 1' --tokens 3 --tokenizer "$spm"
+
 # Tokens of another tokenizer than the model's.
 expect_exit 78 "$fourfold" evaluate --checkpoint spm_run/checkpoints --data tokens_val
 expect_stderr 'was trained on those of'
@@ -218,6 +230,7 @@ expect_stderr 'error: cut.toml:8:1: the mesh does not fit 2 ranks'
 sed 's/^\[data\]/&\ntokenizer = "absent.json"/' run.toml >absent.toml
 expect_exit 78 ranks 2 train absent.toml --dry-run
 expect_stderr 'error: absent.toml:17:1: data.tokenizer = "absent.json" cannot be used (absent.json: there is no such tokenizer'
+expect_stderr 'set data.tokenizer to where it is now'
 expect_exit 78 "$fourfold" train absent.toml --set log.dir=bad
 
 # Ranks that were started differently.
