@@ -27,7 +27,7 @@ comm::MeshShape mesh_of(const runfile::EffectiveConfig& effective, std::int64_t 
   if (ranks == 0 && mesh.dp == 0) {
     throw UserError(ExitCode::usage,
                     "how many ranks there will be is not known (mesh.dp is \"auto\": what the "
-                    "other axes leave) give --ranks, or set mesh.dp");
+                    "other axes leave); give --ranks (--rank shows one of them), or set mesh.dp");
   }
   const comm::MeshShape wanted{.pp = mesh.pp, .dp = mesh.dp, .cp = mesh.cp, .tp = mesh.tp};
   return train::mesh_of(effective, ranks == 0 ? wanted.ranks() : ranks);

@@ -15,6 +15,7 @@
 #include <limits>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::program {
@@ -95,10 +96,25 @@ std::vector<const char*> named_first(const CLI::App& command, int argc, const ch
   return words;
 }
 
+/// `fourfold ckpt help` and `fourfold ckpt help info`, as `fourfold help ckpt info`; else nothing.
+std::optional<std::vector<const char*>> question_for_help(const CLI::App& command, int argc,
+                                                          const char* const* argv) {
+  const bool has_verbs = !command.get_subcommands([](const CLI::App*) { return true; }).empty();
+  if (!has_verbs || argc < 2 || argc > 3 || std::string_view(argv[1]) != "help") {
+    return std::nullopt;
+  }
+  std::vector<const char*> words(argv, argv + argc);
+  words[1] = "--help";
+  return words;
+}
+
 }  // namespace
 
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
                               const KeySearch& keys) {
+  if (const auto words = question_for_help(command, argc, argv)) {
+    return parse(command, static_cast<int>(words->size()), words->data(), keys);
+  }
   try {
     const std::vector<const char*> words = named_first(command, argc, argv);
     command.parse(static_cast<int>(words.size()), words.data());

@@ -51,14 +51,6 @@ std::vector<std::string> known_verbs(const CLI::App& command) {
   return names;
 }
 
-/// The one that begins like `typed`, or else is hardly anything else.
-std::optional<std::string> likely(const std::string& typed, const std::vector<std::string>& known) {
-  std::vector<std::string> longer;
-  std::ranges::copy_if(known, std::back_inserter(longer),
-                       [&](const std::string& name) { return name.starts_with(typed); });
-  return longer.size() == 1 ? longer.front() : nearest(typed, known);
-}
-
 std::string did_you_mean(const std::vector<std::string>& meant) {
   if (meant.empty()) {
     return "";
@@ -95,10 +87,13 @@ std::string option_text(const CLI::App& command, const std::string& word, std::s
   return format_message("unknown option '{}'{}", name, did_you_mean(meant));
 }
 
+bool wants_verb(const CLI::App& command) {
+  return !known_verbs(command).empty() && command.get_subcommands().empty();
+}
+
 std::string argument_text(const CLI::App& command, const std::string& word) {
-  const bool wants_verb = !known_verbs(command).empty() && command.get_subcommands().empty();
-  return wants_verb ? unknown_verb_text(command, word)
-                    : format_message("'{}' is one argument too many", word);
+  return wants_verb(command) ? unknown_verb_text(command, word)
+                             : format_message("'{}' is one argument too many", word);
 }
 
 }  // namespace
@@ -118,9 +113,13 @@ std::string word_without_help(const CLI::App& command, const std::vector<std::st
 }
 
 std::string unknown_verb_text(const CLI::App& command, const std::string& word) {
-  const auto verb = likely(word, known_verbs(*parsed_verbs(command).back()));
-  return format_message("there is no verb '{}'{}", word,
-                        did_you_mean(verb ? std::vector{*verb} : std::vector<std::string>()));
+  const std::vector<std::string> verbs = known_verbs(*parsed_verbs(command).back());
+  if (const auto verb = likely(word, verbs)) {
+    return format_message("there is no verb '{}'{}", word, did_you_mean({*verb}));
+  }
+  return format_message(
+      "there is no verb '{}'{}", word,
+      verbs.empty() ? "" : format_message("; there are {}", fmt::join(verbs, ", ")));
 }
 
 std::string unknown_words_text(const CLI::App& command, std::span<const std::string> typed,
@@ -141,6 +140,9 @@ std::string unknown_words_text(const CLI::App& command, std::span<const std::str
       lines.push_back(option_text(command, word, has_next ? typed[i + 1] : "", keys));
     } else if (!is_value) {
       lines.push_back(argument_text(command, word));
+      if (wants_verb(command)) {
+        return lines.back();  // what comes after it would mean something to the right one
+      }
     }
     is_value = is_option(word) && word.find('=') == std::string::npos;
   }

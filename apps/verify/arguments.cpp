@@ -5,8 +5,8 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/device/arena.hpp>
-#include <fourfold/program/progress.hpp>
 #include <fourfold/program/command_line.hpp>
+#include <fourfold/program/progress.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/state_tier.hpp>
@@ -86,6 +86,13 @@ std::vector<std::string> overrides_of(const std::string& text) {
   std::vector<std::string> result;
   std::set<std::string> keys;
   for (const std::string& item : items(text)) {
+    if (item.find('=') == std::string::npos) {
+      throw UserError(ExitCode::config,
+                      format_message("--mesh {}: \"{}\" has no value (a mesh is KEY=VALUE,... of "
+                                     "[mesh], other keys with their table); write for instance "
+                                     "--mesh dp=2,tp=2",
+                                     text, item));
+    }
     result.push_back(full_override(item));
     const std::string key = result.back().substr(0, result.back().find('='));
     if (!keys.insert(key).second) {

@@ -3,6 +3,7 @@
 #include <fourfold/base/suggestion.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <vector>
 
 namespace fourfold {
@@ -38,6 +39,13 @@ std::optional<std::string> nearest(std::string_view typed, std::span<const std::
     }
   }
   return best;
+}
+
+std::optional<std::string> likely(std::string_view typed, std::span<const std::string> known) {
+  std::vector<std::string> longer;
+  std::ranges::copy_if(known, std::back_inserter(longer),
+                       [&](const std::string& word) { return word.starts_with(typed); });
+  return longer.size() == 1 ? longer.front() : nearest(typed, known);
 }
 
 }  // namespace fourfold

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <vector>
 
 namespace fourfold::runfile {
@@ -34,7 +35,7 @@ std::vector<std::string> table_names() {
 /// ", did you mean "layers"?" or where the key belongs, or what there is.
 std::string hint_for_key(const std::string& table, const std::string& name) {
   const std::vector<std::string> known = names_in_table(table);
-  if (const auto near = nearest(name, known)) {
+  if (const auto near = likely(name, known)) {
     return format_message("; did you mean \"{}\"?", *near);
   }
   for (const RunKey& key : run_keys()) {
@@ -62,7 +63,11 @@ std::string unknown_key(const std::string& table, const std::string& name) {
 
 std::string unknown_table(const std::string& name) {
   const std::vector<std::string> tables = table_names();
-  if (const auto near = nearest(name, tables)) {
+  // [optimizer], [training], [dataset]: the whole word for what is short here.
+  const auto shorter = std::ranges::find_if(
+      tables, [&](const std::string& table) { return name.starts_with(table); });
+  const auto near = shorter != tables.end() ? std::optional(*shorter) : likely(name, tables);
+  if (near) {
     return format_message("unknown table [{}]; did you mean [{}]?", name, *near);
   }
   for (const RunKey& key : run_keys()) {

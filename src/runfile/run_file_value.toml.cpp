@@ -7,8 +7,6 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/suggestion.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <sstream>
@@ -122,6 +120,9 @@ std::string wrong_value(const RunKey& key, const toml::node& node) {
     if (const auto near = nearest(*text, key.field.choices)) {
       message += format_message("; did you mean \"{}\"?", *near);
     }
+  }
+  if (key.field.kind == ValueKind::text_list && node.is_string()) {
+    message += format_message("; write [{}]", shown(node));
   }
   if (const auto number = node.value_exact<double>();
       number && key.field.kind == ValueKind::integer && *number == std::floor(*number) &&

@@ -73,10 +73,10 @@ void examine(const ResumeRequest& request, const io::Checkpoint& checkpoint,
              comm::Communicator& world) {
   const auto changes =
       runfile::config_difference(checkpoint.scalars().text(config_text_name), request.config);
+  runfile::refuse_changes(changes, request.allowed_changes);  // first: it names what it refuses
   for (const runfile::ConfigChange& change : changes) {
     log::info(format_message("changed since the checkpoint: {}", change.str()));
   }
-  runfile::refuse_changes(changes, request.allowed_changes);
   refuse_other_data(request, checkpoint, world);
   tell_rates(request.config, checkpoint);
 }

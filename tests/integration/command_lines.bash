@@ -46,6 +46,20 @@ expect_stderr "fourfold data: error: there is no verb 'prepair'; did you mean 'p
 expect_exit 64 "$fourfold" ckpt inof x
 expect_stderr "fourfold ckpt: error: there is no verb 'inof'; did you mean 'info'?"
 
+# What comes after a wrong verb is not complained about, and what there is is said.
+expect_exit 64 "$fourfold" data prep --output x text.txt
+expect_stderr "fourfold data: error: there is no verb 'prep'; did you mean 'prepare'?"
+expect_stderr_lines 2
+expect_exit 64 "$fourfold" ckpt list run
+expect_stderr "fourfold ckpt: error: there is no verb 'list'; there are "
+expect_stderr_lines 2
+expect_exit 0 "$fourfold" ckpt help
+expect_stdout 'import'
+expect_exit 0 "$fourfold" ckpt help export
+expect_stdout '--shard-size'
+expect_exit 64 "$fourfold" ckpt help exprot
+expect_stderr "did you mean 'export'?"
+
 # Numbers out of bounds: the bound in words.
 wrong_number() {
   local said=$1

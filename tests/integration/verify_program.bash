@@ -64,6 +64,8 @@ if [ -e runs ] || [ -e checkpoints ]; then complain "verify left files: $(ls)"; 
 
 expect_exit 64 verify --mesh dp=1
 expect_stderr 'one --mesh is nothing to compare'
+expect_exit 78 verify --mesh dp=1 --mesh 2
+expect_stderr '--mesh 2: "2" has no value'
 expect_exit 78 verify --mesh dp=1 --mesh tpp=2
 expect_stderr 'fourfold verify: error: --mesh tpp=2: --set: unknown key "tpp" in [mesh]; did you mean "pp"?'
 expect_exit 78 verify --mesh dp=1 --mesh tp=4

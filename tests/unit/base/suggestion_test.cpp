@@ -22,3 +22,10 @@ TEST_CASE("nearest suggests only what is close", "[suggestion]") {
   CHECK_FALSE(fourfold::nearest("learning_rate", known).has_value());
   CHECK_FALSE(fourfold::nearest("x", std::vector<std::string>{"lr"}).has_value());
 }
+
+TEST_CASE("a beginning that only one word has is taken for it", "[suggestion]") {
+  const std::vector<std::string> known{"eval_every_steps", "eval_batches", "steps"};
+  CHECK(fourfold::likely("eval_every", known) == "eval_every_steps");
+  CHECK(fourfold::likely("stpes", known) == "steps");
+  CHECK_FALSE(fourfold::likely("eval", known).has_value());
+}

@@ -73,7 +73,9 @@ TEST_CASE("what is unknown is named, not what is missing because of it", "[comma
         "fourfold test: error: there is no verb 'inof'; did you mean 'info'?");
   CHECK(said(command, {"info", "--x\x1b[2J"}) ==
         "fourfold test info: error: unknown option '--x\\u001b[2J'");
-  CHECK(said(command, {"make"}) == "fourfold test: error: there is no verb 'make'");
+  CHECK(said(command, {"make"}) == "fourfold test: error: there is no verb 'make'; there are info");
+  CHECK(said(command, {"inof", "--deeep", "x"}) ==
+        "fourfold test: error: there is no verb 'inof'; did you mean 'info'?");
   CHECK(said(command, {"info", "--bogus"}) ==
         "fourfold test info: error: unknown option '--bogus'");
   CHECK(said(command, {"info", "--dee", "x"}) ==
@@ -118,6 +120,8 @@ TEST_CASE("a word after --help is a verb", "[command_line]") {
   CHECK(fourfold::program::parse(command, 3, page) == ExitCode::finished);
   CHECK_THAT(out.text(), ContainsSubstring("PATH TEXT REQUIRED"));
   CHECK(said(command, {"--help", "exprot"}) ==
+        "fourfold test: error: there is no verb 'exprot'; did you mean 'export'?");
+  CHECK(said(command, {"help", "exprot"}) ==
         "fourfold test: error: there is no verb 'exprot'; did you mean 'export'?");
   CHECK(said(command, {"--help", "export", "hf"}) ==
         "fourfold test export: error: there is no verb 'hf'");

@@ -133,6 +133,9 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
        "run.toml:2:1: unknown key \"frobnicate\" in [log]; known here: dir, every_steps, "
        "tensorboard, report, trace, trace_steps, peak_tflops, progress"},
       {"[modle]\n", "run.toml:1:2: unknown table [modle]; did you mean [model]?"},
+      {"[optimizer]\n", "run.toml:1:2: unknown table [optimizer]; did you mean [optim]?"},
+      {"[train]\neval_every = 5\n",
+       "run.toml:2:1: unknown key \"eval_every\" in [train]; did you mean \"eval_every_steps\"?"},
       {"layers = 2\n", "run.toml:1:1: \"layers\" stands outside a table; it belongs in [model]"},
       {"model = 2\n", "run.toml:1:1: model is a table; write [model] above its keys"},
       {"[train]\nsteps = \"many\"\n",
@@ -174,7 +177,7 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
        "run.toml:2:1: optim.beta1 = 1.0 is not a number of at least 0 and at most 0.9999999"},
       {"[optim]\nepsilon = 0\n", "run.toml:2:1: optim.epsilon = 0 is not a number above 0"},
       {"[data]\ntrain = \"a.bin\"\n",
-       "run.toml:2:1: data.train = \"a.bin\" is not a list of strings"},
+       "run.toml:2:1: data.train = \"a.bin\" is not a list of strings; write [\"a.bin\"]"},
       {"[data]\ntrain = [ 3 ]\n", "run.toml:2:1: data.train = [ 3 ] is not a list of strings"},
       {"[log]\ntensorboard = 1\n", "run.toml:2:1: log.tensorboard = 1 is not true or false"},
       {"[mesh]\ndp = \"all\"\n",
