@@ -4,6 +4,7 @@
 #include "report.hpp"
 
 #include <fourfold/base/message.hpp>
+#include <fourfold/comm/single_process.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/command_line.hpp>
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -171,6 +173,8 @@ int main(int argc, char** argv) {
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
+    fourfold::comm::require_single_process("fourfold verify",
+                                           [](const char* name) { return std::getenv(name); });
     return verify(arguments);
   });
 }

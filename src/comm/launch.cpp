@@ -2,6 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "launch.hpp"
 
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/comm/single_process.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -77,6 +81,18 @@ std::optional<std::string> singleton_problem(const Launch& launch, int mpi_size,
       "{} processes were started, but each is rank 0 of 1 (the launcher set {}={}, and the MPI in "
       "use, {}, does not understand that launcher) {}",
       launch.size, launch.variable, launch.size, family, advice);
+}
+
+void require_single_process(const std::string& program, const Environment& environment) {
+  const Launch launch = launch_of(environment);
+  if (launch.size > 1) {
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "{} processes were started (the launcher set {}={}), and each would do all of "
+            "the work; start {} alone, without the launcher, or as one task of it",
+            launch.size, launch.variable, launch.size, program));
+  }
 }
 
 }  // namespace fourfold::comm

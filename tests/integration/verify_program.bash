@@ -64,6 +64,8 @@ if [ -e runs ] || [ -e checkpoints ]; then complain "verify left files: $(ls)"; 
 
 expect_exit 64 verify --mesh dp=1
 expect_stderr 'one --mesh is nothing to compare'
+expect_exit 78 ranks 2 verify run.toml --mesh dp=1 --mesh dp=2 # each process would do all of it
+expect_stderr '2 processes were started'
 expect_exit 78 verify --mesh dp=1 --mesh 2
 expect_stderr '--mesh 2: "2" has no value'
 expect_exit 78 verify --mesh dp=1 --mesh tpp=2

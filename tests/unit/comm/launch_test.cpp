@@ -4,6 +4,9 @@
 
 #include "finish.mpi.hpp"
 
+#include <fourfold/base/error.hpp>
+#include <fourfold/comm/single_process.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include <map>
@@ -78,3 +81,19 @@ TEST_CASE("the MPICH whose MPI_Finalize hangs over a network is known by its ver
 
 }  // namespace
 }  // namespace fourfold::comm
+
+TEST_CASE("a program of one process refuses to be one of several", "[launch]") {
+  using fourfold::comm::require_single_process;
+  const auto started_as = [](const char* size) {
+    return [size](const char* name) { return std::string(name) == "PMI_SIZE" ? size : nullptr; };
+  };
+  require_single_process("fourfold verify", started_as(nullptr));
+  require_single_process("fourfold verify", started_as("1"));
+  try {
+    require_single_process("fourfold verify", started_as("4"));
+    FAIL("it is one of four");
+  } catch (const fourfold::UserError& error) {
+    CHECK(error.code() == fourfold::ExitCode::config);
+    CHECK(std::string(error.what()).find("4 processes were started") == 0);
+  }
+}
