@@ -8,6 +8,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <vector>
+
 namespace fourfold::ckpt {
 namespace {
 
@@ -38,6 +43,24 @@ void print(const io::TensorDifference& tensor) {
   }
 }
 
+/// The tensors of one kind of state: in one line where these are all alike.
+void print(io::TensorState state, const std::vector<io::TensorDifference>& tensors,
+           std::int64_t held) {
+  const auto are_all = [&](Kind kind) {
+    return std::ranges::all_of(tensors, [&](const auto& tensor) { return tensor.kind == kind; });
+  };
+  if (tensors.empty()) {
+    program::print("{}  equal, bit for bit ({} tensors)\n", io::name(state), held);
+  } else if (tensors.size() > 1 && (are_all(Kind::only_in_a) || are_all(Kind::only_in_b))) {
+    program::print("{}  only in {} ({} tensors)\n", io::name(state),
+                   are_all(Kind::only_in_a) ? "A" : "B", tensors.size());
+  } else {
+    for (const io::TensorDifference& tensor : tensors) {
+      print(tensor);
+    }
+  }
+}
+
 void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a,
            const io::Checkpoint& b) {
   program::print("A  {} (mesh {})\nB  {} (mesh {})\n", a.path().string(), a.mesh().str(),
@@ -49,8 +72,22 @@ void print(const io::CheckpointDifferences& differences, const io::Checkpoint& a
   for (const std::string& line : differences.scalars) {
     program::print("{}\n", line);
   }
+  std::map<io::TensorState, std::int64_t> held;
+  for (const io::Checkpoint* const checkpoint : {&a, &b}) {
+    std::map<io::TensorState, std::int64_t> held_here;
+    for (const io::StoredTensor& tensor : checkpoint->tensors()) {
+      ++held_here[tensor.id.state];
+    }
+    for (const auto& [state, count] : held_here) {
+      held[state] = std::max(held[state], count);
+    }
+  }
+  std::map<io::TensorState, std::vector<io::TensorDifference>> by_state;
   for (const io::TensorDifference& tensor : differences.tensors) {
-    print(tensor);
+    by_state[tensor.id.state].push_back(tensor);
+  }
+  for (const auto& [state, count] : held) {
+    print(state, by_state[state], count);
   }
   program::print("{} tensors differ\n", differences.tensors.size());
 }

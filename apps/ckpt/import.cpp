@@ -24,6 +24,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 
 namespace fourfold::ckpt {
 namespace {
@@ -33,10 +34,17 @@ namespace {
 constexpr std::int64_t beside_parts_bytes = std::int64_t{64} << 20;
 constexpr const char* run_file_name = "run.toml";
 
+/// A folder is Hugging Face's; of a file its content has to be llm.c's.
+bool is_hf(const ImportRequest& request) {
+  std::error_code ignored;  // of what is not there
+  return request.format.empty() ? std::filesystem::is_directory(request.from, ignored)
+                                : request.format == "hf";
+}
+
 interchange::ForeignModel open_model(const ImportRequest& request) {
   const interchange::ImportOptions options{.vocab = request.vocab, .context = request.context};
-  return request.format == "hf" ? interchange::open_hf(request.from, options)
-                                : interchange::open_llmc(request.from, options);
+  return is_hf(request) ? interchange::open_hf(request.from, options)
+                        : interchange::open_llmc(request.from, options);
 }
 
 /// Its name holds in any working directory. @throws UserError when it is another model's
@@ -61,7 +69,7 @@ std::optional<train::TokenMaker> tokenizer_of(const ImportRequest& request,
   if (!request.tokenizer.empty()) {
     return checked(*data::open_tokenizer(request.tokenizer), config);
   }
-  if (request.format != "hf") {
+  if (!is_hf(request)) {
     return std::nullopt;
   }
   try {

@@ -11,17 +11,21 @@ namespace fourfold::ckpt {
 namespace {
 
 /// What both directions have.
-void add_shared_options(CLI::App& verb, std::string& format, std::int64_t& memory_bytes,
-                        bool& dry_run, std::string& progress) {
-  verb.add_option("--format", format,
-                  "hf: a folder with config.json and safetensors (GPT-2, Llama, Qwen 2); llm.c: "
-                  "a .bin file of its GPT-2")
-      ->required()
-      ->check(CLI::IsMember({"hf", "llm.c"}))
-      ->type_name("FORMAT");
+/// @param and_else  what --format is when it is left out
+/// @return --format
+CLI::Option* add_shared_options(CLI::App& verb, std::string& format, const std::string& and_else,
+                                std::int64_t& memory_bytes, bool& dry_run, std::string& progress) {
+  CLI::Option* const option =
+      verb.add_option("--format", format,
+                      "hf: a folder with config.json and safetensors (GPT-2, Llama, Qwen 2); "
+                      "llm.c: a .bin file of its GPT-2" +
+                          and_else)
+          ->check(CLI::IsMember({"hf", "llm.c"}))
+          ->type_name("FORMAT");
   add_memory_option(verb, memory_bytes, 96, "The most memory of the process");
   verb.add_flag("--dry-run", dry_run, "Say what would be written, and write nothing");
   program::add_progress_option(verb, progress);
+  return option;
 }
 
 }  // namespace
@@ -51,7 +55,9 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
       ->type_name("NAME");
   verb.add_flag("--allow-mixed-tokenizers", request.allow_mixed_tokenizers,
                 "Accept another tokenizer than the training data's");
-  add_shared_options(verb, request.format, request.memory_bytes, request.dry_run, request.progress);
+  add_shared_options(verb, request.format, "", request.memory_bytes, request.dry_run,
+                     request.progress)
+      ->required();
 }
 
 void describe_import(CLI::App& verb, ImportRequest& request) {
@@ -79,7 +85,8 @@ void describe_import(CLI::App& verb, ImportRequest& request) {
           "data.tokenizer of its run file; default: the folder's tokenizer.json, vocab.json or "
           "tokenizer.model, the first that can be used")
       ->type_name("FILE");
-  add_shared_options(verb, request.format, request.memory_bytes, request.dry_run, request.progress);
+  add_shared_options(verb, request.format, ". Default: what FROM is, a folder or a file",
+                     request.memory_bytes, request.dry_run, request.progress);
 }
 
 }  // namespace fourfold::ckpt

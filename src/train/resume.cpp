@@ -179,16 +179,24 @@ std::vector<Tensor> weights_of(std::span<const Tensor> all) {
   return weights;
 }
 
+/// Where checkpoint.dir follows log.dir, that is the one to change: metrics of two runs in one
+/// folder would be mixed.
+const char* key_of_folder(const runfile::RunConfig& config) {
+  return std::filesystem::path(config.checkpoint.dir) ==
+                 std::filesystem::path(config.log.dir) / runfile::checkpoints_in_log_dir
+             ? "log.dir"
+             : "checkpoint.dir";
+}
+
 [[noreturn]] void refuse_later_steps(const ResumeRequest& request, const io::Checkpoint& origin,
                                      std::int64_t newest) {
   throw UserError(
       ExitCode::config,
-      format_message(
-          "checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
-          "never overwritten, so this run could not save) name another checkpoint.dir, or "
-          "remove the later steps",
-          request.config.checkpoint.resume, origin.step(), request.store.directory().string(),
-          newest));
+      format_message("checkpoint.resume = {} is step {}, but {} already holds step {} (steps are "
+                     "never overwritten, so this run could not save); name another {}, or "
+                     "remove the later steps",
+                     request.config.checkpoint.resume, origin.step(),
+                     request.store.directory().string(), newest, key_of_folder(request.config)));
 }
 
 /// Whether one path lies below another, wherever links lead.
@@ -327,11 +335,12 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   }
   io::require_no_lost_steps(request.store.directory(), -1, world);
   if (io::newest_step(request.store.directory(), world) >= 0) {
-    throw UserError(ExitCode::config,
-                    format_message("checkpoint.resume is \"never\" but {} holds checkpoints (their "
-                                   "steps are never overwritten) name another checkpoint.dir or "
-                                   "remove them",
-                                   request.store.directory().string()));
+    throw UserError(
+        ExitCode::config,
+        format_message("checkpoint.resume is \"never\" but {} holds checkpoints (their "
+                       "steps are never overwritten); name another {} or "
+                       "remove them",
+                       request.store.directory().string(), key_of_folder(request.config)));
   }
   return std::nullopt;
 }

@@ -57,13 +57,17 @@ for format in hf llm.c; do
   expect_exit 0 "$fourfold" ckpt import --format "$format" "$input" "from-$format" --dry-run
   expect_stdout '2 layers, hidden 32'
   expect test ! -e "from-$format"
-  expect_exit 0 "$fourfold" ckpt import --format "$format" "$input" "from-$format"
+  expect_exit 0 "$fourfold" ckpt import "$input" "from-$format" # a folder, or a file: that tells the format
   expect_exit 0 "$fourfold" ckpt verify --deep "from-$format"
   expect test "$(loss_of "from-$format")" = "$expected"
   expect_exit 78 "$fourfold" ckpt import --format "$format" "$input" "from-$format"
   expect_stderr 'holds checkpoints already'
 done
 expect_exit 0 "$fourfold" ckpt diff from-hf from-llm.c
+expect_exit 1 "$fourfold" ckpt diff from-hf run/checkpoints
+expect_stdout 'master  equal, bit for bit ('
+expect_stdout 'exp_avg  only in B ('
+expect_stdout 'exp_avg_sq  only in B ('
 
 # Its tokenizer goes with it, and its run file begins a run, from wherever it is started.
 for file in tokenizer.json tokenizer_config.json generation_config.json; do expect test -s "hf/$file"; done

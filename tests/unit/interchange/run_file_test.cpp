@@ -41,6 +41,8 @@ TEST_CASE("the run file of an import is complete but for the data, and its model
   CHECK(effective.warnings.empty());
   CHECK(effective.config.checkpoint.resume == "/to/step-000000000");
   CHECK(effective.config.checkpoint.weights_only);
+  CHECK(effective.config.log.dir == "/to/run");
+  CHECK(effective.config.checkpoint.dir == "/to/run/checkpoints");
   CHECK(effective.config.data.tokenizer == "/t/\"odd\" tokenizer.json");
   runfile::validate_data(effective.config, effective.origins);
   CHECK_THROWS(runfile::validate_data(read({}).config));
@@ -55,5 +57,5 @@ TEST_CASE("the run file of an import is complete but for the data, and its model
 TEST_CASE("without a tokenizer none is written down") {
   const std::string text = run_file_of(fourfold::harness::gpt2_model(), "", "/s", "f");
   CHECK(text.find("\n# tokenizer = ") != std::string::npos);
-  CHECK(text.find("fourfold train f\n") != std::string::npos);
+  CHECK(text.find("fourfold train 'f'\n") != std::string::npos);
 }

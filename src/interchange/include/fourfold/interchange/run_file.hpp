@@ -10,7 +10,8 @@
 namespace fourfold::interchange {
 
 /// A run file with which training goes on from an imported model: every key with its value and what
-/// it means, the model exact, the weights taken from its step. Complete but for data.train.
+/// it means, the model exact, the weights taken from its step, log.dir a folder beside that.
+/// Complete but for data.train.
 /// @param tokenizer  data.tokenizer; empty: left to the record beside the token files
 /// @param step       the imported checkpoint, whole path
 /// @param file       where the run file will be, for its own example
