@@ -72,8 +72,8 @@ void describe(CLI::App& command, Arguments& arguments) {
 
 void print_for_people(const fourfold::evaluate::Report& report) {
   fourfold::program::print("{} (step {})\n", report.checkpoint, report.step);
-  fourfold::program::print("loss        {:.17g} nats per token\n", report.evaluation.loss);
-  fourfold::program::print("perplexity  {:.17g}\n", std::exp(report.evaluation.loss));
+  fourfold::program::print("loss        {:.6f} nats per token\n", report.evaluation.loss);
+  fourfold::program::print("perplexity  {:.6g}\n", std::exp(report.evaluation.loss));
   fourfold::program::print("tokens      {} in {} samples, {:.1f} s\n", report.evaluation.targets,
                            report.samples, report.seconds);
 }

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
@@ -36,7 +37,11 @@ struct Arguments {
 
 void describe(CLI::App& command, Arguments& arguments) {
   fourfold::program::add_checkpoint_option(command, arguments.checkpoint);
-  command.add_option("--prompt", arguments.prompt, "Text to go on from")->required();
+  command
+      .add_option(
+          "--prompt", arguments.prompt,
+          "Text to go on from. Of one that is longer than the model's context the end counts")
+      ->required();
   command.add_option("--tokens", arguments.sampling.tokens, "The most tokens to draw")
       ->capture_default_str()
       ->check(fourfold::program::whole_number(0));
@@ -84,8 +89,9 @@ std::unique_ptr<fourfold::data::Tokenizer> trained_tokenizer(
   } catch (const fourfold::UserError& error) {
     throw fourfold::UserError(
         error.code(),
-        fmt::format("the tokenizer of {} cannot be used ({}); say where it is now with --tokenizer",
-                    checkpoint.path().string(), error.what()));
+        fourfold::format_message(
+            "the tokenizer of {} cannot be used ({}); say where it is now with --tokenizer",
+            checkpoint.path().string(), error.what()));
   }
 }
 
@@ -122,6 +128,12 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
   const auto prompt = prompt_tokens(*tokenizer, arguments.prompt);
   arguments.sampling.stop_token = tokenizer->end_of_text();
   arguments.sampling.vocab = tokenizer->vocab_size();
+  if (const std::int64_t context = model.config().model.context;
+      std::ssize(prompt) > context && mpi.world().rank() == 0) {
+    fourfold::log::warning(fourfold::format_message(
+        "the prompt has {} tokens, and model.context is {}: the model sees the last {}",
+        prompt.size(), context, context));
+  }
   if (mpi.world().rank() != 0) {
     return ExitCode::finished;
   }

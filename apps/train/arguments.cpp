@@ -18,6 +18,7 @@ FILES (in log.dir)
   exit.json        how the run ended ("running" until it has); trust it over the launcher's
                    exit code. A start that is refused before its first step leaves all files as
                    they are
+  FINISHED         the target is reached, and at which step; batch scripts start nothing more
   STOP             make this file and the run saves and stops after its step (exit code 75); as
                    long as it lies there nothing starts again (exit code 93)
   SAVE             make this file and the run saves after its step, removes it and goes on

@@ -52,12 +52,35 @@ bool is_file(const std::filesystem::path& path) {
   return std::filesystem::is_regular_file(path, ignored);
 }
 
+/// What a name without a file was probably meant to be.
+void refuse_missing(const std::string& named, const std::string& bin) {
+  std::error_code ignored;
+  if (std::filesystem::exists(bin, ignored)) {
+    return;
+  }
+  if (std::filesystem::is_directory(named, ignored)) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: is a folder, not a token file; name a file in it, or a "
+                                   "pattern like {}/*.bin",
+                                   named, named));
+  }
+  if (is_file(named + "_train.bin")) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: there is no such token file, but a {}_train.bin (`fourfold "
+                       "data prepare --validation-fraction` makes two of one); name that",
+                       named, named));
+  }
+}
+
 std::filesystem::path bin_of(const std::filesystem::path& path) {
   const std::string text = path.string();
   if (text.ends_with(".idx")) {
     return text.substr(0, text.size() - 4) + ".bin";
   }
-  return text.ends_with(".bin") || is_file(path) ? text : text + ".bin";
+  const std::string bin = text.ends_with(".bin") || is_file(path) ? text : text + ".bin";
+  refuse_missing(text, bin);
+  return bin;
 }
 
 /// Whether a file has llm.c's header but for its first number: that one is damaged then.

@@ -112,7 +112,7 @@ std::optional<std::string> changed_digest(const std::string& before, const DataF
   const std::vector<std::string> digests = split(now.digests, ',');
   for (std::size_t i = 0; i < std::min(then.size(), digests.size()); ++i) {
     if (!can_be_same(then[i], digests[i])) {
-      return fmt::format("{} has as many tokens as then, but others", now.files[i]);
+      return format_message("{} has as many tokens as then, but others", now.files[i]);
     }
   }
   return std::nullopt;
@@ -211,6 +211,18 @@ void object(const std::string& what, bool allowed, const char* why, const char* 
                                                    what, why, remedy));
 }
 
+/// Of two tokenizers under one name, which would read as if nothing were wrong.
+std::string change_between(const TokenMaker& trained_on, const TokenMaker& maker) {
+  constexpr std::size_t shown = 8;
+  if (maker.tokenizer != trained_on.tokenizer || maker.identity.empty() ||
+      trained_on.identity.empty()) {
+    return "";
+  }
+  return format_message(
+      ": the file has changed in between, digest {} for the tokens, {} for the model",
+      maker.identity.substr(0, shown), trained_on.identity.substr(0, shown));
+}
+
 }  // namespace
 
 DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world) {
@@ -232,14 +244,14 @@ std::optional<std::string> data_change(const io::Checkpoint& before, const DataF
                                        comm::Communicator& world, std::uint64_t most_whole_bytes) {
   const std::string counts = text_or_empty(before, runfile::token_counts_name);
   if (!counts.empty() && counts != now.token_counts) {
-    return fmt::format("tokens of the training files {} -> {}", counts, now.token_counts);
+    return format_message("tokens of the training files {} -> {}", counts, now.token_counts);
   }
   const auto makers = makers_in(now.tokenizers, "");
   for (const TokenMaker& then : saved_token_makers(before)) {
     for (const TokenMaker& maker : makers) {
       if (makers.size() == 1 && are_different(then, maker)) {
-        return fmt::format("tokenizer of the training files {} -> {}", then.tokenizer,
-                           maker.tokenizer);
+        return format_message("tokenizer of the training files {} -> {}", then.tokenizer,
+                              maker.tokenizer);
       }
     }
   }
@@ -279,9 +291,10 @@ void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDa
     }
     object(
         fmt::format(
-            "{} says that {} ({} tokens) made the tokens, and {} was trained on those of {} ({})",
+            "{} says that {} ({} tokens) made the tokens, and {} was trained on those of {} ({}){}",
             maker.file, maker.tokenizer, maker.vocab, checkpoint.path().string(),
-            trained_on.front().tokenizer, trained_on.front().vocab),
+            trained_on.front().tokenizer, trained_on.front().vocab,
+            change_between(trained_on.front(), maker)),
         allowed, "the loss would say nothing", "prepare the text with that tokenizer");
     return;
   }

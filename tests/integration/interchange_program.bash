@@ -111,12 +111,14 @@ expect_exit 78 ranks 2 evaluate --checkpoint from-swapped --data tokens
 expect_stderr 'tokens.json says that byte (257 tokens) made the tokens, and'
 expect_stderr "was trained on those of $PWD/swapped.json (257)"
 expect_exit 0 ranks 2 evaluate --checkpoint from-swapped --data tokens --allow-mixed-tokenizers
-expect_exit 0 "$fourfold" data prepare --tokenizer swapped.json --output swapped --append-eot text.txt
-expect_exit 0 ranks 2 evaluate --checkpoint from-swapped --data swapped
+expect_exit 0 "$fourfold" data prepare --tokenizer swapped.json --output letters --append-eot text.txt
 cp hf/tokenizer.json swapped.json
-expect_exit 0 ranks 2 evaluate --checkpoint from-swapped --data swapped
+expect_exit 0 ranks 2 evaluate --checkpoint from-swapped --data letters
+expect_exit 0 "$fourfold" data prepare --tokenizer swapped.json --output again --append-eot text.txt
+expect_exit 78 ranks 2 evaluate --checkpoint from-swapped --data again
+expect_stderr ': the file has changed in between, digest byte for the tokens, '
 expect_exit 78 ranks 1 sample --checkpoint from-swapped --prompt chapter --tokens 3
-expect_exit 78 ranks 1 evaluate --checkpoint from-hf --data swapped
+expect_exit 78 ranks 1 evaluate --checkpoint from-hf --data letters
 # Nobody takes the default for the tokenizer of a model that came without one.
 expect_exit 78 ranks 1 sample --checkpoint from-llm.c --prompt chapter --tokens 3
 expect_stderr 'does not say which tokenizer its model was trained with'

@@ -180,6 +180,12 @@ expect_exit 78 "$fourfold" sample --checkpoint moved_run/checkpoints --prompt 'v
 expect_stderr 'say where it is now with --tokenizer'
 expect_exit 0 "$fourfold" sample --checkpoint moved_run/checkpoints --prompt 'verse 1' --tokens 3 --tokenizer "$spm"
 
+# Of a prompt that is too long the end counts, and that is said.
+expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt "$(head -c 200 text.txt)" --tokens 2 --temperature 0
+expect_stderr 'the prompt has 200 tokens, and model.context is 32: the model sees the last 32'
+expect_exit 0 "$fourfold" sample --checkpoint run/checkpoints --prompt "$(head -c 32 text.txt)" --tokens 2 --temperature 0
+expect test ! -s "$errors"
+
 # Tokens of another tokenizer than the model's.
 expect_exit 78 "$fourfold" evaluate --checkpoint spm_run/checkpoints --data tokens_val
 expect_stderr 'was trained on those of'

@@ -22,7 +22,7 @@ struct FreeGlob {
 
 /// Names that match `pattern`, in byte order; no file that is being written, or that a killed
 /// program has left unfinished.
-std::vector<std::string> matches_of(const std::string& pattern) {
+std::vector<std::string> names_like(const std::string& pattern) {
   glob_t matches = {};
   const int outcome = ::glob(pattern.c_str(), 0, nullptr, &matches);
   const std::unique_ptr<glob_t, FreeGlob> guard(&matches);
@@ -34,7 +34,16 @@ std::vector<std::string> matches_of(const std::string& pattern) {
     return io::name_of_temporary(std::filesystem::path(name).filename().string()).has_value();
   });
   std::sort(names.begin(), names.end());  // glob's own order follows the locale
-  if (outcome != 0 || names.empty()) {
+  return names;
+}
+
+/// A pattern is of files, or, like a plain name, of prefixes.
+std::vector<std::string> matches_of(const std::string& pattern) {
+  std::vector<std::string> names = names_like(pattern);
+  if (names.empty()) {
+    names = names_like(pattern + ".bin");
+  }
+  if (names.empty()) {
     throw UserError(ExitCode::config,
                     format_message("{}: no file matches this pattern; check [data] and the current "
                                    "folder",

@@ -146,7 +146,9 @@ class Preparation {
       prepare_file(file);
     }
     parts_.front().require_not_empty("name inputs with text in them");
-    parts_.back().require_not_empty("raise --validation-fraction or prepare more text");
+    parts_.back().require_not_empty(
+        "raise --validation-fraction, or prepare more: another file, or lines where the text has "
+        "none");
     return publish();
   }
 

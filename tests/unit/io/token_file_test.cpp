@@ -8,10 +8,13 @@
 #include <fourfold/io/token_file_writer.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
+using Catch::Matchers::ContainsSubstring;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using fourfold::io::TokenFile;
@@ -57,6 +60,24 @@ TEST_CASE("Megatron files that others wrote are read", "[token_file]") {
       file.read(10, std::span<std::int32_t>());
     }
   }
+}
+
+TEST_CASE("a name that is nearly right is told from one that is not there", "[token_file]") {
+  const ScratchFolder folder;
+  const auto why_not = [&](const std::string& name) -> std::string {
+    try {
+      TokenFile((folder / name).string());
+    } catch (const fourfold::UserError& error) {
+      CHECK(error.code() == fourfold::ExitCode::config);
+      return error.what();
+    }
+    return "";
+  };
+  CHECK_THAT(why_not("book"), ContainsSubstring("book.bin: cannot be opened"));
+  folder.write("book_train.bin", read_bytes(golden + "u16.bin"));
+  CHECK_THAT(why_not("book"), ContainsSubstring("a " + (folder / "book_train.bin").string()));
+  std::filesystem::create_directory(folder / "books");
+  CHECK_THAT(why_not("books"), ContainsSubstring("is a folder, not a token file"));
 }
 
 TEST_CASE("every integer type of a Megatron file is read", "[token_file]") {

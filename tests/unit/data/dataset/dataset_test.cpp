@@ -150,6 +150,7 @@ TEST_CASE("patterns are expanded by name, pairs once", "[dataset]") {
         Names{in("t_[12]"), in("t_[12].bin")});
   CHECK(sequential({in("t_[12]")}, 2).tokens() == 5);
   CHECK(fourfold::data::expand_patterns(Names{in("t_[2]") + ".bin"}) == Names{in("t_2.bin")});
+  CHECK(fourfold::data::expand_patterns(Names{in("[t]_2")}) == Names{in("t_2.bin")});  // a prefix
   CHECK_THAT(
       error_of(ExitCode::config, [&] { fourfold::data::expand_patterns(Names{in("x*.bin")}); }),
       ContainsSubstring("x*.bin: no file matches"));
