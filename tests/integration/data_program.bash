@@ -57,6 +57,23 @@ expect_exit 65 "$fourfold" data info cut.bin
 expect_stderr "cut.bin: byte 33: ends inside a token"
 expect_exit 78 "$fourfold" data info missing.bin
 
+# What of this text no model can learn, as many places as the tokenizers library says; and what is no UTF-8.
+printf 'aZb Z\u00e9' >lost.txt
+for case in '4 lacks bytes' '5 lacks bytes, unknown token'; do
+  python3 -c 'import json, sys
+cases = {case["name"]: case for case in json.load(open(sys.argv[1]))}
+json.dump(cases[sys.argv[2]]["tokenizer"], open("lacking.json", "w"))' "$golden/tokenizers/odd.json" "${case#* }"
+  expect_exit 0 "$fourfold" data prepare --output lost --tokenizer lacking.json lost.txt
+  expect_stderr "${case%% *} places of the text have no token in this vocabulary"
+  printf 'abc' >abc.txt
+  expect_exit 0 "$fourfold" data prepare --output lost --tokenizer lacking.json abc.txt
+  ! grep -q 'have no token' "$errors" || complain 'nothing is lost of abc'
+done
+printf 'a\xff\xfeb\u00e9' >odd.txt
+expect_exit 0 "$fourfold" data prepare --output odd odd.txt
+expect_stderr '2 bytes of the text are not UTF-8'
+rm lost* abc.txt odd*
+
 # The kind of a file is told by its content.
 printf '{"text": "one"}\n{"text": "two"}\n' >c4.json
 expect_exit 0 "$fourfold" data prepare --output kinds c4.json

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/documents.hpp"
+#include "unicode/utf8.hpp"
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
@@ -68,8 +69,8 @@ void make_folder_of(const std::filesystem::path& prefix) {
     std::filesystem::create_directories(folder, failure);
     if (failure) {
       throw UserError(ExitCode::cannot_write,
-                      fmt::format("{}: cannot be made ({}); choose another --output",
-                                  folder.string(), failure.message()));
+                      format_message("{}: cannot be made ({}); choose another --output",
+                                     folder.string(), failure.message()));
     }
   }
 }
@@ -145,6 +146,7 @@ class Preparation {
     for (const io::MappedFile& file : files_) {
       prepare_file(file);
     }
+    tell_of_bytes();
     parts_.front().require_not_empty("name inputs with text in them");
     parts_.back().require_not_empty(
         "raise --validation-fraction, or prepare more: another file, or lines where the text has "
@@ -158,7 +160,7 @@ class Preparation {
     for (const std::filesystem::path& input : options_.inputs) {
       io::MappedFile file(input);
       if (file.bytes().empty()) {
-        log::info(fmt::format("{}: is empty, and left out", input.string()));
+        log::info(format_message("{}: is empty, and left out", input.string()));
         continue;
       }
       file.advise(io::MappedFile::Access::sequential);
@@ -168,9 +170,32 @@ class Preparation {
     if (files_.empty()) {
       throw UserError(
           ExitCode::data_corrupt,
-          fmt::format("{}{} empty (there is no text to prepare); name files with text",
-                      options_.inputs.front().string(),
-                      options_.inputs.size() > 1 ? " and all other inputs are" : ": is"));
+          format_message("{}{} empty (there is no text to prepare); name files with text",
+                         options_.inputs.front().string(),
+                         options_.inputs.size() > 1 ? " and all other inputs are" : ": is"));
+    }
+  }
+
+  /// What is in the text, and nobody would see in the counts.
+  void tell_of_bytes() const {
+    if (lost_places_ > 0) {
+      log::warning(format_message(
+          "{} places of the text have no token in this vocabulary: they became its unknown token, "
+          "or were left out, and no model learns them ({})",
+          lost_places_, tokenizer_.description()));
+    }
+    if (odd_bytes_ > 0) {
+      log::info(format_message("{} bytes of the text are not UTF-8; `byte` takes them as they are",
+                               odd_bytes_));
+    }
+  }
+
+  void count_odd_bytes(std::string_view text) {
+    while (!text.empty()) {
+      text.remove_prefix(detail::valid_utf8_prefix(text));
+      const std::size_t odd = detail::invalid_utf8_prefix(text);
+      odd_bytes_ += static_cast<std::int64_t>(odd);
+      text.remove_prefix(odd);
     }
   }
 
@@ -238,6 +263,10 @@ class Preparation {
     }
     ids_.clear();
     tokenizer_.encode(text, ids_);
+    lost_places_ += tokenizer_.lost_places(text, ids_);
+    if (tokenizer_.files().kind == TokenizerKind::bytes) {
+      count_odd_bytes(text);
+    }
     if (ids_.empty()) {
       return;
     }
@@ -269,6 +298,8 @@ class Preparation {
   std::deque<Part> parts_;  ///< training and validation, or one for all; a part cannot move
   PrepareProgress progress_;
   std::vector<std::int32_t> ids_;
+  std::int64_t lost_places_ = 0;
+  std::int64_t odd_bytes_ = 0;  ///< not UTF-8; counted for `byte`, which takes anything
 };
 
 }  // namespace

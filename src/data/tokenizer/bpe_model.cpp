@@ -163,6 +163,20 @@ int BpeModel::unknown_bytes() const noexcept {
   return is_byte_level_ ? static_cast<int>(std::count(byte_ids_.begin(), byte_ids_.end(), -1)) : 0;
 }
 
+std::int64_t BpeModel::lost_places(std::string_view text, std::span<const std::int32_t> ids) const {
+  const bool has_all_bytes = is_byte_level_ ? unknown_bytes() == 0 : has_all_byte_tokens_;
+  if (has_all_bytes) {
+    return 0;  // the unknown token has a name alone, often that of the end of text
+  }
+  if (unknown_token_) {
+    return std::ranges::count(ids, unknown_id_);
+  }
+  return is_byte_level_
+             ? std::ranges::count_if(
+                   text, [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)] < 0; })
+             : 0;
+}
+
 std::int32_t BpeModel::id_of_character(char32_t character) const {
   return character < character_ids_.size() ? character_ids_[character] : -1;
 }

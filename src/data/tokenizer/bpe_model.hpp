@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -43,6 +44,8 @@ class BpeModel {
 
   /// How many of the 256 bytes byte-level encoding has no token for.
   int unknown_bytes() const noexcept;
+  /// Tokenizer::lost_places()
+  std::int64_t lost_places(std::string_view text, std::span<const std::int32_t> ids) const;
 
  private:
   struct Hash : std::hash<std::string_view> {

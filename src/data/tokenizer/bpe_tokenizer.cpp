@@ -139,6 +139,11 @@ class BpeTokenizer final : public Tokenizer {
     return std::make_unique<BpeDecoder>(description_, spelled_, vocab_size_);
   }
 
+  std::int64_t lost_places(std::string_view text,
+                           std::span<const std::int32_t> ids) const override {
+    return model_.lost_places(text, ids);
+  }
+
   std::int32_t vocab_size() const noexcept override { return vocab_size_; }
   std::optional<std::int32_t> end_of_text() const noexcept override { return end_of_text_; }
   std::string description() const override { return text_; }

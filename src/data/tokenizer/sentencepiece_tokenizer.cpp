@@ -94,6 +94,11 @@ class SentencePieceTokenizer final : public Tokenizer {
     return std::make_unique<SentencePieceDecoder>(processor_, model());
   }
 
+  std::int64_t lost_places(std::string_view /*text*/,
+                           std::span<const std::int32_t> ids) const override {
+    return std::ranges::count(ids, processor_.unk_id());
+  }
+
   std::int32_t vocab_size() const noexcept override { return processor_.GetPieceSize(); }
   std::optional<std::int32_t> end_of_text() const noexcept override {
     const int id = processor_.eos_id();
