@@ -153,16 +153,24 @@ std::string end_text(const RunAttempt& attempt, bool goes_on) {
                        : "no word of its end";
 }
 
-std::string attempt_line(const RunAttempt& attempt, bool goes_on, const RunView& view) {
+/// The columns of the batch system, where it has started any.
+std::string job_columns(const std::string& job, const std::string& restart,
+                        const std::string& nodes, bool has_jobs) {
+  return has_jobs ? fmt::format("{:<12} {:>7} {:>5}  ", job, restart, nodes) : "";
+}
+
+std::string attempt_line(const RunAttempt& attempt, bool goes_on, bool has_jobs,
+                         const RunView& view) {
   constexpr std::size_t most_characters = 12;
   const double until_s = goes_on ? view.now_unix_s : attempt.until_unix_s;
-  return fmt::format("  {:<12} {:>7} {:>5}  {:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
-                     attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
-                     attempt.restart, attempt.nodes, time_text(attempt.began_unix_s),
-                     duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
-                     attempt.from_step, attempt.to_step,
-                     attempt.ended ? std::to_string(static_cast<int>(attempt.code)) : "-",
-                     end_text(attempt, goes_on));
+  return fmt::format(
+      "  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}",
+      job_columns(attempt.job.empty() ? "-" : shown(attempt.job, most_characters),
+                  std::to_string(attempt.restart), std::to_string(attempt.nodes), has_jobs),
+      time_text(attempt.began_unix_s), duration_text(std::max(until_s - attempt.began_unix_s, 0.0)),
+      attempt.from_step, attempt.to_step,
+      attempt.ended ? std::to_string(static_cast<int>(attempt.code)) : "-",
+      end_text(attempt, goes_on));
 }
 
 void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<std::string>& lines) {
@@ -173,13 +181,16 @@ void add_attempts(const RunView& view, std::size_t most_attempts, std::vector<st
   }
   const RunAttempt* const newest = batch::newest_of_run(view.attempts);
   lines.emplace_back("");
-  lines.push_back(
-      format_message("  {:<12} {:>7} {:>5}  {:<19} {:>7} {:>8} {:>8}  {:>4}  {}", "job", "restart",
-                     "nodes", "began", "lasted", "from", "to step", "code",
-                     first == 0 ? "end" : format_message("end ({} earlier ones)", first)));
+  const bool has_jobs = std::any_of(view.attempts.begin(), view.attempts.end(),
+                                    [](const RunAttempt& one) { return !one.job.empty(); });
+  lines.push_back(format_message(
+      "  {}{:<19} {:>7} {:>8} {:>8}  {:>4}  {}", job_columns("job", "restart", "nodes", has_jobs),
+      "began", "lasted", "from", "to step", "code",
+      first == 0 ? "end" : format_message("end ({} earlier ones)", first)));
   for (std::size_t i = first; i < all; ++i) {
     lines.push_back(attempt_line(view.attempts[i],
-                                 view.verdict.newest_goes_on && &view.attempts[i] == newest, view));
+                                 view.verdict.newest_goes_on && &view.attempts[i] == newest,
+                                 has_jobs, view));
   }
 }
 

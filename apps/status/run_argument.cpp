@@ -6,7 +6,9 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
+#include <algorithm>
 #include <system_error>
 
 namespace fourfold::status_program {
@@ -38,6 +40,26 @@ fs::path log_dir_of_run(const std::string& run) {
       format_message("cannot look at the run {} ({}); name the directory of a run (log.dir of its "
                      "run file), its folder of checkpoints, or its run file",
                      run, why));
+}
+
+std::vector<fs::path> runs_in(const fs::path& folder) {
+  const auto is_run = [](const fs::path& one) {
+    const telemetry::RunFiles files(one);
+    std::error_code ignored;  // of what cannot be looked at, who looks into it tells
+    return fs::exists(files.config(), ignored) || fs::exists(files.metrics(), ignored) ||
+           fs::exists(files.attempts(), ignored) || fs::exists(files.exit_status(), ignored);
+  };
+  std::vector<fs::path> runs;
+  std::error_code ignored;
+  if (!is_run(folder)) {
+    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+      if (entry.is_directory(ignored) && is_run(entry.path())) {
+        runs.push_back(entry.path());
+      }
+    }
+  }
+  std::sort(runs.begin(), runs.end());
+  return runs.empty() ? std::vector{folder} : runs;
 }
 
 fs::path whole_path(const fs::path& path) {

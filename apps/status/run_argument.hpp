@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace fourfold::status_program {
 
@@ -11,6 +12,9 @@ namespace fourfold::status_program {
 /// step in it, or a run file.
 /// @throws UserError (config) when it is none of them
 std::filesystem::path log_dir_of_run(const std::string& run);
+
+/// The runs that lie in a folder of runs, by name; else the folder itself.
+std::vector<std::filesystem::path> runs_in(const std::filesystem::path& folder);
 
 /// One name for one run, wherever it is looked at from: absolute, without "." and "..".
 std::filesystem::path whole_path(const std::filesystem::path& path);

@@ -27,12 +27,13 @@ std::vector<batch::RunView> views_of(const std::vector<std::string>& runs, ExitC
   std::vector<batch::RunView> views;
   for (const std::string& run : runs) {
     try {
-      const std::filesystem::path log_dir = log_dir_of_run(run);
-      const bool again = std::ranges::any_of(views, [&](const batch::RunView& view) {
-        return whole_path(view.log_dir) == whole_path(log_dir);
-      });
-      if (!again) {
-        views.push_back(batch::RunReader(log_dir).look(unix_time_s()));
+      for (const std::filesystem::path& log_dir : runs_in(log_dir_of_run(run))) {
+        const bool again = std::ranges::any_of(views, [&](const batch::RunView& view) {
+          return whole_path(view.log_dir) == whole_path(log_dir);
+        });
+        if (!again) {
+          views.push_back(batch::RunReader(log_dir).look(unix_time_s()));
+        }
       }
     } catch (const UserError& error) {
       if (runs.size() == 1) {

@@ -181,6 +181,8 @@ END2
 cp -r runs/a runs/b
 expect_exit 0 "$fourfold" status --short runs/a ./runs/b/ runs/a "$PWD/runs/../runs/b"
 expect test "$(wc -l <"$output")" -eq 2
+expect_exit 0 "$fourfold" status --short runs # the folder that they lie in
+expect test "$(cut -d : -f 1 "$output" | tr '\n' ' ')" = 'runs/a runs/b '
 expect_exit 78 "$fourfold" status --short runs/a absent
 expect_stdout "runs/a: finished"
 expect_stderr "absent"
