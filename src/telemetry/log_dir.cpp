@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -24,6 +23,14 @@ bool holds_run(const std::filesystem::path& folder) {
       [&](const std::filesystem::path& file) { return std::filesystem::exists(file, ignored); });
 }
 
+/// By its entries alone: who asks here reads no checkpoint, and links no library that does.
+bool holds_steps(const std::filesystem::path& folder) {
+  std::error_code ignored;  // what cannot be looked at holds none
+  return std::ranges::any_of(
+      std::filesystem::directory_iterator(folder, ignored),
+      [](const std::filesystem::directory_entry& entry) { return io::is_step(entry.path()); });
+}
+
 /// "" is what a name without a folder in front has.
 std::filesystem::path folder_around(const std::filesystem::path& path) {
   const std::filesystem::path parent =
@@ -35,7 +42,7 @@ std::filesystem::path folder_around(const std::filesystem::path& path) {
 
 std::filesystem::path log_dir_named(const std::filesystem::path& named) {
   const bool is_step = io::is_step(named);
-  if (!is_step && (holds_run(named) || io::list_steps(named).empty())) {
+  if (!is_step && (holds_run(named) || !holds_steps(named))) {
     return named;
   }
   const std::filesystem::path steps = is_step ? folder_around(named) : named;

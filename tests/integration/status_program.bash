@@ -71,7 +71,7 @@ expect_exit 0 "$fourfold" status run.toml
 expect_stdout "runs/a: nothing has started here yet"
 expect test ! -e runs
 expect_exit 78 "$fourfold" status runs/a
-expect_stderr "cannot look at the run runs/a (No such file or directory) name the directory"
+expect_stderr "cannot look at the run runs/a (No such file or directory); name the directory"
 expect_exit 64 "$fourfold" status
 
 # A job of an hour that has begun an instant ago.
