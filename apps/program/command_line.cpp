@@ -6,6 +6,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 
@@ -138,7 +139,7 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
       const std::vector<std::string> typed(argv + 1, argv + argc);
       return refuse(command, unknown_words_text(command, typed, keys));
     }
-    return refuse(command, end.what());
+    return refuse(command, printable(end.what()));  // a value of the user's is part of it
   }
 }
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -14,6 +15,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <string>
 
 namespace fourfold::io {
 namespace {
@@ -52,6 +54,16 @@ bool is_zombie(long pid) {
   return !error && std::distance(begin(threads), end(threads)) == 1;
 }
 
+/// The host's name as one word of a lease's line, whatever it was set to.
+std::string name_of_this_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  std::string word = name.data();
+  std::ranges::replace_if(
+      word, [](unsigned char one) { return one <= ' ' || one == 0x7f; }, '?');
+  return word;
+}
+
 }  // namespace
 
 std::string LeaseHolder::str() const {
@@ -79,10 +91,8 @@ bool LeaseHolder::is_gone_from_machine_of(const LeaseHolder& me) const {
 }
 
 LeaseHolder LeaseHolder::this_process() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
   const BatchJob batch = BatchJob::of_this_process();
-  return {.host = host.data(),
+  return {.host = name_of_this_host(),
           .processes = processes_of_this_place(),
           .pid = ::getpid(),
           .job = batch.id,

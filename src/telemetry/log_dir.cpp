@@ -33,6 +33,9 @@ bool holds_steps(const std::filesystem::path& folder) {
 
 /// "" is what a name without a folder in front has.
 std::filesystem::path folder_around(const std::filesystem::path& path) {
+  if (path.filename() == "." || path.filename() == "..") {
+    return path / "..";  // whoever stands in a run's folder of steps names it so
+  }
   const std::filesystem::path parent =
       path.has_filename() ? path.parent_path() : path.parent_path().parent_path();
   return parent.empty() ? "." : parent;

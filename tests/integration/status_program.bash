@@ -112,6 +112,18 @@ expect kill -0 "$trainer"
 
 # Killed without a word; the batch script notes it.
 sleep 1
+# Not between a step and its line in metrics.jsonl, from whose time the lost hours are counted below.
+newest_is_noted() {
+  local newest
+  newest=$(find runs/a/checkpoints -maxdepth 1 -name 'step-*' -printf '%f\n' | sort | tail -n 1)
+  grep -qE "\"event\":\"checkpoint\".*\"step\":$((10#${newest#step-}))[,}]" runs/a/metrics.jsonl
+}
+kill -STOP "$trainer"
+until newest_is_noted; do
+  kill -CONT "$trainer"
+  sleep 0.05
+  kill -STOP "$trainer"
+done
 kill -9 "$trainer"
 wait "$trainer" 2>/dev/null
 expect_exit 85 "$fourfold" job end run.toml --launcher-code 137
