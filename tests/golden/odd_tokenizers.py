@@ -10,7 +10,7 @@ BYTES = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "
 LLAMA_DECODER = {"type": "Sequence", "decoders": [
     {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"},
     {"type": "Strip", "content": " ", "start": 1, "stop": 0}]}
-TEXTS = ["", "abc", "a b  ab\n", "aZb Zé", "é", "ZZéZa", "a<x> <y>b <x>", " <x> a<x>b  <y>", "\u0301a", "A Ab"]
+TEXTS = ["", "abc", "a b  ab\n", "aZb Zé", "é", "ZZéZa", "a<x> <y>b <x>", " <x> a<x>b  <y>", "\u0301a", "A Ab", "<x>   a b \n\n  a<x>\n<x> \n a"]
 
 
 def vocabulary(tokens, first=0, step=1):
@@ -82,6 +82,10 @@ def cases():
     for flags in ({"lstrip": True}, {"rstrip": True}, {"lstrip": True, "rstrip": True}, {"single_word": True},
                   {"normalized": True}, {"normalized": True, "single_word": True, "lstrip": True}):
         yield f"added with {sorted(flags)}", document(ALPHABET + WORDS[:3], MERGES, added=[(1, "<x>", flags), (2, "b", flags)])
+    # one among the blanks that the one before it takes (where both take the same ones, the library may end)
+    for flags in ({}, {"rstrip": True}, {"single_word": True}):
+        yield f"blanks as added tokens with {sorted(flags)}", document(ALPHABET + WORDS[:3], MERGES, added=[
+            (1, "<x>", {"rstrip": True}), (2, "  ", flags), (3, "b", {"lstrip": True, "rstrip": True}), (4, "\n", flags)])
     yield "normal forms of added tokens", characters(
         [*"abc▁<>xy", "▁<x>"], added=[(9, "<X>", {"normalized": True}), (10, "b", {"normalized": True}), (11, "<y>", {})],
         normalizer=sequence({"type": "Lowercase"}, {"type": "Prepend", "prepend": "▁"}, key="normalizers"))

@@ -146,9 +146,8 @@ AddedTokens::Match AddedTokens::match_of(const AddedToken& token, std::string_vi
   if (token.left_strip) {
     match.begin = std::max(end_without_blanks(text.substr(0, begin)), done);
   }
-  if (token.right_strip) {
+  if (token.right_strip) {  // another token may be among these blanks: the search goes on in them
     match.end += blanks_at_begin(text.substr(end));
-    match.from = match.end;
   }
   return match;
 }

@@ -34,7 +34,9 @@ class AddedTokens {
   bool empty() const noexcept { return tokens_.empty(); }
 
   /// Cuts the text: `between` gets what is no added token (never empty), `token` the number of one
-  /// that is. @pre text is valid UTF-8
+  /// that is. As the library does it, a token found among the blanks that the one before it took
+  /// counts unless it takes blanks before itself (none are left), and what follows is cut from its
+  /// end on. @pre text is valid UTF-8
   template <class Between, class Token>
   void cut(std::string_view text, Between&& between, Token&& token) const {
     std::size_t done = 0;
@@ -47,7 +49,9 @@ class AddedTokens {
       if (match->begin > done) {
         between(text.substr(done, match->begin - done));
       }
-      token(match->id);
+      if (match->begin < match->end) {
+        token(match->id);
+      }
       done = match->end;
     }
     if (done < text.size()) {
@@ -59,7 +63,7 @@ class AddedTokens {
   struct Match {
     std::size_t begin = 0;  ///< with the blanks that the token takes
     std::size_t end = 0;    ///< 0: discarded
-    std::size_t from = 0;   ///< where the search goes on
+    std::size_t from = 0;   ///< where the search goes on: after the text, before blanks taken
     std::int32_t id = 0;
   };
   /// The next match at or after `from`; blanks before `done` belong to the match before.
