@@ -6,23 +6,26 @@
 #include <fourfold/telemetry/start_history.hpp>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 
 namespace fourfold::telemetry {
 namespace {
 
-/// How the line of a step begins as MetricsFile writes it. Nearly all lines are such, and only the
-/// time of most is wanted: a run of a million steps is then looked at without a wait.
-constexpr std::string_view step_line_head = R"({"event":"step","time":)";
+/// How the lines of which there are many begin as MetricsFile writes them. Of most only the time is
+/// wanted, of the newest of each kind all: a run of a million steps is then looked at without a
+/// wait.
+constexpr std::array<std::string_view, 2> many_line_heads{R"({"event":"step","time":)",
+                                                          R"({"event":"eval","time":)"};
 
-std::optional<double> time_of_step_line(std::string_view line) {
-  if (!line.starts_with(step_line_head) || !line.ends_with('}')) {
+std::optional<double> time_of_line(std::string_view line, std::string_view head) {
+  if (!line.starts_with(head) || !line.ends_with('}')) {
     return std::nullopt;
   }
   constexpr double year_5000 = 1e11;
   double time_s = 0;
-  const char* const begin = line.data() + step_line_head.size();
+  const char* const begin = line.data() + head.size();
   const auto [end, error] = std::from_chars(begin, line.data() + line.size(), time_s);
   return error == std::errc{} && *end == ',' && time_s >= 1 && time_s <= year_5000
              ? std::optional(time_s)
@@ -84,12 +87,14 @@ void note(const std::string& event, const Json& json, double time_s, TrainerStar
 }  // namespace
 
 void StartHistory::add_line(std::string_view line) {
-  if (const auto step_time_s = time_of_step_line(line)) {
-    step_line_ = line;
-    if (!starts_.empty()) {
-      note_word(*step_time_s, starts_.back());
+  for (std::size_t kind = 0; kind < many_line_heads.size(); ++kind) {
+    if (const auto time_s = time_of_line(line, many_line_heads[kind])) {
+      newest_lines_[kind] = line;
+      if (!starts_.empty()) {
+        note_word(*time_s, starts_.back());
+      }
+      return;
     }
-    return;
   }
   const Json json = json_if_any<Json>(line);
   const std::string event = text_in(json, "event");
@@ -97,7 +102,7 @@ void StartHistory::add_line(std::string_view line) {
   if (event.empty() || !time_s) {
     return;
   }
-  read_step_line();
+  read_newest_lines();
   if (event == "start" || event == "resume") {
     starts_.push_back(start_in(json, *time_s));
   } else if (!starts_.empty()) {
@@ -106,16 +111,18 @@ void StartHistory::add_line(std::string_view line) {
   }
 }
 
-void StartHistory::read_step_line() {
-  const Json json = json_if_any<Json>(step_line_);
-  step_line_.clear();
-  if (const auto time_s = time_in(json, "time"); time_s && !starts_.empty()) {
-    note_step(json, *time_s, starts_.back());
+void StartHistory::read_newest_lines() {
+  for (std::string& line : newest_lines_) {
+    const Json json = json_if_any<Json>(line);
+    line.clear();
+    if (const auto time_s = time_in(json, "time"); time_s && !starts_.empty()) {
+      note(text_in(json, "event"), json, *time_s, starts_.back());
+    }
   }
 }
 
 const std::vector<TrainerStart>& StartHistory::starts() {
-  read_step_line();
+  read_newest_lines();
   return starts_;
 }
 

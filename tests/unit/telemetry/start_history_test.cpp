@@ -109,7 +109,25 @@ TEST_CASE("a history that grows says at each line what it would say if that were
     CHECK(growing.starts().back().last_step == anew.starts().back().last_step);
     CHECK(growing.starts().back().longest_silence_s == anew.starts().back().longest_silence_s);
     CHECK(growing.starts().back().last_word_unix_s == anew.starts().back().last_word_unix_s);
+    CHECK(growing.starts().back().validation_loss == anew.starts().back().validation_loss);
+    CHECK(growing.starts().back().validation_step == anew.starts().back().validation_step);
   }
+}
+
+TEST_CASE("of many evaluations the newest of each start counts", "[start_history]") {
+  StartHistory history;
+  history.add_line(R"({"event":"start","time":1000,"from_step":0})");
+  history.add_line(R"({"event":"eval","time":1010,"step":1,"loss":5})");
+  history.add_line(R"({"event":"eval","time":1070,"step":2,"loss":4})");
+  history.add_line(R"({"event":"resume","time":1080,"from_step":2})");
+  history.add_line(R"({"event":"step","time":1090,"step":3,"loss":2})");
+  REQUIRE(history.starts().size() == 2);
+  CHECK(history.starts()[0].validation_loss == 4);
+  CHECK(history.starts()[0].validation_step == 2);
+  CHECK(history.starts()[0].longest_silence_s == 60);
+  CHECK(history.starts()[0].last_word_unix_s == 1070);
+  CHECK_FALSE(history.starts()[1].validation_loss);
+  CHECK(history.starts()[1].loss == 2);
 }
 
 TEST_CASE("keys in another order or with blanks are the same record", "[start_history]") {

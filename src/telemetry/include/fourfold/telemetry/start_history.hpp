@@ -3,11 +3,12 @@
 /// @file
 /// The starts of a run, as metrics.jsonl tells them: from where, how far, what was saved when. For
 /// looking at a run from outside while it goes on: lines are taken as they come, and of the many
-/// that tell of steps only the last of each start is kept.
+/// that tell of steps and evaluations only the last of each start is kept.
 #pragma once
 
 #include <fourfold/base/error.hpp>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -57,10 +58,10 @@ class StartHistory {
   const std::vector<TrainerStart>& starts();
 
  private:
-  void read_step_line();
+  void read_newest_lines();
 
   std::vector<TrainerStart> starts_;
-  std::string step_line_;  ///< the newest record of a step, not read yet
+  std::array<std::string, 2> newest_lines_;  ///< of a step and of an evaluation, not read yet
 };
 
 }  // namespace fourfold::telemetry
