@@ -112,10 +112,10 @@ class Sums {
   std::vector<Feature> of_feature_;
 };
 
-/// Storage takes no number further than its roundoff. That is 7.5 units: just within the usual
+/// Storage takes no number further than its roundoff. That is 7.9 units: just within the usual
 /// tolerance, 8, so that little more than it is beyond.
 double storage_unit(DType stored, double made) {
-  return roundoff(stored) * std::fabs(made) / 7.5 + underflow(stored);
+  return roundoff(stored) * std::fabs(made) / 7.9 + underflow(stored);
 }
 
 /// What f16 cannot hold becomes infinite, here or before: of operands that are not finite a kernel

@@ -53,17 +53,17 @@ struct HostAttentionGradient {
 ///
 /// With p_j the softmax, u the roundoff of out's type, r softmax_roundoff and e = 2^-24, the unit
 /// of element h of a query is
-///     u |out_h| / 7.5 + (r + e S) (sqrt(sum_j (p_j v_jh)^2) + |out_h|) + underflow,
+///     u |out_h| / 7.9 + (r + e S) (sqrt(sum_j (p_j v_jh)^2) + |out_h|) + underflow,
 /// where S = 4 + sqrt(H) scale |q| max_j |k_j| + max_j |s_j| + sqrt(keys) is how rounding goes
 /// through a score and the exponential of it. That of lse is e (S + |lse|). (Unlike that of sums
-/// with random signs, the rounding of one stored number has a bound, u |out_h|: 7.5 units.)
+/// with random signs, the rounding of one stored number has a bound, u |out_h|: 7.9 units.)
 ///
 /// Nothing is said of a call whose operands are not all finite, nor of what f16 cannot hold.
 Departure check_attention(const HostAttention& made, PhiloxKey key);
 
 /// The same of dq in the queries, dk and dv in the keys looked at. With ds_j = scale p_j (dp_j -
 /// delta), dp_j = dout . v_j, the unit of element h of dq is
-///     u |dq_h| / 7.5 + (r + e S) (sqrt(sum_j (ds_j k_jh)^2) + |dq_h|)
+///     u |dq_h| / 7.9 + (r + e S) (sqrt(sum_j (ds_j k_jh)^2) + |dq_h|)
 ///     + e sqrt(H) scale |dout| (sqrt(sum_j (p_j |v_j| k_jh)^2) + |out| |sum_j p_j k_jh|)
 ///     + e |what there was before|,
 /// and that of dk and dv likewise, over the queries.
