@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "disk/lease_file.hpp"
+#include "disk/made_folders.hpp"
 #include "disk/random_word.hpp"
 #include "disk/work_folder.hpp"
 
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -21,24 +21,12 @@
 #include <span>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 namespace fourfold::io {
 namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-
-/// The folders that make_directories(directory) would make, the innermost first.
-std::vector<fs::path> missing_folders(const fs::path& directory) {
-  std::vector<fs::path> missing;
-  std::error_code ignored;
-  for (fs::path folder = directory; !folder.empty() && !fs::exists(folder, ignored);
-       folder = folder.parent_path()) {
-    missing.push_back(folder);
-  }
-  return missing;
-}
 
 /// A name that goes at the end of a scope, however it ends. Should that fail it is swept later.
 struct ForgottenName {
@@ -67,7 +55,7 @@ struct DirectoryLease::Impl {
   std::atomic<bool> is_lost = false;
   std::optional<LeaseHolder> left_behind_by;
   fs::path aside;  ///< the lease that they left; empty: none, or it is gone for good
-  std::vector<fs::path> made_folders;   ///< the innermost first; empty: none, or they stay
+  std::optional<MadeFolders> made;      ///< the lease's folder, until it stays
   bool replaces_living = false;         ///< who had it before may not have noticed yet
   std::optional<LeaseHolder> taken_by;  ///< who has it then, if it was seen
   bool ends = false;
@@ -197,7 +185,7 @@ struct DirectoryLease::Impl {
       ::unlink(aside.c_str());  // should this fail it is swept later
       aside.clear();
     }
-    made_folders.clear();
+    made->keep();
   }
 
   /// Takes the file away, if it is ours, by a rename that fails where another has taken over.
@@ -227,11 +215,7 @@ struct DirectoryLease::Impl {
       ::unlink(aside.c_str());
     }
     work.reset();
-    for (const fs::path& folder : made_folders) {
-      if (::rmdir(folder.c_str()) != 0 && errno != ENOENT) {
-        break;  // somebody else has come to it
-      }
-    }
+    made.reset();
   }
 
   /// Behind taking it away from one that may live.
@@ -288,8 +272,7 @@ DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
   impl_->path = directory / options.name;
   impl_->lease = {.word = random_word(), .holder = me};
   impl_->options = options;
-  impl_->made_folders = missing_folders(directory);
-  make_directories(directory);
+  impl_->made.emplace(directory);
   impl_->acquire();
   if (!options.provisional) {
     impl_->settle();
@@ -328,13 +311,19 @@ void DirectoryLease::check() const {
                        "writes nothing more",
                        directory, taken_by->str()));
   }
+  // Who takes over takes the work folder away, also one that has come and gone meanwhile.
+  const bool was_taken = taken_by || !impl_->work->is_there();
   throw UserError(
-      ExitCode::cannot_write,
+      was_taken ? ExitCode::no_progress : ExitCode::cannot_write,
       format_message(
           "{}: the lease of this directory is lost{}: this process stood still for longer "
-          "than {} s; start again when nobody else saves there",
-          directory, taken_by ? " to " + taken_by->str() : "",
-          std::chrono::duration<double>(impl_->options.silence).count()));
+          "than {} s; {}",
+          directory,
+          taken_by    ? " to " + taken_by->str()
+          : was_taken ? " to another start, which has ended"
+                      : "",
+          std::chrono::duration<double>(impl_->options.silence).count(),
+          was_taken ? "it writes nothing more" : "start again when nobody else saves there"));
 }
 
 const std::optional<LeaseHolder>& DirectoryLease::left_behind_by() const noexcept {

@@ -42,6 +42,18 @@ PlanOptions fast_plan(PlanOptions of_store) {
   return of_store;
 }
 
+/// The run clears the one when it begins, and lists the steps of the other.
+void refuse_folder_of_checkpoints(const fs::path& directory, const fs::path& checkpoints) {
+  if (lies_in(directory, checkpoints)) {
+    throw UserError(
+        ExitCode::config,
+        format_message("checkpoint.fast_dir = \"{}\" lies in checkpoint.dir ({}), where "
+                       "the lasting checkpoints are; name a folder on a disk of each "
+                       "node, or in /dev/shm",
+                       directory.string(), checkpoints.string()));
+  }
+}
+
 /// What the ranks of a node write, and with `partner` those of the node before.
 Room room_of(const SavePlan& plan, const NodeMap& nodes, int node, bool partner) {
   std::uint64_t bytes = 0;
@@ -118,6 +130,7 @@ struct FastLevel::Impl {
   std::unique_ptr<comm::Communicator> own_node;
   std::unique_ptr<comm::Communicator> peers;  ///< ranks_like() this one
   std::string word;                           ///< empty: the run has no fast steps yet
+  std::optional<MadeFolders> made;            ///< options.directory; until the run begins
 };
 
 void FastLevel::Impl::tell_of_others() const {
@@ -138,8 +151,11 @@ void FastLevel::Impl::tell_of_others() const {
 FastLevel::FastLevel(FastLevelOptions options, const CheckpointStore& store,
                      comm::Communicator& world)
     : impl_(std::make_unique<Impl>(std::move(options), store, world)) {
-  comm::together(world, [&] { refuse_place_in_step(impl_->options.directory); });
-  require_own_folders(impl_->options.directory, impl_->nodes, world);
+  comm::together(world, [&] {
+    refuse_place_in_step(impl_->options.directory);
+    refuse_folder_of_checkpoints(impl_->options.directory, store.directory());
+  });
+  impl_->made = require_own_folders(impl_->options.directory, impl_->nodes, world);
   std::string word;
   comm::first_rank_does(world, [&] { word = read_fast_word(store.directory()); });
   impl_->word = comm::broadcast_text(world, word, 0);
@@ -195,6 +211,9 @@ void FastLevel::Impl::tell_of_lost(comm::Communicator& world, std::int64_t from)
 
 void FastLevel::begin(comm::Communicator& world, std::int64_t from) {
   impl_->tell_of_lost(world, from);
+  if (impl_->made) {
+    impl_->made->keep();
+  }
   comm::together(world, [&] { impl_->store.check_lease(); });
   // First they go, then the word: what is left when this is killed is still known as the run's own.
   impl_->remove_home();

@@ -19,6 +19,7 @@
 #include <set>
 #include <string>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace fourfold::io {
@@ -53,9 +54,10 @@ class FolderTrial {
                comm::broadcast_text(world, world.rank() == 0 ? random_word() : "", 0)),
         own_(fmt::format("{}-{}", start_, node_)) {}
 
-  void run() {
+  /// @return the folder, on the first rank of a node that has one
+  std::optional<MadeFolders> run() {
     note(on_first([&] {
-      make_directories(directory_);
+      made_.emplace(directory_);
       remove_old_probes(directory_);
       write_new_file(directory_ / own_, {});
     }));
@@ -65,6 +67,7 @@ class FolderTrial {
     note(on_first([&] { remove_file(directory_ / own_); }));
     comm::agree(world_, is_disks ? std::nullopt : failure);
     judge();
+    return std::move(made_);
   }
 
  private:
@@ -139,13 +142,14 @@ class FolderTrial {
   std::set<int> failed_;  ///< nodes
   std::string what_;
   std::optional<comm::Failure> mine_;
+  std::optional<MadeFolders> made_;
 };
 
 }  // namespace
 
-void require_own_folders(const std::filesystem::path& directory, const NodeMap& nodes,
-                         comm::Communicator& world) {
-  FolderTrial(directory, nodes, world).run();
+std::optional<MadeFolders> require_own_folders(const std::filesystem::path& directory,
+                                               const NodeMap& nodes, comm::Communicator& world) {
+  return FolderTrial(directory, nodes, world).run();
 }
 
 }  // namespace fourfold::io

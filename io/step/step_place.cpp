@@ -72,4 +72,12 @@ void refuse_step_as_directory(const fs::path& directory) {
   refuse_place_in_step(directory);
 }
 
+bool lies_in(const fs::path& path, const fs::path& folder) {
+  std::error_code failure;
+  const auto inner = fs::weakly_canonical(path, failure);
+  const auto outer = fs::weakly_canonical(folder, failure);
+  return !outer.empty() &&
+         std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
+}
+
 }  // namespace fourfold::io

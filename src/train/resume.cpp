@@ -8,7 +8,9 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -199,18 +201,9 @@ const char* key_of_folder(const runfile::RunConfig& config) {
                      request.store.directory().string(), newest, key_of_folder(request.config)));
 }
 
-/// Whether one path lies below another, wherever links lead.
-bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder) {
-  std::error_code failure;
-  const auto inner = std::filesystem::weakly_canonical(path, failure);
-  const auto outer = std::filesystem::weakly_canonical(folder, failure);
-  return !outer.empty() &&
-         std::mismatch(outer.begin(), outer.end(), inner.begin(), inner.end()).first == outer.end();
-}
-
 /// A run clears its fast steps when it begins: it cannot go on from one in place.
 void refuse_fast_step(const runfile::CheckpointConfig& config) {
-  if (!config.fast_dir.empty() && lies_in(config.resume, config.fast_dir)) {
+  if (!config.fast_dir.empty() && io::lies_in(config.resume, config.fast_dir)) {
     throw UserError(
         ExitCode::config,
         format_message(
@@ -218,6 +211,33 @@ void refuse_fast_step(const runfile::CheckpointConfig& config) {
             "begins; \"auto\" goes on from the fast steps of the run itself, and of another "
             "one's, if it is whole, make a copy elsewhere and name that",
             config.resume));
+  }
+}
+
+/// A checkpoint.dir that is written wrongly would begin a run anew over the record of the one that
+/// log.dir has: its metrics and its end would be those of two. Where nothing of that is to be gone
+/// on from any more, the folder is free.
+void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::path& steps) {
+  const std::filesystem::path record = telemetry::RunFiles(config.log.dir).config();
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(record, failure)) {
+    return;
+  }
+  std::filesystem::path recorded;
+  comm::attempt([&] { recorded = runfile::places_of(record).checkpoint_dir; });
+  if (!std::filesystem::is_directory(recorded, failure) ||
+      std::filesystem::equivalent(recorded, steps, failure)) {
+    return;
+  }
+  const auto held = io::list_steps(recorded);
+  if (!held.empty()) {
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), "
+            "and checkpoint.dir = \"{}\" holds none: the run would begin anew; set "
+            "checkpoint.dir to where its checkpoints are, or choose another log.dir",
+            config.log.dir, recorded.string(), held.back(), config.checkpoint.dir));
   }
 }
 
@@ -327,6 +347,11 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
                        "\"{}\" (whose weights?) name a step directory there, or leave it out",
                        mode));
   }
+  comm::first_rank_does(world, [&] {
+    if (io::list_steps(request.store.directory()).empty()) {
+      refuse_to_abandon(request.config, request.store.directory());
+    }
+  });
   if (mode == "auto") {
     return resume_newest(request, world);
   }

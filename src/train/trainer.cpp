@@ -11,6 +11,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/flight_recorder.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/range.hpp>
@@ -98,6 +99,10 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                                                       .metrics = metrics,
                                                       .rehearses = options.rehearses});
   resume_or_initialise(options);
+  if (!has_nothing_to_do()) {  // tokens that the model cannot take are a reason not to start
+    comm::together(mesh.world(),
+                   [&] { loader_.load(progress_.step, progress_.consumed_samples, stream_); });
+  }
   memory_watch_.look();
   device::return_freed_memory();
   const RunFacts facts{config_, mesh, dataset_, runner_, arena_};
@@ -144,7 +149,6 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
 }
 
 void Trainer::rehearse() {
-  loader_.load(progress_.step, progress_.consumed_samples, stream_);
   saves_->check_writable();
 }
 

@@ -42,6 +42,12 @@ rm living/.run-lease living/checkpoints/.lease
 cp tokens.idx short.idx && head -c 101 tokens.bin >short.bin
 : >empty.bin
 printf '[model\n' >broken.toml
+# Token files of one size whose numbers the model has no rows for, not even in the first batch.
+expect python3 -c '
+import pathlib, shutil
+shutil.copy("tokens.idx", "beyond.idx")
+size = pathlib.Path("tokens.bin").stat().st_size
+pathlib.Path("beyond.bin").write_bytes(b"\xff\x7f" * (size // 2))'
 
 # CODE WORD...: a start of the run in the folder run, and the code that it ends with; "late CODE" where that is found only behind
 # the lease, so that on a run that lives 78 comes first. "@" stands for the program's `train run.toml`.
@@ -69,6 +75,8 @@ wrong=(
   '78 @ --set mesh.pp=0'
   '78 ranks3 @'
   '78 env SLURM_STEP_NUM_TASKS=4 @'
+  'late 65 @ --set data.train=["beyond"] --set train.steps=900000 --set optim.decay_steps=4 --allow-change=data.train'
+  'late 65 ranks2 @ --set data.train=["beyond"] --set train.steps=900000 --set optim.decay_steps=4 --set train.micro_batch=1 --allow-change=data.train'
   '78 @ --set data.train=["absent"]'
   '65 @ --set data.train=["short"]'
   '65 @ --set data.train=["empty.bin"]'
@@ -92,6 +100,14 @@ wrong=(
   'late 78 @ --set checkpoint.weights_only=true'
   'late 78 @ --resume-weights-only=another/checkpoints/step-000000004'
   'late 73 @ --set checkpoint.dir=in_the_way/checkpoints'
+  'late 78 @ --set checkpoint.dir=run/chekpoints'
+  'late 78 @ --set checkpoint.dir=elsewhere --set train.steps=8'
+  'late 78 @ --set checkpoint.dir=elsewhere --set checkpoint.resume=never'
+  'late 78 @ --set checkpoint.dir=elsewhere --resume-weights-only=another/checkpoints/step-000000004'
+  'late 78 @ --set checkpoint.fast_dir=run/fast --set checkpoint.fast_every_steps=1 --set optim.lr=0.5'
+  'late 65 @ --set checkpoint.fast_dir=run/fast/deep --set checkpoint.fast_every_steps=1 --set data.train=["beyond"] --set train.steps=900000 --set optim.decay_steps=4 --allow-change=data.train'
+  'late 78 @ --set checkpoint.fast_dir=run/checkpoints --set checkpoint.fast_every_steps=1 --set train.steps=8'
+  'late 78 @ --set checkpoint.fast_dir=run/checkpoints/fast --set checkpoint.fast_every_steps=1 --set train.steps=8'
   'late 78 @ --set checkpoint.dir=run/checkpoints/step-000000002'
   '78 @ --set log.dir=run/checkpoints/step-000000002'
   'late 78 env FOURFOLD_DEADLINE=soon @'
@@ -99,6 +115,7 @@ wrong=(
 )
 [[ ${#wrong[@]} -ge 40 ]] || complain "only ${#wrong[@]} ways to start wrongly"
 
+ranks2() { "$MPIEXEC" -n 2 "$@"; }
 ranks3() { "$MPIEXEC" -n 3 "$@"; }
 # Two ranks that were started with different rates.
 apart() { "$MPIEXEC" -n 1 "$@" : -n 1 "$@" --set optim.lr=0.1; }

@@ -30,4 +30,8 @@ void refuse_place_in_step(const std::filesystem::path& path);
 /// The same for what is to be a folder of steps. @throws UserError (config)
 void refuse_step_as_directory(const std::filesystem::path& directory);
 
+/// Whether a path is a folder or lies below it, wherever links lead. Of what cannot be looked at:
+/// no.
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder);
+
 }  // namespace fourfold::io

@@ -1,0 +1,50 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "disk/made_folders.hpp"
+
+#include "disk/file.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+namespace fourfold::io {
+namespace {
+
+/// The folders that make_directories(folder) would make, the innermost first.
+std::vector<std::filesystem::path> missing_folders(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> missing;
+  std::error_code ignored;
+  for (std::filesystem::path each = folder;
+       !each.empty() && !std::filesystem::exists(each, ignored); each = each.parent_path()) {
+    missing.push_back(each);
+  }
+  return missing;
+}
+
+}  // namespace
+
+MadeFolders::MadeFolders(const std::filesystem::path& folder) : made_(missing_folders(folder)) {
+  try {
+    make_directories(folder);
+  } catch (...) {
+    remove();
+    throw;
+  }
+}
+
+MadeFolders& MadeFolders::operator=(MadeFolders&& other) noexcept {
+  std::swap(made_, other.made_);
+  return *this;
+}
+
+void MadeFolders::remove() noexcept {
+  for (const std::filesystem::path& folder : made_) {
+    if (::rmdir(folder.c_str()) != 0 && errno != ENOENT) {
+      break;  // somebody else has come to it
+    }
+  }
+}
+
+}  // namespace fourfold::io
