@@ -146,6 +146,17 @@ bool RunDirectory::is_ours() const {
   return lease_ ? lease_->is_held() : !is_leased_to_another();
 }
 
+void RunDirectory::require_ours() const {
+  if (lease_) {
+    lease_->check();
+  } else if (is_leased_to_another()) {
+    throw UserError(ExitCode::no_progress,
+                    format_message("{}: another start of this run has taken over; this one writes "
+                                   "nothing more",
+                                   folder_.string()));
+  }
+}
+
 bool RunDirectory::is_finished() const {
   const auto end = telemetry::read_exit(files_.exit_status()).end;  // written after FINISHED
   return end && end->code == ExitCode::finished &&
@@ -197,12 +208,7 @@ void RunDirectory::finish(const telemetry::ExitStatus& status) {
                   .reason = status.reason});
     return;
   }
-  if (!is_ours()) {
-    throw UserError(ExitCode::no_progress,
-                    format_message("{}: another start of this run has taken over; this one writes "
-                                   "nothing more",
-                                   folder_.string()));
-  }
+  require_ours();
   if (status.code == ExitCode::finished) {  // first: who finds exit.json finds this too
     batch::write_finished(folder_, status.step.value_or(0));
   }

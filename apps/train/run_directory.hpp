@@ -44,6 +44,9 @@ class RunDirectory {
 
   /// Whether this start may write here: no other one has taken over. Any rank, any thread.
   bool is_ours() const;
+  /// Looks now, not at what the last beats of the lease told.
+  /// @throws UserError (no_progress) when another start has taken over
+  void require_ours() const;
 
   /// Whether the files here say, as a whole, that the run is finished at the steps that are wanted.
   /// @pre rank 0

@@ -30,6 +30,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,43 @@ bool is_told_finished(const RunDirectory& directory, comm::Communicator& world) 
   return comm::all_reduce_scalar(world, told, comm::ReduceOp::max) != 0;
 }
 
+/// Work of a start that another one may take over from meanwhile: it learns of it in whichever call
+/// fails first, which may be any that writes.
+ExitCode while_ours(const RunDirectory& directory, const std::function<ExitCode()>& work) {
+  try {
+    return work();
+  } catch (const UserError& error) {
+    if (error.code() == ExitCode::cannot_write) {
+      directory.require_ours();
+    }
+    throw;
+  }
+}
+
+ExitCode rehearse(train::Trainer& trainer, RunDirectory& directory) {
+  trainer.rehearse();
+  directory.finish({.code = ExitCode::finished,
+                    .reason = "dry run: everything is in place",
+                    .step = trainer.progress().step});
+  return ExitCode::finished;
+}
+
+ExitCode make_steps(train::Trainer& trainer, train::ProductChoicesFile& choices,
+                    RunDirectory& directory, const std::string& log_dir) {
+  if (trainer.has_nothing_to_do()) {
+    log::info(
+        format_message("step {} is made, and no more are wanted (train.steps): nothing is left to "
+                       "do, and {} stays "
+                       "as it is; raise train.steps to train on",
+                       trainer.progress().step, log_dir));
+    return ExitCode::finished;
+  }
+  const train::RunResult result = trainer.run();
+  try_to("keep the choices of products", [&] { choices.write(); });
+  directory.finish(status_of(result, log_dir));
+  return result.code;
+}
+
 void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
            const RunDirectory& directory) {
   if (config.enabled) {
@@ -137,45 +175,31 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   runfile::validate_batch(effective.config, shape.dp, effective.origins);
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);
   directory->open();
-  require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
-  start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
-  watch(mpi, effective.config.watch, *directory);
-  comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
-                                                .deadline_s = effective.config.watch.deadline_s,
-                                                .needs_kernels_first = shape.pp > 1});
-  world.use(train::collectives_of(effective.config));
-  comm::Mesh mesh(shape, world);
-  if (mpi.world().rank() == 0) {
-    require_tokenizer(effective);
-  }
-  const kernels::Runtime kernels;
-  train::ProductChoicesFile choices(effective.config, mpi.world());
-  const train::TrainerOptions options{
-      .allowed_changes = arguments.allowed_changes,
-      .deadline_unix_s = train::deadline_from_environment(began_unix_s),
-      .holds_run = [&] { return directory->is_ours(); },
-      .facts = facts_of(mpi),
-      .rehearses = arguments.dry_run,
-      .is_told_finished = is_told_finished(*directory, mpi.world())};
-  train::Trainer trainer(effective, mesh, options, &directory->metrics());
-  if (arguments.dry_run) {
-    trainer.rehearse();
-    directory->finish({.code = ExitCode::finished,
-                       .reason = "dry run: everything is in place",
-                       .step = trainer.progress().step});
-    return ExitCode::finished;
-  }
-  if (trainer.has_nothing_to_do()) {
-    log::info(format_message(
-        "step {} is made, and train.steps = {}: nothing is left to do, and {} "
-        "stays as it is; raise train.steps to train on",
-        trainer.progress().step, effective.config.train.steps, effective.config.log.dir));
-    return ExitCode::finished;
-  }
-  const train::RunResult result = trainer.run();
-  try_to("keep the choices of products", [&] { choices.write(); });
-  directory->finish(status_of(result, effective.config.log.dir));
-  return result.code;
+  return while_ours(*directory, [&] {
+    require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
+    start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
+    watch(mpi, effective.config.watch, *directory);
+    comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
+                                                  .deadline_s = effective.config.watch.deadline_s,
+                                                  .needs_kernels_first = shape.pp > 1});
+    world.use(train::collectives_of(effective.config));
+    comm::Mesh mesh(shape, world);
+    if (mpi.world().rank() == 0) {
+      require_tokenizer(effective);
+    }
+    const kernels::Runtime kernels;
+    train::ProductChoicesFile choices(effective.config, mpi.world());
+    const train::TrainerOptions options{
+        .allowed_changes = arguments.allowed_changes,
+        .deadline_unix_s = train::deadline_from_environment(began_unix_s),
+        .holds_run = [&] { return directory->is_ours(); },
+        .facts = facts_of(mpi),
+        .rehearses = arguments.dry_run,
+        .is_told_finished = is_told_finished(*directory, mpi.world())};
+    train::Trainer trainer(effective, mesh, options, &directory->metrics());
+    return arguments.dry_run ? rehearse(trainer, *directory)
+                             : make_steps(trainer, choices, *directory, effective.config.log.dir);
+  });
 }
 
 }  // namespace fourfold::train_program

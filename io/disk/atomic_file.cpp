@@ -40,7 +40,7 @@ void require_replaceable(const std::filesystem::path& path) {
 std::filesystem::path temporary_of(const std::filesystem::path& path) {
   if (is_fenced_off_in(path.parent_path())) {
     throw UserError(
-        ExitCode::cannot_write,
+        ExitCode::no_progress,
         format_message("{}: is not written (another start has taken the directory over); "
                        "end this one",
                        path.string()));

@@ -154,6 +154,7 @@ def attempt(number, first, stop, folder):
         code = first.end()
         changed = differences(before, files_of(run))
         assert not changed, f"changed by the first start (ended with {code}): {changed}\n{first.text()}"
+        assert code != 73, f"the first start does not say that it was taken over: {first.text()}"
         if lives:
             second.signal(signal.SIGCONT)
             second.signal(signal.SIGTERM)

@@ -220,7 +220,7 @@ TEST_CASE("a run that loses its lease while it begins leaves word and steps as t
                 store.take_lease(world);
                 fast.begin(world);
               });
-        }) == 73);
+        }) == 93);
   log::set_sink(before);
   CHECK(read_bytes(cluster.store() / ".fast-level") == word);
   CHECK(cluster.restart().step == 20);
@@ -242,7 +242,7 @@ TEST_CASE("a fast save that another's start overtakes leaves no folder behind") 
                 fast.begin(world);
                 cluster.save_fast(fast, 20, world);
               });
-        }) == 73);
+        }) == 93);
   CHECK(is_taken);
   for (const int node : {0, 1}) {
     CHECK(fs::is_empty(cluster.node(node)));
@@ -276,6 +276,6 @@ TEST_CASE("a run whose lease is lost begins nothing, and saves nothing") {
   } catch (const UserError& error) {
     code = static_cast<int>(error.code());
   }
-  CHECK(code == 73);
+  CHECK(code == 93);
   CHECK(cluster.restart().step == 20);
 }

@@ -75,10 +75,10 @@ TEST_CASE("who stood still at any call of a fast level changes nothing of who ha
     REQUIRE(found.wrong == 0);
   }
   CHECK(at > 150);
-  CHECK(codes[73] > 80);  // it has learnt that it was taken over
+  CHECK(codes[73] + codes[93] > 80);  // it has learnt that it was taken over, or fails in a file
   for (const auto& [code, times] : codes) {
     CAPTURE(code, times);
     // 78: it had no lease yet; 0: all it had to do was done.
-    CHECK((code == 73 || code == 78 || code == 0));
+    CHECK((code == 73 || code == 93 || code == 78 || code == 0));
   }
 }

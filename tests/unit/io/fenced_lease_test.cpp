@@ -99,11 +99,11 @@ TEST_CASE("who stood still at any call changes nothing of what another has saved
     }
   }
   CHECK(at > 60);
-  CHECK(codes[73] > 40);  // it has learnt that it was taken over
+  CHECK(codes[73] + codes[93] > 40);  // it has learnt that it was taken over, or fails in a file
   for (const auto& [code, times] : codes) {
     CAPTURE(code, times);
     // 78: it had no lease yet; 0: it had saved and was at giving the lease back.
-    CHECK((code == 73 || code == 78 || code == 0));
+    CHECK((code == 73 || code == 93 || code == 78 || code == 0));
   }
 }
 
@@ -162,5 +162,5 @@ TEST_CASE("events and lines of a start that was taken over come nowhere") {
     CHECK(events.path().filename() == last);  // readers take its START for the last one
   }
   CHECK(stopped > 15);
-  CHECK(codes[73] > 5);
+  CHECK(codes[73] + codes[93] > 5);
 }

@@ -54,8 +54,9 @@ class DirectoryLease {
   DirectoryLease& operator=(const DirectoryLease&) = delete;
 
   /// Ask before something is published: whether it is still this job's.
-  /// @throws UserError when it is lost: no_progress to a later start of the same job or chain;
-  ///   cannot_write when this process stood still so long that another took it for dead
+  /// @throws UserError when it is lost: no_progress to another process, which may have ended
+  ///   since; cannot_write when its file is gone, and this process stood still for so long that
+  ///   another may be about to take it
   void check() const;
   /// Of a provisional one: what it was taken for begins now. What was left behind goes for good.
   void settle();
