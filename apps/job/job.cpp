@@ -15,14 +15,13 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/program/print.hpp>
-#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
-#include <fourfold/train/token_settings.hpp>
+#include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -126,9 +125,8 @@ void note_refusal(const Request& request, const UserError& error) {
 }
 
 ExitCode begin_run(const Request& request) {
-  const runfile::EffectiveConfig effective = train::with_token_settings(
-      runfile::load_run_config(request.run_file, request.overrides,
-                               runfile::model_by_run_file(program::run_file_in_checkpoint)));
+  const runfile::EffectiveConfig effective =
+      train::load_run(request.run_file, request.overrides, program::run_file_in_checkpoint);
   const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps)) {

@@ -6,11 +6,10 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
-#include <fourfold/runfile/model_of_checkpoint.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
 #include <fourfold/train/state_layouts.hpp>
-#include <fourfold/train/token_settings.hpp>
 #include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
@@ -239,9 +238,8 @@ std::string tokens_text(const train::RankPlan& plan, std::int64_t context) {
 }  // namespace
 
 PlannedRun plan_run(const Arguments& arguments) {
-  const runfile::EffectiveConfig effective = train::with_token_settings(
-      runfile::load_run_config(arguments.run_file, arguments.overrides,
-                               runfile::model_by_run_file(program::run_file_in_checkpoint)));
+  const runfile::EffectiveConfig effective =
+      train::load_run(arguments.run_file, arguments.overrides, program::run_file_in_checkpoint);
   for (const std::string& warning : effective.warnings) {
     log::warning(warning);
   }

@@ -16,11 +16,10 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
-#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/stop_request.hpp>
-#include <fourfold/train/token_settings.hpp>
 
 #include <filesystem>
 
@@ -58,10 +57,8 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
 }
 
 ExitCode make(const submit::Arguments& arguments) {
-  const runfile::EffectiveConfig effective =
-      fourfold::train::with_token_settings(runfile::load_run_config(
-          arguments.run_file, arguments.overrides,
-          runfile::model_by_run_file(fourfold::program::run_file_in_checkpoint)));
+  const runfile::EffectiveConfig effective = fourfold::train::load_run(
+      arguments.run_file, arguments.overrides, fourfold::program::run_file_in_checkpoint);
   for (const std::string& warning : effective.warnings) {
     fourfold::log::warning(warning);
   }

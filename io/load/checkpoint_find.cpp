@@ -35,18 +35,6 @@ std::optional<std::int64_t> step_of_latest(const std::filesystem::path& director
 
 }  // namespace
 
-std::vector<std::int64_t> list_steps(const std::filesystem::path& directory) {
-  return steps_in(directory);
-}
-
-std::vector<std::filesystem::path> step_folders(const std::filesystem::path& directory) {
-  std::vector<std::filesystem::path> folders;
-  for (const std::int64_t step : steps_in(directory)) {
-    folders.push_back(directory / step_folder_name(step));
-  }
-  return folders;
-}
-
 std::optional<std::string> link_of_step(const std::filesystem::path& directory, std::int64_t step) {
   return link_target(directory / step_folder_name(step));
 }

@@ -48,14 +48,6 @@ std::vector<ConfigChange> model_changes(const RunConfig& before, const RunConfig
 
 }  // namespace
 
-ModelOfCheckpoint model_by_run_file(
-    std::function<std::string(const std::string& path, const std::string& or_else)> text_of) {
-  return [text_of = std::move(text_of)](const CheckpointConfig& checkpoint) {
-    return parse_saved_config(text_of(checkpoint.resume, checkpoint.dir), checkpoint.resume)
-        .model.resolved();
-  };
-}
-
 std::vector<ConfigChange> refuse_other_model(const model::ModelConfig& before,
                                              const model::ModelConfig& after,
                                              std::span<const std::string> allowed,

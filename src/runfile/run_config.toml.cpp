@@ -232,16 +232,8 @@ bool is_of_model(const RunKey& key) {
   return key.table.starts_with("model");
 }
 
-/// The model of the checkpoint that the run begins with, where the run file has no [model] table.
-void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
-                                    const ModelOfCheckpoint& model_of, EffectiveConfig& effective) {
-  const bool has_table = std::ranges::any_of(entries, [](const Entry& entry) {
-    return is_of_model(*entry.key) && (entry.origin.source == Origin::Source::file ||
-                                       entry.key->full_name() == "model.preset");
-  });
-  if (has_table || !model_of) {
-    return;
-  }
+/// Where the run's checkpoints are, and with which of them it begins.
+CheckpointConfig named_checkpoint(const std::vector<Entry>& entries) {
   RunConfig named;
   for (const Entry& entry : entries) {
     if (entry.key->table == "checkpoint" || entry.key->table == "log") {
@@ -250,17 +242,49 @@ void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
   }
   Origins ignored;
   resolve(named, ignored);
-  const std::string& path = named.checkpoint.resume;
-  if (path == "auto" || path == "never") {
+  return named.checkpoint;
+}
+
+/// The model of the checkpoint that the run begins with, or goes on from, where the run file has no
+/// [model] table; its vocabulary, where only that is not written.
+void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
+                                    const ModelOfCheckpoint& model_of, EffectiveConfig& effective) {
+  const bool has_table = std::ranges::any_of(entries, [](const Entry& entry) {
+    return is_of_model(*entry.key) && (entry.origin.source == Origin::Source::file ||
+                                       entry.key->full_name() == "model.preset");
+  });
+  const bool has_vocab = std::ranges::any_of(entries, [](const Entry& entry) {
+    return entry.key->full_name() == "model.vocab" || entry.key->full_name() == "model.preset";
+  });
+  const CheckpointConfig checkpoint = named_checkpoint(entries);
+  if (!model_of || (has_table && has_vocab) || checkpoint.resume == "never") {
     return;
   }
-  if (const auto found = model_of(named.checkpoint)) {
-    effective.config.model = *found;
-    for (const RunKey& key : run_keys()) {
-      if (is_of_model(key) && key.full_name() != "model.preset") {
-        effective.origins[key.full_name()] = {Origin::Source::derived, "checkpoint.resume"};
-      }
+  std::optional<model::ModelConfig> found;
+  try {
+    found = model_of(checkpoint);
+  } catch (const UserError&) {
+    if (!has_table) {
+      throw;
+    }  // a model is written: who opens that checkpoint says what is wrong with it
+  }
+  if (!found) {
+    return;
+  }
+  const std::string place = checkpoint.resume == "auto"
+                                ? "the run's newest step in " + checkpoint.dir
+                                : "checkpoint.resume";
+  for (const RunKey& key : run_keys()) {
+    const bool is_taken = has_table ? key.full_name() == "model.vocab"
+                                    : is_of_model(key) && key.full_name() != "model.preset";
+    if (is_taken) {
+      effective.origins[key.full_name()] = {Origin::Source::derived, place};
     }
+  }
+  if (has_table) {
+    effective.config.model.vocab = found->vocab;
+  } else {
+    effective.config.model = *found;
   }
 }
 

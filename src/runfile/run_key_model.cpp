@@ -107,7 +107,8 @@ std::vector<RunKey> token_keys() {
        .name = "vocab",
        .field = member(&ModelConfig::vocab),
        .unit = "tokens",
-       .meaning = "Size of the vocabulary. If you leave it out, and preset too, it is what the "
+       .meaning = "Size of the vocabulary. If you leave it out, and preset too, it is that of the "
+                  "checkpoint that the run begins with or goes on from, else what the "
                   "record beside the token files says, rounded up to a multiple of 64. Less is "
                   "refused, and more than 5 % above it is warned of.",
        .minimum = 1,

@@ -1,55 +1,68 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
-#include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/named_checkpoint.hpp>
-#include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/token_settings.hpp>
 
 #include <optional>
+#include <vector>
+
+// Programs without HDF5 are linked with this: nothing here opens a checkpoint.
 
 namespace fourfold::train {
 namespace {
 
-std::optional<model::ModelConfig> model_of(const runfile::CheckpointConfig& config) {
-  std::optional<io::Checkpoint> checkpoint;
-  comm::run_ranks(1, [&](comm::Communicator& self) {
+/// The run file in the newest step of a folder whose index can be read. What is wrong with the
+/// others is for the start to say.
+std::optional<std::string> run_file_of_newest(const std::filesystem::path& directory,
+                                              const RunFileOf& run_file_of) {
+  std::vector<std::filesystem::path> folders;
+  try {
+    folders = io::step_folders(directory);
+  } catch (const UserError&) {
+    return std::nullopt;
+  }
+  for (auto folder = folders.rbegin(); folder != folders.rend(); ++folder) {
     try {
-      checkpoint = open_named_checkpoint(config.resume, self);
+      return run_file_of(folder->string());
     } catch (const UserError&) {
-      checkpoint = io::find_newest_valid(config.dir, self);
-      if (!checkpoint) {
-        throw;
-      }
+      continue;
     }
-  });
-  return saved_config(*checkpoint).model.resolved();
+  }
+  return std::nullopt;
 }
 
-std::optional<std::int64_t> vocab_of_newest_step(const std::filesystem::path& directory) {
-  std::optional<std::int64_t> vocab;
-  comm::run_ranks(1, [&](comm::Communicator& self) {
-    const auto folders = io::step_folders(directory);
-    for (auto folder = folders.rbegin(); folder != folders.rend() && !vocab; ++folder) {
-      try {
-        vocab = saved_config(io::open_checkpoint(*folder, self)).model.vocab;
-      } catch (const UserError&) {  // a damaged one; the start says so and takes another
-        continue;
-      }
+/// The run file in the checkpoint that a run begins with, or goes on from.
+std::optional<std::string> run_file_of_start(const runfile::CheckpointConfig& config,
+                                             const RunFileOf& run_file_of) {
+  if (config.resume == "auto") {
+    return run_file_of_newest(config.dir, run_file_of);
+  }
+  try {
+    return run_file_of(config.resume);
+  } catch (const UserError&) {
+    auto own = run_file_of_newest(config.dir, run_file_of);
+    if (!own) {
+      throw;
     }
-  });
-  return vocab;
+    return own;
+  }
 }
 
 }  // namespace
 
 runfile::EffectiveConfig load_run(const std::filesystem::path& file,
-                                  std::span<const std::string> overrides) {
-  return with_token_settings(runfile::load_run_config(file, overrides, model_of),
-                             vocab_of_newest_step);
+                                  std::span<const std::string> overrides,
+                                  const RunFileOf& run_file_of) {
+  const auto model_of =
+      [&](const runfile::CheckpointConfig& config) -> std::optional<model::ModelConfig> {
+    const auto text = run_file_of_start(config, run_file_of);
+    return text ? std::optional(runfile::parse_saved_config(*text, config.resume).model.resolved())
+                : std::nullopt;
+  };
+  return with_token_settings(runfile::load_run_config(file, overrides, model_of));
 }
 
 }  // namespace fourfold::train

@@ -122,21 +122,21 @@ bool is_default(const EffectiveConfig& effective, const char* key) {
          origin->second.source == Origin::Source::default_value;
 }
 
-void settle_vocab(EffectiveConfig& effective, const Makers& makers, const SavedVocab& saved_vocab) {
+bool is_derived(const EffectiveConfig& effective, const char* key) {
+  const auto origin = effective.origins.find(key);
+  return origin != effective.origins.end() && origin->second.source == Origin::Source::derived;
+}
+
+void settle_vocab(EffectiveConfig& effective, const Makers& makers) {
   const auto largest = std::ranges::max_element(makers.known, {}, &TokenMaker::vocab);
   const std::int64_t rounded =
       (largest->vocab + vocab_multiple - 1) / vocab_multiple * vocab_multiple;
   std::int64_t& vocab = effective.config.model.vocab;
   if (is_default(effective, vocab_key)) {
-    const runfile::CheckpointConfig& checkpoint = effective.config.checkpoint;
-    const auto saved =
-        saved_vocab && checkpoint.resume == "auto" ? saved_vocab(checkpoint.dir) : std::nullopt;
-    vocab = saved.value_or(rounded);
-    effective.origins[vocab_key] = {
-        Origin::Source::derived,
-        saved ? "the run's newest step in " + effective.config.checkpoint.dir
-              : format_message("the {} tokens of {}, up to a multiple of {}", largest->vocab,
-                               largest->file, vocab_multiple)};
+    vocab = rounded;
+    effective.origins[vocab_key] = {Origin::Source::derived,
+                                    format_message("the {} tokens of {}, up to a multiple of {}",
+                                                   largest->vocab, largest->file, vocab_multiple)};
   }
   const std::string place = origin_text(effective, vocab_key);
   if (vocab < largest->vocab) {
@@ -144,8 +144,11 @@ void settle_vocab(EffectiveConfig& effective, const Makers& makers, const SavedV
         ExitCode::config,
         runfile::located(
             format_message("model.vocab = {} ({}) is less than the {} tokens that {} says "
-                           "its tokenizer has; set it to {} or more, or leave it out",
-                           vocab, place, largest->vocab, largest->file, rounded),
+                           "its tokenizer has; {}",
+                           vocab, place, largest->vocab, largest->file,
+                           is_derived(effective, vocab_key)
+                               ? "name token files of the checkpoint's tokenizer"
+                               : format_message("set it to {} or more, or leave it out", rounded)),
             effective.origins));
   }
   const bool is_padding =
@@ -228,12 +231,12 @@ bool are_different(const TokenMaker& a, const TokenMaker& b) {
   return a.tokenizer != b.tokenizer && a.vocab != b.vocab && a.vocab != 0 && b.vocab != 0;
 }
 
-EffectiveConfig with_token_settings(EffectiveConfig effective, const SavedVocab& saved_vocab) {
+EffectiveConfig with_token_settings(EffectiveConfig effective) {
   note_files_named_twice(effective);
   const Makers makers = makers_of(effective.config.data);
   if (!makers.known.empty()) {
     compare_files(effective, makers);
-    settle_vocab(effective, makers, saved_vocab);
+    settle_vocab(effective, makers);
     settle_tokenizer(effective, makers);
   }
   note_files_without_record(effective, makers);

@@ -183,7 +183,7 @@ expect_exit 0 ranks 2 train run.toml --set log.dir=allowed --set model.heads=4 \
 expect_exit 0 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=from-hf/step-000000000
 expect_stdout '2 layers, hidden 32'
 expect_exit 78 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=nowhere --set log.dir=new
-expect_stderr 'checkpoint.resume = nowhere: its model cannot be read'
+expect_stderr 'nowhere: is no checkpoint (there is no such folder or file)'
 expect_exit 0 "$fourfold" ckpt info --run-file from-hf
 expect_stdout 'layers = 2'
 expect_exit 0 "$fourfold" job begin tuning.toml --set log.dir=chain --set checkpoint.resume=from-hf/step-000000000 \

@@ -10,7 +10,7 @@
 // With the program beside it: tests/integration/interchange_program.bash.
 TEST_CASE("without the program that opens checkpoints it is said what to do", "[program]") {
   CHECK_THROWS_WITH(
-      fourfold::program::run_file_in_checkpoint("a/step-000000001", "b"),
+      fourfold::program::run_file_in_checkpoint("a/step-000000001"),
       Catch::Matchers::ContainsSubstring("checkpoint.resume = a/step-000000001: ") &&
           Catch::Matchers::ContainsSubstring("no fourfold-ckpt beside this program") &&
           Catch::Matchers::ContainsSubstring("write [model] into the run file"));

@@ -86,14 +86,43 @@ TEST_CASE("without [model] the model of the checkpoint is taken", "[model_of_che
   CHECK(set.origins.at("model.dropout").str() == "--set");
 }
 
-TEST_CASE("a model that is written, or no path to resume from, asks no checkpoint",
-          "[model_of_checkpoint]") {
+TEST_CASE("a run's own newest step is asked for its model too", "[model_of_checkpoint]") {
+  Checkpoint checkpoint;
+  const EffectiveConfig taken = checkpoint.begin("", {"log.dir=r"});
+  CHECK(taken.config.model == small_llama());
+  CHECK(checkpoint.asked == std::vector<std::string>{"auto r/checkpoints"});
+  CHECK(taken.origins.at("model.layers").str() == "from the run's newest step in r/checkpoints");
+}
+
+TEST_CASE("a [model] without its vocabulary has that of the checkpoint", "[model_of_checkpoint]") {
   const auto [text, override] = GENERATE(table<std::string, std::string>({
       {"[model]\nlayers = 2\n", "checkpoint.resume=a"},
+      {"[model]\nlayers = 2\n", "checkpoint.resume=auto"},
       {"[model.rope_scaling]\nfactor = 1.0\n", "checkpoint.resume=a"},
-      {"", "checkpoint.resume=auto"},
+  }));
+  Checkpoint checkpoint;
+  const EffectiveConfig taken = checkpoint.begin(text, {override});
+  CHECK(taken.config.model.vocab == small_llama().vocab);
+  CHECK(taken.config.model.hidden == 768);
+  CHECK(taken.origins.at("model.vocab").source == Origin::Source::derived);
+  CHECK(taken.origins.count("model.hidden") == 0);
+  // Whoever opens a checkpoint that cannot be opened says so: a model is written.
+  const auto closed = [](const CheckpointConfig&) -> std::optional<ModelConfig> {
+    throw UserError(ExitCode::config, "is no checkpoint");
+  };
+  const std::vector<std::string> overrides{override};
+  CHECK(parse_run_config(text + data_table, "run.toml", overrides, closed).config.model.vocab ==
+        50257);
+  CHECK_THROWS_AS(parse_run_config(data_table, "run.toml", overrides, closed), UserError);
+}
+
+TEST_CASE("a model that is written whole, or a run that begins anew, asks no checkpoint",
+          "[model_of_checkpoint]") {
+  const auto [text, override] = GENERATE(table<std::string, std::string>({
+      {"[model]\nvocab = 64\n", "checkpoint.resume=a"},
+      {"[model]\nvocab = 64\n", "checkpoint.resume=auto"},
+      {"[model]\npreset = \"gpt2-124m\"\n", "checkpoint.resume=a"},
       {"", "checkpoint.resume=never"},
-      {"", "train.seed=1"},
   }));
   Checkpoint checkpoint;
   CHECK(checkpoint.begin(text, {override}).config.model.hidden == 768);

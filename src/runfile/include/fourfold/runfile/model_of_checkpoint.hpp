@@ -17,17 +17,13 @@
 
 namespace fourfold::runfile {
 
-/// The model of the checkpoint that checkpoint.resume names. Asked where that is a path and the run
-/// file has no [model] table, with checkpoint.dir resolved; values that --set gives lie over it.
-/// @return nothing: the defaults hold
+/// The model of the checkpoint that checkpoint.resume names, or with "auto" of the run's own newest
+/// one. Asked with checkpoint.dir resolved, unless that is "never" or the run file writes [model]
+/// with its vocabulary, or a preset: without [model] the model is the checkpoint's, with one that
+/// leaves model.vocab out the vocabulary is. Values that --set gives lie over it.
+/// @return nothing: the run has no checkpoint yet
 using ModelOfCheckpoint =
     std::function<std::optional<model::ModelConfig>(const CheckpointConfig& checkpoint)>;
-
-/// One that asks for the text of the run file in a checkpoint.
-/// @param text_of  of the step, or folder of steps, that the first names; of the second one when
-///   there is nothing at the first
-ModelOfCheckpoint model_by_run_file(
-    std::function<std::string(const std::string& path, const std::string& or_else)> text_of);
 
 /// load_run_config() and parse_run_config() of programs that can open checkpoints.
 /// @throws UserError as those; what model_of throws

@@ -7,10 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
-#include <optional>
 #include <string>
-#include <vector>
 
 namespace fourfold::train {
 
@@ -30,9 +27,6 @@ TokenMaker token_maker(const std::filesystem::path& bin, const data::TokenRecord
 /// vocabularies tell.
 bool are_different(const TokenMaker& a, const TokenMaker& b);
 
-/// The vocabulary of a run's own newest step in a folder; nothing when it has none yet.
-using SavedVocab = std::function<std::optional<std::int64_t>(const std::filesystem::path&)>;
-
 /// Sets model.vocab and data.tokenizer where the run file does not, and compares what it writes
 /// with what the records beside the files of data.train and data.validation say:
 ///
@@ -46,9 +40,6 @@ using SavedVocab = std::function<std::optional<std::int64_t>(const std::filesyst
 /// Files that are not there yet are passed over: a plan does without. Origins, notes and warnings
 /// say what was done. Local; the same files give the same everywhere.
 /// @throws UserError: config as above; what opening a token file throws
-/// @param saved_vocab  a run that goes on from its own steps keeps theirs, which versions before
-///   this one took from the default; empty: not looked at
-runfile::EffectiveConfig with_token_settings(runfile::EffectiveConfig effective,
-                                             const SavedVocab& saved_vocab = {});
+runfile::EffectiveConfig with_token_settings(runfile::EffectiveConfig effective);
 
 }  // namespace fourfold::train
