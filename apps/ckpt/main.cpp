@@ -42,9 +42,15 @@ class Verbs {
     }
   }
 
+  /// What to do where memory is short names only what the verb has.
   ExitCode run() const {
-    return std::ranges::find_if(verbs_, [](const Verb& verb) { return verb.options->parsed(); })
-        ->run();
+    const auto verb =
+        std::ranges::find_if(verbs_, [](const Verb& one) { return one.options->parsed(); });
+    if (verb->options->get_option_no_throw("--memory") != nullptr) {
+      fourfold::set_remedies(
+          {.host_memory = "use a smaller --memory, or run it where there is more"});
+    }
+    return verb->run();
   }
 
  private:
@@ -86,7 +92,6 @@ ExitCode look_at_checkpoints(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  fourfold::set_remedies({.host_memory = "use a smaller --memory, or run it where there is more"});
   // All of it: what describes the options needs memory, too.
   return fourfold::program::run("fourfold ckpt", [&] { return look_at_checkpoints(argc, argv); });
 }

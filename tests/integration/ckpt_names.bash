@@ -169,13 +169,20 @@ done
 small() { (ulimit -c 0 && ulimit -v "$1" && shift && exec "$@"); }
 [[ $1 != *san* ]] || expectations_met || exit 1 # sanitizers take all address space there is
 [[ $1 != *san* ]] || exit 0
-enough=60000
-until small "$enough" "${fourfold%/fourfold}/fourfold-ckpt" verify --deep run >"$output" 2>"$errors" || [[ $enough -gt 1000000 ]]; do
-  enough=$((enough + 2000))
-done
-for less in 4000 8000 16000 24000; do
-  expect_exit 78 small $((enough - less)) "${fourfold%/fourfold}/fourfold-ckpt" verify --deep run
-  expect_stderr 'out of memory (this host has no more); use a smaller --memory, or run it where there is more'
-done
+ckpt=${fourfold%/fourfold}/fourfold-ckpt
+# short_of_memory ADVICE VERB...: with less and less than it needs.
+short_of_memory() {
+  local advice=$1 enough=60000 less
+  shift
+  until small "$enough" "$ckpt" "$@" >"$output" 2>"$errors" || [[ $enough -gt 1000000 ]]; do
+    enough=$((enough + 2000))
+  done
+  for less in 4000 8000 16000 24000; do
+    expect_exit 78 small $((enough - less)) "$ckpt" "$@"
+    expect_stderr "out of memory (this host has no more); $advice, or run it where there is more"
+  done
+}
+short_of_memory 'free some there' verify --deep run
+short_of_memory 'use a smaller --memory' diff run run
 
 expectations_met
