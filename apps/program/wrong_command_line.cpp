@@ -36,7 +36,9 @@ std::vector<std::string> known_options(const CLI::App& command) {
   for (const CLI::App* const verb : parsed_verbs(command)) {
     for (const CLI::Option* const option : verb->get_options()) {
       for (const std::string& name : option->get_lnames()) {
-        names.push_back("--" + name);
+        if (name != "help") {  // no answer to what was meant
+          names.push_back("--" + name);
+        }
       }
     }
   }
@@ -58,18 +60,48 @@ std::string did_you_mean(const std::vector<std::string>& meant) {
   return format_message("; did you mean '{}'?", fmt::join(meant, "' or '"));
 }
 
-/// "--steps" with "100" is --set train.steps=100.
+/// What other programs call it.
+std::string own_word(const std::string& word) {
+  if (word == "ckpt") {
+    return "checkpoint";
+  }
+  return word == "batch-size" || word == "batch_size" ? "global_batch" : word;
+}
+
+/// "--steps" with "100" is --set train.steps=100, and so is "--train.steps".
 std::vector<std::string> as_keys(const std::string& name, const std::string& value,
                                  const KeySearch& keys) {
   std::vector<std::string> meant;
   if (keys && name.starts_with("--")) {
-    std::string last_part = name.substr(2);
-    std::ranges::replace(last_part, '-', '_');
-    for (const std::string& key : keys(last_part)) {
-      meant.push_back(format_message("--set {}={}", key, value.empty() ? "VALUE" : value));
+    std::string full = own_word(name.substr(2));
+    std::ranges::replace(full, '-', '_');
+    const std::size_t dot = full.rfind('.');  // npos + 1 is 0
+    for (const std::string& key : keys(full.substr(dot + 1))) {
+      if (dot == std::string::npos || key == full) {
+        meant.push_back(format_message("--set {}={}", key, value.empty() ? "VALUE" : value));
+      }
     }
   }
   return meant;
+}
+
+/// "--ckpt" is --checkpoint; "--keep" any of --keep-last and --keep-best; else one that is like it.
+std::vector<std::string> as_options(const CLI::App& command, const std::string& name) {
+  const std::vector<std::string> known = known_options(command);
+  if (name.starts_with("--")) {
+    const std::string own = "--" + own_word(name.substr(2));
+    if (std::ranges::count(known, own) > 0) {
+      return {own};
+    }
+    std::vector<std::string> longer;
+    std::ranges::copy_if(known, std::back_inserter(longer),
+                         [&](const std::string& option) { return option.starts_with(name + "-"); });
+    if (!longer.empty()) {
+      return longer;
+    }
+  }
+  const auto option = likely(name, known);
+  return option ? std::vector{*option} : std::vector<std::string>{};
 }
 
 /// @param value  the word after it, or ""
@@ -81,8 +113,8 @@ std::string option_text(const CLI::App& command, const std::string& word, std::s
     value = word.substr(equals + 1);
   }
   std::vector<std::string> meant = as_keys(name, value, keys);
-  if (const auto option = likely(name, known_options(command)); meant.empty() && option) {
-    meant.push_back(*option);
+  if (meant.empty()) {
+    meant = as_options(command, name);
   }
   return format_message("unknown option '{}'{}", name, did_you_mean(meant));
 }

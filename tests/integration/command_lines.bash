@@ -41,6 +41,22 @@ expect_exit 64 "$fourfold" train --lr=1e-3 gpt2.toml
 expect_stderr "did you mean '--set optim.lr=1e-3'?"
 expect_exit 64 "$fourfold" sample --temp 0
 expect_stderr "fourfold sample: error: unknown option '--temp'; did you mean '--temperature'?"
+expect_exit 64 "$fourfold" train gpt2.toml --model.layers 3
+expect_stderr "unknown option '--model.layers'; did you mean '--set model.layers=3'?"
+for verb in train plan; do
+  expect_exit 64 "$fourfold" "$verb" gpt2.toml --batch-size=8
+  expect_stderr "unknown option '--batch-size'; did you mean '--set train.global_batch=8'?"
+done
+expect_exit 64 "$fourfold" sample --ckpt x --prompt y
+expect_stderr "unknown option '--ckpt'; did you mean '--checkpoint'?"
+expect_exit 64 "$fourfold" ckpt gc x --keep 3
+expect_stderr "unknown option '--keep'; did you mean '--keep-last' or '--keep-every' or '--keep-best'?"
+# No answer where there is none to give: not --help, and nothing that the program lacks.
+for words in 'ckpt info x --keep 3' 'ckpt info x --hel' 'data info x --ckpt y' 'train gpt2.toml --data.layers 3'; do
+  # shellcheck disable=SC2086  # words
+  expect_exit 64 "$fourfold" $words
+  ! grep -qF 'did you mean' "$errors" || complain "$words is told what was not asked for"
+done
 expect_exit 64 "$fourfold" data prepair x
 expect_stderr "fourfold data: error: there is no verb 'prepair'; did you mean 'prepare'?"
 expect_exit 64 "$fourfold" ckpt inof x
