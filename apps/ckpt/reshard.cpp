@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
@@ -19,8 +20,10 @@
 #include <fourfold/train/state_layouts.hpp>
 
 #include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <set>
+#include <system_error>
 
 namespace fourfold::ckpt {
 namespace {
@@ -144,10 +147,28 @@ void print_report(const io::Checkpoint& checkpoint, const train::TargetMesh& tar
                  checkpoint.identity(), bytes_text(static_cast<std::int64_t>(rate)));
 }
 
+/// The folder of steps that is read, or the run, step or file that names it.
+void refuse_own_input(const ReshardRequest& request) {
+  const std::filesystem::path named = train::checkpoints_named(request.from);
+  for (const std::filesystem::path& input : {std::filesystem::path(request.from), named}) {
+    std::error_code failure;
+    const bool is_same = std::filesystem::equivalent(input, request.to, failure);
+    const bool holds_it =
+        io::is_step(named) && std::filesystem::equivalent(named / "..", request.to, failure);
+    if (is_same || holds_it) {
+      throw UserError(ExitCode::config,
+                      format_message("{}: is where {} is read from (a step is never replaced by "
+                                     "another cut of it); name another folder",
+                                     request.to, request.from));
+    }
+  }
+}
+
 }  // namespace
 
 ExitCode reshard(const ReshardRequest& request) {
   with_ranks([&](comm::Communicator& world) {
+    comm::first_rank_does(world, [&] { refuse_own_input(request); });
     const bool is_shown = world.rank() == 0 && !request.dry_run;
     program::Progress progress(is_shown ? request.progress : "none", "resharded");
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, world);

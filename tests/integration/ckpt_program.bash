@@ -156,9 +156,17 @@ expect python3 -c 'import json
 recut, other = (json.load(open(name + ".json")) for name in ("recut", "other"))
 boxes = [[(tensor["name"], tensor["state"], tensor["boxes"]) for tensor in side["tensors"]] for side in (recut, other)]
 assert recut["files"] == other["files"] and boxes[0] == boxes[1]'
-expect_exit 0 "$fourfold" ckpt reshard recut recut --to pp=2,dp=2,zero=1 --files 1  # it is there already
-expect_exit 73 "$fourfold" ckpt reshard recut recut --to tp=2
+expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero=1 --files 1  # it is there already
+expect_exit 73 "$fourfold" ckpt reshard run/checkpoints recut --to tp=2
 expect_stderr 'never overwritten'
+# Not where it is read from, however that is named.
+find run recut | sort >before
+for names in 'recut recut' 'recut/step-000000004 recut' 'run run' 'run run/checkpoints' "$PWD/run/ run/."; do
+  # shellcheck disable=SC2086  # words
+  expect_exit 78 "$fourfold" ckpt reshard $names --to tp=2
+  expect_stderr 'is read from (a step is never replaced by another cut of it); name another folder'
+done
+expect diff before <(find run recut | sort)
 expect_exit 0 ranks 3 ckpt reshard recut back --to tp=2 --memory 96M
 expect diff -r run/checkpoints/step-000000004 back/step-000000004
 expect_exit 0 ranks 4 train run.toml --set log.dir=on --set mesh.pp=2 --set mesh.zero=1 --set train.steps=6 --set optim.decay_steps=4 \
