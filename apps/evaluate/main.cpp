@@ -79,7 +79,10 @@ void print_for_people(const fourfold::evaluate::Report& report) {
 }
 
 /// The mark is an attribute of the file (LogitsFile), which HDF5 puts at its beginning.
-constexpr fourfold::io::OwnFile own_logits{"fourfold logits ", "fourfold evaluate --logits"};
+constexpr fourfold::io::OwnFile own_logits{.mark = "fourfold logits ",
+                                           .maker = "fourfold evaluate --logits",
+                                           .opening = "\x89HDF\r\n\x1a\n",
+                                           .is_anywhere = true};
 
 /// No more than a rank has samples: memory is taken for all of a micro-batch.
 std::int64_t useful_micro_batch(const Arguments& arguments,

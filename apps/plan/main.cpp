@@ -60,10 +60,8 @@ schedule::Schedule schedule_of(const Arguments& arguments) {
 }
 
 /// How an older file of ours begins, which may be replaced.
-constexpr fourfold::io::OwnFile own_svg{"<!-- made by fourfold plan -->", "fourfold plan --svg"};
-constexpr fourfold::io::OwnFile own_trace{
-    R"({"displayTimeUnit":"ms","traceEvents":[{"ph":"M","pid":1,"tid":0,"name":"process_name")",
-    "fourfold plan --trace"};
+constexpr fourfold::io::OwnFile own_svg{plan::timeline_svg_mark, "fourfold plan --svg"};
+constexpr fourfold::io::OwnFile own_trace{plan::timeline_trace_mark, "fourfold plan --trace"};
 constexpr fourfold::io::OwnFile own_csv{"# One line per rank. F forward, B backward",
                                         "fourfold plan --csv"};
 
@@ -98,10 +96,9 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
   const std::span<const schedule::Timeline> timelines(&timeline, 1);
   if (!arguments.svg.empty()) {
     write(arguments.svg,
-          fmt::format("{}\n", own_svg.mark) +
-              plan::timeline_svg(timelines, {.title = fourfold::plan_program::title(schedule),
-                                             .subtitle = subtitle(arguments, schedule, timeline),
-                                             .unit = plan::Drawing::Unit::own}));
+          plan::timeline_svg(timelines, {.title = fourfold::plan_program::title(schedule),
+                                         .subtitle = subtitle(arguments, schedule, timeline),
+                                         .unit = plan::Drawing::Unit::own}));
   }
   if (!arguments.trace.empty()) {
     write(arguments.trace, plan::timeline_trace(timelines));

@@ -26,8 +26,6 @@ std::filesystem::path usual_output(const std::vector<std::string>& run_dirs) {
                               : std::filesystem::path("comparison.html");
 }
 
-constexpr fourfold::io::OwnFile own_report{" · fourfold</title>", "fourfold report"};
-
 ExitCode make_report(std::vector<std::string> run_dirs, const std::string& output) {
   for (std::string& run_dir : run_dirs) {
     run_dir = fourfold::telemetry::log_dir_named(run_dir).string();
@@ -35,7 +33,9 @@ ExitCode make_report(std::vector<std::string> run_dirs, const std::string& outpu
   const std::filesystem::path file =
       output.empty() ? usual_output(run_dirs) : std::filesystem::path(output);
   fourfold::io::refuse_place_in_step(file);
-  fourfold::io::refuse_foreign_file(file, own_report);
+  fourfold::io::refuse_foreign_file(
+      file, fourfold::telemetry::own_report,
+      output.empty() ? fourfold::Links::refuse : fourfold::Links::follow);
   std::vector<fourfold::telemetry::ReportedRun> runs;
   for (const std::string& run_dir : run_dirs) {
     runs.push_back(fourfold::telemetry::load_reported_run(run_dir));

@@ -40,7 +40,8 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
                         fourfold::telemetry::RunFiles(submission.log_dir).stop().string()));
   }
   submit::look_for_queued_jobs(submission);
-  fourfold::io::refuse_foreign_file(submission.script, {batch::script_mark, "fourfold submit"},
+  fourfold::io::refuse_foreign_file(submission.script,
+                                    {batch::script_mark, "fourfold submit", batch::script_opening},
                                     fourfold::Links::refuse);
   fourfold::telemetry::make_log_dir(submission.log_dir);
   fourfold::io::AtomicFile file(submission.script);

@@ -14,6 +14,8 @@
 #include <fourfold/io/fence.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/temporary_name.hpp>
+#include <fourfold/plan/timeline_svg.hpp>
+#include <fourfold/plan/timeline_trace.hpp>
 #include <fourfold/telemetry/console.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
@@ -100,9 +102,13 @@ RunDirectory::~RunDirectory() {
 
 void RunDirectory::open() {
   if (rank_ == 0) {
-    telemetry::refuse_foreign_files(folder_, {.config = writes_config_,
-                                              .report = effective_.config.log.report,
-                                              .trace = effective_.config.log.trace});
+    telemetry::OutputsOfRun outputs{.config = writes_config_,
+                                    .report = effective_.config.log.report};
+    if (effective_.config.log.trace) {
+      outputs.trace = plan::timeline_trace_mark;
+      outputs.timeline = plan::timeline_svg_mark;
+    }
+    telemetry::refuse_foreign_files(folder_, outputs);
   }
   if (rank_ == 0 && !dry_run_) {
     lease_ = telemetry::take_run_lease(folder_);

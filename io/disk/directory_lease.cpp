@@ -118,6 +118,13 @@ struct DirectoryLease::Impl {
 
   /// Watches one that is there. @return whether it was left behind
   bool is_left_behind(const Lease& found) {
+    if (found.is_foreign) {
+      throw UserError(
+          ExitCode::config,
+          format_message("{}: is no lease that fourfold wrote (a run has its own there); "
+                         "rename it, or choose another directory",
+                         path.string()));
+    }
     if (found.holder.is_gone_from_machine_of(lease.holder) || found.holder == options.gone) {
       return true;
     }

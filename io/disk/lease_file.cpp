@@ -41,7 +41,11 @@ std::optional<Lease> read_lease(const fs::path& path) {
   LeaseHolder& holder = lease.holder;
   line >> magic >> version >> lease.word >> holder.host >> holder.processes >> holder.pid >>
       holder.job >> holder.restarts >> lease.count;
-  if (!line || magic != "fourfold-lease" || version != 1) {
+  constexpr std::string_view ours = "fourfold-lease";
+  if (!std::string_view(text).starts_with(ours) && !ours.starts_with(text)) {
+    return Lease{.word = {}, .holder = {}, .unreadable = "is no lease", .is_foreign = true};
+  }
+  if (!line || magic != ours || version != 1) {
     return Lease{.word = text, .holder = {}, .unreadable = {}};
   }
   line >> holder.chain;  // may be missing

@@ -17,6 +17,7 @@ struct Lease {
   LeaseHolder holder;
   long count = 0;
   std::string unreadable = {};  ///< why; a lease that makes no sense is readable
+  bool is_foreign = false;      ///< somebody's file that is called so
 
   /// Its line: "fourfold-lease 1 WORD HOST PROCESSES PID JOB RESTARTS COUNT CHAIN".
   std::string text() const;

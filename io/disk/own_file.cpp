@@ -42,8 +42,17 @@ bool is_there(const std::filesystem::path& path) {
 
 }  // namespace
 
-bool is_own_file(const std::filesystem::path& path, std::string_view mark) {
-  return beginning_of(path, Links::follow).text.find(mark) != std::string::npos;
+bool begins_as(std::string_view text, const OwnFile& own) {
+  if (!text.starts_with(own.opening)) {
+    return false;
+  }
+  text.remove_prefix(own.opening.size());
+  return own.is_anywhere ? text.find(own.mark) != std::string_view::npos
+                         : text.starts_with(own.mark);
+}
+
+bool is_own_file(const std::filesystem::path& path, const OwnFile& own) {
+  return begins_as(beginning_of(path, Links::follow).text, own);
 }
 
 void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own, Links links) {
@@ -51,8 +60,7 @@ void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own, 
     return;
   }
   const Beginning beginning = beginning_of(path, links);
-  if (beginning.is_read &&
-      (beginning.text.empty() || beginning.text.find(own.mark) != std::string::npos)) {
+  if (beginning.is_read && (beginning.text.empty() || begins_as(beginning.text, own))) {
     return;
   }
   throw UserError(

@@ -36,6 +36,7 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
   comm::first_rank_does(communicator, [&] {
     refuse_step_as_directory(directory_);
     make_directories(directory_);
+    refuse_foreign_latest(directory_);
     // Never published: gone at the end. The name is no other host's.
     AtomicFile probe(directory_ / (std::string(probe_prefix) + random_word()));
     probe.write(std::vector<std::byte>(4096));

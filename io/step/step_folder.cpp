@@ -19,6 +19,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <sstream>
 
 namespace fourfold::io {
 namespace {
@@ -139,9 +140,38 @@ void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std
   sync_directory(directory);
 }
 
+namespace {
+
+std::string latest_line(std::int64_t step, std::string_view identity, std::string_view check) {
+  return fmt::format("{} {} {}\n", step, identity, check);
+}
+
+}  // namespace
+
 std::string latest_text(std::int64_t step, std::string_view identity,
                         std::string_view manifest_text) {
-  return fmt::format("{} {} {:08x}\n", step, identity, crc32c(bytes_of(manifest_text)));
+  return latest_line(step, identity, fmt::format("{:08x}", crc32c(bytes_of(manifest_text))));
+}
+
+void refuse_foreign_latest(const std::filesystem::path& directory) {
+  constexpr std::uint64_t most_bytes = 256;
+  const std::filesystem::path file = directory / latest_name;
+  std::string text;
+  const Defect defect = read_file(file, most_bytes, text);
+  if (kind_of(file) == EntryKind::missing || (!defect && text.empty())) {
+    return;
+  }
+  std::istringstream words(text);
+  std::int64_t step = 0;
+  std::string identity;
+  std::string check;
+  if (defect || !(words >> step >> identity >> check) || step < 0 || check.size() != 8 ||
+      latest_line(step, identity, check) != text) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: is not a file that fourfold wrote (a run would write its "
+                                   "own there); rename it, or choose another checkpoint.dir",
+                                   file.string()));
+  }
 }
 
 void write_latest(const std::filesystem::path& directory, std::int64_t step,

@@ -71,6 +71,10 @@ void replace_in_step(const std::filesystem::path& folder, std::int64_t step, std
 /// What LATEST says when this step is the one saved last.
 std::string latest_text(std::int64_t step, std::string_view identity,
                         std::string_view manifest_text);
+/// Before a run begins to save there. @throws UserError (config) when somebody's file is called
+/// LATEST
+void refuse_foreign_latest(const std::filesystem::path& directory);
+
 /// Replaces LATEST. `manifest_text` is what the step's MANIFEST.json holds, byte for byte.
 /// @throws UserError (cannot_write), and what `ask` throws, which is called last before the rename
 void write_latest(const std::filesystem::path& directory, std::int64_t step,

@@ -213,9 +213,9 @@ std::filesystem::path log_of(const Submission& job, const std::string& number) {
 
 std::string script_of(const Submission& job) {
   std::string text = fmt::format(
-      "#!/bin/bash\n{}; sbatch takes it as it is. The folder of its log has to be "
+      "{}{}; sbatch takes it as it is. The folder of its log has to be "
       "there.\n",
-      script_mark);
+      script_opening, script_mark);
   text += resources(job);
   text += behaviour(job);
   text += extra_options(job);

@@ -127,9 +127,9 @@ class Picture {
 
   std::string draw() {
     std::string svg = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "{3} -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
         "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">",
-        width_, height_, xml_escaped(drawing_.title));
+        width_, height_, xml_escaped(drawing_.title), timeline_svg_mark);
     svg += style(chunks_);
     svg += fmt::format("<rect class=\"page\" width=\"{:.0f}\" height=\"{:.0f}\" rx=\"10\"/>\n",
                        width_, height_);

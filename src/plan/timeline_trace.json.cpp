@@ -190,7 +190,9 @@ std::string timeline_trace(std::span<const schedule::Timeline> timelines) {
   for (const schedule::Timeline& timeline : timelines) {
     Process(timeline, ++pid, events).write();
   }
-  return json_text(ordered_json{{"displayTimeUnit", "ms"}, {"traceEvents", std::move(events)}}) +
+  return json_text(ordered_json{{"otherData", {{"made_by", "fourfold"}}},
+                                {"displayTimeUnit", "ms"},
+                                {"traceEvents", std::move(events)}}) +
          "\n";
 }
 

@@ -285,11 +285,11 @@ Schedule read_schedule_csv(std::string_view text, const std::string& file_name, 
 
 std::string schedule_csv(const Schedule& schedule) {
   std::string text = fmt::format(
+      "# One line per rank. F forward, B backward, I and W its input and weight halves; {}\n"
       "# {}: {} stages, {} micro-batches\n"
-      "# placement: {}\n"
-      "# One line per rank. F forward, B backward, I and W its input and weight halves; {}\n",
-      schedule.name, schedule.stages, schedule.micro_batches, name(schedule.placement),
-      schedule.chunks == 1 ? "F3: micro-batch 3" : "F3.1: micro-batch 3, chunk 1");
+      "# placement: {}\n",
+      schedule.chunks == 1 ? "F3: micro-batch 3" : "F3.1: micro-batch 3, chunk 1", schedule.name,
+      schedule.stages, schedule.micro_batches, name(schedule.placement));
   for (const std::vector<Action>& actions : without_transfers(schedule).ranks) {
     bool first = true;
     for (const Action& action : actions) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <initializer_list>
 #include <utility>
 
 namespace fourfold::telemetry {
@@ -33,13 +34,17 @@ std::optional<std::string> if_known(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
 }
 
+bool has_all(const Json& json, std::initializer_list<const char*> keys) {
+  return json.is_object() &&
+         std::ranges::all_of(keys, [&](const char* key) { return json.contains(key); });
+}
+
+bool has_keys_of_exit(const Json& json) {
+  return has_all(json, {"code", "reason", "step", "checkpoint", "bad_nodes", "retry"});
+}
+
 bool is_exit_status(const Json& json) {
-  for (const char* key : {"code", "reason", "step", "checkpoint", "bad_nodes", "retry"}) {
-    if (!json.is_object() || !json.contains(key)) {
-      return false;
-    }
-  }
-  return exit_code_in(json, "code") && json["reason"].is_string() &&
+  return has_keys_of_exit(json) && exit_code_in(json, "code") && json["reason"].is_string() &&
          (whole_number_if_any<std::int64_t>(json["step"], 0) || json["step"].is_null()) &&
          (json["checkpoint"].is_string() || json["checkpoint"].is_null()) &&
          json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string) &&
@@ -109,6 +114,18 @@ ExitRecord read_exit(const std::filesystem::path& file) {
                             .hold = worth_retrying(code) && !json["retry"].get<bool>()};
   }
   return record;
+}
+
+bool is_exit_text(std::string_view text) {
+  const Json json = json_if_any<Json>(text);
+  return is_exit_status(json) ||
+         (has_keys_of_exit(json) && json["code"].is_null() && text_in(json, "reason") == running);
+}
+
+bool is_hang_text(std::string_view text) {
+  const Json json = json_if_any<Json>(text);
+  return has_all(json, {"code", "kind", "reason", "culprits"}) && exit_code_in(json, "code") &&
+         json["kind"].is_string() && json["reason"].is_string() && json["culprits"].is_array();
 }
 
 }  // namespace fourfold::telemetry

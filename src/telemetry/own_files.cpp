@@ -3,8 +3,12 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
+#include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/metrics_file.hpp>
 #include <fourfold/telemetry/own_files.hpp>
+#include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/telemetry/status_file.hpp>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,32 +31,14 @@ namespace fs = std::filesystem;
 /// Of the beginning of a file: whether a run may have written it.
 using IsOurs = std::function<bool(std::string_view)>;
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
+IsOurs begins_with(std::string_view mark) {
+  return [mark](std::string_view head) { return head.starts_with(mark); };
 }
 
-/// A JSON object of ours begins with this key: they are written in order.
-IsOurs object_with(std::string_view key) {
-  return [key](std::string_view head) {
-    const std::size_t at = head.find_first_not_of(" \t\r\n{");
-    return head.starts_with('{') && at != std::string_view::npos &&
-           head.substr(at).starts_with(fmt::format("\"{}\":", key));
-  };
-}
-
-/// Lines of ours begin with their event. Not the first one perhaps, which a full disk may have cut.
-bool holds_events(std::string_view head) {
-  constexpr std::string_view begin = "{\"event\":\"";
-  return head.starts_with(begin) || contains(head, fmt::format("\n{}", begin));
-}
-
-/// With the line that says so; without it, as earlier versions wrote it: every key with its origin
-/// in a column of its own.
-bool is_effective_config(std::string_view head) {
+/// As versions wrote them that put no mark at the beginning. What looks so may as well be
+/// somebody's: it counts only in a folder where a run has left its exit.json.
+bool is_older_config(std::string_view head) {
   constexpr std::size_t origin_column = 40;
-  if (head.starts_with(effective_config_mark)) {
-    return true;
-  }
   std::istringstream lines{std::string(head)};
   std::string line;
   bool is_ours = std::getline(lines, line) && line == "[model]";
@@ -63,25 +49,22 @@ bool is_effective_config(std::string_view head) {
   return is_ours;
 }
 
-bool is_report(std::string_view head) {
-  return head.starts_with("<!DOCTYPE html>") && contains(head, " · fourfold</title>");
+bool is_older_report(std::string_view head) {
+  return head.starts_with("<!DOCTYPE html>") &&
+         head.find(" · fourfold</title>") != std::string_view::npos;
 }
 
-bool is_timeline(std::string_view head) {
+bool is_older_timeline(std::string_view head) {
   return head.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ") &&
-         contains(head, "role=\"img\" aria-label=\"");
+         head.find("role=\"img\" aria-label=\"") != std::string_view::npos;
 }
 
-bool is_trace(std::string_view head) {
-  return head.starts_with("{\"displayTimeUnit\":\"ms\",\"traceEvents\":[");
-}
-
-bool is_hang(std::string_view head) {
-  return object_with("code")(head) && contains(head, "\"kind\":") && contains(head, "\"reason\":");
+IsOurs or_older(bool has_run, const IsOurs& is_ours, const IsOurs& is_older) {
+  return [=](std::string_view head) { return is_ours(head) || (has_run && is_older(head)); };
 }
 
 std::string head_of(const fs::path& file) {
-  std::string head(std::size_t{64} << 10, '\0');
+  std::string head(std::size_t{256} << 10, '\0');  // exit.json as a whole, whatever its reason
   const RegularFile opened = open_regular_file(file, O_RDONLY, Links::refuse);
   const ssize_t got =
       opened.descriptor ? ::read(opened.descriptor.get(), head.data(), head.size()) : 0;
@@ -109,7 +92,7 @@ std::string objection(const fs::path& file, const IsOurs& is_ours) {
 }  // namespace
 
 bool may_append_events(const fs::path& file) {
-  return objection(file, holds_events).empty();
+  return objection(file, begins_with_events).empty();
 }
 
 namespace {
@@ -133,20 +116,28 @@ void refuse_those_in_the_way(const std::vector<std::pair<fs::path, IsOurs>>& wri
 
 void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) {
   const RunFiles files(log_dir);
-  std::vector<std::pair<fs::path, IsOurs>> written{{files.exit_status(), object_with("code")},
-                                                   {files.status(), object_with("state")},
-                                                   {files.metrics(), holds_events},
-                                                   {files.attempts(), holds_events},
-                                                   {files.hang(), is_hang}};
+  std::error_code ignored;
+  const bool has_run = fs::is_regular_file(fs::symlink_status(files.exit_status(), ignored)) &&
+                       is_exit_text(head_of(files.exit_status()));
+  std::vector<std::pair<fs::path, IsOurs>> written{{files.exit_status(), is_exit_text},
+                                                   {files.status(), is_status_text},
+                                                   {files.metrics(), begins_with_events},
+                                                   {files.attempts(), begins_with_events},
+                                                   {files.hang(), is_hang_text}};
   if (outputs.config) {
-    written.emplace_back(files.config(), is_effective_config);
+    written.emplace_back(files.config(),
+                         or_older(has_run, begins_with(effective_config_mark), is_older_config));
   }
   if (outputs.report) {
-    written.emplace_back(files.report(), is_report);
+    written.emplace_back(files.report(),
+                         or_older(has_run, begins_with(own_report.mark), is_older_report));
   }
-  if (outputs.trace) {
-    written.emplace_back(files.trace(), is_trace);
-    written.emplace_back(files.timeline(), is_timeline);
+  if (!outputs.trace.empty()) {
+    written.emplace_back(files.trace(),
+                         or_older(has_run, begins_with(outputs.trace),
+                                  begins_with(R"({"displayTimeUnit":"ms","traceEvents":[)")));
+    written.emplace_back(files.timeline(),
+                         or_older(has_run, begins_with(outputs.timeline), is_older_timeline));
   }
   refuse_those_in_the_way(written);
 }

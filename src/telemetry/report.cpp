@@ -62,9 +62,8 @@ ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
 std::string render_report(std::span<const ReportedRun> runs) {
   FOURFOLD_EXPECT(!runs.empty());
   const std::string title = runs.size() == 1 ? runs.front().name : "comparison of runs";
-  std::string html =
-      "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>";
+  std::string html = std::string(own_report.mark) +
+                     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>";
   html += fmt::format("<title>{} · fourfold</title><style>{}</style></head>\n<body><main>\n",
                       xml_escaped(title), report_style());
   html += runs.size() == 1 ? report_summary(runs.front()) : report_comparison(runs);

@@ -77,6 +77,14 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
   written_s_ = unix_time_s;
 }
 
+bool is_status_text(std::string_view text) {
+  const Json json = json_if_any<Json>(text);
+  const std::string state = text_in(json, "state");
+  return (state == "running" || state == "ended") && count_in(json, "step") &&
+         count_in(json, "steps") && json.contains("loss") && json.contains("checkpoint") &&
+         time_in(json, "updated");
+}
+
 std::optional<RunStatus> read_status(const std::filesystem::path& status_file) {
   const Json json = json_of_file(status_file);
   const std::optional<double> updated = time_in(json, "updated");

@@ -95,6 +95,13 @@ expect_exit 78 "$fourfold" data prepare --output c c.json
 expect_stderr "c.json: would be replaced, and is an input"
 expect_exit 78 "$fourfold" data prepare --output c a.txt
 expect_stderr "c.json: is there already, and not made by \`fourfold data prepare\`"
+# Beside a record of ours: another's token files.
+expect_exit 0 "$fourfold" data prepare --output beside a.txt
+printf 'ten years of measurements\n' >beside.bin
+cp beside.bin kept.bin
+expect_exit 78 "$fourfold" data prepare --output beside a.txt
+expect_stderr 'are not the token files that the record beside them describes'
+expect cmp beside.bin kept.bin
 expect test "$(cat c.json)" = '{"text": "hello there"}'
 printf '{"mine": true}\n' >kinds.json # beside kinds.bin: tokens without a record
 expect_exit 0 "$fourfold" data info kinds.bin

@@ -139,6 +139,26 @@ for signal in TERM INT USR1; do
   expect grep -q '"code": 75' "mpi-$signal/exit.json"
 done
 
+# Files of the user's under names that a run has.
+mkdir -p mine/checkpoints
+for name in exit.json status.json metrics.jsonl attempts.jsonl hang.json report.html config.toml checkpoints/LATEST checkpoints/.lease; do
+  case $name in
+    *.jsonl) printf '{"event":"wandb","loss":3}\n' >"mine/$name" ;;
+    *.json) printf '{"state":"CA","code":"precious"}\n' >"mine/$name" ;;
+    *) printf 'of 1987 · fourfold</title>\n' >"mine/$name" ;;
+  esac
+  cp -r mine mine.before
+  expect_exit 78 "$fourfold" train run.toml --set log.dir=mine
+  expect_stderr "$name"
+  expect diff -r mine.before mine
+  rm -r mine.before "mine/$name"
+done
+cp mpi-TERM/metrics.jsonl mpi-TERM/config.toml mine && printf 'mine' >theirs.html && ln -s ../theirs.html mine/report.html
+expect_exit 78 "$fourfold" report mine
+expect_exit 0 "$fourfold" report mine -o made.html
+expect_exit 0 "$fourfold" report mine -o made.html
+[[ $(cat theirs.html) == mine ]] || complain 'a report was written through a link'
+
 # What TensorBoard's own reader makes of a start that was killed before it had saved, and one that began again.
 if [[ -n ${FOURFOLD_TEST_PYTHON-} ]]; then
   begin_long board

@@ -27,6 +27,12 @@ nlohmann::ordered_json document_of(const TokenRecord& record) {
   };
 }
 
+/// One that somebody has set otherwise is still a record, if none to be replaced.
+constexpr io::OwnFile any_token_record{.mark = "\"format\": \"fourfold token record ",
+                                       .maker = own_token_record.maker,
+                                       .opening = "{",
+                                       .is_anywhere = true};
+
 TokenRecord record_in(const nlohmann::json& document) {
   TokenRecord record;
   document.at("tokenizer").get_to(record.tokenizer);
@@ -65,7 +71,7 @@ std::filesystem::path token_record_path(const std::filesystem::path& bin) {
 
 std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
   const std::filesystem::path path = token_record_path(bin);
-  if (bin.extension() != ".bin" || !io::is_own_file(path, own_token_record.mark)) {
+  if (bin.extension() != ".bin" || !io::is_own_file(path, any_token_record)) {
     return std::nullopt;
   }
   return read_json(detail::parse_json_file(path), record_in, [&](const std::string& why) {

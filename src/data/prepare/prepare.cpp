@@ -12,6 +12,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/own_file.hpp>
+#include <fourfold/io/token_file.hpp>
 #include <fourfold/io/token_file_writer.hpp>
 
 #include <algorithm>
@@ -34,6 +35,24 @@ std::vector<std::string> prefixes_of(const PrepareOptions& options) {
                                          : std::vector{prefix};
 }
 
+/// Beside a record of ours may lie what somebody else has put there. Where a preparation was ended
+/// while it published there is no index yet, and nothing to compare.
+void refuse_other_tokens(const std::filesystem::path& bin, const std::filesystem::path& idx) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(std::filesystem::symlink_status(idx, ignored))) {
+    return;
+  }
+  try {
+    io::TokenFile tokens(bin);
+  } catch (const UserError& error) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}, {}: are there already, and are not the token files that the record "
+                       "beside them describes ({}); choose another --output, or move them away",
+                       bin.string(), idx.string(), MadeLines{error.what()}));
+  }
+}
+
 /// An older set is replaced; inputs, and what other programs have made, never. Token files do not
 /// say who made them: the record beside them does.
 void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& options) {
@@ -43,7 +62,8 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
     io::refuse_input_as_output(output, options.inputs);
   }
   io::refuse_foreign_file(outputs[0], own_token_record);
-  if (io::is_own_file(outputs[0], own_token_record.mark)) {
+  if (io::is_own_file(outputs[0], own_token_record)) {
+    refuse_other_tokens(outputs[1], outputs[2]);
     return;
   }
   for (const std::filesystem::path& output : outputs) {

@@ -147,11 +147,22 @@ TEST_CASE("a lease that cannot be read is nobody's to take over", "[lease]") {
 TEST_CASE("a lease that makes no sense is watched like any other", "[lease]") {
   const ScratchFolder scratch;
   for (const char* text :
-       {"", "what?", "fourfold-lease 2 x y - 1 - 0 0\n", "fourfold-lease 1 x\n"}) {
+       {"", "fourf", "fourfold-lease 2 x y - 1 - 0 0\n", "fourfold-lease 1 x\n"}) {
     write_lease(scratch / "c", text);
     const harness::CapturedLog log;
     const DirectoryLease lease(scratch / "c", elsewhere("node2"), quick);
     lease.check();
+  }
+}
+
+TEST_CASE("a file of somebody's that is called like a lease is left alone", "[lease]") {
+  const ScratchFolder scratch;
+  for (const char* const text : {"what?", "flat 12, second floor", "fourfold notes\n"}) {
+    write_lease(scratch / "c", text);
+    CHECK_THROWS_MATCHES(
+        DirectoryLease(scratch / "c", elsewhere("node2"), quick), UserError,
+        MessageMatches(ContainsSubstring(".lease: is no lease that fourfold wrote")));
+    CHECK(harness::read_bytes(scratch / "c" / ".lease") == text);
   }
 }
 

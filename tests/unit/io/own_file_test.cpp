@@ -36,11 +36,11 @@ TEST_CASE("what a program has made it may replace, and what holds nothing", "[ow
   const ScratchFolder scratch;
   CHECK(refusal(scratch / "missing").empty());
   CHECK(refusal(scratch.write("empty", "")).empty());
-  CHECK(refusal(scratch.write("ours", "<!-- made here -->")).empty());
+  CHECK(refusal(scratch.write("ours", "made here -->")).empty());
   fs::create_symlink("ours", scratch / "link");
   CHECK(refusal(scratch / "link").empty());
-  CHECK(io::is_own_file(scratch / "link", own.mark));
-  CHECK_FALSE(io::is_own_file(scratch / "empty", own.mark));
+  CHECK(io::is_own_file(scratch / "link", own));
+  CHECK_FALSE(io::is_own_file(scratch / "empty", own));
 }
 
 TEST_CASE("what others have made stays", "[own_file]") {
@@ -69,7 +69,7 @@ TEST_CASE("under a name of ours a link is others', wherever it leads", "[own_fil
       return true;
     }
   };
-  scratch.write("ours", "# made here; and then some");
+  scratch.write("ours", "made here; and then some");
   scratch.write("theirs", "a thesis");
   fs::create_symlink("ours", scratch / "link");
   CHECK_FALSE(is_refused("link", Links::follow));
@@ -91,4 +91,20 @@ TEST_CASE("an output that is an input is known by any name", "[own_file]") {
   }
   io::refuse_input_as_output(scratch / "other", inputs);
   io::refuse_input_as_output(scratch.write("same bytes", "x"), inputs);
+}
+
+TEST_CASE("a mark counts only where its writer puts it", "[own_file]") {
+  const ScratchFolder scratch;
+  const io::OwnFile script{"# Made by us", "us", "#!/bin/bash\n"};
+  const io::OwnFile binary{
+      .mark = "ours", .maker = "us", .opening = "\x89HDF", .is_anywhere = true};
+  CHECK(io::begins_as("#!/bin/bash\n# Made by us, today", script));
+  CHECK_FALSE(io::begins_as("# Made by us", script));
+  CHECK_FALSE(io::begins_as("#!/bin/bash\nset -e\n# Made by us", script));
+  CHECK(io::begins_as(std::string("\x89HDF\0\1 it is ours", 17), binary));
+  CHECK_FALSE(io::begins_as("it is ours", binary));
+  CHECK_FALSE(io::begins_as("\x89HDF and theirs", binary));
+  CHECK_FALSE(io::begins_as("", script));
+  const auto notes = scratch.write("notes", "the file begins with \"#!/bin/bash\n# Made by us\"");
+  CHECK_THROWS_AS(io::refuse_foreign_file(notes, script), UserError);
 }

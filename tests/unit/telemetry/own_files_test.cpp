@@ -29,7 +29,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr OutputsOfRun everything{.config = true, .report = true, .trace = true};
+constexpr OutputsOfRun everything{
+    .config = true, .report = true, .trace = "{\"ours\":1,", .timeline = "<!-- ours"};
 
 /// What is said of a folder; empty: a run may begin there.
 std::string refusal(const fs::path& log_dir, const OutputsOfRun& outputs = everything) {
@@ -67,13 +68,24 @@ TEST_CASE("what a run has written is its own to write again", "[own_files]") {
   dir.write(
       "hang.json",
       "{\n  \"code\": 86,\n  \"kind\": \"late\",\n  \"reason\": \"\",\n  \"culprits\": []\n}\n");
-  dir.write("trace.json", "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[]}\n");
+  dir.write("trace.json", "{\"ours\":1,\"traceEvents\":[]}\n");
+  dir.write("timeline.svg", "<!-- ours --><svg/>");
   for (const bool has_ended : {false, true}) {
     has_ended ? write_exit_status(dir / "exit.json", {}) : write_running(dir / "exit.json");
     CHECK(refusal(dir.path()).empty());
   }
-  dir.write("config.toml", config);  // as earlier versions wrote it
+  // As earlier versions wrote them, in the folder of a run.
+  dir.write("config.toml", config);
+  dir.write("trace.json", "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[]}\n");
+  dir.write("report.html", "<!DOCTYPE html>\n<title>mine · fourfold</title>");
   CHECK(refusal(dir.path()).empty());
+  fs::remove(dir / "exit.json");
+  CHECK_THAT(refusal(dir.path()), ContainsSubstring("config.toml is not") &&
+                                      ContainsSubstring("trace.json is not") &&
+                                      ContainsSubstring("report.html is not"));
+  dir.write("config.toml", "");
+  dir.write("trace.json", "");
+  dir.write("report.html", "");
   dir.write("metrics.jsonl",
             "{\"event\":\"sta\n{\"event\":\"resume\",\"time\":1}\n");  // cut by a full disk
   dir.write("status.json", "");                                        // by a crash
@@ -90,6 +102,21 @@ TEST_CASE("what no run has written is left alone, and named", "[own_files]") {
       {"attempts.jsonl", "monday: learned to swim\n"},
       {"exit.json", "{\"status\": \"ok\"}\n"},
       {"exit.json", "[1, 2]"},
+      {"exit.json", "{\"code\": \"precious\"}"},
+      {"exit.json", "{\"code\": 0, \"reason\": \"finished\"}"},
+      {"exit.json", "{\"code\": null, \"reason\": \"running\"}"},
+      {"status.json", "{\"state\": \"CA\", \"zip\": \"94110\"}"},
+      {"status.json", "{\"state\": \"running\", \"step\": 3, \"pid\": 12}"},
+      {"metrics.jsonl", "{\"event\":\"wandb\"}\n"},
+      {"metrics.jsonl",
+       "{\"event\":\"epoch\",\"time\":1700000000}\n{\"event\":\"start\",\"time\":1}\n"},
+      {"metrics.jsonl", "{\"event\":\"step\",\"loss\":3}\n"},
+      {"attempts.jsonl", "{\"event\": \"jump\", \"time\": 3}\n"},
+      {"attempts.jsonl", "7\n{\"event\":\"begin\",\"time\":1}\n"},
+      {"config.toml", "[model]\nlayers = 1                              # few\n"},
+      {"report.html", "<!DOCTYPE html>\n<title>about · fourfold</title>"},
+      {"trace.json", "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[]}"},
+      {"hang.json", "{\"code\": 86, \"kind\": \"late\", \"reason\": \"the bus\"}"},
       {"status.json", "{\"code\": 200}"},
       {"hang.json", "{\"reason\": \"a washing line\"}"},
       {"hang.json", "{\"code\": 12, \"name\": \"a washing line\"}"},

@@ -15,17 +15,22 @@ namespace fourfold::io {
 
 /// What tells the files that a program makes from those of others.
 struct OwnFile {
-  std::string_view mark;   ///< is in the first 4 KiB of each
-  std::string_view maker;  ///< "fourfold report"
+  /// With which each begins: where somebody's notes quote it, they are not ours.
+  std::string_view mark;
+  std::string_view maker;         ///< "fourfold report"
+  std::string_view opening = {};  ///< what comes before the mark: "#!/bin/bash\n"
+  bool is_anywhere = false;       ///< behind the opening, in the first 4 KiB: in a binary file
 };
 
-/// Whether a file is there and has the mark.
-bool is_own_file(const std::filesystem::path& path, std::string_view mark);
+/// Whether text begins as one of ours does.
+bool begins_as(std::string_view text, const OwnFile& own);
+/// Whether a file is there, and does.
+bool is_own_file(const std::filesystem::path& path, const OwnFile& own);
 
 /// @param links  a link counts as what it leads to, and one that leads nowhere as not our own; or,
 ///   among files under names of ours, as not our own wherever it leads
-/// @throws UserError (config) when something is there, and is neither an empty file nor one with
-///   the mark
+/// @throws UserError (config) when something is there, and is neither an empty file nor one of
+///   ours
 void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own,
                          Links links = Links::follow);
 

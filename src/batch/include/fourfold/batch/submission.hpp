@@ -54,6 +54,7 @@ struct Submission {
 std::filesystem::path log_of(const Submission& submission, const std::string& number);
 
 /// Stands in each script that script_of() makes, which is known by it.
+inline constexpr const char* script_opening = "#!/bin/bash\n";
 inline constexpr const char* script_mark = "# Made by `fourfold submit`";
 
 /// @throws UserError (usage) for what a line of #SBATCH cannot hold

@@ -35,7 +35,7 @@ struct TokenRecord {
 };
 
 /// How a record is told from other JSON files of its name.
-inline constexpr io::OwnFile own_token_record{"\"format\": \"fourfold token record ",
+inline constexpr io::OwnFile own_token_record{"{\n  \"format\": \"fourfold token record ",
                                               "fourfold data prepare"};
 
 /// The record's text as written to PREFIX.json. Names that are no UTF-8, which JSON has to be, come

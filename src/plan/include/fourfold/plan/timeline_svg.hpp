@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace fourfold::plan {
 
@@ -19,6 +20,9 @@ struct Drawing {
 
 /// More compute actions than this are not drawn: nobody could see them.
 inline constexpr std::size_t most_drawn_actions = 100'000;
+
+/// How every picture begins.
+inline constexpr std::string_view timeline_svg_mark = "<!-- made by fourfold";
 
 /// One picture that stands alone, light or dark as the reader's screen: under each other a panel
 /// per timeline on the same axis of time; in it a row per rank, its compute actions coloured by

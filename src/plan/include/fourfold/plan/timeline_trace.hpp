@@ -6,8 +6,12 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace fourfold::plan {
+
+/// How every trace begins.
+inline constexpr std::string_view timeline_trace_mark = R"({"otherData":{"made_by":"fourfold"},)";
 
 /// Timelines in the trace event format (JSON) that Perfetto and chrome://tracing open: each
 /// timeline is a process with a row per rank, so that a planned and a measured one lie under each

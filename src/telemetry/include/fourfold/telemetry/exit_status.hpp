@@ -66,4 +66,9 @@ struct ExitRecord {
 };
 ExitRecord read_exit(const std::filesystem::path& file);
 
+/// Whether text is, as a whole, what write_exit_status() or write_running() writes.
+bool is_exit_text(std::string_view text);
+/// The same of hang.json, which comm::report_of() makes.
+bool is_hang_text(std::string_view text);
+
 }  // namespace fourfold::telemetry

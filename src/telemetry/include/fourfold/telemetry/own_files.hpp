@@ -17,9 +17,10 @@ inline constexpr std::string_view effective_config_mark =
 
 /// What a run is going to write besides what every run does.
 struct OutputsOfRun {
-  bool config = true;   ///< config.toml
-  bool report = false;  ///< report.html
-  bool trace = false;   ///< trace.json, timeline.svg
+  bool config = true;              ///< config.toml
+  bool report = false;             ///< report.html
+  std::string_view trace = {};     ///< how trace.json begins; empty: none is written
+  std::string_view timeline = {};  ///< how timeline.svg begins that is written with it
 };
 
 /// Whether lines of events may be appended there: metrics.jsonl or attempts.jsonl of a run, or
@@ -27,7 +28,7 @@ struct OutputsOfRun {
 bool may_append_events(const std::filesystem::path& file);
 
 /// Looks at the beginning of each file that the run would replace or append to. What no run has
-/// written is not touched. Local; reads at most 64 KiB of each.
+/// written is not touched. Local; reads at most 256 KiB of each.
 /// @throws UserError (config) naming every file that is in the way
 void refuse_foreign_files(const std::filesystem::path& log_dir, const OutputsOfRun& outputs);
 

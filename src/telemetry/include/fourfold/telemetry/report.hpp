@@ -6,6 +6,7 @@
 /// and timeline.svg alone, so it can be made again anywhere.
 #pragma once
 
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/run_history.hpp>
 
@@ -15,6 +16,12 @@
 #include <string>
 
 namespace fourfold::telemetry {
+
+/// How every report begins.
+inline constexpr io::OwnFile own_report{
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+    "<meta name=\"generator\" content=\"fourfold report\"/>",
+    "fourfold report"};
 
 /// A run as its directory tells it.
 struct ReportedRun {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace fourfold::telemetry {
@@ -42,6 +43,9 @@ class StatusFile : public MetricSink {
   CheckpointRecord last_checkpoint_;
   double written_s_ = 0;
 };
+
+/// Whether text is, as a whole, what a StatusFile writes, of this version or an earlier one.
+bool is_status_text(std::string_view text);
 
 /// What a status.json says. Its writer may have died, and the file may be of another version or
 /// damaged: whatever is absent or cannot be true (a negative step, say) is nothing, 0 or empty.
