@@ -201,14 +201,14 @@ bool is_one_of(const TokenMaker& maker, const std::vector<TokenMaker>& makers) {
 }
 
 /// Refuses what is not the tokenizer of a checkpoint's data, or warns of it.
-/// @param why, remedy  as in "WHAT (WHY); REMEDY, or say --allow-mixed-tokenizers"
-void object(const std::string& what, bool allowed, const char* why, const char* remedy) {
+/// @param why, remedy, leave  as in "WHAT (WHY); REMEDY, or LEAVE"
+void object(const std::string& what, bool allowed, const char* why, const char* remedy,
+            const char* leave = "say --allow-mixed-tokenizers") {
   if (allowed) {
     log::warning(what);
     return;
   }
-  throw UserError(ExitCode::config, format_message("{} ({}); {}, or say --allow-mixed-tokenizers",
-                                                   what, why, remedy));
+  throw UserError(ExitCode::config, format_message("{} ({}); {}, or {}", what, why, remedy, leave));
 }
 
 /// Of two tokenizers under one name, which would read as if nothing were wrong.
@@ -296,6 +296,24 @@ void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDa
             trained_on.front().tokenizer, trained_on.front().vocab,
             change_between(trained_on.front(), maker)),
         allowed, "the loss would say nothing", "prepare the text with that tokenizer");
+    return;
+  }
+}
+
+void refuse_foreign_data(const io::Checkpoint& checkpoint, const DataFacts& data, bool allowed) {
+  const std::vector<TokenMaker> trained_on = saved_token_makers(checkpoint);
+  for (const TokenMaker& maker : makers_in(data.tokenizers, "")) {
+    if (trained_on.empty() || is_one_of(maker, trained_on)) {
+      continue;
+    }
+    object(
+        fmt::format("{} made the tokens of data.train ({} different ones), and {} was trained on "
+                    "those of {} ({}){}",
+                    maker.tokenizer, maker.vocab, checkpoint.path().string(),
+                    trained_on.front().tokenizer, trained_on.front().vocab,
+                    change_between(trained_on.front(), maker)),
+        allowed, "each token would begin with the weights of another",
+        "prepare the text with that tokenizer", "set data.allow_mixed_tokenizers = true");
     return;
   }
 }

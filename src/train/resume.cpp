@@ -91,6 +91,7 @@ void examine_weights(const ResumeRequest& request, const io::Checkpoint& checkpo
   for (const runfile::ConfigChange& change : changes) {
     log::info(format_message("the model differs from the checkpoint's: {}", change.str()));
   }
+  refuse_foreign_data(checkpoint, request.data, request.config.data.allow_mixed_tokenizers);
 }
 
 std::optional<io::Checkpoint> restore(const ResumeRequest& request, comm::Communicator& world) {

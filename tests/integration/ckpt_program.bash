@@ -7,6 +7,7 @@ set -u
 # shellcheck source=tests/integration/expect.bash
 . "$(dirname "$0")/expect.bash"
 begin "$1"
+golden=$(cd "$(dirname "$0")/../golden" && pwd)
 
 for i in $(seq 200); do printf 'chapter %d, in which nothing happens twice\n' "$i"; done >text.txt
 expect_exit 0 "$fourfold" data prepare --output tokens --append-eot text.txt
@@ -312,6 +313,22 @@ expect_exit 78 "$fourfold" ckpt repair-index no/such
 expect_exit 0 "$fourfold" train run.toml --set log.dir=tuned --resume-weights-only run/checkpoints/step-000000004 \
   --set optim.name=sgd --set train.steps=2
 expect_stderr 'begins with the weights of run/checkpoints/step-000000004 (step 4'
+
+# On tokens of another tokenizer each would begin with the weights of another.
+expect python3 -c 'import json, sys
+made = json.load(open(sys.argv[1]))
+letters = sorted(text for text in made["model"]["vocab"] if len(text) == 1)
+made["model"].update(vocab={text: number for number, text in enumerate(letters)}, merges=[])
+json.dump(made | {"added_tokens": []}, open("letters.json", "w"))' "$golden/tokenizers/gpt2.json"
+expect_exit 0 "$fourfold" data prepare --output spelled --tokenizer letters.json text.txt
+weights_on_others=("$fourfold" train run.toml --set log.dir=mixed --set 'data.train=["spelled"]' --set train.steps=1
+  --resume-weights-only run/checkpoints/step-000000004)
+expect_exit 78 "${weights_on_others[@]}"
+expect_stderr 'letters.json made the tokens of data.train (256 different ones), and run/checkpoints/step-000000004 was trained on'
+expect_stderr 'those of byte (257) (each token would begin with the weights of another)'
+expect test ! -e mixed
+expect_exit 0 "${weights_on_others[@]}" --set data.allow_mixed_tokenizers=true
+expect_stderr 'warning: letters.json made the tokens of data.train'
 
 # One flipped bit, a file that is short, one that is missing: named, each by its verb.
 damaged=$(find start -name 'shard-*' | sort | head -n 1)

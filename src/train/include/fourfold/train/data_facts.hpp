@@ -51,6 +51,11 @@ std::optional<std::string> data_change(const io::Checkpoint& before, const DataF
 void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDataset& dataset,
                            bool allowed);
 
+/// The same of a run that begins with the weights of a checkpoint, for its data. Local.
+/// @param allowed  warns instead
+/// @throws UserError (config) naming both
+void refuse_foreign_data(const io::Checkpoint& checkpoint, const DataFacts& data, bool allowed);
+
 /// Refuses to turn a model's tokens into text, or text into its tokens, with another tokenizer than
 /// that of the data it was trained on, as far as the checkpoint tells. Local.
 /// @param allowed  warns instead
