@@ -15,6 +15,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -59,6 +60,8 @@ void warn_of_long_host_name() {
   }
   argv.push_back(nullptr);
   warn_of_long_host_name();
+  // Until the program has its own handlers UCX would swallow SIGHUP, to wait for a debugger.
+  ::setenv("UCX_DEBUG_SIGNO", "0", 0);
   ::execv(name.c_str(), argv.data());
   throw fourfold::SystemError(
       ExitCode::config, fourfold::format_message("cannot run {} ({})", name, std::strerror(errno)));

@@ -113,7 +113,7 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
   // A file size limit shows as an error of write(2) then, which has a message.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGBUS, end_without_mapped_file);
-  clean_up_on_signals();
+  clean_up_on_signals(hangup_was_ignored());
   try {
     const OnSuddenEnd on_sudden_end([&](ExitCode code, const std::string& why) {
       call(on_failure, name, code, why);

@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "training.hpp"
 
-#include "ignored_hangup.hpp"
 #include "run_end.hpp"
 #include "same_on_ranks.hpp"
 #include "start.hpp"
@@ -18,6 +17,7 @@
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/process_memory.hpp>
 #include <fourfold/kernels/runtime.hpp>
+#include <fourfold/program/run.hpp>
 #include <fourfold/runfile/run_key.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -160,7 +160,8 @@ void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
 ExitCode train_run(const Arguments& arguments, int argc, char** argv,
                    std::optional<RunDirectory>& directory) {
   device::keep_heap_small();
-  const train::StopSignals signals(hangup_was_ignored());  // first: one during the start is one too
+  const train::StopSignals signals(
+      program::hangup_was_ignored());  // first: one during the start is one too
   const double began_unix_s = unix_time_s();
   const auto early = config_before_mpi(arguments);
   if (early && early->config.mesh.pp > 1) {

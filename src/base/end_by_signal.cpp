@@ -25,10 +25,13 @@ void set_at_end_by_signal(AtEndBySignal clean_up) noexcept {
   at_end = clean_up;
 }
 
-void clean_up_on_signals() noexcept {
+void clean_up_on_signals(bool ignores_hangup) noexcept {
+  if (ignores_hangup) {
+    std::signal(SIGHUP, SIG_IGN);
+  }
   for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU}) {
     struct sigaction before {};
-    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) {
+    if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
       struct sigaction action {};
       action.sa_handler = clean_up_and_end;
       sigaction(number, &action, nullptr);

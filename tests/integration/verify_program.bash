@@ -112,6 +112,28 @@ grep -q 'not proven: the gradients of [0-9]* of 12 steps, which overflow f16 on 
 # Another model is nothing to compare with.
 expect_exit 78 verify --mesh dp=1 --mesh dp=1,model.layers=3
 expect_stderr 'has another model than the reference --mesh dp=1'
+# It ends by a signal that asks for it, also by one that a library has taken (UCX: SIGHUP), and lives on behind nohup.
+begin_long() { # begin_long COMMAND...
+  "$@" run.toml --mesh dp=1 --mesh dp=2 --steps 100000 --progress plain >long.out 2>&1 </dev/null &
+  verifier=$!
+  for _ in $(seq 600); do
+    grep -qs 'steps/s' long.out && break
+    sleep 0.1
+  done
+}
+for signal in HUP:129 TERM:143; do
+  begin_long "$(dirname "$fourfold")/fourfold-verify"
+  kill "-${signal%:*}" "$verifier"
+  wait "$verifier"
+  code=$?
+  [[ $code -eq ${signal#*:} ]] || complain "exit code $code, not ${signal#*:}, of a verify that got $signal"
+done
+begin_long nohup "$(dirname "$fourfold")/fourfold-verify"
+kill -HUP "$verifier"
+sleep 0.5
+expect kill -TERM "$verifier" # it is there
+wait "$verifier"
+
 # State on disk, of three runs at a time.
 expect_exit 0 verify --set "offload.optimizer=nvme:$PWD" --mesh dp=1 --mesh dp=2,zero=1 --steps 4
 expect_exit 78 verify --mesh dp=1 --mesh dp=auto

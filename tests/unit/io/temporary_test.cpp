@@ -51,7 +51,7 @@ TEST_CASE("a signal that ends a process leaves nothing unfinished", "[temporary]
     const ScratchFolder scratch;
     scratch.write("file", "older");
     const auto is_ended_by = signal_that_ends([&] {
-      clean_up_on_signals();
+      clean_up_on_signals(false);
       io::AtomicFile file(scratch / "file");
       file.write("half");
       io::NewFolder folder(scratch / "folder", 0);
@@ -68,15 +68,25 @@ TEST_CASE("a signal that ends a process leaves nothing unfinished", "[temporary]
   }
 }
 
-TEST_CASE("a signal that is ignored stays so, and one that is handled", "[temporary]") {
-  const ScratchFolder scratch;
-  CHECK(signal_that_ends([] {
+TEST_CASE("a signal that is ignored stays so, what a library has taken does not", "[temporary]") {
+  const auto taken = [](int) {};
+  CHECK(signal_that_ends([&] {
           std::signal(SIGHUP, SIG_IGN);  // as nohup does
-          std::signal(SIGUSR1, [](int) {});
-          clean_up_on_signals();
+          std::signal(SIGUSR1, SIG_IGN);
+          clean_up_on_signals(false);
           std::raise(SIGHUP);
           std::raise(SIGUSR1);
         }) == 0);
+  CHECK(signal_that_ends([&] {
+          std::signal(SIGHUP, taken);  // before main(), though nohup had it ignored
+          clean_up_on_signals(true);
+          std::raise(SIGHUP);
+        }) == 0);
+  CHECK(signal_that_ends([&] {
+          std::signal(SIGHUP, taken);
+          clean_up_on_signals(false);
+          std::raise(SIGHUP);
+        }) == SIGHUP);
 }
 
 TEST_CASE("what killed processes have left is swept by the next of that name, no more",

@@ -38,4 +38,9 @@ int run(std::string_view name, const std::function<ExitCode()>& body,
 /// Shows what is logged as information, too: for programs that work once and say what they did.
 void tell_everything();
 
+/// Whether SIGHUP was ignored when the process began: `nohup` does that, so that a run outlives its
+/// terminal. Libraries of MPI (libpsm2, UCX) put a handler in its place as they are loaded, so it
+/// is asked before they are.
+bool hangup_was_ignored() noexcept;
+
 }  // namespace fourfold::program

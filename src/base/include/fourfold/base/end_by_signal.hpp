@@ -13,8 +13,10 @@ void set_at_end_by_signal(AtEndBySignal clean_up) noexcept;
 
 /// Installs handlers for the signals that ask a program to end (HUP, INT, TERM, USR1, USR2, XCPU):
 /// each does what is set by then, and ends the process as the signal would have. A signal that is
-/// ignored, or that somebody handles already, is left as it is; whoever installs a handler later
-/// replaces these. Call it once, when the program starts.
-void clean_up_on_signals() noexcept;
+/// ignored stays so. What libraries have installed before main() goes: UCX takes SIGHUP, to wait
+/// for a debugger. Whoever installs a handler later replaces these. Call it once, when the program
+/// starts.
+/// @param ignores_hangup  SIGHUP was ignored when the process began, before any library
+void clean_up_on_signals(bool ignores_hangup) noexcept;
 
 }  // namespace fourfold

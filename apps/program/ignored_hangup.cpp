@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "ignored_hangup.hpp"
+#include <fourfold/program/run.hpp>
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -8,7 +8,7 @@
 #include <csignal>
 #include <cstdint>
 
-namespace fourfold::train_program {
+namespace fourfold::program {
 namespace {
 
 bool was_ignored = false;
@@ -38,4 +38,4 @@ bool hangup_was_ignored() noexcept {
   return was_ignored;
 }
 
-}  // namespace fourfold::train_program
+}  // namespace fourfold::program
