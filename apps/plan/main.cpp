@@ -19,7 +19,9 @@
 
 #include <array>
 #include <filesystem>
+#include <map>
 #include <span>
+#include <system_error>
 #include <utility>
 
 namespace {
@@ -64,6 +66,25 @@ constexpr fourfold::io::OwnFile own_svg{plan::timeline_svg_mark, "fourfold plan 
 constexpr fourfold::io::OwnFile own_trace{plan::timeline_trace_mark, "fourfold plan --trace"};
 constexpr fourfold::io::OwnFile own_csv{"# One line per rank. F forward, B backward",
                                         "fourfold plan --csv"};
+
+/// One would take the place of another, which nobody means.
+void refuse_one_place_twice(const Arguments& arguments) {
+  std::map<std::filesystem::path, const char*> seen;
+  for (const auto& [option, name] :
+       {std::pair("--svg", arguments.svg), std::pair("--trace", arguments.trace),
+        std::pair("--csv", arguments.csv)}) {
+    std::error_code ignored;
+    const auto place =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(name, ignored), ignored);
+    const auto [other, is_new] = seen.emplace(name.empty() ? option : place, option);
+    if (!is_new) {
+      throw fourfold::UserError(
+          ExitCode::usage,
+          fourfold::format_message("{} and {} both name {}; give each a file of its own",
+                                   other->second, option, name));
+    }
+  }
+}
 
 /// Before anything is written: all or none.
 void refuse_to_replace_others(const Arguments& arguments) {
@@ -110,6 +131,7 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
 
 ExitCode run_plan(const Arguments& arguments) {
   validate(arguments);
+  refuse_one_place_twice(arguments);
   refuse_to_replace_others(arguments);
   if (arguments.run_file.empty()) {
     price(arguments, schedule_of(arguments));

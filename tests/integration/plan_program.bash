@@ -37,6 +37,10 @@ assert len(slices) == 8 * 24 * 6
 assert {event["tid"] for event in slices} == set(range(8))
 assert max(event["ts"] + event["dur"] for event in slices) == 75.5e6'
 
+expect_exit 64 "$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 2 --svg one --csv ./one
+expect_stderr '--svg and --csv both name ./one; give each a file of its own'
+expect test ! -e one
+
 # What it writes it reads again, and prices the same; other costs and links count.
 expect_exit 0 "$fourfold" plan --schedule v.csv
 expect_stdout "v.csv: 8 stages, 24 micro-batches, 2 chunks per stage"
