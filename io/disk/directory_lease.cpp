@@ -198,8 +198,10 @@ struct DirectoryLease::Impl {
   /// Takes the file away, if it is ours, by a rename that fails where another has taken over.
   /// @return whether nobody has it now
   bool release() const {
-    // A name that is swept, should this process end here.
-    const fs::path ours = work->path() / (options.name + "-" + lease.word);
+    // A name that is swept, should this process end here. Who stood still before it had the lease
+    // may have got it with its folder swept already.
+    const fs::path folder = work->is_there() ? work->path() : path.parent_path();
+    const fs::path ours = folder / (options.name + "-" + lease.word);
     if (word_in(path) != lease.word || ::rename(path.c_str(), ours.c_str()) != 0) {
       return kind_of(path) == EntryKind::missing;
     }
