@@ -112,11 +112,13 @@ expect kill -0 "$trainer"
 
 # Killed without a word; the batch script notes it.
 sleep 1
-# Not between a step and its line in metrics.jsonl, from whose time the lost hours are counted below.
+# Not between a step and its line in metrics.jsonl, from whose time the lost hours are counted below; and not before another step
+# is made, which is lost.
 newest_is_noted() {
-  local newest
+  local newest made
   newest=$(find runs/a/checkpoints -maxdepth 1 -name 'step-*' -printf '%f\n' | sort | tail -n 1)
-  grep -qE "\"event\":\"checkpoint\".*\"step\":$((10#${newest#step-}))[,}]" runs/a/metrics.jsonl
+  made=$(grep -o '"event":"step","time":[^,]*,"step":[0-9]*' runs/a/metrics.jsonl | tail -n 1)
+  [[ ${made##*:} -gt $((10#${newest#step-})) ]] && grep -qE "\"event\":\"checkpoint\".*\"step\":$((10#${newest#step-}))[,}]" runs/a/metrics.jsonl
 }
 kill -STOP "$trainer"
 until newest_is_noted; do
