@@ -119,7 +119,7 @@ ExitRecord read_exit(const std::filesystem::path& file) {
 bool is_exit_text(std::string_view text) {
   const Json json = json_if_any<Json>(text);
   return is_exit_status(json) ||
-         (has_keys_of_exit(json) && json["code"].is_null() && text_in(json, "reason") == running);
+         (has_keys_of_exit(json) && json["code"].is_null() && json["reason"].is_string());
 }
 
 bool is_hang_text(std::string_view text) {
