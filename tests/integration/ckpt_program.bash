@@ -328,7 +328,7 @@ expect_stderr 'letters.json made the tokens of data.train (256 different ones), 
 expect_stderr 'those of byte (257) (each token would begin with the weights of another)'
 expect test ! -e mixed
 expect_exit 0 "${weights_on_others[@]}" --set data.allow_mixed_tokenizers=true
-expect_stderr 'warning: letters.json made the tokens of data.train'
+expect_stderr "warning: $PWD/letters.json made the tokens of data.train"
 
 # One flipped bit, a file that is short, one that is missing: named, each by its verb.
 damaged=$(find start -name 'shard-*' | sort | head -n 1)
