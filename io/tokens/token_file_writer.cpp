@@ -97,17 +97,21 @@ void TokenFileWriter::finish() {
 }
 
 void TokenFileWriter::withdraw_older() const {
-  std::error_code failure;
-  const bool was_there = std::filesystem::remove(index_file_.path(), failure);
-  if (failure) {
-    throw UserError(ExitCode::cannot_write,
-                    format_message("{}: the older file cannot be removed ({}); check its "
-                                   "permissions",
-                                   index_file_.path().string(), failure.message()));
-  }
-  if (was_there) {  // it must not come back beside the new tokens when the machine goes down
-    const std::filesystem::path folder = index_file_.path().parent_path();
-    sync_directory(folder.empty() ? "." : folder);
+  // The index first, and each for good before the next: none must come back beside what is new when
+  // the machine goes down.
+  for (const std::filesystem::path& file : {index_file_.path(), tokens_file_.path()}) {
+    std::error_code failure;
+    const bool was_there = std::filesystem::remove(file, failure);
+    if (failure) {
+      throw UserError(ExitCode::cannot_write,
+                      format_message("{}: the older file cannot be removed ({}); check its "
+                                     "permissions",
+                                     file.string(), failure.message()));
+    }
+    if (was_there) {
+      const std::filesystem::path folder = file.parent_path();
+      sync_directory(folder.empty() ? "." : folder);
+    }
   }
 }
 

@@ -102,6 +102,40 @@ cp beside.bin kept.bin
 expect_exit 78 "$fourfold" data prepare --output beside a.txt
 expect_stderr 'are not the token files that the record beside them describes'
 expect cmp beside.bin kept.bin
+# A sound pair of another preparation, of other counts, of the same size, and of the same index; tokens without an index.
+printf 'other words here\n' >other.txt && tr 'a-y' 'b-z' <a.txt >moved.txt
+for text in other.txt moved.txt; do
+  expect_exit 0 "$fourfold" data prepare --output theirs "$text"
+  expect_exit 0 "$fourfold" data prepare --output fresh a.txt
+  cp theirs.bin fresh.bin && cp theirs.idx fresh.idx
+  expect_exit 78 "$fourfold" data prepare --output fresh a.txt
+  expect_stderr 'are not the token files that the record beside them describes'
+  expect cmp theirs.bin fresh.bin
+  rm fresh.idx
+  expect_exit 78 "$fourfold" data prepare --output fresh a.txt
+  expect cmp theirs.bin fresh.bin
+  rm fresh.* && rm theirs.*
+done
+# Its own tokens, whose index was not published yet, and files that hold nothing; what only begins like a record; a folder.
+expect_exit 0 "$fourfold" data prepare --output fresh a.txt
+cp fresh.idx kept.idx && rm fresh.idx
+expect_exit 0 "$fourfold" data prepare --output fresh a.txt
+expect cmp kept.idx fresh.idx
+head -c 120 fresh.json >cut.json && mv cut.json fresh.json && cp fresh.json kept.json
+expect_exit 78 "$fourfold" data prepare --output fresh a.txt
+expect_stderr 'fresh.json: line 5, byte 121: is not JSON from here on'
+expect cmp kept.json fresh.json
+for name in bin idx; do
+  mkdir "folder-$name.$name"
+  expect_exit 78 "$fourfold" data prepare --output "folder-$name" a.txt
+  expect_stderr "folder-$name.$name: is there already"
+  expect test ! -e "folder-$name.json"
+done
+: >nothing.bin && : >nothing.idx
+expect_exit 0 "$fourfold" data prepare --output nothing a.txt
+mkdir vt
+expect_exit 78 "$fourfold" data prepare --output vt/tokenizer a.txt
+expect_stderr "vt/tokenizer.json: would be the name of the token files' record"
 expect test "$(cat c.json)" = '{"text": "hello there"}'
 printf '{"mine": true}\n' >kinds.json # beside kinds.bin: tokens without a record
 expect_exit 0 "$fourfold" data info kinds.bin

@@ -59,6 +59,19 @@ TokenRecord record_in(const nlohmann::json& document) {
                      record.string(), why));
 }
 
+/// Bytes of a file that belongs to `bin`. Where an older version has recorded no digest, nothing.
+void compare(const std::filesystem::path& file, const std::string& digest,
+             const std::filesystem::path& bin) {
+  const io::MappedFile mapped(file);
+  mapped.advise(io::MappedFile::Access::sequential);
+  io::Fingerprint bytes;
+  bytes.add(mapped.bytes());
+  if (!digest.empty() && bytes.str() != digest) {
+    refuse_pair(token_record_path(bin),
+                format_message("{} does not hold what was prepared", file.string()));
+  }
+}
+
 }  // namespace
 
 std::string to_json(const TokenRecord& record) {
@@ -97,20 +110,18 @@ std::optional<TokenRecord> token_record_of(const io::TokenFile& file) {
 }
 
 void verify_digests(const io::TokenFile& file, const TokenRecord& record) {
-  const auto compare = [&](const std::filesystem::path& path, const std::string& digest) {
-    const io::MappedFile mapped(path);
-    mapped.advise(io::MappedFile::Access::sequential);
-    io::Fingerprint bytes;
-    bytes.add(mapped.bytes());
-    if (!digest.empty() && bytes.str() != digest) {
-      refuse_pair(token_record_path(file.path()),
-                  format_message("{} does not hold what was prepared", path.string()));
-    }
-  };
   if (file.format() == io::TokenFormat::megatron) {
-    compare(file.path(), record.tokens_digest);
-    compare(std::filesystem::path(file.path()).replace_extension(".idx"), record.index_digest);
+    compare(file.path(), record.tokens_digest, file.path());
+    compare(std::filesystem::path(file.path()).replace_extension(".idx"), record.index_digest,
+            file.path());
   }
+}
+
+void verify_lone_tokens(const std::filesystem::path& bin, const TokenRecord& record) {
+  if (record.tokens_digest.empty()) {
+    refuse_pair(token_record_path(bin), format_message("{} has no index beside it", bin.string()));
+  }
+  compare(bin, record.tokens_digest, bin);
 }
 
 }  // namespace fourfold::data

@@ -35,21 +35,55 @@ std::vector<std::string> prefixes_of(const PrepareOptions& options) {
                                          : std::vector{prefix};
 }
 
-/// Beside a record of ours may lie what somebody else has put there. Where a preparation was ended
-/// while it published there is no index yet, and nothing to compare.
-void refuse_other_tokens(const std::filesystem::path& bin, const std::filesystem::path& idx) {
+bool is_there(const std::filesystem::path& path) {
   std::error_code ignored;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(idx, ignored))) {
-    return;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, ignored));
+}
+
+bool is_empty_file(const std::filesystem::path& path) {
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(std::filesystem::symlink_status(path, ignored)) &&
+         std::filesystem::is_empty(path, ignored);
+}
+
+/// @throws UserError, of whatever code, when they are not the files of the record beside them
+void verify_own_tokens(const std::filesystem::path& bin, const std::filesystem::path& idx) {
+  const auto record = read_token_record(bin);
+  FOURFOLD_EXPECT(record);
+  if (is_there(idx)) {
+    const io::TokenFile tokens(bin);
+    token_record_of(tokens);
+    verify_digests(tokens, *record);
+  } else if (is_there(bin)) {
+    verify_lone_tokens(bin, *record);
   }
+}
+
+/// Beside a record of ours, or what begins like one, may lie what somebody else has put there.
+void refuse_other_tokens(const std::filesystem::path& bin, const std::filesystem::path& idx) {
   try {
-    io::TokenFile tokens(bin);
+    verify_own_tokens(bin, idx);
   } catch (const UserError& error) {
     throw UserError(
         ExitCode::config,
-        format_message("{}, {}: are there already, and are not the token files that the record "
-                       "beside them describes ({}); choose another --output, or move them away",
+        format_message("{}, {}: would be replaced, and are not the token files that the record "
+                       "beside them describes ({}); choose another --output, or move them and the "
+                       "record away",
                        bin.string(), idx.string(), MadeLines{error.what()}));
+  }
+}
+
+/// A record of such a name would be taken for a tokenizer, or for a model's configuration.
+void refuse_name_of_tokenizer(const std::filesystem::path& record) {
+  for (const char* const name : {"tokenizer.json", "tokenizer_config.json", "vocab.json",
+                                 "config.json", "special_tokens_map.json"}) {
+    if (record.filename() == name) {
+      throw UserError(ExitCode::config,
+                      format_message("{}: would be the name of the token files' record, and is the "
+                                     "one of a tokenizer's or a model's file; choose another "
+                                     "--output",
+                                     record.string()));
+    }
   }
 }
 
@@ -61,16 +95,14 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
   for (const std::filesystem::path& output : outputs) {
     io::refuse_input_as_output(output, options.inputs);
   }
+  refuse_name_of_tokenizer(outputs[0]);
   io::refuse_foreign_file(outputs[0], own_token_record);
   if (io::is_own_file(outputs[0], own_token_record)) {
     refuse_other_tokens(outputs[1], outputs[2]);
     return;
   }
   for (const std::filesystem::path& output : outputs) {
-    const auto kind = std::filesystem::symlink_status(output).type();
-    std::error_code ignored;
-    if (kind != std::filesystem::file_type::not_found &&
-        !std::filesystem::is_empty(output, ignored)) {
+    if (is_there(output) && !is_empty_file(output)) {
       throw UserError(
           ExitCode::config,
           format_message(

@@ -60,4 +60,8 @@ std::optional<TokenRecord> token_record_of(const io::TokenFile& file);
 /// @throws UserError (data_corrupt)
 void verify_digests(const io::TokenFile& file, const TokenRecord& record);
 
+/// The same of a .bin that has no index: a preparation was ended before it published that.
+/// @throws UserError (data_corrupt) also where the record has no digest of it
+void verify_lone_tokens(const std::filesystem::path& bin, const TokenRecord& record);
+
 }  // namespace fourfold::data
