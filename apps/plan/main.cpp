@@ -62,10 +62,15 @@ schedule::Schedule schedule_of(const Arguments& arguments) {
 }
 
 /// How an older file of ours begins, which may be replaced.
-constexpr fourfold::io::OwnFile own_svg{plan::timeline_svg_mark, "fourfold plan --svg"};
-constexpr fourfold::io::OwnFile own_trace{plan::timeline_trace_mark, "fourfold plan --trace"};
-constexpr fourfold::io::OwnFile own_csv{"# One line per rank. F forward, B backward",
-                                        "fourfold plan --csv"};
+constexpr fourfold::io::OwnFile own_svg{.mark = plan::timeline_svg_mark,
+                                        .maker = "fourfold plan --svg",
+                                        .is_older = plan::is_older_timeline_svg};
+constexpr fourfold::io::OwnFile own_trace{.mark = plan::timeline_trace_mark,
+                                          .maker = "fourfold plan --trace",
+                                          .is_older = plan::is_older_timeline_trace};
+constexpr fourfold::io::OwnFile own_csv{.mark = schedule::schedule_csv_mark,
+                                        .maker = "fourfold plan --csv",
+                                        .is_older = schedule::is_older_schedule_csv};
 
 /// One would take the place of another, which nobody means.
 void refuse_one_place_twice(const Arguments& arguments) {

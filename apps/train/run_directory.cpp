@@ -105,8 +105,11 @@ void RunDirectory::open() {
     telemetry::OutputsOfRun outputs{.config = writes_config_,
                                     .report = effective_.config.log.report};
     if (effective_.config.log.trace) {
-      outputs.trace = plan::timeline_trace_mark;
-      outputs.timeline = plan::timeline_svg_mark;
+      outputs.trace = io::OwnFile{.mark = plan::timeline_trace_mark,
+                                  .maker = {},
+                                  .is_older = plan::is_older_timeline_trace};
+      outputs.timeline = io::OwnFile{
+          .mark = plan::timeline_svg_mark, .maker = {}, .is_older = plan::is_older_timeline_svg};
     }
     telemetry::refuse_foreign_files(folder_, outputs);
   }

@@ -42,7 +42,7 @@ std::optional<Lease> read_lease(const fs::path& path) {
   line >> magic >> version >> lease.word >> holder.host >> holder.processes >> holder.pid >>
       holder.job >> holder.restarts >> lease.count;
   constexpr std::string_view ours = "fourfold-lease";
-  if (!std::string_view(text).starts_with(ours) && !ours.starts_with(text)) {
+  if (!text.empty() && text != ours && (magic != ours || version < 1)) {
     return Lease{.word = {}, .holder = {}, .unreadable = "is no lease", .is_foreign = true};
   }
   if (!line || magic != ours || version != 1) {

@@ -43,6 +43,9 @@ bool is_there(const std::filesystem::path& path) {
 }  // namespace
 
 bool begins_as(std::string_view text, const OwnFile& own) {
+  if (own.is_older != nullptr && own.is_older(text)) {
+    return true;
+  }
   if (!text.starts_with(own.opening)) {
     return false;
   }

@@ -25,6 +25,7 @@
 namespace fourfold::io {
 namespace {
 
+constexpr std::string_view name_of_kind = "fourfold-fast-level ";
 constexpr std::string_view head = "fourfold-fast-level 1 ";
 constexpr std::size_t word_digits = 16;
 constexpr std::uint64_t most_bytes = 1 << 20;  ///< of what somebody may have put there instead
@@ -107,6 +108,12 @@ std::string read_fast_word(const std::filesystem::path& checkpoint_directory) {
                        path.string(), *defect));
   }
   const auto written = parse(text);
+  if (!text.empty() && !text.starts_with(name_of_kind) && !name_of_kind.starts_with(text)) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: is not a file that fourfold wrote (a run would write its "
+                                   "own there); rename it, or choose another checkpoint.dir",
+                                   path.string()));
+  }
   if (!written) {
     log::warning(
         format_message("{}: is not what a run writes there; fast steps that this run may have "

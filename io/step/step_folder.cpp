@@ -13,6 +13,7 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/crc32c.hpp>
+#include <fourfold/io/fingerprint.hpp>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -155,6 +156,7 @@ std::string latest_text(std::int64_t step, std::string_view identity,
 
 void refuse_foreign_latest(const std::filesystem::path& directory) {
   constexpr std::uint64_t most_bytes = 256;
+  constexpr std::size_t crc_digits = 8;
   const std::filesystem::path file = directory / latest_name;
   std::string text;
   const Defect defect = read_file(file, most_bytes, text);
@@ -165,7 +167,9 @@ void refuse_foreign_latest(const std::filesystem::path& directory) {
   std::int64_t step = 0;
   std::string identity;
   std::string check;
-  if (defect || !(words >> step >> identity >> check) || step < 0 || check.size() != 8 ||
+  // By its shape: bits of our own may have flipped.
+  if (defect || !(words >> step >> identity >> check) || step < 0 ||
+      identity.size() != Fingerprint().str().size() || check.size() != crc_digits ||
       latest_line(step, identity, check) != text) {
     throw UserError(ExitCode::config,
                     format_message("{}: is not a file that fourfold wrote (a run would write its "

@@ -58,9 +58,13 @@ int lightness(int chunk, int chunks) {
   return chunks == 1 ? strong : strong + (pale - strong) * chunk / (chunks - 1);
 }
 
+/// How the style has begun in every version.
+constexpr std::string_view style_head =
+    ":root{color-scheme:light dark;--page:#fff;--text:#1b1f26;--soft:#667085;--idle:#eef0f4;";
+
 std::string style(int chunks) {
-  std::string css =
-      ":root{color-scheme:light dark;--page:#fff;--text:#1b1f26;--soft:#667085;--idle:#eef0f4;"
+  std::string css(style_head);
+  css +=
       "--rule:#d5d9e1}"
       "@media(prefers-color-scheme:dark){:root{--page:#15191f;--text:#e6e9ef;--soft:#98a2b3;"
       "--idle:#232933;--rule:#3a4250}}"
@@ -127,7 +131,7 @@ class Picture {
 
   std::string draw() {
     std::string svg = fmt::format(
-        "{3} -->\n<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
+        "{3}xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" "
         "width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\" aria-label=\"{2}\">",
         width_, height_, xml_escaped(drawing_.title), timeline_svg_mark);
     svg += style(chunks_);
@@ -263,6 +267,15 @@ class Picture {
 
 }  // namespace
 
+bool is_older_timeline_svg(std::string_view beginning) {
+  constexpr std::string_view plans_mark = "<!-- made by fourfold plan -->\n";
+  if (beginning.starts_with(plans_mark)) {
+    beginning.remove_prefix(plans_mark.size());
+  }
+  return beginning.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ") &&
+         beginning.find(style_head) != std::string_view::npos;
+}
+
 std::string timeline_svg(std::span<const Timeline> timelines, const Drawing& drawing) {
   std::size_t actions = 0;
   for (const Timeline& timeline : timelines) {
@@ -273,7 +286,7 @@ std::string timeline_svg(std::span<const Timeline> timelines, const Drawing& dra
     throw UserError(
         ExitCode::config,
         format_message("{} actions are too many for a picture (they would be thinner than "
-                       "a line) draw {} or fewer, or write the trace",
+                       "a line); draw {} or fewer, or write the trace",
                        actions, most_drawn_actions));
   }
   return Picture(timelines, drawing).draw();

@@ -184,6 +184,14 @@ class Process {
 
 }  // namespace
 
+bool is_older_timeline_trace(std::string_view beginning) {
+  constexpr std::string_view process =
+      R"({"displayTimeUnit":"ms","traceEvents":[{"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":")";
+  constexpr std::string_view first_row =
+      R"("}},{"ph":"M","pid":1,"tid":0,"name":"thread_name","args":{"name":"rank 0"}},{"ph":"M",)";
+  return beginning.starts_with(process) && beginning.find(first_row) != std::string_view::npos;
+}
+
 std::string timeline_trace(std::span<const schedule::Timeline> timelines) {
   ordered_json events = ordered_json::array();
   int pid = 0;

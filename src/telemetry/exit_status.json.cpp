@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <utility>
 
 namespace fourfold::telemetry {
@@ -39,16 +40,35 @@ bool has_all(const Json& json, std::initializer_list<const char*> keys) {
          std::ranges::all_of(keys, [&](const char* key) { return json.contains(key); });
 }
 
-bool has_keys_of_exit(const Json& json) {
-  return has_all(json, {"code", "reason", "step", "checkpoint", "bad_nodes", "retry"});
+/// Its code is not looked at.
+bool is_like_exit_status(const Json& json) {
+  return has_all(json, {"code", "reason", "step", "checkpoint", "bad_nodes", "retry"}) &&
+         json["reason"].is_string() &&
+         (whole_number_if_any<std::int64_t>(json["step"], 0) || json["step"].is_null()) &&
+         (json["checkpoint"].is_string() || json["checkpoint"].is_null()) &&
+         json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string);
 }
 
 bool is_exit_status(const Json& json) {
-  return has_keys_of_exit(json) && exit_code_in(json, "code") && json["reason"].is_string() &&
-         (whole_number_if_any<std::int64_t>(json["step"], 0) || json["step"].is_null()) &&
-         (json["checkpoint"].is_string() || json["checkpoint"].is_null()) &&
-         json["bad_nodes"].is_array() && std::ranges::all_of(json["bad_nodes"], &Json::is_string) &&
-         json["retry"].is_boolean();
+  return is_like_exit_status(json) && exit_code_in(json, "code") && json["retry"].is_boolean();
+}
+
+bool is_running(const Json& json) {
+  return is_like_exit_status(json) && json["code"].is_null() && json["retry"].is_null();
+}
+
+/// Of each end that there may be.
+bool is_cut_exit(std::string_view text) {
+  const auto opens = [&](std::string_view code) {
+    return is_cut_of(text, fmt::format("{{\n  \"code\": {},\n  \"reason\": \"", code));
+  };
+  constexpr int highest_code = 255;
+  for (int code = 0; code <= highest_code; ++code) {
+    if (opens(std::to_string(code))) {
+      return true;
+    }
+  }
+  return opens("null");
 }
 
 /// Whose it is, and of when, goes behind what it says.
@@ -118,14 +138,20 @@ ExitRecord read_exit(const std::filesystem::path& file) {
 
 bool is_exit_text(std::string_view text) {
   const Json json = json_if_any<Json>(text);
-  return is_exit_status(json) ||
-         (has_keys_of_exit(json) && json["code"].is_null() && json["reason"].is_string());
+  return json.is_discarded() ? is_cut_exit(text) : is_exit_status(json) || is_running(json);
 }
 
 bool is_hang_text(std::string_view text) {
   const Json json = json_if_any<Json>(text);
-  return has_all(json, {"code", "kind", "reason", "culprits"}) && exit_code_in(json, "code") &&
-         json["kind"].is_string() && json["reason"].is_string() && json["culprits"].is_array();
+  const auto is_of = [&](ExitCode code) {
+    return json.is_discarded() ? is_cut_of(text, fmt::format("{{\n  \"code\": {},\n  \"kind\": \"",
+                                                             static_cast<int>(code)))
+                               : exit_code_in(json, "code") == code;
+  };
+  return (is_of(ExitCode::hang) || is_of(ExitCode::node_fault)) &&
+         (json.is_discarded() ||
+          (has_all(json, {"kind", "reason", "culprits"}) && json["kind"].is_string() &&
+           json["reason"].is_string() && json["culprits"].is_array()));
 }
 
 }  // namespace fourfold::telemetry

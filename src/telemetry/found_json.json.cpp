@@ -61,4 +61,8 @@ std::string text_in(const Json& json, const char* key) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
+bool is_cut_of(std::string_view text, std::string_view opening) {
+  return text.starts_with(opening) || (!text.empty() && opening.starts_with(text));
+}
+
 }  // namespace fourfold::telemetry

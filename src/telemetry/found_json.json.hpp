@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace fourfold::telemetry {
 
@@ -34,5 +35,8 @@ std::optional<std::int64_t> count_in(const Json& json, const char* key);
 std::optional<ExitCode> exit_code_in(const Json& json, const char* key);
 /// Empty instead of nothing.
 std::string text_in(const Json& json, const char* key);
+
+/// Whether text is all that a crash or a bad disk has left of a file which begins as `opening`.
+bool is_cut_of(std::string_view text, std::string_view opening);
 
 }  // namespace fourfold::telemetry

@@ -5,11 +5,8 @@
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
 
-#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
-#include <array>
 #include <string>
 
 namespace fourfold::telemetry {
@@ -120,28 +117,6 @@ void MetricsFile::end(const RunEnd& record, double unix_time_s) {
   json["code"] = record.code;
   json["reason"] = record.reason;
   file_.append(line(json));
-}
-
-bool begins_with_events(std::string_view head) {
-  constexpr std::array events{"start",  "resume", "step",  "eval",   "checkpoint",
-                              "memory", "end",    "begin", "refused"};
-  const auto is_event = [&](const Json& json) {
-    return time_in(json, "time") && std::ranges::count(events, text_in(json, "event")) > 0;
-  };
-  std::string_view rest = head;
-  for (std::size_t end = rest.find('\n'); end != std::string_view::npos; end = rest.find('\n')) {
-    const Json json = json_if_any<Json>(rest.substr(0, end));
-    if (json.is_object()) {
-      return is_event(json);
-    }
-    if (!json.is_discarded()) {
-      return false;
-    }
-    rest.remove_prefix(end + 1);
-  }
-  return std::ranges::any_of(events, [&](const char* event) {
-    return head.starts_with(fmt::format(R"({{"event":"{}","time":)", event));
-  });
 }
 
 }  // namespace fourfold::telemetry

@@ -3,8 +3,8 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
+#include <fourfold/telemetry/event_lines.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
-#include <fourfold/telemetry/metrics_file.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -31,12 +31,8 @@ namespace fs = std::filesystem;
 /// Of the beginning of a file: whether a run may have written it.
 using IsOurs = std::function<bool(std::string_view)>;
 
-IsOurs begins_with(std::string_view mark) {
-  return [mark](std::string_view head) { return head.starts_with(mark); };
-}
-
-/// As versions wrote them that put no mark at the beginning. What looks so may as well be
-/// somebody's: it counts only in a folder where a run has left its exit.json.
+/// As versions wrote it that put no mark at the beginning. What looks so may as well be somebody's:
+/// it counts only in a folder where a run has left its exit.json.
 bool is_older_config(std::string_view head) {
   constexpr std::size_t origin_column = 40;
   std::istringstream lines{std::string(head)};
@@ -49,22 +45,14 @@ bool is_older_config(std::string_view head) {
   return is_ours;
 }
 
-bool is_older_report(std::string_view head) {
-  return head.starts_with("<!DOCTYPE html>") &&
-         head.find(" · fourfold</title>") != std::string_view::npos;
+IsOurs as(const io::OwnFile& own) {
+  return [own](std::string_view head) { return io::begins_as(head, own); };
 }
 
-bool is_older_timeline(std::string_view head) {
-  return head.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ") &&
-         head.find("role=\"img\" aria-label=\"") != std::string_view::npos;
-}
-
-IsOurs or_older(bool has_run, const IsOurs& is_ours, const IsOurs& is_older) {
-  return [=](std::string_view head) { return is_ours(head) || (has_run && is_older(head)); };
-}
+constexpr std::size_t looked_at = std::size_t{256} << 10;  ///< exit.json as a whole
 
 std::string head_of(const fs::path& file) {
-  std::string head(std::size_t{256} << 10, '\0');  // exit.json as a whole, whatever its reason
+  std::string head(looked_at, '\0');
   const RegularFile opened = open_regular_file(file, O_RDONLY, Links::refuse);
   const ssize_t got =
       opened.descriptor ? ::read(opened.descriptor.get(), head.data(), head.size()) : 0;
@@ -72,7 +60,8 @@ std::string head_of(const fs::path& file) {
   return head;
 }
 
-/// Why a run must not write over what is there; empty: it may. An empty file has nothing to lose.
+/// Why a run must not write over what is there; empty: it may. An empty file has nothing to lose,
+/// nor has one of nothing but NULs, as a machine that went down leaves them.
 std::string objection(const fs::path& file, const IsOurs& is_ours) {
   std::error_code error;
   const fs::file_status status = fs::symlink_status(file, error);
@@ -86,7 +75,9 @@ std::string objection(const fs::path& file, const IsOurs& is_ours) {
     return "is a link, a device, a pipe or a socket";
   }
   const std::string head = head_of(file);
-  return head.empty() || is_ours(head) ? "" : "is not a file that fourfold wrote";
+  const bool is_blank = head.size() < looked_at &&
+                        head.find_first_not_of(std::string_view("\0", 1)) == std::string::npos;
+  return is_blank || is_ours(head) ? "" : "is not a file that fourfold wrote";
 }
 
 }  // namespace
@@ -125,19 +116,18 @@ void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) 
                                                    {files.attempts(), begins_with_events},
                                                    {files.hang(), is_hang_text}};
   if (outputs.config) {
-    written.emplace_back(files.config(),
-                         or_older(has_run, begins_with(effective_config_mark), is_older_config));
+    written.emplace_back(files.config(), [has_run](std::string_view head) {
+      return head.starts_with(effective_config_mark) || (has_run && is_older_config(head));
+    });
   }
   if (outputs.report) {
-    written.emplace_back(files.report(),
-                         or_older(has_run, begins_with(own_report.mark), is_older_report));
+    written.emplace_back(files.report(), as(own_report));
   }
-  if (!outputs.trace.empty()) {
-    written.emplace_back(files.trace(),
-                         or_older(has_run, begins_with(outputs.trace),
-                                  begins_with(R"({"displayTimeUnit":"ms","traceEvents":[)")));
-    written.emplace_back(files.timeline(),
-                         or_older(has_run, begins_with(outputs.timeline), is_older_timeline));
+  if (outputs.trace) {
+    written.emplace_back(files.trace(), as(*outputs.trace));
+  }
+  if (outputs.timeline) {
+    written.emplace_back(files.timeline(), as(*outputs.timeline));
   }
   refuse_those_in_the_way(written);
 }

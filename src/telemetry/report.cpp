@@ -59,6 +59,15 @@ ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   return run;
 }
 
+bool is_older_report(std::string_view beginning) {
+  constexpr std::string_view title_end =
+      " · fourfold</title><style>\n:root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;";
+  return beginning.starts_with(
+             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+             "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/><title>") &&
+         beginning.find(title_end) != std::string_view::npos;
+}
+
 std::string render_report(std::span<const ReportedRun> runs) {
   FOURFOLD_EXPECT(!runs.empty());
   const std::string title = runs.size() == 1 ? runs.front().name : "comparison of runs";

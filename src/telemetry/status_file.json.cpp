@@ -80,9 +80,18 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
 bool is_status_text(std::string_view text) {
   const Json json = json_if_any<Json>(text);
   const std::string state = text_in(json, "state");
+  if (json.is_discarded()) {
+    return is_cut_of(text, "{\n  \"state\": \"running\",\n  \"step\": ") ||
+           is_cut_of(text, "{\n  \"state\": \"ended\",\n  \"step\": ");
+  }
+  const auto is_number_or_null = [&](const char* key) {
+    return json.contains(key) && (json[key].is_number() || json[key].is_null());
+  };
   return (state == "running" || state == "ended") && count_in(json, "step") &&
-         count_in(json, "steps") && json.contains("loss") && json.contains("checkpoint") &&
-         time_in(json, "updated");
+         count_in(json, "steps") && is_number_or_null("loss") &&
+         is_number_or_null("validation_loss") && is_number_or_null("tokens_per_s") &&
+         json.contains("checkpoint") && json["checkpoint"].is_string() &&
+         is_number_or_null("checkpoint_step") && time_in(json, "updated");
 }
 
 std::optional<RunStatus> read_status(const std::filesystem::path& status_file) {

@@ -159,6 +159,24 @@ expect_stderr '--set: optim.post_validation has no effect (it needs mesh.pp > 1)
 # Its own files are replaced; those of others, and its inputs, are not.
 drawn=("$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 2)
 for _ in 1 2; do expect_exit 0 "${drawn[@]}" --svg own.svg --trace own.json --csv own.csv; done
+# So are those of earlier versions, which had the mark elsewhere, or none.
+{ sed -n 2,3p own.csv && sed -n 1p own.csv && tail -n +4 own.csv; } >older.csv
+sed 's/^{"otherData":{"made_by":"fourfold"},/{/' own.json >older.json
+sed '1s/fourfold/fourfold plan/' own.svg >older.svg
+tail -n +2 own.svg >oldest.svg
+for pair in 'csv older.csv' 'trace older.json' 'svg older.svg' 'svg oldest.svg'; do
+  read -r option older <<<"$pair"
+  expect_exit 0 "${drawn[@]}" "--$option" "$older"
+  expect cmp "own.${option/trace/json}" "$older"
+done
+printf '{"displayTimeUnit":"ms","traceEvents":[{"ph":"M","pid":1,"tid":0,"name":"process_name","args":{"name":"theirs"}}]}' >theirs.json
+printf '# planned: 2 stages, 2 micro-batches\n# placement: loop\nF0,F1,B0,B1\nF0,B0,F1,B1\n' >theirs.csv
+for pair in 'csv theirs.csv' 'trace theirs.json'; do
+  read -r option theirs <<<"$pair"
+  cp "$theirs" kept
+  expect_exit 78 "${drawn[@]}" "--$option" "$theirs"
+  expect cmp kept "$theirs"
+done
 for option in svg trace csv; do
   echo mine >"mine.$option"
   expect_exit 78 "${drawn[@]}" "--$option" "mine.$option"

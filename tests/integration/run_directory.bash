@@ -27,6 +27,13 @@ expect cmp run.toml run/config.toml
 expect cmp run.toml run/config.toml
 expect test "$(rate_of 5 run)" = 0.005
 expect_exit 0 "$fourfold" report run --output page.html
+# A page of an earlier version had no mark, and is known by its title and style; another page by neither.
+sed 's/<meta name="generator" content="fourfold report"[/]>//' page.html >older.html
+expect_exit 0 "$fourfold" report run --output older.html
+expect cmp page.html older.html
+printf '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><title>mine · fourfold</title></head></html>\n' >theirs.html
+expect_exit 78 "$fourfold" report run --output theirs.html
+expect_stderr "theirs.html: is there already, and not made by \`fourfold report\`"
 # Somebody's config.toml that is not the run file is in the way, and so are other files that no run has made.
 expect_exit 78 "$fourfold" train run.toml --set train.steps=9
 expect_stderr 'run/config.toml is not a file that fourfold wrote (fourfold would write its own there); rename it, or choose another log.dir'

@@ -11,6 +11,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 using namespace fourfold;
 using namespace fourfold::io_test;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 using harness::CapturedLog;
 using harness::files_below;
 using harness::read_bytes;
@@ -121,6 +123,19 @@ TEST_CASE("a word that nobody can read is none") {
   const CapturedLog log;
   CHECK(cluster.restart().step == 5);
   CHECK_THAT(log.text(), ContainsSubstring(".fast-level: is not what a run writes there"));
+}
+
+TEST_CASE("a file of somebody's that is called like the word is left alone") {
+  const ScratchFolder scratch;
+  const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1}};
+  make_steps(cluster);
+  const std::string text =
+      GENERATE("slow is smooth\n", "fourfold fast-level 1 0123456789abcdef 7\n");
+  harness::write_bytes(cluster.store() / ".fast-level", text);
+  CHECK_THROWS_MATCHES(
+      cluster.restart(), UserError,
+      MessageMatches(ContainsSubstring(".fast-level: is not a file that fourfold wrote")));
+  CHECK(read_bytes(cluster.store() / ".fast-level") == text);
 }
 
 TEST_CASE("a word that cannot be read ends a start, and what it stands for is still there") {

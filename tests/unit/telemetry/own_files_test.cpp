@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/event_lines.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/metrics_file.hpp>
 #include <fourfold/telemetry/own_files.hpp>
@@ -23,6 +24,7 @@ using Catch::Matchers::ContainsSubstring;
 using fourfold::ExitCode;
 using fourfold::UserError;
 using fourfold::harness::files_below;
+using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 using namespace fourfold::telemetry;
 namespace fs = std::filesystem;
@@ -30,7 +32,16 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr OutputsOfRun everything{
-    .config = true, .report = true, .trace = "{\"ours\":1,", .timeline = "<!-- ours"};
+    .config = true,
+    .report = true,
+    .trace = fourfold::io::OwnFile{.mark = "{\"ours\":1,", .maker = {}},
+    .timeline = fourfold::io::OwnFile{.mark = "<!-- ours", .maker = {}}};
+
+/// As versions without a mark wrote it.
+constexpr const char* older_report =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" "
+    "content=\"width=device-width, initial-scale=1\"/><title>mine · fourfold</title><style>\n"
+    ":root{color-scheme:light dark;--page:#f6f7f9;--card:#fff;--text:#1b1f26";
 
 /// What is said of a folder; empty: a run may begin there.
 std::string refusal(const fs::path& log_dir, const OutputsOfRun& outputs = everything) {
@@ -76,20 +87,48 @@ TEST_CASE("what a run has written is its own to write again", "[own_files]") {
   }
   // As earlier versions wrote them, in the folder of a run.
   dir.write("config.toml", config);
-  dir.write("trace.json", "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[]}\n");
-  dir.write("report.html", "<!DOCTYPE html>\n<title>mine · fourfold</title>");
+  dir.write("report.html", older_report);
   CHECK(refusal(dir.path()).empty());
   fs::remove(dir / "exit.json");
-  CHECK_THAT(refusal(dir.path()), ContainsSubstring("config.toml is not") &&
-                                      ContainsSubstring("trace.json is not") &&
-                                      ContainsSubstring("report.html is not"));
-  dir.write("config.toml", "");
-  dir.write("trace.json", "");
-  dir.write("report.html", "");
-  dir.write("metrics.jsonl",
-            "{\"event\":\"sta\n{\"event\":\"resume\",\"time\":1}\n");  // cut by a full disk
-  dir.write("status.json", "");                                        // by a crash
+  const std::string alone = refusal(dir.path());
+  CHECK_THAT(alone, ContainsSubstring("config.toml is not") && !ContainsSubstring("report.html"));
+  for (const char* const name : {"config.toml", "trace.json", "report.html", "status.json"}) {
+    dir.write(name, std::string(3, '\0'));
+    CHECK_THAT(refusal(dir.path()), !ContainsSubstring(name));
+    dir.write(name, "");
+  }
   CHECK(refusal(dir.path()).empty());
+}
+
+TEST_CASE("what a full disk or a crash has left of a run's file is still its own", "[own_files]") {
+  const ScratchFolder dir;
+  MetricsFile metrics(dir / "metrics.jsonl");
+  StatusFile status(dir / "status.json");
+  RunStart start;
+  start.rank_hosts = {"node1"};
+  metrics.start(start, 1000);
+  status.start(start, 1000);
+  write_exit_status(dir / "exit.json", {.code = ExitCode::stopped_saved, .reason = "time"});
+  dir.write(
+      "hang.json",
+      "{\n  \"code\": 86,\n  \"kind\": \"late\",\n  \"reason\": \"\",\n  \"culprits\": []\n}");
+  for (const char* const name : {"metrics.jsonl", "status.json", "exit.json", "hang.json"}) {
+    const std::string whole = read_bytes(dir / name);
+    for (std::size_t bytes = 0; bytes < whole.size(); ++bytes) {
+      dir.write(name, whole.substr(0, bytes));
+      INFO(name << " cut at " << bytes);
+      REQUIRE(refusal(dir.path()) == "");
+    }
+    dir.write(name, whole);
+  }
+  // The next start closes a line that was cut, and goes on after it.
+  const std::string line = read_bytes(dir / "metrics.jsonl");
+  for (std::size_t bytes = 0; bytes < line.size(); ++bytes) {
+    const std::string rest = std::string(bytes % 5, '\0') + line.substr(0, bytes) + "\n" + line;
+    dir.write("metrics.jsonl", rest);
+    INFO(rest);
+    REQUIRE(refusal(dir.path()) == "");
+  }
 }
 
 TEST_CASE("what no run has written is left alone, and named", "[own_files]") {
@@ -111,6 +150,30 @@ TEST_CASE("what no run has written is left alone, and named", "[own_files]") {
       {"metrics.jsonl",
        "{\"event\":\"epoch\",\"time\":1700000000}\n{\"event\":\"start\",\"time\":1}\n"},
       {"metrics.jsonl", "{\"event\":\"step\",\"loss\":3}\n"},
+      {"metrics.jsonl", "{\"event\":\"start\",\"time\":1700000000,\"user\":\"ada\"}\n"},
+      {"metrics.jsonl", "{\"event\":\"step\",\"time\":1.7e9,\"step\":4,\"loss\":\"low\"}\n"},
+      {"metrics.jsonl", "{\"event\":\"end\",\"time\":1.7e9,\"at\":\"the bridge\"}\n"},
+      {"metrics.jsonl",
+       "monday: ran\n{\"event\":\"end\",\"time\":1700000000,\"step\":1,"
+       "\"code\":0,\"reason\":\"finished\"}\n"},
+      {"metrics.jsonl", "{\"event\n[1, 2]\n"},
+      {"attempts.jsonl", "{\"event\":\"begin\",\"time\":1700000000}\n"},
+      {"attempts.jsonl",
+       "{\"event\":\"refused\",\"time\":1.7e9,\"job\":7,\"restart\":0,"
+       "\"code\":78,\"reason\":\"no\"}\n"},
+      {"exit.json",
+       "{\"code\":null,\"reason\":\"r\",\"step\":\"up\",\"checkpoint\":null,"
+       "\"bad_nodes\":[],\"retry\":null}"},
+      {"exit.json",
+       "{\"code\":null,\"reason\":\"r\",\"step\":1,\"checkpoint\":null,"
+       "\"bad_nodes\":[1],\"retry\":null}"},
+      {"exit.json", "{\n  \"code\": of honour"},
+      {"status.json",
+       "{\"state\":\"running\",\"step\":1,\"steps\":2,\"loss\":\"sweet\","
+       "\"validation_loss\":null,\"tokens_per_s\":1,\"checkpoint\":[1],"
+       "\"checkpoint_step\":null,\"updated\":1700000000}"},
+      {"status.json", "{\n  \"state\": \"CA\""},
+      {"hang.json", "{\"code\":0,\"kind\":\"late\",\"reason\":\"\",\"culprits\":[]}"},
       {"attempts.jsonl", "{\"event\": \"jump\", \"time\": 3}\n"},
       {"attempts.jsonl", "7\n{\"event\":\"begin\",\"time\":1}\n"},
       {"config.toml", "[model]\nlayers = 1                              # few\n"},

@@ -19,7 +19,10 @@ struct OwnFile {
   std::string_view mark;
   std::string_view maker;         ///< "fourfold report"
   std::string_view opening = {};  ///< what comes before the mark: "#!/bin/bash\n"
-  bool is_anywhere = false;       ///< behind the opening, in the first 4 KiB: in a binary file
+  bool is_anywhere = false;       ///< after the opening, in the first 4 KiB: in a binary file
+  /// Whether a beginning is as an earlier version wrote it, which put no mark there; null: none
+  /// did.
+  bool (*is_older)(std::string_view beginning) = nullptr;
 };
 
 /// Whether text begins as one of ours does.

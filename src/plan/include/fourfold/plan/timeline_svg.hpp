@@ -22,7 +22,10 @@ struct Drawing {
 inline constexpr std::size_t most_drawn_actions = 100'000;
 
 /// How every picture begins.
-inline constexpr std::string_view timeline_svg_mark = "<!-- made by fourfold";
+inline constexpr std::string_view timeline_svg_mark = "<!-- made by fourfold -->\n<svg ";
+
+/// Whether a picture begins as earlier versions wrote it: with another mark, or with none.
+bool is_older_timeline_svg(std::string_view beginning);
 
 /// One picture that stands alone, light or dark as the reader's screen: under each other a panel
 /// per timeline on the same axis of time; in it a row per rank, its compute actions coloured by

@@ -13,6 +13,9 @@ namespace fourfold::plan {
 /// How every trace begins.
 inline constexpr std::string_view timeline_trace_mark = R"({"otherData":{"made_by":"fourfold"},)";
 
+/// Whether a trace begins as earlier versions wrote it, without the mark: by the names of its rows.
+bool is_older_timeline_trace(std::string_view beginning);
+
 /// Timelines in the trace event format (JSON) that Perfetto and chrome://tracing open: each
 /// timeline is a process with a row per rank, so that a planned and a measured one lie under each
 /// other on one axis of time. A compute action is a slice named as in the CSV (F3.1) with

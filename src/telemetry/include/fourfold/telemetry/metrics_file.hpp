@@ -9,15 +9,9 @@
 #include <fourfold/telemetry/metrics.hpp>
 
 #include <filesystem>
-#include <string_view>
 #include <utility>
 
 namespace fourfold::telemetry {
-
-/// Whether the beginning of a file is of lines of events, metrics.jsonl's or attempts.jsonl's: the
-/// first line that is whole and is JSON says so. One that a full disk cut is passed over; where
-/// there is no other, how it begins.
-bool begins_with_events(std::string_view head);
 
 /// Appends each record to metrics.jsonl:
 /// {"event":"start"|"resume"|"step"|"eval"|"checkpoint"|"memory"|"end","time":...,...}.

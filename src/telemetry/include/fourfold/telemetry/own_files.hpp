@@ -5,7 +5,10 @@
 /// have a file of such a name there: a run file called config.toml, a trace of another program.
 #pragma once
 
+#include <fourfold/io/own_file.hpp>
+
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 namespace fourfold::telemetry {
@@ -17,10 +20,10 @@ inline constexpr std::string_view effective_config_mark =
 
 /// What a run is going to write besides what every run does.
 struct OutputsOfRun {
-  bool config = true;              ///< config.toml
-  bool report = false;             ///< report.html
-  std::string_view trace = {};     ///< how trace.json begins; empty: none is written
-  std::string_view timeline = {};  ///< how timeline.svg begins that is written with it
+  bool config = true;                        ///< config.toml
+  bool report = false;                       ///< report.html
+  std::optional<io::OwnFile> trace = {};     ///< trace.json, as it is told from others'
+  std::optional<io::OwnFile> timeline = {};  ///< timeline.svg, which is written with it
 };
 
 /// Whether lines of events may be appended there: metrics.jsonl or attempts.jsonl of a run, or

@@ -14,14 +14,20 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace fourfold::telemetry {
 
+/// Whether a page begins as earlier versions wrote a report: by its title and style.
+bool is_older_report(std::string_view beginning);
+
 /// How every report begins.
 inline constexpr io::OwnFile own_report{
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
-    "<meta name=\"generator\" content=\"fourfold report\"/>",
-    "fourfold report"};
+    .mark =
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>"
+        "<meta name=\"generator\" content=\"fourfold report\"/>",
+    .maker = "fourfold report",
+    .is_older = is_older_report};
 
 /// A run as its directory tells it.
 struct ReportedRun {
