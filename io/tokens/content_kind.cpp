@@ -58,6 +58,8 @@ constexpr std::array signatures{
               "\x7f"
               "ELF"sv,
               {"a program (ELF)", no_text}},
+    Signature{0, "WARC/0.1"sv, {"a web archive (WARC)", "extract its texts first"}},
+    Signature{0, "WARC/1."sv, {"a web archive (WARC)", "extract its texts first"}},
     Signature{0, "%PDF-"sv, {"a PDF document", "extract its text first (pdftotext)"}},
     Signature{0, "{\\rtf"sv, {"an RTF document", "save it as plain text first"}},
     Signature{0,

@@ -132,6 +132,10 @@ void read_added_tokens(const json& tokens, BpeDescription& description) {
 BpeDescription tokenizer_json(const std::filesystem::path& file, const json& document) {
   BpeDescription description;
   description.file = file;
+  if (const json& version = member(document, "version");
+      !version.is_null() && version != "1.0") {  // as the tokenizers library does
+    unsupported(file, format_message("version {} of the format", json_text(version)));
+  }
   read_model(member(document, "model"), description);
   read_added_tokens(member(document, "added_tokens"), description);
   read_pipeline(document, description);

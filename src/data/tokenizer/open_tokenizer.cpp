@@ -35,11 +35,17 @@ Opened open_file(const fs::path& file) {
   return opened;
 }
 
-/// The tokenizer files of a folder, in the order in which they are tried.
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+/// The tokenizer files of a folder, in the order in which they are tried. What has the name of one
+/// and cannot be read (a folder, a link to nowhere) is tried, too: it is told of then.
 std::vector<fs::path> candidates_in(const fs::path& folder) {
   std::vector<fs::path> files;
   for (const char* name : {"tokenizer.json", "vocab.json", "tokenizer.model"}) {
-    if (is_file(folder / name)) {
+    if (is_there(folder / name)) {
       files.push_back(folder / name);
     }
   }

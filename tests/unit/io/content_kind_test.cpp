@@ -23,8 +23,9 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 TEST_CASE("text is text, whatever it begins with", "[content_kind]") {
   for (const std::string_view text :
        {""sv, "MZ is how it begins"sv, "BZh91 was a name"sv, "PK: goalkeeper"sv, "PAR: four"sv,
-        "ORCs and elves"sv, "Object lessons"sv, "ID3: a chunk"sv, "ftyp"sv, "RIFFs"sv,
-        "\xef\xbb\xbfwith a mark"sv, "\x1b[1mbold\x1b[0m"sv, "P\xc3\xa4rson"sv, "%!PS-Adobe"sv}) {
+        "ORCs and elves"sv, "Object lessons"sv, "WARC/ is an archive"sv, "ID3: a chunk"sv, "ftyp"sv,
+        "RIFFs"sv, "\xef\xbb\xbfwith a mark"sv, "\x1b[1mbold\x1b[0m"sv, "P\xc3\xa4rson"sv,
+        "%!PS-Adobe"sv}) {
     CAPTURE(text);
     CHECK_FALSE(kind_of_content(bytes_of(text)));
     CHECK(is_plain_text(bytes_of(text)));

@@ -13,7 +13,7 @@ namespace fourfold::io {
 
 /// A kind of file that is neither plain text nor tokens.
 struct ContentKind {
-  std::string_view name;    ///< "gzip-compressed", "a Parquet file": what comes behind "is"
+  std::string_view name;    ///< "gzip-compressed", "a Parquet file": what comes after "is"
   std::string_view remedy;  ///< "decompress it first (gzip -d)": what to do to have text
   bool is_text = false;     ///< in another encoding than UTF-8
   bool is_guess = false;    ///< by NUL bytes alone

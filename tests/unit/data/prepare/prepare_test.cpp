@@ -208,6 +208,8 @@ TEST_CASE("what is not text is refused by its kind, whatever it is called", "[pr
        "ELF"},
       {"\x93NUMPY\1\0"s, "NumPy"},
       {"%PDF-1.7\n"s, "PDF"},
+      {"WARC/1.0\r\nWARC-Type: response\r\n"s, "WARC"},
+      {"WARC/0.17\r\n"s, "WARC"},
       {"\x89PNG\r\n\x1a\n"s, "PNG"},
       {"\xff\xd8\xff\xe0"s, "JPEG"},
       {"GIF89a"s, "GIF"},

@@ -21,6 +21,7 @@
 using Catch::Matchers::ContainsSubstring;
 using fourfold::ExitCode;
 using fourfold::data::open_tokenizer;
+using fourfold::data::open_tokenizer_in;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
 
@@ -75,6 +76,37 @@ TEST_CASE("a tokenizer that is not there is named", "[tokenizer]") {
   std::filesystem::remove(folder.path() / "tokenizer.json");
   check_refused(folder.write("vocab.json", "{\"a\": 0}").string(), ExitCode::config,
                 "merges.txt: cannot be opened");
+}
+
+TEST_CASE("what has the name of a tokenizer and is no file is not passed over", "[tokenizer]") {
+  const ScratchFolder folder;
+  for (const char* name : {"tokenizer.json", "vocab.json", "tokenizer.model"}) {
+    std::filesystem::create_directory(folder / name);
+    check_refused(folder.path().string(), ExitCode::config,
+                  "is not a regular file (it is a folder)");
+    CHECK_THROWS_AS(open_tokenizer_in(folder.path()), fourfold::UserError);
+    std::filesystem::remove(folder / name);
+    std::filesystem::create_symlink("nowhere", folder / name);
+    check_refused(folder.path().string(), ExitCode::config, "is a symbolic link to nowhere");
+    std::filesystem::remove(folder / name);
+  }
+  CHECK(open_tokenizer_in(folder.path()) == nullptr);
+}
+
+TEST_CASE("a tokenizer.json of another version of the format is refused", "[tokenizer]") {
+  const ScratchFolder folder;
+  const std::string text = read_bytes(golden + "llama3.json");
+  const std::string version = "\"version\"";
+  const std::size_t at = text.find(version);
+  REQUIRE(at != std::string::npos);
+  const std::size_t end = text.find(',', at);
+  for (const char* other : {"\"2.0\"", "\"1.1\"", "1.0", "[]"}) {
+    const auto file = folder.write("tokenizer.json",
+                                   text.substr(0, at) + version + ": " + other + text.substr(end));
+    check_refused(file.string(), ExitCode::config, fmt::format("version {} of the format", other));
+  }
+  folder.write("tokenizer.json", text.substr(0, at) + text.substr(end + 1));
+  CHECK(open_tokenizer((folder / "tokenizer.json").string())->vocab_size() > 0);
 }
 
 TEST_CASE("files that are no tokenizers are corrupt", "[tokenizer]") {
