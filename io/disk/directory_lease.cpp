@@ -79,11 +79,19 @@ struct DirectoryLease::Impl {
   /// @return whether it is ours now
   bool take() {
     const auto now = Clock::now().time_since_epoch().count();
-    if (make_file()) {
-      seen = now;
-      return true;
+    if (!make_file()) {
+      return false;
     }
-    return false;
+    if (!work->is_there()) {
+      // Who gave the lease back has swept it before it was ours; or somebody has taken over since,
+      // which is seen after the new one is there: who takes over later sweeps that.
+      work.emplace(path.parent_path(), options.name, lease.word);
+      if (word_in(path) != lease.word) {
+        return false;
+      }
+    }
+    seen = now;
+    return true;
   }
 
   bool make_file() {

@@ -61,6 +61,7 @@ std::string prefix_of(std::string_view lease_name) {
 WorkFolder::WorkFolder(fs::path directory, std::string_view lease_name, std::string_view word)
     : directory_(directory.empty() ? fs::path(".") : std::move(directory)),
       prefix_(prefix_of(lease_name)),
+      given_back_prefix_(fmt::format("{}-", lease_name)),
       path_(directory_ / fmt::format("{}{}", prefix_, word)) {
   make_directory(path_);
   if (const auto place = place_of(directory_)) {
@@ -89,6 +90,9 @@ void WorkFolder::empty(const fs::path& folder) const {
   for (int round = 0; round < most_rounds && ::rmdir(folder.c_str()) != 0 && errno != ENOENT;
        ++round) {
     for (const std::string& name : names_in(folder).value_or(std::vector<std::string>{})) {
+      if (name.starts_with(given_back_prefix_) && ::unlink((folder / name).c_str()) == 0) {
+        continue;  // whoever gives it back will not find it where it was
+      }
       fs::path to = directory_ / name;
       if (kind_of(to) != EntryKind::missing) {
         to = directory_ / fmt::format("{}{}", trash_prefix, random_word());

@@ -43,7 +43,8 @@ class WorkFolder {
   void empty(const std::filesystem::path& folder) const;
 
   std::filesystem::path directory_;
-  std::string prefix_;  ///< of the names of all of them
+  std::string prefix_;             ///< of the names of all of them
+  std::string given_back_prefix_;  ///< of the names of leases on their way out
   std::filesystem::path path_;
 };
 

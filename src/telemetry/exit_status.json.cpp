@@ -54,7 +54,8 @@ bool is_exit_status(const Json& json) {
 }
 
 bool is_running(const Json& json) {
-  return is_like_exit_status(json) && json["code"].is_null() && json["retry"].is_null();
+  return is_like_exit_status(json) && json["code"].is_null() &&
+         (json["retry"].is_null() || json["retry"].is_boolean());
 }
 
 /// Of each end that there may be.

@@ -162,5 +162,5 @@ TEST_CASE("events and lines of a start that was taken over come nowhere") {
     CHECK(events.path().filename() == last);  // readers take its START for the last one
   }
   CHECK(stopped > 15);
-  CHECK(codes[73] + codes[93] > 5);
+  CHECK(codes[73] + codes[93] >= 5);  // 78: it had no lease yet
 }

@@ -285,7 +285,7 @@ TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directo
       "notes.tmp-12",  "status.json.tmp-",  "status.json.tmp-old", "status.json.tmp-1.bak",
       "metrics.jsonl", "chain.sbatch.tmp-5"};  // of `fourfold submit`, perhaps now
   for (const std::string& name : others) {
-    write_bytes(dir / name, "{\"event\":\"start\",\"time\":1}\n");
+    write_bytes(dir / name, "{\"event\":\"eval\",\"time\":1,\"step\":0,\"loss\":3,\"tokens\":8}\n");
   }
   std::filesystem::create_directory(dir / ".start-watch-77-0");
   write_bytes(dir / ".start-watch-77-0/rank-3", "node1 12\n");
