@@ -242,6 +242,26 @@ void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::
   }
 }
 
+/// A log.dir that names the folder of another run's steps would have a new run's files lie among
+/// them.
+void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesystem::path& steps) {
+  std::error_code failure;
+  const std::filesystem::path log_dir = config.log.dir;
+  if (!std::filesystem::is_directory(log_dir, failure) ||
+      std::filesystem::equivalent(log_dir, steps, failure)) {
+    return;
+  }
+  const auto held = io::list_steps(log_dir);
+  if (!held.empty()) {
+    throw UserError(
+        ExitCode::config,
+        format_message("log.dir = \"{}\" is a folder of checkpoints (it holds step {}), and a new "
+                       "run would begin in it; set log.dir to the folder of the run, or to one of "
+                       "its own",
+                       config.log.dir, held.back()));
+  }
+}
+
 /// The step that a run begins at; nothing when it cannot be opened and the run has steps of its own
 /// by now. What a chain of jobs began with may have been removed since, by its own retention or by
 /// a purge that leaves the folder. @throws as open_named_checkpoint, on all ranks alike
@@ -351,6 +371,7 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   comm::first_rank_does(world, [&] {
     if (io::list_steps(request.store.directory()).empty()) {
       refuse_to_abandon(request.config, request.store.directory());
+      refuse_folder_of_steps(request.config, request.store.directory());
     }
   });
   if (mode == "auto") {

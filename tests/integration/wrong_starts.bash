@@ -101,6 +101,8 @@ wrong=(
   'late 78 @ --resume-weights-only=another/checkpoints/step-000000004'
   'late 73 @ --set checkpoint.dir=in_the_way/checkpoints'
   'late 78 @ --set checkpoint.dir=run/chekpoints'
+  '78 @ --set log.dir=run/checkpoints'
+  '78 @ --set log.dir=run/checkpoints --set checkpoint.dir=elsewhere'
   'late 78 @ --set checkpoint.dir=elsewhere --set train.steps=8'
   'late 78 @ --set checkpoint.dir=elsewhere --set checkpoint.resume=never'
   'late 78 @ --set checkpoint.dir=elsewhere --resume-weights-only=another/checkpoints/step-000000004'
