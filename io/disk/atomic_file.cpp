@@ -38,13 +38,7 @@ void require_replaceable(const std::filesystem::path& path) {
 /// A sibling, or in the folder of the lease that this process has on the directory: what it then
 /// renames when it was taken over is not there any more.
 std::filesystem::path temporary_of(const std::filesystem::path& path) {
-  if (is_fenced_off_in(path.parent_path())) {
-    throw UserError(
-        ExitCode::no_progress,
-        format_message("{}: is not written (another start has taken the directory over); "
-                       "end this one",
-                       path.string()));
-  }
+  refuse_fenced_off(path);
   return temporary_sibling(work_folder_in(path.parent_path()) / path.filename(),
                            fmt::format("{}", ::getpid()));
 }

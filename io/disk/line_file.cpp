@@ -43,12 +43,7 @@ void LineFile::open() {
     file = opened();
   }
   // After it was opened: who takes over from now on leaves this very file to us.
-  if (is_fenced_off_in(path_.parent_path())) {
-    throw UserError(ExitCode::cannot_write,
-                    format_message("{}: is not written to (another start has taken the directory "
-                                   "over); end this one",
-                                   path_.string()));
-  }
+  refuse_fenced_off(path_);
   file_ = std::move(file.descriptor);
   char last = '\n';
   if (file.size_bytes > 0 &&

@@ -5,6 +5,9 @@
 #include "disk/file.hpp"
 #include "disk/random_word.hpp"
 
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -156,10 +159,16 @@ bool has_fenced_in(const fs::path& directory) {
   return found != nullptr && found->has_fenced;
 }
 
-bool is_fenced_off_in(const fs::path& directory) {
+void refuse_fenced_off(const fs::path& file) {
   const std::scoped_lock lock(held_mutex);
-  const Held* const found = held_in(directory);
-  return found != nullptr && kind_of(found->folder) == EntryKind::missing;
+  const Held* const found = held_in(file.parent_path());
+  if (found != nullptr && kind_of(found->folder) == EntryKind::missing) {
+    throw UserError(
+        ExitCode::no_progress,
+        format_message("{}: is not written (another start has taken the directory over); end this "
+                       "one",
+                       file.string()));
+  }
 }
 
 bool is_work_folder_of_another(std::string_view name, std::string_view lease_name,

@@ -56,8 +56,9 @@ std::filesystem::path work_folder_in(const std::filesystem::path& directory);
 /// files of the directory open. Any thread.
 bool has_fenced_in(const std::filesystem::path& directory);
 
-/// Whether this process has had a WorkFolder there that another has taken away. Any thread.
-bool is_fenced_off_in(const std::filesystem::path& directory);
+/// @throws UserError (no_progress) where this process has had a WorkFolder in the directory of
+///   `file` that another has taken away. Any thread.
+void refuse_fenced_off(const std::filesystem::path& file);
 
 /// Whether `name` is that of the folder of a holder of this lease, whose word is not `word`.
 bool is_work_folder_of_another(std::string_view name, std::string_view lease_name,

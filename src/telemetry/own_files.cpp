@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -51,13 +52,14 @@ IsOurs as(const io::OwnFile& own) {
 
 constexpr std::size_t looked_at = std::size_t{256} << 10;  ///< exit.json as a whole
 
-std::string head_of(const fs::path& file) {
+/// Nothing when it cannot be read.
+std::optional<std::string> head_of(const fs::path& file) {
   std::string head(looked_at, '\0');
   const RegularFile opened = open_regular_file(file, O_RDONLY, Links::refuse);
   const ssize_t got =
-      opened.descriptor ? ::read(opened.descriptor.get(), head.data(), head.size()) : 0;
+      opened.descriptor ? ::read(opened.descriptor.get(), head.data(), head.size()) : -1;
   head.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  return head;
+  return got >= 0 ? std::optional(std::move(head)) : std::nullopt;
 }
 
 /// Why a run must not write over what is there; empty: it may. An empty file has nothing to lose,
@@ -74,19 +76,14 @@ std::string objection(const fs::path& file, const IsOurs& is_ours) {
   if (!fs::is_regular_file(status)) {
     return "is a link, a device, a pipe or a socket";
   }
-  const std::string head = head_of(file);
-  const bool is_blank = head.size() < looked_at &&
-                        head.find_first_not_of(std::string_view("\0", 1)) == std::string::npos;
-  return is_blank || is_ours(head) ? "" : "is not a file that fourfold wrote";
+  const std::optional<std::string> head = head_of(file);
+  if (!head) {
+    return "cannot be read";
+  }
+  const bool is_blank = head->size() < looked_at &&
+                        head->find_first_not_of(std::string_view("\0", 1)) == std::string::npos;
+  return is_blank || is_ours(*head) ? "" : "is not a file that fourfold wrote";
 }
-
-}  // namespace
-
-bool may_append_events(const fs::path& file) {
-  return objection(file, begins_with_events).empty();
-}
-
-namespace {
 
 void refuse_those_in_the_way(const std::vector<std::pair<fs::path, IsOurs>>& written) {
   std::string text;
@@ -105,11 +102,15 @@ void refuse_those_in_the_way(const std::vector<std::pair<fs::path, IsOurs>>& wri
 
 }  // namespace
 
+bool may_append_events(const fs::path& file) {
+  return objection(file, begins_with_events).empty();
+}
+
 void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) {
   const RunFiles files(log_dir);
   std::error_code ignored;
   const bool has_run = fs::is_regular_file(fs::symlink_status(files.exit_status(), ignored)) &&
-                       is_exit_text(head_of(files.exit_status()));
+                       is_exit_text(head_of(files.exit_status()).value_or(""));
   std::vector<std::pair<fs::path, IsOurs>> written{{files.exit_status(), is_exit_text},
                                                    {files.status(), is_status_text},
                                                    {files.metrics(), begins_with_events},

@@ -14,6 +14,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <span>
@@ -26,6 +27,7 @@ using fourfold::UserError;
 using fourfold::harness::files_below;
 using fourfold::harness::read_bytes;
 using fourfold::harness::ScratchFolder;
+using fourfold::harness::write_bytes;
 using namespace fourfold::telemetry;
 namespace fs = std::filesystem;
 
@@ -210,6 +212,25 @@ TEST_CASE("only what is going to be written is looked at", "[own_files]") {
   const std::string all = refusal(dir.path());
   CHECK_THAT(all, ContainsSubstring("config.toml") && ContainsSubstring("report.html") &&
                       ContainsSubstring("trace.json"));
+}
+
+TEST_CASE("what cannot be read is in the way: it may be anybody's", "[own_files]") {
+  const ScratchFolder dir;
+  const fs::path log_dir = dir / "run";
+  fs::create_directory(log_dir);
+  for (const char* const name : {"status.json", "report.html", "metrics.jsonl"}) {
+    write_bytes(log_dir / name, "private");
+    fs::permissions(log_dir / name, fs::perms::none);
+  }
+  fs::permissions(dir.path(), fs::perms::all);
+  constexpr uid_t nobody = 65534;
+  const bool is_root = ::geteuid() == 0;  // who may read everything
+  REQUIRE((!is_root || ::seteuid(nobody) == 0));
+  const std::string all = refusal(log_dir);
+  REQUIRE((!is_root || ::seteuid(0) == 0));
+  CHECK_THAT(all, ContainsSubstring("status.json cannot be read") &&
+                      ContainsSubstring("report.html cannot be read") &&
+                      ContainsSubstring("metrics.jsonl cannot be read"));
 }
 
 TEST_CASE("what is no regular file is in the way, and nothing waits for it", "[own_files]") {

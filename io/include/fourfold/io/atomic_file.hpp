@@ -20,7 +20,7 @@ class Temporary;
 /// (temporary_name.hpp), `sync` brings them to the disk, `publish` renames. Without `publish` the
 /// temporary file is removed, also when a signal ends the process; what a killed process has left
 /// the next AtomicFile of that path removes. One thread per object; every failure throws UserError
-/// (cannot_write) naming the path.
+/// naming the path: cannot_write, or no_progress where another start has taken the directory over.
 class AtomicFile {
  public:
   /// @throws UserError (cannot_write) where `path` is a device, a pipe or a socket

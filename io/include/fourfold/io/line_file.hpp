@@ -24,7 +24,8 @@ class LineFile {
       : path_(std::move(path)), advice_(std::move(advice)) {}
 
   /// @param line  without its end. Makes the file if it is missing; what is no regular file is not
-  /// written to, nor is what a link leads to. @throws UserError (cannot_write)
+  /// written to, nor is what a link leads to. @throws UserError: cannot_write; no_progress where
+  ///   another start has taken the directory over
   void append(const std::string& line);
   /// Brings all lines to stable storage. @throws UserError (cannot_write)
   void sync();
