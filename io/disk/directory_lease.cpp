@@ -2,7 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
 #include "disk/lease_file.hpp"
-#include "disk/made_folders.hpp"
 #include "disk/random_word.hpp"
 #include "disk/work_folder.hpp"
 
@@ -10,6 +9,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/made_folders.hpp>
 
 #include <unistd.h>
 

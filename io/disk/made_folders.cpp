@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "disk/made_folders.hpp"
-
 #include "disk/file.hpp"
+
+#include <fourfold/io/made_folders.hpp>
 
 #include <unistd.h>
 

@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "disk/made_folders.hpp"
 #include "fast/node_map.hpp"
 
 #include <fourfold/comm/communicator.hpp>
+#include <fourfold/io/made_folders.hpp>
 
 #include <filesystem>
 #include <optional>

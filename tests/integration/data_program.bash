@@ -43,7 +43,7 @@ expect_stderr_lines 1
 : >empty.txt
 expect_exit 65 "$fourfold" data prepare --output bad empty.txt
 expect_exit 73 "$fourfold" data prepare --output a.txt/bad a.txt
-expect_stderr 'a.txt: cannot be made (Not a directory); choose another --output'
+expect_stderr 'a.txt: cannot be written (mkdir: Not a directory); choose another folder or name'
 # The first command of a new user: there is no folder yet. One empty file of many is left out.
 expect_exit 0 "$fourfold" data prepare --output new/deep/set a.txt empty.txt
 expect_stderr 'empty.txt: is empty, and left out'
@@ -133,6 +133,11 @@ for name in bin idx; do
 done
 : >nothing.bin && : >nothing.idx
 expect_exit 0 "$fourfold" data prepare --output nothing a.txt
+# What comes to nothing leaves no folder behind either.
+printf -- '--\n--\n' >nothing.txt
+expect_exit 78 "$fourfold" data prepare --output none/deep/x --document-separator '--\n' nothing.txt
+expect_stderr 'none/deep/x.bin would be empty'
+expect test ! -e none
 mkdir vt
 expect_exit 78 "$fourfold" data prepare --output vt/tokenizer a.txt
 expect_stderr "vt/tokenizer.json: would be the name of the token files' record"

@@ -10,6 +10,7 @@
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/token_file.hpp>
@@ -18,6 +19,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -113,20 +115,6 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
   }
 }
 
-/// A first preparation is often the first file of a folder.
-void make_folder_of(const std::filesystem::path& prefix) {
-  const std::filesystem::path folder = prefix.parent_path();
-  std::error_code failure;
-  if (!folder.empty() && !std::filesystem::is_directory(folder, failure)) {
-    std::filesystem::create_directories(folder, failure);
-    if (failure) {
-      throw UserError(ExitCode::cannot_write,
-                      format_message("{}: cannot be made ({}); choose another --output",
-                                     folder.string(), failure.message()));
-    }
-  }
-}
-
 /// One output under way: its token files and its record.
 class Part {
  public:
@@ -188,7 +176,9 @@ class Preparation {
     for (const std::string& prefix : prefixes) {
       refuse_to_replace_others(prefix, options);
     }
-    make_folder_of(options.output_prefix);
+    if (const auto folder = options.output_prefix.parent_path(); !folder.empty()) {
+      folder_.emplace(folder);
+    }
     for (const std::string& prefix : prefixes) {
       parts_.emplace_back(prefix, tokenizer.vocab_size());
     }
@@ -262,6 +252,9 @@ class Preparation {
     }
     for (Part& part : parts_) {
       part.publish_all_but_index();
+    }
+    if (folder_) {
+      folder_->keep();
     }
     std::vector<PreparedPart> written;
     for (auto part = parts_.rbegin(); part != parts_.rend(); ++part) {  // validation, then training
@@ -347,6 +340,7 @@ class Preparation {
   const PrepareOptions& options_;
   const std::function<void(const PrepareProgress&)>& report_;
   std::vector<io::MappedFile> files_;
+  std::optional<io::MadeFolders> folder_;  ///< goes after the parts, when nothing comes of them
   std::deque<Part> parts_;  ///< training and validation, or one for all; a part cannot move
   PrepareProgress progress_;
   std::vector<std::int32_t> ids_;

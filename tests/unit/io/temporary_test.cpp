@@ -6,6 +6,7 @@
 
 #include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/new_folder.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
@@ -137,4 +138,29 @@ TEST_CASE("temporary names say whose they are", "[temporary]") {
     CAPTURE(name);
     CHECK_FALSE(io::name_of_temporary(name));
   }
+}
+
+TEST_CASE("folders that were made for nothing go, and no others", "[made_folders]") {
+  const ScratchFolder scratch;
+  const fs::path deep = scratch / "a" / "b" / "c";
+  {
+    const io::MadeFolders made(deep);
+    CHECK(fs::is_directory(deep));
+  }
+  CHECK_FALSE(fs::exists(scratch / "a"));
+  fs::create_directory(scratch / "a");
+  { const io::MadeFolders made(deep); }
+  CHECK(fs::is_directory(scratch / "a"));  // it was there
+  CHECK_FALSE(fs::exists(scratch / "a" / "b"));
+  {
+    const io::MadeFolders made(deep);
+    scratch.write("a/b/somebody's", "x");
+  }
+  CHECK(fs::exists(scratch / "a" / "b"));  // somebody has come to it
+  CHECK_FALSE(fs::exists(deep));
+  {
+    io::MadeFolders made(deep);
+    made.keep();
+  }
+  CHECK(fs::is_directory(deep));
 }

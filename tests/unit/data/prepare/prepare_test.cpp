@@ -285,8 +285,8 @@ TEST_CASE("what cannot be prepared leaves nothing behind", "[prepare]") {
   options.document_separator = std::nullopt;
   options.output_prefix = folder / "good.txt/deep/out";
   CHECK_THAT(error_of(ExitCode::cannot_write, options),
-             ContainsSubstring("good.txt/deep: cannot be made") &&
-                 ContainsSubstring("choose another --output"));
+             ContainsSubstring("good.txt: cannot be written (mkdir") &&
+                 ContainsSubstring("choose another folder or name"));
   CHECK(files_in(folder) == 3);
 }
 
