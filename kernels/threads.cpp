@@ -47,7 +47,7 @@ void check_kokkos_threads() {
   if (error != std::errc{} || end != digits.end() || threads < 1) {
     throw UserError(ExitCode::config,
                     format_message("KOKKOS_NUM_THREADS is \"{}\" (no number of threads, and Kokkos "
-                                   "starts with it) unset it",
+                                   "starts with it); unset it",
                                    text));
   }
 }

@@ -63,15 +63,15 @@ std::string cudnn_defect(std::size_t version) {
   const std::string text =
       fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
   if (version == 0) {
-    return "there is no cuDNN (libcudnn.so.9 is nowhere that the loader looks) install it, or put "
+    return "there is no cuDNN (libcudnn.so.9 is nowhere that the loader looks); install it, or put "
            "its folder into LD_LIBRARY_PATH (PyTorch brings one: site-packages/nvidia/cudnn/lib)";
   }
   if (version / 10000 != 9 || version < oldest_cudnn) {
-    return fmt::format("cuDNN {} is none that this program knows (9.7 or later of 9) take another",
+    return fmt::format("cuDNN {} is none that this program knows (9.7 or later of 9); take another",
                        text);
   }
   if (version == 91000 || version == 91001) {
-    return fmt::format("cuDNN {} computes attention wrong (a known bug) take 9.10.2 or later",
+    return fmt::format("cuDNN {} computes attention wrong (a known bug); take 9.10.2 or later",
                        text);
   }
   return {};

@@ -138,7 +138,7 @@ int degree_of(const std::string& text, const std::string& item) {
   const auto [stop, error] = std::from_chars(text.data(), end, degree);
   if (error != std::errc{} || stop != end || degree < 1) {
     refuse(ExitCode::usage,
-           format_message("--mesh has '{}' (a degree is a number from 1) write, say, dp=2", item));
+           format_message("--mesh has '{}' (a degree is a number from 1); write, say, dp=2", item));
   }
   return degree;
 }
@@ -156,12 +156,12 @@ comm::MeshShape mesh_from(const std::string& text) {
     const auto found = std::ranges::find(axes, axis, [](const auto& entry) { return entry.first; });
     if (found == axes.end() || axis.size() == item.size()) {
       refuse(ExitCode::usage, format_message("--mesh has '{}' (it takes pp, dp, cp and tp with a "
-                                             "degree each) write, say, dp=2,tp=2",
+                                             "degree each); write, say, dp=2,tp=2",
                                              item));
     }
     if (seen.find(axis) != std::string::npos) {
       refuse(ExitCode::usage,
-             format_message("--mesh names {} twice (an axis has one degree) leave one out", axis));
+             format_message("--mesh names {} twice (an axis has one degree); leave one out", axis));
     }
     seen += axis + " ";
     const std::string degree = item.substr(axis.size() + 1);
@@ -183,15 +183,15 @@ std::optional<comm::Axis> axis_from(const std::string& text) {
 void require_others(const Arguments& arguments, const Request& request, int ranks) {
   if (ranks == 1) {
     refuse(ExitCode::config,
-           "there is one rank (nothing is sent) start more: mpiexec -n 2 fourfold bench comm, or "
+           "there is one rank (nothing is sent); start more: mpiexec -n 2 fourfold bench comm, or "
            "--threads 2");
   }
   if (request.axis && request.mesh.degree(*request.axis) == 1) {
-    refuse(
-        ExitCode::config,
-        format_message("--axis {} has one rank in {} (nothing is sent) give it a degree in --mesh, "
-                       "or name another axis",
-                       arguments.axis, request.mesh.str()));
+    refuse(ExitCode::config,
+           format_message(
+               "--axis {} has one rank in {} (nothing is sent); give it a degree in --mesh, "
+               "or name another axis",
+               arguments.axis, request.mesh.str()));
   }
 }
 
@@ -209,12 +209,12 @@ void describe(CLI::App& command, Arguments& arguments) {
 Request request_of(const Arguments& arguments, int ranks) {
   if (arguments.library && arguments.threads > 0) {
     refuse(ExitCode::usage,
-           "--library and --threads do not go together (threads are no ranks of MPI) start ranks "
+           "--library and --threads do not go together (threads are no ranks of MPI); start ranks "
            "with mpiexec, or leave one out");
   }
   if (arguments.min_bytes > arguments.max_bytes) {
     refuse(ExitCode::usage, format_message("--min-bytes {} is more than --max-bytes {} (no size is "
-                                           "left) turn them round",
+                                           "left); turn them round",
                                            arguments.min_bytes, arguments.max_bytes));
   }
   Request request;

@@ -45,7 +45,7 @@ void require_memory(const Request& request, int line_ranks, int ranks_on_host,
       ExitCode::config,
       format_message(
           "buffers for {} bytes do not fit ({} ranks on this machine need {:.1f} GiB each, "
-          "and it has {:.1f} GiB left) use {}fewer ranks",
+          "and it has {:.1f} GiB left); use {}fewer ranks",
           largest, ranks_on_host, need_gib, static_cast<double>(*available_bytes) / bytes_per_gib,
           fitting == request.sizes_bytes.rend() ? std::string()
                                                 : format_message("--max-bytes {}, or ", *fitting)));

@@ -65,7 +65,7 @@ void describe(CLI::App& command, Arguments& arguments) {
 void validate(const Arguments& arguments) {
   if (arguments.run_file.empty() && !arguments.overrides.empty()) {
     throw UserError(ExitCode::usage,
-                    "--set without a run file (there is nothing to override) name the run file");
+                    "--set without a run file (there is nothing to override); name the run file");
   }
 }
 

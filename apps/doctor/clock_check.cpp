@@ -94,10 +94,10 @@ Check clock_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
     if (std::fabs(skew_s) > too_far_s && facts.size() > 2) {
       check.fail_nodes({node}, finding +
                                    " (Slurm and file systems refuse what comes from another "
-                                   "time) leave it out, and have its time service looked at");
+                                   "time); leave it out, and have its time service looked at");
     } else {
       check.warn(finding +
-                 " (times in logs and the end of a job may be wrong by it) tell the "
+                 " (times in logs and the end of a job may be wrong by it); tell the "
                  "administrators");
     }
   }
@@ -119,7 +119,7 @@ Check names_check(const Ranks& ranks, std::span<const ClockFacts> facts) {
     }
   }
   check.say(problems == 0 ? "nodes find each other by name"
-                          : fmt::format("{} node(s) do not find others by name", problems));
+                          : fmt::format("{} node(s); do not find others by name", problems));
   return check;
 }
 

@@ -73,13 +73,13 @@ void check_sharing(const Examined& examined, Check& check) {
   if (!apart) {
     check.fail(
         format_message("{} is not a shared file system (nodes do not see what {} and {} write "
-                       "there) choose a directory that all nodes have in common",
+                       "there); choose a directory that all nodes have in common",
                        examined.facts.front().probed, examined.nodes[0], examined.nodes[1]));
   } else if (!apart->empty()) {
     check.fail_nodes(
         examined.names(*apart),
         fmt::format("{} {} another {} than the other nodes (not mounted there, or "
-                    "something of its own over it) leave out, or have it mounted",
+                    "something of its own over it); leave out, or have it mounted",
                     first_of(examined.names(*apart)), apart->size() == 1 ? "has" : "have",
                     examined.facts.front().probed));
   }
@@ -114,7 +114,7 @@ void check_room(const Examined& examined, Check& check) {
   if (!few.empty()) {
     check.fail(
         format_message("{} files can still be made in {}, and {} are needed (inodes; it would "
-                       "end with 73) remove some, or set checkpoint.files to \"node\"",
+                       "end with 73); remove some, or set checkpoint.files to \"node\"",
                        examined.facts[few.front()].free_files, examined.facts[few.front()].probed,
                        directory.needed_files));
   }
@@ -144,7 +144,7 @@ void check_speed(const Examined& examined, Check& check) {
   if (!slow.empty()) {
     check.warn(
         fmt::format("{} is slower than a quarter of the median, {:.0f} MB/s (its disk or its "
-                    "way to the file system; or others use it) measure again",
+                    "way to the file system; or others use it); measure again",
                     first_of(examined.names(slow)), usual));
   }
 }
@@ -215,7 +215,7 @@ Check directory_check(const Ranks& ranks, const Directory& directory,
       examined.where([&](const DirectoryFacts& f) { return f.tokens != facts.front().tokens; });
   if (check.status() == Status::ok && !differing.empty()) {
     check.fail(
-        format_message("{} sees another number of tokens than {} (not the same files) put the "
+        format_message("{} sees another number of tokens than {} (not the same files); put the "
                        "data where all nodes see it",
                        first_of(examined.names(differing)), examined.nodes.front()));
   }
@@ -224,7 +224,7 @@ Check directory_check(const Ranks& ranks, const Directory& directory,
   if (directory.use == Directory::Use::shared && !linkless.empty()) {
     check.warn(
         "link() does not work there (what keeps a second job from writing to it is less "
-        "safe without) do not start two jobs on one directory");
+        "safe without); do not start two jobs on one directory");
   }
   return check;
 }

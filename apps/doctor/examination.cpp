@@ -79,7 +79,7 @@ class Examiner {
     throw UserError(
         ExitCode::config,
         format_message(
-            "fourfold is {} on {} and {} on {} (ranks of one run must be alike) load the "
+            "fourfold is {} on {} and {} on {} (ranks of one run must be alike); load the "
             "same module on all nodes",
             versions.front(), hosts.front(), *other,
             hosts[static_cast<std::size_t>(other - versions.begin())]));

@@ -41,12 +41,12 @@ void check_count(const Node& node, std::size_t usual, Check& check) {
   const std::string& problem = node.gpus->problem;
   if (count < usual) {
     check.fail_nodes({node.name},
-                     fmt::format("{} has {} GPUs, others have {} ({}) leave it out, and have it "
+                     fmt::format("{} has {} GPUs, others have {} ({}); leave it out, and have it "
                                  "looked at",
                                  node.name, count, usual,
                                  problem.empty() ? "one may have fallen off its bus" : problem));
   } else if (!problem.empty()) {
-    check.fail_nodes({node.name}, fmt::format("nvidia-smi on {} {} (a GPU may be lost) leave "
+    check.fail_nodes({node.name}, fmt::format("nvidia-smi on {} {} (a GPU may be lost); leave "
                                               "it out, and have it looked at",
                                               node.name, problem));
   }
@@ -57,14 +57,14 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
   if (gpu.uncorrected_errors > 0) {
     check.fail_nodes(
         {node}, fmt::format("{} has had {} memory errors that ECC did not correct since it was "
-                            "reset (a run there may end with an error) leave the node out until "
+                            "reset (a run there may end with an error); leave the node out until "
                             "that is done",
                             which, gpu.uncorrected_errors));
   }
   if (gpu.has_no_spare) {
     check.fail_nodes({node},
                      fmt::format("{} has bad memory that could not be replaced by spare rows "
-                                 "(remapped_rows.failure) leave the node out, and have the "
+                                 "(remapped_rows.failure); leave the node out, and have the "
                                  "GPU changed",
                                  which));
   } else if (gpu.needs_reset) {
@@ -74,15 +74,16 @@ void check_gpu(const std::string& node, const GpuFacts& gpu, Check& check) {
                     which));
   }
   if (!gpu.slowed_by.empty()) {
-    check.fail_nodes({node}, fmt::format("{} is slowed down by its hardware at {} C ({}) leave the "
-                                         "node out, and have cooling and power looked at",
-                                         which, gpu.temperature_c, fmt::join(gpu.slowed_by, ", ")));
+    check.fail_nodes({node},
+                     fmt::format("{} is slowed down by its hardware at {} C ({}); leave the "
+                                 "node out, and have cooling and power looked at",
+                                 which, gpu.temperature_c, fmt::join(gpu.slowed_by, ", ")));
   }
   if (gpu.total_mib > 0 &&
       static_cast<double>(gpu.used_mib) > most_used_share * static_cast<double>(gpu.total_mib)) {
     check.warn(
         fmt::format("{} of {} MiB of {} are in use (a process of another job, or one left "
-                    "behind) see `nvidia-smi` there",
+                    "behind); see `nvidia-smi` there",
                     gpu.used_mib, gpu.total_mib, which));
   }
 }
@@ -97,7 +98,7 @@ void check_peers(const std::vector<Node>& nodes, Check& check) {
       check.fail_nodes(
           {node.name},
           fmt::format("GPUs {} of {} do not reach each other's memory, as those of other nodes do "
-                      "(a link may be down) leave it out, and see `nvidia-smi topo -p2p r` there",
+                      "(a link may be down); leave it out, and see `nvidia-smi topo -p2p r` there",
                       first_of(node.gpus->apart), node.name));
     }
   }
@@ -115,7 +116,7 @@ void check_drivers(const std::vector<Node>& nodes, Check& check) {
         nodes_of, {}, [](const auto& driver) { return driver.second.size(); });
     check.warn(
         fmt::format("the driver of the GPUs on {} is {}, another than elsewhere (what is "
-                    "built for one may not run with the other) tell the administrators",
+                    "built for one may not run with the other); tell the administrators",
                     first_of(fewest->second), fewest->first));
   }
 }
@@ -130,7 +131,7 @@ void check_ranks(const Ranks& ranks, Check& check) {
   for (const auto& [gpu, sharing] : ranks_of) {
     if (sharing.size() > 1) {
       check.fail(
-          format_message("ranks {} have the same GPU (PCI {} of {}) start one rank per GPU, or "
+          format_message("ranks {} have the same GPU (PCI {} of {}); start one rank per GPU, or "
                          "ask for more GPUs",
                          first_of(sharing), gpu.second,
                          ranks.nodes[static_cast<std::size_t>(std::stoi(sharing.front()))]));

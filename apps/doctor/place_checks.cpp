@@ -138,20 +138,20 @@ Check launch_check(const Ranks& ranks) {
   if (other != ranks.facts.end() && other->launched_ranks > 1) {
     check.fail(
         format_message("the launcher started {} ranks, but MPI has {} (the MPI of fourfold and "
-                       "the launcher do not understand each other) start with the mpiexec of "
+                       "the launcher do not understand each other); start with the mpiexec of "
                        "that MPI, or another `srun --mpi=`",
                        other->launched_ranks, size));
   }
   if (size == 1 && ranks.facts.front().job_tasks > 1) {
     check.warn(
         fmt::format("this job has {} tasks, but this is one process (nothing started it on "
-                    "all of them) use `srun fourfold doctor`, or doctor.sbatch",
+                    "all of them); use `srun fourfold doctor`, or doctor.sbatch",
                     ranks.facts.front().job_tasks));
   }
   if (least->second != most->second) {
     check.warn(
         fmt::format("{} has {} ranks and {} has {} (the node with fewer waits for the "
-                    "other) give --ntasks-per-node",
+                    "other); give --ntasks-per-node",
                     least->first, least->second, most->first, most->second));
   }
   return check;
@@ -187,7 +187,7 @@ Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
                      })->second;
     check.warn(fmt::format(
         "ranks {} are a group of tp and on several nodes (what tp exchanges in every layer goes "
-        "over the network) {}",
+        "over the network); {}",
         first_of(spread, 3),
         most >= mesh->tp
             ? "use `srun --distribution=block` and a multiple of mesh.tp tasks per "
@@ -218,7 +218,7 @@ Check cores_check(const Ranks& ranks) {
   if (!crowded.empty()) {
     check.warn(
         fmt::format("{} (they take turns there; the figures below are of ranks that wait "
-                    "for each other) give --cpus-per-task, `srun --cpu-bind=cores`, or "
+                    "for each other); give --cpus-per-task, `srun --cpu-bind=cores`, or "
                     "fewer ranks and OMP_NUM_THREADS",
                     first_of(crowded, 3)));
   }
@@ -244,7 +244,7 @@ Check versions_check(const Ranks& ranks) {
         texts.push_back(fmt::format("{} on {}", version, first_of(nodes, 3)));
       }
       check.fail(
-          format_message("{} differs: {} (ranks of one run must be alike) load the same modules "
+          format_message("{} differs: {} (ranks of one run must be alike); load the same modules "
                          "on all nodes, and install anew where they differ",
                          what, first_of(texts, 3)));
     }

@@ -56,7 +56,7 @@ void compare_totals(const std::vector<Machine>& machines, const std::vector<Mach
   for (const std::size_t i : slow_ones(totals)) {
     check.fail_nodes(machines[i].nodes,
                      fmt::format("{} has {} where half of the nodes have {} or more (a module may "
-                                 "have failed) leave it out, unless it is of another kind",
+                                 "have failed); leave it out, unless it is of another kind",
                                  machines[i].str(), bytes_text(memory[i].total_bytes),
                                  bytes_text(static_cast<std::int64_t>(median(totals)))));
   }
@@ -80,17 +80,17 @@ void compare_with_needs(const std::vector<Machine>& machines,
     if (each.needed_bytes > each.available_bytes && 2 * too_small < machines.size()) {
       check.fail_nodes(machines[i].nodes,
                        figures +
-                           " (other nodes have room for theirs) leave it out, or see what "
+                           " (other nodes have room for theirs); leave it out, or see what "
                            "else runs there");
     } else if (each.needed_bytes > each.available_bytes) {
       check.fail(figures +
-                 " (the run is too large for it) use more nodes, a higher mesh.zero or "
+                 " (the run is too large for it); use more nodes, a higher mesh.zero or "
                  "mesh.tp, or train.recompute; `fourfold plan` tells what each takes");
       return;
     } else if (static_cast<double>(each.needed_bytes) >
                usable_share * static_cast<double>(each.available_bytes)) {
       check.warn(figures +
-                 " (little is left for the transport and the page cache) use a smaller "
+                 " (little is left for the transport and the page cache); use a smaller "
                  "train.micro_batch or more nodes");
       return;
     }
@@ -114,7 +114,7 @@ void check_shell_limits(const Ranks& ranks, Check& check) {
     if (facts.open_files >= 0 && facts.open_files < wanted) {
       check.warn(fmt::format(
           "{} may open {} files (hang detection and some transports have a connection for each "
-          "of {} ranks, besides data and checkpoints) raise it: `ulimit -n {}` before sbatch, "
+          "of {} ranks, besides data and checkpoints); raise it: `ulimit -n {}` before sbatch, "
           "which hands it on, or the limits of slurmd",
           ranks.rank_text(facts.rank), facts.open_files, ranks.facts.size(),
           std::max<std::int64_t>(4096, wanted)));
@@ -124,7 +124,7 @@ void check_shell_limits(const Ranks& ranks, Check& check) {
   for (const RankFacts& facts : ranks.facts) {
     if (facts.address_bytes >= 0 && facts.address_bytes < 2 * facts.needed_bytes) {
       check.warn(
-          fmt::format("{} may address {} (ulimit -v; the run needs {}) lift it: `ulimit -v "
+          fmt::format("{} may address {} (ulimit -v; the run needs {}); lift it: `ulimit -v "
                       "unlimited`",
                       ranks.rank_text(facts.rank), bytes_text(facts.address_bytes),
                       bytes_text(facts.needed_bytes)));
@@ -134,7 +134,7 @@ void check_shell_limits(const Ranks& ranks, Check& check) {
   const auto short_files = nodes_where(ranks, [](const RankFacts& f) { return f.file_bytes >= 0; });
   if (!short_files.empty()) {
     check.warn(
-        fmt::format("files have a largest size on {} (ulimit -f) lift it, or checkpoints "
+        fmt::format("files have a largest size on {} (ulimit -f); lift it, or checkpoints "
                     "may end with 73: `ulimit -f unlimited`",
                     first_of(short_files)));
   }
@@ -143,7 +143,7 @@ void check_shell_limits(const Ranks& ranks, Check& check) {
   if (!unlocked.empty()) {
     check.warn(
         fmt::format("locked memory is limited on {} (its InfiniBand registers what it "
-                    "sends) ask for `ulimit -l unlimited` in slurmd's limits",
+                    "sends); ask for `ulimit -l unlimited` in slurmd's limits",
                     first_of(unlocked)));
   }
 }
@@ -163,7 +163,7 @@ void check_shared_memory(const Ranks& ranks, Check& check) {
                                          facts.shm_free_bytes < count * shm_bytes_per_rank))) {
       check.warn(
           fmt::format("{} in /dev/shm of {} (MPI libraries keep messages between the {} "
-                      "ranks there, about {}) make it larger, or remove what others left",
+                      "ranks there, about {}); make it larger, or remove what others left",
                       facts.has_shm ? bytes_text(facts.shm_free_bytes) + " is free"
                                     : std::string("there is nothing"),
                       machine.str(), count, bytes_text(count * shm_bytes_per_rank)));

@@ -16,7 +16,7 @@ namespace fourfold::doctor {
 namespace {
 
 constexpr const char* crowded =
-    " (ranks share cores here, so this says little of the transport) look again with a core each";
+    " (ranks share cores here, so this says little of the transport); look again with a core each";
 
 std::vector<std::string> nodes_of(const Ranks& ranks, const LineSpeed& line) {
   std::vector<std::string> nodes;
@@ -53,10 +53,10 @@ void blame(const Ranks& ranks, const LineSpeed& line, double usual_gb_s, Check& 
     check.warn(finding + crowded);
   } else if (nodes.size() == 1) {
     check.fail_nodes(nodes, finding +
-                                " (its memory or its cores are busy or slow) leave the node "
+                                " (its memory or its cores are busy or slow); leave the node "
                                 "out, and have it looked at");
   } else {
-    check.warn(finding + " (one of these nodes, or what is between them) see the row \"network\"");
+    check.warn(finding + " (one of these nodes, or what is between them); see the row \"network\"");
   }
 }
 
@@ -187,7 +187,7 @@ Check network_check(const Ranks& ranks, std::span<const LinkSpeed> links) {
       check.warn(finding + crowded);
     } else {
       check.fail_nodes({node(i)},
-                       finding + " (its adapter or cable) leave it out, and have it looked at");
+                       finding + " (its adapter or cable); leave it out, and have it looked at");
     }
   }
   return check;

@@ -142,7 +142,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
     if (arguments.cp > 1) {
       throw fourfold::UserError(ExitCode::config,
                                 "--logits does not go with --cp (it takes whole sequences from "
-                                "each rank) leave out one of them");
+                                "each rank); leave out one of them");
     }
     logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(), shape.vocab,
                    mpi.world());
@@ -173,7 +173,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
     throw fourfold::UserError(
         ExitCode::data_corrupt,
         fourfold::format_message(
-            "the loss of {} is not finite (its weights are lost, or overflow its precision) "
+            "the loss of {} is not finite (its weights are lost, or overflow its precision); "
             "take an older checkpoint",
             checkpoint.path().string()));
   }

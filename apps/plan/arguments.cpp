@@ -137,12 +137,12 @@ void validate_run(const Arguments& arguments) {
   const schedule::ScheduleRequest& request = arguments.schedule;
   if (request.stages != 0 || request.micro_batches != 0 || request.chunks != 0) {
     refuse(
-        "--stages, --micro-batches and --chunks belong to --schedule (a run file knows them) set "
+        "--stages, --micro-batches and --chunks belong to --schedule (a run file knows them); set "
         "mesh.pp, train.global_batch and mesh.chunks instead");
   }
   if (arguments.gpu && !device::has_own_memory) {
     refuse(
-        "--gpu is for programs built for GPUs (this one is built for CPUs, and plans for them) "
+        "--gpu is for programs built for GPUs (this one is built for CPUs, and plans for them); "
         "leave it out, or take the other");
   }
 }
@@ -150,16 +150,16 @@ void validate_run(const Arguments& arguments) {
 void validate_schedule(const Arguments& arguments) {
   const schedule::ScheduleRequest& request = arguments.schedule;
   if (arguments.ranks != 0 || arguments.rank || arguments.gpu || !arguments.overrides.empty()) {
-    refuse("--ranks, --rank, --gpu and --set belong to a run file (there is none) name one");
+    refuse("--ranks, --rank, --gpu and --set belong to a run file (there is none); name one");
   }
   if (!arguments.from_file() && (request.stages == 0 || request.micro_batches == 0)) {
     refuse(
-        format_message("--schedule {} needs --stages and --micro-batches (only a file knows them) "
+        format_message("--schedule {} needs --stages and --micro-batches (only a file knows them); "
                        "give both",
                        request.name));
   }
   if (arguments.from_file() && request.chunks != 0) {
-    refuse("--chunks cannot be given for a file (its cells name the chunks) leave it out");
+    refuse("--chunks cannot be given for a file (its cells name the chunks); leave it out");
   }
 }
 
@@ -168,21 +168,21 @@ void validate_schedule(const Arguments& arguments) {
 void validate(const Arguments& arguments) {
   if (arguments.run_file.empty() == arguments.schedule.name.empty()) {
     refuse(
-        "either a run file or --schedule says what to plan (not both) name a run file, or give "
+        "either a run file or --schedule says what to plan (not both); name a run file, or give "
         "--schedule with --stages and --micro-batches");
   }
   arguments.run_file.empty() ? validate_schedule(arguments) : validate_run(arguments);
   if (!std::ranges::all_of(arguments.costs, is_time) || arguments.pass_costs().sum_s() == 0) {
     refuse(
         format_message("--costs are three times from 0 to {:g}, not all 0 (of forward, "
-                       "backward-input and backward-weight) write, say, 1,1,1",
+                       "backward-input and backward-weight); write, say, 1,1,1",
                        most_time));
   }
   if (!is_time(arguments.link_s)) {
-    refuse(
-        format_message("--link-time is not between 0 and {:g} (a message takes it) set it to, say, "
-                       "0.1",
-                       most_time));
+    refuse(format_message(
+        "--link-time is not between 0 and {:g} (a message takes it); set it to, say, "
+        "0.1",
+        most_time));
   }
 }
 

@@ -37,7 +37,7 @@ std::string content_of(const std::string& path) {
     throw fourfold::UserError(
         ExitCode::config,
         fourfold::format_message(
-            "--schedule {} cannot be read (is it a file, and yours to read?) check the name",
+            "--schedule {} cannot be read (is it a file, and yours to read?); check the name",
             path));
   }
   return *text;

@@ -284,7 +284,7 @@ std::string rank_report(const PlannedRun& run, std::int64_t rank) {
   if (rank >= run.mesh.ranks()) {
     throw UserError(
         ExitCode::usage,
-        format_message("--rank {} does not exist (the run has ranks 0 to {}) name one of "
+        format_message("--rank {} does not exist (the run has ranks 0 to {}); name one of "
                        "them",
                        rank, run.mesh.ranks() - 1));
   }

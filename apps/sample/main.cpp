@@ -74,7 +74,7 @@ std::vector<std::int32_t> prompt_tokens(fourfold::data::Tokenizer& tokenizer,
     if (!tokenizer.end_of_text()) {
       throw fourfold::UserError(ExitCode::config,
                                 "--prompt is empty (this tokenizer has no end-of-text token to "
-                                "start from) give at least one character");
+                                "start from); give at least one character");
     }
     tokens.push_back(*tokenizer.end_of_text());
   }
@@ -119,7 +119,7 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
         ExitCode::config,
         fourfold::format_message(
             "the tokenizer {} has {} tokens, but the model was trained with model.vocab = {} "
-            "(its data were made with another one) name that one with --tokenizer",
+            "(its data were made with another one); name that one with --tokenizer",
             tokenizer->description(), tokenizer->vocab_size(), model.config().model.vocab));
   }
   fourfold::train::refuse_foreign_tokenizer(

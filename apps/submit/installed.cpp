@@ -25,7 +25,7 @@ fs::path found(const fs::path& start, const std::array<const char*, 3>& candidat
   }
   throw UserError(
       ExitCode::config,
-      format_message("{} is not where this program is ({}) install fourfold whole: cmake "
+      format_message("{} is not where this program is ({}); install fourfold whole: cmake "
                      "--install, or Spack",
                      what, start.string()));
 }

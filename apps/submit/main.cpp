@@ -36,7 +36,7 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   if (fourfold::train::is_stop_asked_for(submission.log_dir)) {
     throw UserError(ExitCode::no_progress,
                     fourfold::format_message(
-                        "{} exists (it asks for no more training) remove it to go on",
+                        "{} exists (it asks for no more training); remove it to go on",
                         fourfold::telemetry::RunFiles(submission.log_dir).stop().string()));
   }
   submit::look_for_queued_jobs(submission);

@@ -67,7 +67,7 @@ NodeRange nodes_of(const Arguments& arguments, std::optional<std::int64_t> ranks
   if (!ranks || arguments.tasks_per_node == 0) {
     throw UserError(ExitCode::usage,
                     "how many nodes the job wants is not known (mesh.dp is \"auto\", or "
-                    "--tasks-per-node is not given) give --nodes");
+                    "--tasks-per-node is not given); give --nodes");
   }
   const auto nodes =
       static_cast<int>((*ranks + arguments.tasks_per_node - 1) / arguments.tasks_per_node);
@@ -86,7 +86,7 @@ int tasks_per_node_of(const Arguments& arguments, const NodeRange& nodes,
   if (!partition) {
     throw UserError(ExitCode::usage,
                     "how many ranks a node takes is not known here (there is no "
-                    "sinfo to ask) give --tasks-per-node");
+                    "sinfo to ask); give --tasks-per-node");
   }
   return std::max(1, partition->cpus / arguments.cpus_per_task);
 }
@@ -98,7 +98,7 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
   if (nodes.least != nodes.most) {
     refuse(
         format_message("--nodes={} with a mesh of {} ranks (mesh.dp is a number, and more or fewer "
-                       "nodes make other replicas) add --set mesh.dp=auto, or give one number of "
+                       "nodes make other replicas); add --set mesh.dp=auto, or give one number of "
                        "nodes",
                        nodes.str(), *ranks));
   }
@@ -116,14 +116,14 @@ void check_partition(const Partition& partition, const NodeRange& nodes, int tas
                      int cpus_per_task) {
   if (nodes.least > partition.nodes) {
     refuse(
-        format_message("--nodes={}: partition {} has {} (the job would wait for ever) ask for "
+        format_message("--nodes={}: partition {} has {} (the job would wait for ever); ask for "
                        "fewer, or name another --partition",
                        nodes.str(), partition.name, partition.nodes));
   }
   if (tasks_per_node * cpus_per_task > partition.cpus) {
     refuse(
         format_message("{} tasks of {} CPUs on a node: the nodes of partition {} have {} CPUs "
-                       "(ranks that share one wait for each other) give a smaller "
+                       "(ranks that share one wait for each other); give a smaller "
                        "--tasks-per-node or --cpus-per-task",
                        tasks_per_node, cpus_per_task, partition.name, partition.cpus));
   }

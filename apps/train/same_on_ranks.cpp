@@ -83,7 +83,7 @@ void require_same_on_ranks(std::span<const std::string> lines, comm::Communicato
   }
   throw UserError(
       ExitCode::config,
-      format_message("the ranks were started differently ({}) start all of them with the "
+      format_message("the ranks were started differently ({}); start all of them with the "
                      "same run file and options",
                      fmt::join(parts, "; ")));
 }

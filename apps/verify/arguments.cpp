@@ -98,7 +98,7 @@ std::vector<std::string> overrides_of(const std::string& text) {
     if (!keys.insert(key).second) {
       throw UserError(
           ExitCode::config,
-          format_message("{} stands there twice (it has one value) leave one out", key));
+          format_message("{} stands there twice (it has one value); leave one out", key));
     }
   }
   return result;
@@ -113,7 +113,7 @@ void require_few_ranks(const comm::MeshShape& mesh) {
         ExitCode::config,
         format_message(
             "mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x mesh.tp = {} is {:.0f} ranks (each "
-            "is a thread of this process, and more than {:.0f} are too many) use smaller "
+            "is a thread of this process, and more than {:.0f} are too many); use smaller "
             "degrees",
             mesh.pp, mesh.dp, mesh.cp, mesh.tp, ranks, most_ranks));
   }
@@ -124,13 +124,13 @@ void require_the_same_steps(const runfile::RunConfig& config, const comm::MeshSh
   if (train::trains_locally(config, mesh)) {
     throw UserError(ExitCode::config,
                     "mesh.dp_mode = \"local\" is no mesh to compare (its replicas make other steps "
-                    "than one rank does) leave it out: --set mesh.dp_mode=sync");
+                    "than one rank does); leave it out: --set mesh.dp_mode=sync");
   }
   if (config.mesh.dp_compress != runfile::GradientCompression{} && mesh.dp * mesh.cp > 1) {
     throw UserError(
         ExitCode::config,
         format_message("mesh.dp_compress = \"{}\" is no mesh to compare (it changes every "
-                       "step by more than rounding) leave it out: --set "
+                       "step by more than rounding); leave it out: --set "
                        "mesh.dp_compress=none",
                        name(config.mesh.dp_compress)));
   }
@@ -204,7 +204,7 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) 
     const runfile::MeshConfig& wanted = effective.config.mesh;
     if (wanted.dp == 0) {
       throw UserError(ExitCode::config,
-                      "mesh.dp = \"auto\" says nothing here (there is no launcher) give a number");
+                      "mesh.dp = \"auto\" says nothing here (there is no launcher); give a number");
     }
     const comm::MeshShape shape{wanted.pp, wanted.dp, wanted.cp, wanted.tp};
     require_few_ranks(shape);

@@ -30,7 +30,7 @@ void require_replaceable(const std::filesystem::path& path) {
         ExitCode::cannot_write,
         format_message(
             "{}: cannot be written (it is a device, a pipe or a socket, and a file would "
-            "take its place) name a file",
+            "take its place); name a file",
             path.string()));
   }
 }

@@ -43,7 +43,7 @@ ScratchFile::ScratchFile(const std::filesystem::path& directory) : directory_(di
   if (!exists || !S_ISDIR(status.st_mode)) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: {} (state that does not stay in memory is to be kept there) name a "
+        format_message("{}: {} (state that does not stay in memory is to be kept there); name a "
                        "directory on a disk of this node",
                        directory.string(), exists ? "is not a directory" : std::strerror(errno)));
   }

@@ -96,7 +96,7 @@ TileStream::Impl::Impl(const ScratchFile& file_in, std::vector<Tile> tiles_in,
     throw SystemError(
         ExitCode::config,
         format_message("{}: no asynchronous I/O (io_setup: {}; EAGAIN means that all of "
-                       "fs.aio-max-nr is in use on this node) ask for a higher limit, or keep the "
+                       "fs.aio-max-nr is in use on this node); ask for a higher limit, or keep the "
                        "state in memory with offload.optimizer = \"cpu\"",
                        file.directory().string(), std::strerror(-failure)));
   }

@@ -85,13 +85,13 @@ LlmcCheckpoint::LlmcCheckpoint(const std::filesystem::path& path) {
       header[0] != magic) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: is no model of llm.c (it does not begin with {}) name a file "
+        format_message("{}: is no model of llm.c (it does not begin with {}); name a file "
                        "that llm.c or its train_gpt2.py has written",
                        path.string(), magic));
   }
   if (header[1] != version_f32 && header[1] != version_bf16) {
     throw UserError(ExitCode::config,
-                    format_message("{}: has version {} of llm.c's format ({} and {} can be read) "
+                    format_message("{}: has version {} of llm.c's format ({} and {} can be read); "
                                    "write it again with a newer llm.c",
                                    path.string(), header[1], version_f32, version_bf16));
   }

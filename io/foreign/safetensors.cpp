@@ -152,7 +152,7 @@ SafetensorsFolder::SafetensorsFolder(const std::filesystem::path& folder) {
     throw UserError(
         ExitCode::config,
         format_message(
-            "{}: holds neither {} nor {} (weights of other formats are not read) save the "
+            "{}: holds neither {} nor {} (weights of other formats are not read); save the "
             "model with transformers' save_pretrained and name that folder",
             folder.string(), single_name, safetensors_index_name));
   }

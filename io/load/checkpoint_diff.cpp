@@ -128,7 +128,7 @@ class Comparison {
       throw UserError(
           ExitCode::data_corrupt,
           format_message("tensor {} has the same elements in both, but other digests (one "
-                         "of {} and {} is damaged) verify both",
+                         "of {} and {} is damaged); verify both",
                          difference.id.str(), a_.path().string(), b_.path().string()));
     }
   }

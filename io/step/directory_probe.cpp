@@ -87,7 +87,7 @@ void read_back(const fs::path& path, const Written& written) {
   if (defect) {
     throw UserError(ExitCode::data_corrupt,
                     format_message("{}: what was just written there {} (its file system or disk is "
-                                   "not sound) choose another and tell the administrators",
+                                   "not sound); choose another and tell the administrators",
                                    path.parent_path().string(), *defect));
   }
 }

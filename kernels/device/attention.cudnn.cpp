@@ -172,7 +172,7 @@ class Session {
       const cudnnStatus_t status = cudnnCreate(&handle_);
       if (status != CUDNN_STATUS_SUCCESS) {
         handle_ = nullptr;
-        defect = fmt::format("cuDNN does not start ({}) look whether it fits the driver",
+        defect = fmt::format("cuDNN does not start ({}); look whether it fits the driver",
                              cudnnGetErrorString(status));
       }
     }
@@ -206,7 +206,7 @@ class Session {
       const std::string why = reason(status);
       const bool is_memory = why.find("ALLOC_FAILED") != why.npos;
       throw SystemError(is_memory ? ExitCode::config : ExitCode::node_fault,
-                        fmt::format("cuDNN: attention failed ({}) {}", why,
+                        fmt::format("cuDNN: attention failed ({}); {}", why,
                                     is_memory ? device::out_of_memory_advice()
                                               : "leave this node out; its kernel log says more"));
     }
@@ -245,7 +245,7 @@ class Session {
     if (status.is_bad()) {
       log::warning(fmt::format(
           "attention{} over {} queries and {} keys, {} x {} features, falls back to a slow kernel: "
-          "cuDNN refuses it ({}) take a newer cuDNN",
+          "cuDNN refuses it ({}); take a newer cuDNN",
           call.is_backward ? "'s backward pass" : "", call.shape.query_tokens,
           call.shape.key_tokens, call.shape.heads, call.shape.head_dim, reason(status)));
       return {};

@@ -44,7 +44,7 @@ void check_cublas(cublasStatus_t status, const char* call, std::source_location 
       is_memory ? ExitCode::config
       : is_node ? ExitCode::node_fault
                 : ExitCode::internal,
-      fmt::format("cuBLASLt: {} failed ({}) {}", call, cublasLtGetStatusString(status),
+      fmt::format("cuBLASLt: {} failed ({}); {}", call, cublasLtGetStatusString(status),
                   is_memory ? device::out_of_memory_advice()
                   : is_node ? "leave this node out; its kernel log says more"
                             : "this is a bug: report it"),

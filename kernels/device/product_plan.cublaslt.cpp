@@ -187,7 +187,7 @@ void ProductPlan::find_ways(const Product& p, bool all, device::StreamRef stream
   } else if (ways_.empty()) {
     throw SystemError(
         ExitCode::internal,
-        fmt::format("cuBLASLt knows no way for the product {} (this is a bug) report it", name_));
+        fmt::format("cuBLASLt knows no way for the product {} (this is a bug); report it", name_));
   }
   if (!all) {
     ways_.resize(1);

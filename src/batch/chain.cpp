@@ -66,7 +66,7 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
   } else if (const auto line = unmendable(launcher_words)) {
     end.code = ExitCode::config;
     end.reason = format_message(
-        "the launcher starts nothing here ({}) correct --mpi, its options or the program's path",
+        "the launcher starts nothing here ({}); correct --mpi, its options or the program's path",
         *line);
     end.retry = false;
   } else if (launcher_code == cannot_execute || launcher_code == not_found) {

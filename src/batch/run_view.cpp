@@ -25,14 +25,14 @@ void require_readable(const fs::path& log_dir) {
   if (::access(log_dir.c_str(), R_OK | X_OK) != 0 && errno != ENOENT) {
     throw UserError(
         ExitCode::config,
-        format_message("cannot look into {} ({}) ask its owner for permission to read it",
+        format_message("cannot look into {} ({}); ask its owner for permission to read it",
                        log_dir.string(), std::generic_category().message(errno)));
   }
   std::error_code ignored;
   if (fs::exists(log_dir, ignored) && !fs::is_directory(log_dir, ignored)) {
     throw UserError(
         ExitCode::config,
-        format_message("{} is no directory (a run is its log.dir, or a run file *.toml) "
+        format_message("{} is no directory (a run is its log.dir, or a run file *.toml); "
                        "name one of these",
                        log_dir.string()));
   }

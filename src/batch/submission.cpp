@@ -34,7 +34,7 @@ std::string line_of(std::string_view option) {
   if (!is_one_word(option)) {
     throw UserError(ExitCode::usage,
                     format_message("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes and "
-                                   "other than ASCII are not safe there) choose another value",
+                                   "other than ASCII are not safe there); choose another value",
                                    option));
   }
   return fmt::format("#SBATCH {}\n", option);
@@ -175,7 +175,7 @@ NodeRange node_range_of(const std::string& text) {
     throw UserError(
         ExitCode::usage,
         format_message("--nodes={} is no number of nodes (a number, or the least and the "
-                       "most) write it as 4 or as 2-4",
+                       "most); write it as 4 or as 2-4",
                        text));
   }
   return range;
@@ -200,7 +200,7 @@ std::int64_t time_limit_s(const std::string& text) {
   if (seconds <= 0) {
     throw UserError(ExitCode::usage,
                     format_message("--time={} is no time limit of Slurm (minutes, or one of M:S, "
-                                   "H:M:S, D-H, D-H:M, D-H:M:S) write it as 8:00:00",
+                                   "H:M:S, D-H, D-H:M, D-H:M:S); write it as 8:00:00",
                                    text));
   }
   return seconds;

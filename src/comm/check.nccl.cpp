@@ -75,7 +75,7 @@ void require_nccl_version() {
         ExitCode::config,
         format_message(
             "the NCCL that was loaded is {} (this program was built with {} and needs {} "
-            "or a later {}.x) let LD_LIBRARY_PATH or the environment's modules name another "
+            "or a later {}.x); let LD_LIBRARY_PATH or the environment's modules name another "
             "libnccl.so.2",
             nccl_version_text(version), nccl_version_text(NCCL_VERSION_CODE),
             nccl_version_text(oldest_version), NCCL_MAJOR));

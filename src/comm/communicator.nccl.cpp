@@ -46,7 +46,7 @@ ncclDataType_t type_of(DType dtype) {
       break;
   }
   throw SystemError(ExitCode::internal,
-                    format_message("NCCL has no arithmetic for {} (this is a bug) report it",
+                    format_message("NCCL has no arithmetic for {} (this is a bug); report it",
                                    fourfold::name(dtype)));
 }
 

@@ -23,10 +23,11 @@ DeviceRanks::~DeviceRanks() = default;
 std::unique_ptr<Communicator> DeviceRanks::join(ThreadWorld& world,
                                                 std::unique_ptr<Communicator> host) const {
   if (host->size() > most_device_ranks) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{} ranks are to share one device as threads (it takes {} at most) "
-                                "use a smaller mesh",
-                                host->size(), most_device_ranks));
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{} ranks are to share one device as threads (it takes {} at most); "
+                    "use a smaller mesh",
+                    host->size(), most_device_ranks));
   }
   std::shared_ptr<DeviceMeeting> meeting;
   {

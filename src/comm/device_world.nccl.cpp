@@ -41,7 +41,7 @@ void require_device_each(Communicator& host, const std::string& machine,
     if (!is_new) {
       throw UserError(
           ExitCode::config,
-          format_message("ranks {} and {} have the same GPU ({}) start one rank per GPU (a "
+          format_message("ranks {} and {} have the same GPU ({}); start one rank per GPU (a "
                          "training run can be tried out on fewer: mesh.share_devices = true)",
                          owner->second, rank, device.substr(device.find('\n') + 1)));
     }

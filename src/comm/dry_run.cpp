@@ -89,7 +89,7 @@ class DryRunCommunicator : public Communicator {
       throw UserError(
           ExitCode::internal,
           format_message("a dry run cannot split '{}' by color into '{}' (it knows only "
-                         "the color of rank {}) use subgroup()",
+                         "the color of rank {}); use subgroup()",
                          name_, name, rank_));
     }
     return std::make_unique<DryRunCommunicator>(0, 1, name);

@@ -79,7 +79,7 @@ std::optional<std::string> singleton_problem(const Launch& launch, int mpi_size,
   }
   return fmt::format(
       "{} processes were started, but each is rank 0 of 1 (the launcher set {}={}, and the MPI in "
-      "use, {}, does not understand that launcher) {}",
+      "use, {}, does not understand that launcher); {}",
       launch.size, launch.variable, launch.size, family, advice);
 }
 

@@ -23,7 +23,7 @@ std::int64_t model_ranks(const MeshShape& shape) {
     if (degree < 1) {
       throw UserError(ExitCode::config,
                       format_message("mesh.{} = {} is not a degree (every axis has at least one "
-                                     "position) use 1 to leave the axis out",
+                                     "position); use 1 to leave the axis out",
                                      name(axis), degree));
     }
     product *= degree;
@@ -31,7 +31,7 @@ std::int64_t model_ranks(const MeshShape& shape) {
       throw UserError(
           ExitCode::config,
           format_message("mesh.pp = {} x mesh.cp = {} x mesh.tp = {} is more ranks than "
-                         "can be counted (at most {}) use smaller degrees",
+                         "can be counted (at most {}); use smaller degrees",
                          shape.pp, shape.cp, shape.tp, std::numeric_limits<int>::max()));
     }
   }
@@ -117,7 +117,7 @@ MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares
   if (dp < 0) {
     throw UserError(
         ExitCode::config,
-        format_message("mesh.dp = {} is not a degree (it counts the copies of the model) "
+        format_message("mesh.dp = {} is not a degree (it counts the copies of the model); "
                        "use \"auto\" or a number from 1",
                        dp));
   }
@@ -127,7 +127,7 @@ MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares
           ExitCode::config,
           format_message(
               "the mesh does not fit {} ranks (mesh.pp = {} x mesh.cp = {} x mesh.tp = {} "
-              "makes {} ranks per copy of the model, which does not divide {}) {}",
+              "makes {} ranks per copy of the model, which does not divide {}); {}",
               ranks, pp, cp, tp, each, ranks, way_out(each, ranks, shares)));
     }
     shape.dp = static_cast<int>(ranks / each);
@@ -136,7 +136,7 @@ MeshShape resolve_mesh(MeshShape wanted, std::int64_t ranks, std::int64_t shares
         ExitCode::config,
         format_message(
             "the mesh does not fit {} ranks (mesh.pp = {} x mesh.dp = {} x mesh.cp = {} x "
-            "mesh.tp = {} is {}) {}",
+            "mesh.tp = {} is {}); {}",
             ranks, pp, dp, cp, tp, each * dp, way_out(each, ranks, shares)));
   }
   FOURFOLD_ENSURE(shape.ranks() == ranks);

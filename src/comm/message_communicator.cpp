@@ -61,7 +61,7 @@ void MessageCommunicator::choose(Algorithm algorithm) {
   if (!window_ && algorithm == Algorithm::shared) {
     throw UserError(ExitCode::config,
                     format_message("the {} ranks of '{}' cannot share memory (they are on several "
-                                   "machines, or the system does not allow it) use \"auto\" or "
+                                   "machines, or the system does not allow it); use \"auto\" or "
                                    "\"direct\"",
                                    size(), name_));
   }

@@ -141,7 +141,7 @@ MpiRuntime::MpiRuntime(int* argc, char*** argv) : impl_(std::make_unique<Impl>()
   if (provided < MPI_THREAD_FUNNELED) {
     throw SystemError(ExitCode::config,
                       "this MPI cannot serve a program with threads (it offers less than "
-                      "MPI_THREAD_FUNNELED) use one that was built with thread support");
+                      "MPI_THREAD_FUNNELED); use one that was built with thread support");
   }
   impl_->place = size > 1 ? find_host_place() : HostPlace{};
   // A launcher may bind each rank to cores of its own; then this yields a little early, which

@@ -83,7 +83,7 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
   }
   if (result == cudaErrorNoKernelImageForDevice) {
     throw SystemError(ExitCode::config,
-                      fmt::format("{}: {} failed (this build has no code for this GPU) build it "
+                      fmt::format("{}: {} failed (this build has no code for this GPU); build it "
                                   "for it, Kokkos too (docs/gpu.md), or ask for other nodes",
                                   described_device(), call));
   }
@@ -91,7 +91,7 @@ void check_cuda(cudaError_t result, const char* call, std::size_t bytes) {
   const bool node = is_fault_of_node(result);
   throw SystemError(
       node ? ExitCode::node_fault : ExitCode::internal,
-      fmt::format("{}: {}{} failed ({}: {}) {}", described_device(), call, size,
+      fmt::format("{}: {}{} failed ({}: {}); {}", described_device(), call, size,
                   cudaGetErrorName(result), cudaGetErrorString(result),
                   node ? "leave this node out; its kernel log (dmesg, Xid) says more"
                        : "this is a bug: run again with CUDA_LAUNCH_BLOCKING=1 and report it"));

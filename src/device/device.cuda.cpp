@@ -51,7 +51,7 @@ int count_devices() {
           ? "the driver shows none: CUDA_VISIBLE_DEVICES, or the job did not ask for one"
           : fmt::format("{}: {}", cudaGetErrorName(result), cudaGetErrorString(result));
   throw UserError(ExitCode::config,
-                  fmt::format("no GPU can be used here ({}) start it where there are GPUs (sbatch "
+                  fmt::format("no GPU can be used here ({}); start it where there are GPUs (sbatch "
                               "--gpus-per-node=N), or use a build for the CPU",
                               why));
 }
@@ -94,7 +94,7 @@ DeviceFacts facts_of(int index) {
   throw UserError(
       ExitCode::config,
       fmt::format("GPU {} is too old for this program ({} has compute capability {}; {} {} and "
-                  "newer) {}",
+                  "newer); {}",
                   facts.index, facts.name, text(facts.compute_capability),
                   other_build ? "this build has code for" : "fourfold needs",
                   text(other_build ? oldest_compute_capability : oldest_known),
@@ -143,10 +143,11 @@ DeviceFacts take_device(const DevicePlace& place) {
   // A batch system that binds ranks to devices shows each of them its own, as the only one.
   const bool one_each = count == 1 && !place.may_share;
   if (count < place.ranks_on_host && !one_each && !place.may_share) {
-    throw UserError(ExitCode::config,
-                    fmt::format("{} ranks on this machine, but {} GPUs (each rank takes one) start "
-                                "{} ranks per node, or ask for more GPUs",
-                                place.ranks_on_host, count, count));
+    throw UserError(
+        ExitCode::config,
+        fmt::format("{} ranks on this machine, but {} GPUs (each rank takes one); start "
+                    "{} ranks per node, or ask for more GPUs",
+                    place.ranks_on_host, count, count));
   }
   taken_index = place.local_rank % count;
   bind_thread();

@@ -68,7 +68,7 @@ std::string index_of(const std::vector<ForeignFile>& files, DType dtype) {
 
 [[noreturn]] void unlike_llmc(const char* key, const std::string& value, const std::string& needs) {
   throw UserError(ExitCode::config,
-                  format_message("{} = {} cannot be exported to llm.c ({}) use --format hf", key,
+                  format_message("{} = {} cannot be exported to llm.c ({}); use --format hf", key,
                                  value, needs));
 }
 
@@ -115,7 +115,7 @@ void refuse_existing(const std::filesystem::path& path) {
       std::filesystem::file_type::not_found) {
     throw UserError(
         ExitCode::cannot_write,
-        format_message("{}: is there already (an export replaces nothing) choose another "
+        format_message("{}: is there already (an export replaces nothing); choose another "
                        "name",
                        path.string()));
   }

@@ -24,7 +24,7 @@ const io::StoredArray& checked(const io::StoredArray* array, const ForeignTensor
   if (array == nullptr) {
     throw UserError(
         ExitCode::data_corrupt,
-        format_message("the tensor {} is missing (the model has one of shape {}) fetch or "
+        format_message("the tensor {} is missing (the model has one of shape {}); fetch or "
                        "make the files again",
                        tensor.name, tensor.shape.str()));
   }
@@ -40,7 +40,7 @@ const io::StoredArray& checked(const io::StoredArray* array, const ForeignTensor
   if (!array->dtype() || !is_floating(*array->dtype())) {
     throw UserError(
         ExitCode::config,
-        format_message("{}: {} is of type {} (f32, f64, bf16 and f16 can be imported) "
+        format_message("{}: {} is of type {} (f32, f64, bf16 and f16 can be imported); "
                        "convert the model to one of them",
                        array->path().string(), printable(array->name()), printable(array->type())));
   }

@@ -57,11 +57,12 @@ void ForeignWriter::write(const ForeignTensor& tensor, const Sink& sink) {
     }
     elements_.resize(rows_.size() * size_in_bytes(dtype_));
     if (const std::optional<float> value = narrow(rows_, dtype_, elements_)) {
-      throw UserError(ExitCode::config,
-                      format_message("--dtype {} is too narrow ({} holds {:g}, which overflows it) "
-                                     "export as {}",
-                                     name(dtype_), tensor.name, *value,
-                                     dtype_ == DType::f16 ? "bf16 or f32" : "f32"));
+      throw UserError(
+          ExitCode::config,
+          format_message("--dtype {} is too narrow ({} holds {:g}, which overflows it); "
+                         "export as {}",
+                         name(dtype_), tensor.name, *value,
+                         dtype_ == DType::f16 ? "bf16 or f32" : "f32"));
     }
     sink(elements_);
   }

@@ -34,7 +34,7 @@ constexpr std::uint64_t longest_config = std::uint64_t{16} << 20;
 void cut(std::int64_t& rows, std::int64_t wanted, const char* option, const char* of_what) {
   if (wanted > rows) {
     throw UserError(ExitCode::config,
-                    format_message("{} {} is more than the model has ({} {}) give "
+                    format_message("{} {} is more than the model has ({} {}); give "
                                    "at most {}",
                                    option, wanted, rows, of_what, rows));
   }

@@ -22,11 +22,11 @@ constexpr std::int64_t largest_size = 1'000'000'000;
 void require_size(const char* key, std::int64_t value) {
   if (value <= 0) {
     refuse(format_message(
-        "model.{} = {} is not positive (a size must be at least 1) set it to 1 or more", key,
+        "model.{} = {} is not positive (a size must be at least 1); set it to 1 or more", key,
         value));
   }
   if (value > largest_size) {
-    refuse(format_message("model.{} = {} is too large (sizes end at {}) set a smaller one", key,
+    refuse(format_message("model.{} = {} is too large (sizes end at {}); set a smaller one", key,
                           value, largest_size));
   }
 }
@@ -47,12 +47,12 @@ void validate_heads(const ModelConfig& config) {
   if (config.heads % config.kv_heads != 0) {
     refuse(format_message(
         "model.kv_heads = {} does not divide model.heads = {} (each key/value head "
-        "serves the same number of query heads) set kv_heads to {}",
+        "serves the same number of query heads); set kv_heads to {}",
         config.kv_heads, config.heads, nearest_divisor(config.heads, config.kv_heads)));
   }
   if (config.family == Family::llama && config.head_dim % 2 != 0) {
     refuse(
-        format_message("model.head_dim = {} is odd (rotary positions turn pairs of features) set "
+        format_message("model.head_dim = {} is odd (rotary positions turn pairs of features); set "
                        "head_dim to {} or change heads",
                        config.head_dim, config.head_dim + 1));
   }
@@ -62,7 +62,7 @@ void validate_rope(const ModelConfig& config) {
   const RopeScaling& scaling = config.rope_scaling;
   if (!(config.rope_theta > 1) || !std::isfinite(config.rope_theta)) {
     refuse(format_message(
-        "model.rope_theta = {} is not above 1 (it is the base of the wavelengths) set "
+        "model.rope_theta = {} is not above 1 (it is the base of the wavelengths); set "
         "it to 10000",
         config.rope_theta));
   }
@@ -71,7 +71,7 @@ void validate_rope(const ModelConfig& config) {
   }
   if (!(scaling.factor >= 1) || !std::isfinite(scaling.factor)) {
     refuse(format_message(
-        "model.rope_scaling.factor = {} is below 1 (scaling stretches the context) set "
+        "model.rope_scaling.factor = {} is below 1 (scaling stretches the context); set "
         "it to 1 or more",
         scaling.factor));
   }
@@ -79,7 +79,7 @@ void validate_rope(const ModelConfig& config) {
     if (!(scaling.low_freq_factor > 0) || !(scaling.high_freq_factor > scaling.low_freq_factor)) {
       refuse(format_message(
           "model.rope_scaling.high_freq_factor = {} is not above low_freq_factor = {} "
-          "(wavelengths between the two are interpolated) set them to 4 and 1",
+          "(wavelengths between the two are interpolated); set them to 4 and 1",
           scaling.high_freq_factor, scaling.low_freq_factor));
     }
     require_size("rope_scaling.original_context", scaling.original_context);
@@ -93,11 +93,11 @@ void validate_family(const ModelConfig& config) {
   }
   if (config.rope_scaling.kind != RopeScaling::Kind::none) {
     refuse(
-        "model.rope_scaling is set for family gpt2 (its positions are learned) remove it or use "
+        "model.rope_scaling is set for family gpt2 (its positions are learned); remove it or use "
         "family llama");
   }
   if (config.qkv_bias) {
-    refuse("model.qkv_bias is set for family gpt2 (it always has these biases) remove it");
+    refuse("model.qkv_bias is set for family gpt2 (it always has these biases); remove it");
   }
 }
 
@@ -127,7 +127,7 @@ ModelConfig ModelConfig::resolved() const {
     if (hidden % heads != 0) {
       refuse(format_message(
           "model.heads = {} does not divide model.hidden = {} (each head takes the same "
-          "number of features) set heads to {} or give head_dim",
+          "number of features); set heads to {} or give head_dim",
           heads, hidden, nearest_divisor(hidden, heads)));
     }
     result.head_dim = hidden / heads;
@@ -154,13 +154,13 @@ void ModelConfig::validate() const {
   require_size("context", context);
   if (!(dropout >= 0 && dropout < 1)) {
     refuse(format_message(
-        "model.dropout = {} is not in [0, 1) (it is the share of elements set to zero) "
+        "model.dropout = {} is not in [0, 1) (it is the share of elements set to zero); "
         "set it to 0 or, say, 0.1",
         dropout));
   }
   if (!(norm_epsilon > 0 && norm_epsilon < 1)) {
     refuse(format_message(
-        "model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows finite) "
+        "model.norm_epsilon = {} is not in (0, 1) (it keeps norms of zero rows finite); "
         "set it to 1e-5",
         norm_epsilon));
   }
@@ -173,7 +173,7 @@ void validate_for_device(const ModelConfig& config) {
   if (config.head_dim > most) {
     refuse(format_message(
         "model.head_dim = {} is above {} (the most that attention on GPUs takes; it is "
-        "model.hidden / model.heads where nothing is said) set it to {} or less, or "
+        "model.hidden / model.heads where nothing is said); set it to {} or less, or "
         "take more heads",
         config.head_dim, most, most));
   }

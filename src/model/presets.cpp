@@ -85,7 +85,7 @@ ModelConfig preset(std::string_view preset_name) {
   const auto guess = nearest(preset_name, preset_names());
   throw UserError(
       ExitCode::config,
-      format_message("model.preset = \"{}\" is unknown (known are {}) {}", preset_name,
+      format_message("model.preset = \"{}\" is unknown (known are {}); {}", preset_name,
                      fmt::join(preset_names(), ", "),
                      guess ? format_message("did you mean \"{}\"?", *guess) : "use one of these"));
 }

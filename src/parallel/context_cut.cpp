@@ -78,14 +78,14 @@ void validate_tokens(int cp, const Cut& cut) {
         ExitCode::config,
         format_message(
             "mesh.cp = {} does not fit model.context = {} (each rank takes two of {} equal "
-            "chunks of a sequence) set mesh.cp to {}{}",
+            "chunks of a sequence); set mesh.cp to {}{}",
             cp, context, 2 * cp, degrees_near(cp, cut), contexts_near(cp, cut)));
   }
   if (context / cp < cut.tp) {
     throw UserError(
         ExitCode::config,
         format_message("mesh.cp = {} with mesh.tp = {} is more than model.context = {} (every rank "
-                       "must hold some of it) set mesh.cp to {}",
+                       "must hold some of it); set mesh.cp to {}",
                        cp, cut.tp, context, degrees_near(cp, cut)));
   }
 }
@@ -135,7 +135,7 @@ void validate_context_cut(const model::ModelConfig& config, ContextMode mode, in
         format_message(
             "mesh.cp = {} does not fit model.heads = {} with model.kv_heads = {} and "
             "mesh.tp = {} (with mesh.context_mode = \"ulysses\" each rank takes the same "
-            "number of whole heads, or shares one key/value head with its neighbours) set "
+            "number of whole heads, or shares one key/value head with its neighbours); set "
             "mesh.cp to {}, or mesh.context_mode to \"ring\"",
             cp, config.heads, config.kv_heads, tp, degrees_near(cp, cut)));
   }

@@ -146,7 +146,7 @@ void validate_tensor_cut(const model::ModelConfig& config, int tp) {
         format_message(
             "mesh.tp = {} does not fit model.heads = {} with model.kv_heads = {} (each rank "
             "takes the same number of whole heads, or shares one key/value head with its "
-            "neighbours) set it to one of {}",
+            "neighbours); set it to one of {}",
             tp, config.heads, config.kv_heads, degrees_that_work(config)));
   }
   for (const auto& [key, size] : {std::pair{"ffn", config.ffn}, std::pair{"vocab", config.vocab},
@@ -155,7 +155,7 @@ void validate_tensor_cut(const model::ModelConfig& config, int tp) {
       throw UserError(
           ExitCode::config,
           format_message("mesh.tp = {} is more than model.{} = {} (every rank must hold "
-                         "some of it) set it to one of {}",
+                         "some of it); set it to one of {}",
                          tp, key, size, degrees_that_work(config)));
     }
   }

@@ -50,14 +50,14 @@ void validate_schedule(const LearningRateSchedule& schedule, const Origins& orig
   if (schedule.min_lr > schedule.lr) {
     refuse(
         format_message(
-            "optim.min_lr = {} is above optim.lr = {} (the rate would rise) set it to {} or less",
+            "optim.min_lr = {} is above optim.lr = {} (the rate would rise); set it to {} or less",
             schedule.min_lr, schedule.lr, schedule.lr),
         origins);
   }
   if (schedule.warmup_steps > schedule.decay_steps) {
     refuse(
         format_message("optim.warmup_steps = {} is longer than optim.decay_steps = {} (the warm-up "
-                       "is part of it) "
+                       "is part of it); "
                        "shorten one or lengthen the other",
                        schedule.warmup_steps, schedule.decay_steps),
         origins);
@@ -75,7 +75,7 @@ void validate_schedule(const LearningRateSchedule& schedule, const Origins& orig
     refuse(
         format_message("optim.cooldown_steps = {} is longer than what the warm-up leaves "
                        "(optim.decay_steps = {}, "
-                       "optim.warmup_steps = {}) set it to {} or less",
+                       "optim.warmup_steps = {}); set it to {} or less",
                        schedule.cooldown_steps, schedule.decay_steps, schedule.warmup_steps, rest),
         origins);
   }
@@ -87,7 +87,7 @@ void validate_recompute(const RunConfig& config, const Origins& origins) {
   if (group > layers) {
     refuse(format_message(
                "train.recompute = \"every:{}\" does not fit model.layers = {} (a group is at "
-               "most the whole model) set it to \"every:{}\" or less, or to \"full\"",
+               "most the whole model); set it to \"every:{}\" or less, or to \"full\"",
                group, layers, layers),
            origins);
   }
@@ -101,7 +101,7 @@ void validate_head_chunks(const RunConfig& config, const Origins& origins) {
     refuse(
         format_message("train.head_chunks = {} is more than a rank has tokens of a micro-batch "
                        "(train.micro_batch = {} x model.context = {} / mesh.cp = {}, and a chunk "
-                       "has one at least) set it to {} or less",
+                       "has one at least); set it to {} or less",
                        config.train.head_chunks, config.train.micro_batch, config.model.context,
                        config.mesh.cp, tokens),
         origins);
@@ -113,11 +113,11 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   const auto refuse_other_than_power = [&](const char* key, std::int64_t value) {
     const auto bits = static_cast<std::uint64_t>(value);
     if (!std::has_single_bit(bits)) {
-      refuse(
-          format_message("train.{} = {} is no power of two (scaling by others rounds) set it to {} "
-                         "or {}",
-                         key, value, std::bit_floor(bits), std::bit_ceil(bits)),
-          origins);
+      refuse(format_message(
+                 "train.{} = {} is no power of two (scaling by others rounds); set it to {} "
+                 "or {}",
+                 key, value, std::bit_floor(bits), std::bit_ceil(bits)),
+             origins);
     }
   };
   if (train.loss_scale != 0) {
@@ -129,7 +129,7 @@ void validate_loss_scale(const TrainConfig& train, const Origins& origins) {
   if (train.loss_scale_initial < train.loss_scale_min) {
     refuse(
         format_message("train.loss_scale_initial = {} is below train.loss_scale_min = {} (it never "
-                       "falls further) set it to {} or more",
+                       "falls further); set it to {} or more",
                        train.loss_scale_initial, train.loss_scale_min, train.loss_scale_min),
         origins);
   }
@@ -143,18 +143,18 @@ void validate_compression(const MeshConfig& mesh, const Origins& origins) {
     return;
   }
   if (mesh.dp_reduce == GradientReduce::micro_batch) {
-    refuse(
-        format_message("mesh.dp_compress = \"{}\" does not go with mesh.dp_reduce = "
-                       "\"micro_batch\" (what it leaves out is kept per step, beside whole "
-                       "gradients) set mesh.dp_reduce to \"step\", or mesh.dp_compress to \"none\"",
-                       name(mesh.dp_compress)),
-        origins);
+    refuse(format_message(
+               "mesh.dp_compress = \"{}\" does not go with mesh.dp_reduce = "
+               "\"micro_batch\" (what it leaves out is kept per step, beside whole "
+               "gradients); set mesh.dp_reduce to \"step\", or mesh.dp_compress to \"none\"",
+               name(mesh.dp_compress)),
+           origins);
   }
   if (mesh.zero >= 2) {
     refuse(
         format_message("mesh.dp_compress = \"{}\" does not go with mesh.zero = {}, which reduces "
                        "after every micro-batch (what is left out is kept per step, beside whole "
-                       "gradients) set mesh.zero to 1, or mesh.dp_reduce to \"step\"",
+                       "gradients); set mesh.zero to 1, or mesh.dp_reduce to \"step\"",
                        name(mesh.dp_compress), mesh.zero),
         origins);
   }
@@ -164,7 +164,7 @@ void validate_local(const MeshConfig& mesh, const Origins& origins) {
   if (mesh.dp_mode == DataParallelMode::local &&
       mesh.dp_compress.kind != GradientCompression::Kind::none) {
     refuse(format_message("mesh.dp_compress = \"{}\" does not go with mesh.dp_mode = \"local\" (no "
-                          "gradients travel over the dp axis then) set it to \"none\"",
+                          "gradients travel over the dp axis then); set it to \"none\"",
                           name(mesh.dp_compress)),
            origins);
   }
@@ -175,7 +175,7 @@ void validate_post_validation(const RunConfig& config, const Origins& origins) {
       config.offload.optimizer != StateTier::none) {
     refuse(
         "optim.post_validation = true does not go with offload.optimizer (an update is tried "
-        "before it is made, and offloaded state would pass twice) set one of them to false or "
+        "before it is made, and offloaded state would pass twice); set one of them to false or "
         "\"none\"",
         origins);
   }
@@ -185,7 +185,7 @@ void validate_rounding(const RunConfig& config, const Origins& origins) {
   if (config.optim.stochastic_rounding && config.train.precision != DType::bf16) {
     refuse(
         format_message("optim.stochastic_rounding = true does not go with train.precision = \"{}\" "
-                       "(it is for weights in bf16) set train.precision to \"bf16\", or "
+                       "(it is for weights in bf16); set train.precision to \"bf16\", or "
                        "optim.stochastic_rounding to false",
                        name(config.train.precision)),
         origins);
@@ -201,7 +201,7 @@ void validate_fast_level(const CheckpointConfig& checkpoint, const Origins& orig
   if (checkpoint.fast_every_steps == 0) {
     refuse(format_message(
                "checkpoint.fast_dir = \"{}\" needs checkpoint.fast_every_steps (nothing "
-               "would be saved there) set it to some steps{}, or leave checkpoint.fast_dir "
+               "would be saved there); set it to some steps{}, or leave checkpoint.fast_dir "
                "out",
                checkpoint.fast_dir,
                every > 1 ? format_message(", fewer than checkpoint.every_steps = {}", every) : ""),
@@ -211,7 +211,7 @@ void validate_fast_level(const CheckpointConfig& checkpoint, const Origins& orig
   if (every > 0 && checkpoint.fast_every_steps % every == 0 && !leaves_out) {
     refuse(
         format_message("checkpoint.fast_every_steps = {} is a multiple of checkpoint.every_steps = "
-                       "{} (all of its steps go to checkpoint.dir) set it to fewer steps than "
+                       "{} (all of its steps go to checkpoint.dir); set it to fewer steps than "
                        "that, or leave checkpoint.fast_dir out",
                        checkpoint.fast_every_steps, every),
         origins);
@@ -262,7 +262,7 @@ void validate(const RunConfig& config, const Origins& origins) {
 void validate_data(const RunConfig& config, const Origins& origins) {
   if (config.data.train.empty()) {
     refuse(
-        "data.train is empty (there is nothing to train on) name the token files: train = "
+        "data.train is empty (there is nothing to train on); name the token files: train = "
         "[\"tokens/*.bin\"] in "
         "[data]",
         origins);
@@ -274,7 +274,7 @@ void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& ori
   const std::int64_t micro_batch = config.train.micro_batch;
   if (global_batch % dp != 0) {
     refuse(format_message("train.global_batch = {} does not divide among mesh.dp = {} ranks (each "
-                          "takes the same share) "
+                          "takes the same share); "
                           "set it to {}",
                           global_batch, dp, multiples_near(micro_batch * dp, global_batch)),
            origins);
@@ -283,7 +283,7 @@ void validate_batch(const RunConfig& config, std::int64_t dp, const Origins& ori
   if (share % micro_batch != 0) {
     refuse(format_message("train.micro_batch = {} does not divide a rank's share of {} sequences "
                           "(train.global_batch = {}, "
-                          "mesh.dp = {}) set it to {}, or train.global_batch to {}",
+                          "mesh.dp = {}); set it to {}, or train.global_batch to {}",
                           micro_batch, share, global_batch, dp, divisors_near(share, micro_batch),
                           multiples_near(micro_batch * dp, global_batch)),
            origins);

@@ -99,7 +99,7 @@ Defect check_channels(const Schedule& schedule, const Places& places) {
       if (send.micro_batch != receive.micro_batch || wanted != ChunkPlace{to, receive.chunk}) {
         return fmt::format(
             "{} is met by {}: sends and receives cross (both ends of a channel must "
-            "keep the same order) give one rank the order of the other",
+            "keep the same order); give one rank the order of the other",
             places.action(from, sent), places.action(to, got));
       }
     }
@@ -135,7 +135,7 @@ Defect check_progress(const Schedule& schedule, const Places& places) {
     text += (text.back() == ' ' ? "" : "; ") + wait.text;
     rank = wait.rank;
   }
-  return text + " (no rank can go on) let one of them do earlier what the other waits for";
+  return text + " (no rank can go on); let one of them do earlier what the other waits for";
 }
 
 Defect check_all(const Schedule& schedule, const Places& places) {

@@ -78,7 +78,7 @@ class Reader {
 
   void read(std::string_view text) {
     if (text.size() > most_bytes) {
-      refuse(format_message("has {} bytes (more than {} cannot be a schedule) check the file name",
+      refuse(format_message("has {} bytes (more than {} cannot be a schedule); check the file name",
                             text.size(), most_bytes));
     }
     constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
@@ -116,7 +116,7 @@ class Reader {
     }
     if (first_empty_ != 0) {
       refuse(
-          format_message("line {} is empty (from the first rank to the last every line is one) "
+          format_message("line {} is empty (from the first rank to the last every line is one); "
                          "remove it, or write what this rank does",
                          first_empty_));
     }
@@ -141,7 +141,7 @@ class Reader {
     if (!action) {
       refuse_at(offset,
                 format_message("'{}' is no action (they are F, B, I or W with the number of a "
-                               "micro-batch and, after a dot, of a chunk) write F3 or F3.1",
+                               "micro-batch and, after a dot, of a chunk); write F3 or F3.1",
                                printable(cell.substr(0, 20))));
     }
     const auto cell_text = [&] {
@@ -169,9 +169,10 @@ class Reader {
     } else if (value == name(Placement::loop)) {
       schedule_.placement = Placement::loop;
     } else {
-      refuse_at(offset, format_message("placement '{}' is not known (it says where the chunks lie) "
-                                       "write loop or vee",
-                                       printable(value.substr(0, 20))));
+      refuse_at(offset,
+                format_message("placement '{}' is not known (it says where the chunks lie); "
+                               "write loop or vee",
+                               printable(value.substr(0, 20))));
     }
   }
 
@@ -198,7 +199,7 @@ void check_no_micro_batch_missing(const Reader& reader, const Schedule& schedule
   if (missing != seen.end()) {
     reader.refuse(format_message(
         "line {} (rank {}) does nothing with micro-batch {} (the last micro-batch is "
-        "that of {}) complete it, or correct that cell",
+        "that of {}); complete it, or correct that cell",
         reader.cells().lines[rank], rank, missing - seen.begin(), reader.highest_micro_batch()));
   }
 }
@@ -208,7 +209,7 @@ void check_no_chunk_missing(const Reader& reader, const Schedule& schedule, int 
     if (std::ranges::find(schedule.ranks[rank], chunk, &Action::chunk) ==
         schedule.ranks[rank].end()) {
       reader.refuse(format_message(
-          "line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}) "
+          "line {} (rank {}) does nothing with chunk {} (the last chunk is that of {}); "
           "complete it, or correct that cell",
           reader.cells().lines[rank], rank, chunk, reader.highest_chunk()));
     }
@@ -219,18 +220,18 @@ void check_no_chunk_missing(const Reader& reader, const Schedule& schedule, int 
 void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int micro_batches) {
   if (schedule.micro_batches == 0) {
     reader.refuse(
-        "has no actions (every rank has a line) write one, as `fourfold plan --csv` does");
+        "has no actions (every rank has a line); write one, as `fourfold plan --csv` does");
   }
   if (stages != 0 && stages != schedule.stages) {
     reader.refuse(
-        format_message("has lines for {} ranks, but mesh.pp = {} (one line per stage) set "
+        format_message("has lines for {} ranks, but mesh.pp = {} (one line per stage); set "
                        "mesh.pp to {} or write {} lines",
                        schedule.stages, stages, schedule.stages, stages));
   }
   if (micro_batches != 0 && micro_batches != schedule.micro_batches) {
     reader.refuse(
         format_message("is for {} micro-batches (its last is that of {}), but a step has {} "
-                       "(train.global_batch / (mesh.dp * train.micro_batch)) correct the cell, or "
+                       "(train.global_batch / (mesh.dp * train.micro_batch)); correct the cell, or "
                        "change train.global_batch so that it has {}",
                        schedule.micro_batches, reader.highest_micro_batch(), micro_batches,
                        schedule.micro_batches));
@@ -238,7 +239,7 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
   if (schedule.placement == Placement::vee && schedule.chunks != 2) {
     reader.refuse(format_message(
         "has {} chunk{} (the last is that of {}), but its placement is vee (down the "
-        "ranks and back up) use chunks 0 and 1, or write '# placement: loop'",
+        "ranks and back up); use chunks 0 and 1, or write '# placement: loop'",
         schedule.chunks, schedule.chunks == 1 ? "" : "s", reader.highest_chunk()));
   }
   for (int rank = 0; rank < schedule.stages; ++rank) {
@@ -247,7 +248,7 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
       reader.refuse(format_message(
           "line {} (rank {}) has {} actions (forward and backward of {} micro-batches in {} "
           "chunk{} "
-          "are {}; the last micro-batch is that of {}, the last chunk that of {}) complete it, or "
+          "are {}; the last micro-batch is that of {}, the last chunk that of {}); complete it, or "
           "correct that cell",
           reader.cells().lines[rank], rank, schedule.ranks[rank].size(), schedule.micro_batches,
           schedule.chunks, schedule.chunks == 1 ? "" : "s", least, reader.highest_micro_batch(),

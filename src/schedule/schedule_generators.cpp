@@ -55,7 +55,7 @@ const Generator& known_generator(const std::string& name) {
     const auto near = nearest(name, schedule_names());
     refuse(format_message(
         "mesh.schedule = \"{}\" is no schedule (known are {}, and files that end in "
-        ".csv) {}",
+        ".csv); {}",
         name, fmt::join(schedule_names(), ", "),
         near ? format_message("did you mean \"{}\"?", *near) : "choose one of them"));
   }
@@ -73,7 +73,7 @@ void validate_chunks(const Generator& generator, const ScheduleRequest& request)
                               : fmt::format("has {} or more", generator.least_chunks);
   refuse(
       format_message("mesh.chunks = {} does not fit mesh.schedule = \"{}\" (every stage {} chunk{} "
-                     "there) set it to {}{}",
+                     "there); set it to {}{}",
                      chunks, request.name, has, generator.most_chunks == 1 ? "" : "s", nearest,
                      generator.most_chunks == 1 ? ", or the schedule to \"interleaved\"" : ""));
 }
@@ -114,7 +114,7 @@ void validate(const ScheduleRequest& request) {
   const Generator& generator = known_generator(request.name);
   if (request.stages < 1) {
     refuse(
-        format_message("mesh.pp = {} is not positive (a pipeline has stages) set it to 1 or more",
+        format_message("mesh.pp = {} is not positive (a pipeline has stages); set it to 1 or more",
                        request.stages));
   }
   const int least = generator.needs_whole_group ? request.stages : 1;
@@ -130,14 +130,14 @@ void validate(const ScheduleRequest& request) {
   if (request.stages > most_stages) {
     refuse(format_message(
         "mesh.pp = {} with mesh.chunks = {} are too many stages (every rank holds the "
-        "lists of all) set mesh.pp to {} or less",
+        "lists of all); set mesh.pp to {} or less",
         request.stages, chunks, most_stages));
   }
   const std::int64_t most_micro_batches = most_stages / request.stages;
   if (request.micro_batches > most_micro_batches) {
     refuse(format_message(
         "a step of {} micro-batches through mesh.pp = {} stages is too long (every "
-        "rank holds the lists of all) lower train.global_batch, so that there are at "
+        "rank holds the lists of all); lower train.global_batch, so that there are at "
         "most {}, or mesh.pp",
         request.micro_batches, request.stages, most_micro_batches));
   }

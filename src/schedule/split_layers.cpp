@@ -86,7 +86,7 @@ void require_layers(const model::ModelConfig& config, const LayerSplit& split, s
       ExitCode::config,
       format_message(
           "mesh.pp = {} times mesh.chunks = {} are {} stages, and model.layers = {} (each "
-          "holds a layer) {}",
+          "holds a layer); {}",
           split.stages, split.chunks, std::int64_t{split.stages} * split.chunks, config.layers,
           remedy(config.layers, split)));
 }
@@ -142,7 +142,7 @@ void require_fit(const model::ModelConfig& config, const LayerSplit& split) {
   const std::string list = fmt::format("mesh.stage_layers = [{}]", fmt::join(layers, ", "));
   const auto refuse = [&](const std::string& what) {
     throw UserError(ExitCode::config,
-                    format_message("{} {} {}", list, what, fitting_list(config, split)));
+                    format_message("{} {}; {}", list, what, fitting_list(config, split)));
   };
   if (std::ssize(layers) != stages) {
     refuse(

@@ -43,7 +43,7 @@ std::optional<UserError> divergence(const StepOutcome& outcome, const runfile::T
       ExitCode::data_corrupt,
       format_message(
           "loss {} and gradient norm {} at step {} (training has diverged, nothing of it "
-          "is saved) lower optim.lr or lengthen optim.warmup_steps and resume from {}; if the "
+          "is saved); lower optim.lr or lengthen optim.warmup_steps and resume from {}; if the "
           "weights were lost before it was saved, from the step before",
           outcome.loss, outcome.grad_norm, step, text_of(last_checkpoint)));
 }
@@ -56,7 +56,7 @@ std::optional<UserError> divergence(const Evaluation& evaluation, std::int64_t s
   return UserError(
       ExitCode::data_corrupt,
       format_message("validation loss {} after step {} (training has diverged, nothing "
-                     "since is saved) lower optim.lr or lengthen optim.warmup_steps and "
+                     "since is saved); lower optim.lr or lengthen optim.warmup_steps and "
                      "resume from {}",
                      evaluation.loss, step, text_of(last_checkpoint)));
 }
@@ -64,7 +64,7 @@ std::optional<UserError> divergence(const Evaluation& evaluation, std::int64_t s
 UserError lost_weights(std::int64_t step, const std::filesystem::path& last_checkpoint) {
   return {ExitCode::data_corrupt,
           fmt::format("weights are not finite after step {} (an update was too large, and nothing "
-                      "of it is saved) lower the learning rate and resume from {}",
+                      "of it is saved); lower the learning rate and resume from {}",
                       step, text_of(last_checkpoint))};
 }
 

@@ -148,7 +148,7 @@ class Search {
         ExitCode::config,
         format_message(
             "the run does not fit into {} nodes of {:.2f} GiB ({} needs {:.2f} GiB on each, "
-            "the least of all) ask for more nodes, or see `fourfold plan` for what takes "
+            "the least of all); ask for more nodes, or see `fourfold plan` for what takes "
             "the memory",
             allocation_.nodes, static_cast<double>(allocation_.node_bytes) / gib, least_mesh_.str(),
             static_cast<double>(least_bytes_) / gib));

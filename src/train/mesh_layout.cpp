@@ -65,7 +65,7 @@ schedule::Schedule schedule_from_file(const runfile::RunConfig& config, const co
   if (config.mesh.chunks != 0 && config.mesh.chunks != schedule.chunks) {
     throw UserError(
         ExitCode::config,
-        format_message("mesh.chunks = {}, but the schedule {} has {} (they are its cells) "
+        format_message("mesh.chunks = {}, but the schedule {} has {} (they are its cells); "
                        "set it to {} or leave it out",
                        config.mesh.chunks, name, schedule.chunks, schedule.chunks));
   }
@@ -114,7 +114,7 @@ schedule::StageLayout lay_out_file(const runfile::RunConfig& config, const comm:
   throw UserError(
       ExitCode::config,
       format_message("mesh.zero_group = {} does not divide {} are dealt to groups of that "
-                     "size) set it to {}, or leave it out",
+                     "size); set it to {}, or leave it out",
                      group, ranks, below));
 }
 

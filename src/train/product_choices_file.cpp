@@ -46,7 +46,7 @@ std::optional<LibraryChoices> read_product_choices(const std::filesystem::path& 
     throw UserError(
         ExitCode::config,
         format_message(
-            "train.product_choices = \"{}\" is not to be used (it is {}) name "
+            "train.product_choices = \"{}\" is not to be used (it is {}); name "
             "another file, or remove it: it is made anew",
             path.string(),
             text ? "none that fourfold has written" : "no regular file that can be read"));

@@ -339,7 +339,7 @@ std::optional<Resumed> resume_path(const ResumeRequest& request, comm::Communica
                                     : load(request.wanted, request.layouts);
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
-                    format_message("{} is damaged ({}) resume from another step",
+                    format_message("{} is damaged ({}); resume from another step",
                                    checkpoint.path().string(), report.damage.front()));
   }
   return Resumed{checkpoint, weights_only};
@@ -365,7 +365,7 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
     throw UserError(
         ExitCode::config,
         format_message("checkpoint.weights_only = true does not go with checkpoint.resume = "
-                       "\"{}\" (whose weights?) name a step directory there, or leave it out",
+                       "\"{}\" (whose weights?); name a step directory there, or leave it out",
                        mode));
   }
   comm::first_rank_does(world, [&] {

@@ -66,7 +66,7 @@ SavedModel::SavedModel(const io::Checkpoint& checkpoint, std::int64_t sequences,
                {state.layouts(), static_cast<int>(config_.checkpoint.share_reads_from)});
   if (!report.intact()) {
     throw UserError(ExitCode::data_corrupt,
-                    format_message("{} is damaged ({}) use another step",
+                    format_message("{} is damaged ({}); use another step",
                                    checkpoint.path().string(), report.damage.front()));
   }
   state.put({});

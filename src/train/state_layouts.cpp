@@ -122,7 +122,7 @@ runfile::EffectiveConfig config_on(const runfile::RunConfig& saved, const std::s
       throw UserError(
           ExitCode::config,
           format_message("the mesh \"{}\" is not a list like tp=2,pp=1,dp=8,zero=1 (\"{}\" is "
-                         "in the way) write each key of [mesh] once, with its value",
+                         "in the way); write each key of [mesh] once, with its value",
                          mesh, part));
     }
     overrides.push_back("mesh." + part);

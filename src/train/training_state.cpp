@@ -196,7 +196,7 @@ Progress progress_of(const io::Checkpoint& checkpoint) {
       .consumed_tokens = checkpoint.scalars().integer(runfile::consumed_tokens_name)};
   if (progress.consumed_samples < 0 || progress.consumed_tokens < 0) {
     throw UserError(ExitCode::data_corrupt,
-                    format_message("{} has a negative position in the data (it is damaged) resume "
+                    format_message("{} has a negative position in the data (it is damaged); resume "
                                    "from another step",
                                    checkpoint.path().string()));
   }
@@ -219,7 +219,7 @@ LossScaleState loss_scale_of(const io::Checkpoint& checkpoint, const LossScaleSt
     throw UserError(
         ExitCode::data_corrupt,
         format_message("{} has an impossible loss scale (scale {}, {} steps without and "
-                       "{} with an overflow at step {}: it is damaged) resume from "
+                       "{} with an overflow at step {}: it is damaged); resume from "
                        "another step",
                        checkpoint.path().string(), state.scale, state.good_steps,
                        state.skipped_steps, checkpoint.step()));

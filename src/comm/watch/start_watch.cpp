@@ -184,7 +184,7 @@ void StartWatch::Impl::judge_alone(const std::string& why) {
   if (!why.empty()) {
     verdict.reason = fmt::format(
         "MPI_Init has not come back to rank {} within {:g} s (who is missing is not "
-        "known: {}) look for a process that stands still before it, or raise "
+        "known: {}); look for a process that stands still before it, or raise "
         "watch.start_s if this start is only slow",
         launch.rank, options.limit_s, why);
   }

@@ -35,7 +35,7 @@ expect 78 '4 ranks on this machine, but 2 GPUs (each rank takes one)' 1 4 FOURFO
 expect 78 'no GPU can be used here (there is no NVIDIA driver)' 0 1 FOURFOLD_EMULATED_GPUS=no-driver
 expect 78 'no GPU can be used here (the driver shows none' 0 1 FOURFOLD_EMULATED_GPUS=0
 expect 78 'the driver serves CUDA 12.2 and older, this program is of CUDA 1' 0 1 FOURFOLD_EMULATED_GPUS=old-driver
-expect 78 'GPU 0 is too old for this program (Emulated GPU has compute capability 7.0; fourfold needs 8.0 and newer) ask for other nodes' 0 1 FOURFOLD_EMULATED_GPU_SM=70
+expect 78 'GPU 0 is too old for this program (Emulated GPU has compute capability 7.0; fourfold needs 8.0 and newer); ask for other nodes' 0 1 FOURFOLD_EMULATED_GPU_SM=70
 expect 78 'GPU 0 (Emulated GPU): cudaMalloc of 1000 bytes (0.00 GiB) failed (0.00 of 0.00 GiB are free)' 0 1 FOURFOLD_EMULATED_GPU_MIB=0
 expect 78 'cudaHostAlloc of 1000 bytes (0.00 GiB) of pinned host memory failed' 0 1 FOURFOLD_EMULATED_GPU_FAIL=cudaHostAlloc:1:2
 # 214: an uncorrectable error of its memory; 700: we wrote where nothing is.

@@ -129,7 +129,7 @@ TEST_CASE("ranks with one GPU are a finding where ranks compute on GPUs", "[gpus
   CHECK(check.fails_anyway());
   CHECK(check.findings().size() == 1);
   CHECK(
-      finds(check, "ranks 2, 3 have the same GPU (PCI 0000:17:00.0 of node1) start one rank per"));
+      finds(check, "ranks 2, 3 have the same GPU (PCI 0000:17:00.0 of node1); start one rank per"));
 }
 
 TEST_CASE("a node with bad GPUs is named", "[gpus]") {

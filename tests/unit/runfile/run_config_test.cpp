@@ -153,7 +153,8 @@ TEST_CASE("every wrong line is named, with its place and a suggestion", "[run_co
        "run.toml:3:1: train.loss_scale = 0 is not an integer of at least 1 and at most "
        "1099511627776"},
       {"[train]\nprecision = \"f16\"\nloss_scale = 1000\n" + data_table,
-       "run.toml:3:1: train.loss_scale = 1000 is no power of two (scaling by others rounds) set it "
+       "run.toml:3:1: train.loss_scale = 1000 is no power of two (scaling by others rounds); set "
+       "it "
        "to 512 or 1024"},
       {"[train]\nprecision = \"f16\"\nloss_scale_initial = 3\n" + data_table,
        "run.toml:3:1: train.loss_scale_initial = 3 is no power of two"},
@@ -251,7 +252,7 @@ TEST_CASE("a plan needs no data, and training does", "[run_config]") {
     FAIL("it was accepted");
   } catch (const UserError& error) {
     CHECK(std::string(error.what()) ==
-          "run.toml:2:1: data.train is empty (there is nothing to train on) name the token files: "
+          "run.toml:2:1: data.train is empty (there is nothing to train on); name the token files: "
           "train = [\"tokens/*.bin\"] in [data]");
   }
 }
@@ -265,39 +266,40 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
       {"[train]\nglobal_batch = 512\nmicro_batch = 6\n[mesh]\ndp = 4\n" + data_table,
        "run.toml:3:1: train.micro_batch = 6 does not divide a rank's share of 128 sequences "
        "(train.global_batch = 512, "
-       "mesh.dp = 4) set it to 4 or 8, or train.global_batch to 504 or 528"},
+       "mesh.dp = 4); set it to 4 or 8, or train.global_batch to 504 or 528"},
       {"[train]\nglobal_batch = 3\nmicro_batch = 4\n[mesh]\ndp = 1\n" + data_table,
        "run.toml:3:1: train.micro_batch = 4 does not divide a rank's share of 3 sequences "
        "(train.global_batch = 3, "
-       "mesh.dp = 1) set it to 3, or train.global_batch to 4"},
+       "mesh.dp = 1); set it to 3, or train.global_batch to 4"},
       {"[train]\nglobal_batch = 10\nmicro_batch = 1\n[mesh]\ndp = 4\n" + data_table,
        "run.toml:2:1: train.global_batch = 10 does not divide among mesh.dp = 4 ranks (each takes "
-       "the same share) set "
+       "the same share); set "
        "it to 8 or 12"},
       {"[train]\nhead_chunks = 600\nmicro_batch = 1\n[model]\ncontext = 1024\n[mesh]\ncp = 2\n" +
            data_table,
        "run.toml:2:1: train.head_chunks = 600 is more than a rank has tokens of a micro-batch "
-       "(train.micro_batch = 1 x model.context = 1024 / mesh.cp = 2, and a chunk has one at least) "
+       "(train.micro_batch = 1 x model.context = 1024 / mesh.cp = 2, and a chunk has one at least); "
        "set it to 512 or less"},
       {"[train]\nprecision = \"f16\"\n[optim]\nstochastic_rounding = true\n" + data_table,
        "run.toml:4:1: optim.stochastic_rounding = true does not go with train.precision = \"f16\" "
-       "(it is for weights in bf16) set train.precision to \"bf16\", or "
+       "(it is for weights in bf16); set train.precision to \"bf16\", or "
        "optim.stochastic_rounding to false"},
       {"[train]\nrecompute = \"every:5\"\n[model]\nlayers = 4\n" + data_table,
        "run.toml:2:1: train.recompute = \"every:5\" does not fit model.layers = 4 (a group is at "
-       "most the whole model) set it to \"every:4\" or less, or to \"full\""},
+       "most the whole model); set it to \"every:4\" or less, or to \"full\""},
       {"[optim]\nlr = 1e-4\nmin_lr = 1e-3\n" + data_table,
-       "run.toml:3:1: optim.min_lr = 0.001 is above optim.lr = 0.0001 (the rate would rise) set it "
+       "run.toml:3:1: optim.min_lr = 0.001 is above optim.lr = 0.0001 (the rate would rise); set "
+       "it "
        "to 0.0001 or less"},
       {"[train]\nsteps = 10\n[optim]\nwarmup_steps = 20\n" + data_table,
        "run.toml:4:1: optim.warmup_steps = 20 is longer than optim.decay_steps = 10 (the warm-up "
-       "is part of it) "
+       "is part of it); "
        "shorten one or lengthen the other"},
       {"[optim]\nschedule = \"wsd\"\nwarmup_steps = 10\ndecay_steps = 100\ncooldown_steps = 95\n" +
            data_table,
        "run.toml:5:1: optim.cooldown_steps = 95 is longer than what the warm-up leaves "
        "(optim.decay_steps = 100, "
-       "optim.warmup_steps = 10) set it to 90 or less"},
+       "optim.warmup_steps = 10); set it to 90 or less"},
       {"[train]\nsteps = 40\n[optim]\nschedule = \"wsd\"\nwarmup_steps = 40\n" + data_table,
        "run.toml:5:1: optim.warmup_steps = 40 leaves no update for the cool-down of "
        "optim.schedule = \"wsd\" (optim.decay_steps = 40); set it to 39 or less, or choose "
@@ -314,12 +316,12 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
        "run.toml:3:1: model.kv_heads = 3 does not divide model.heads = 8"},
       {"[checkpoint]\nfast_dir = \"/dev/shm/x\"\nevery_steps = 100\n" + data_table,
        "run.toml:2:1: checkpoint.fast_dir = \"/dev/shm/x\" needs checkpoint.fast_every_steps "
-       "(nothing would be saved there) set it to some steps, fewer than checkpoint.every_steps = "
+       "(nothing would be saved there); set it to some steps, fewer than checkpoint.every_steps = "
        "100, or leave checkpoint.fast_dir out"},
       {"[checkpoint]\nfast_dir = \"/dev/shm/x\"\nevery_steps = 100\nfast_every_steps = 300\n" +
            data_table,
        "run.toml:4:1: checkpoint.fast_every_steps = 300 is a multiple of checkpoint.every_steps = "
-       "100 (all of its steps go to checkpoint.dir) set it to fewer steps than that, or leave "
+       "100 (all of its steps go to checkpoint.dir); set it to fewer steps than that, or leave "
        "checkpoint.fast_dir out"},
   };
   for (const Case& each : cases) {

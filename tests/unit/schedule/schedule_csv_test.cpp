@@ -138,7 +138,7 @@ TEST_CASE("a schedule that is wrong is told by line and column, and what to do",
   CHECK(refusal("F0,B0,F1,B1\nF0,F1,B0,B1") ==
         "mesh.schedule: my.csv cannot run: deadlock: line 1, column 4 (B0) waits for what line 2, "
         "column 7 (B0) sends; line 2, column 4 (F1) waits for what line 1, column 7 (F1) sends (no "
-        "rank can go on) let one of them do earlier what the other waits for");
+        "rank can go on); let one of them do earlier what the other waits for");
   CHECK_THAT(refusal("# placement: vee\nF0.1,F0.0,B0.1,B0.0"),
              ContainsSubstring("line 2, column 1 (F0.1) comes before the forward of the chunk "
                                "before it, which lies on the same rank; move it behind that"));

@@ -125,7 +125,7 @@ std::string refused_list(std::int64_t layers, int stages, int chunks, const Laye
 TEST_CASE("layers of stages that do not fit are told with a list that does", "[split_layers]") {
   CHECK(refused_list(6, 3, 1, {3, 0, 3}) ==
         "mesh.stage_layers = [3, 0, 3] gives stage 1 0 layers (of 6, and 0 only where the "
-        "embedding or the head is) write [3, 1, 2], or leave it out");
+        "embedding or the head is); write [3, 1, 2], or leave it out");
   CHECK_THAT(refused_list(6, 2, 2, {3, 3}),
              ContainsSubstring("has 2 numbers") && ContainsSubstring("write [3, 2, 1, 0], or"));
   CHECK_THAT(refused_list(6, 2, 1, {3}), ContainsSubstring("has 1 number ("));

@@ -27,7 +27,7 @@ std::vector<std::string> complaints(const std::vector<Lines>& lines_by_rank) {
       require_same_on_ranks(lines_by_rank[rank], world);
     } catch (const fourfold::UserError& error) {
       told[rank] = error.what();
-      told[rank] = told[rank].substr(0, told[rank].find(") start"));
+      told[rank] = told[rank].substr(0, told[rank].find("); start"));
     }
   });
   return told;
