@@ -278,7 +278,8 @@ TEST_CASE("values that do not fit together are refused with values that do", "[r
       {"[train]\nhead_chunks = 600\nmicro_batch = 1\n[model]\ncontext = 1024\n[mesh]\ncp = 2\n" +
            data_table,
        "run.toml:2:1: train.head_chunks = 600 is more than a rank has tokens of a micro-batch "
-       "(train.micro_batch = 1 x model.context = 1024 / mesh.cp = 2, and a chunk has one at least); "
+       "(train.micro_batch = 1 x model.context = 1024 / mesh.cp = 2, and a chunk has one at "
+       "least); "
        "set it to 512 or less"},
       {"[train]\nprecision = \"f16\"\n[optim]\nstochastic_rounding = true\n" + data_table,
        "run.toml:4:1: optim.stochastic_rounding = true does not go with train.precision = \"f16\" "
