@@ -11,6 +11,7 @@
 #include <catch2/generators/catch_generators.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include <array>
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -120,12 +122,15 @@ TEST_CASE("a lease that somebody removed is made again by its holder", "[lease]"
 TEST_CASE("a lease that cannot be read for a while is not given up", "[lease]") {
   const ScratchFolder scratch;
   const DirectoryLease lease(scratch / "c", elsewhere("node1", "41"), quick);
-  fs::rename(scratch / "c" / ".lease", scratch / "c" / "away");
-  fs::create_directory(scratch / "c" / ".lease");  // nothing that could be read
+  fs::create_directory(scratch / "c" / "wall");  // nothing that could be read
+  const auto change_places = [&] {               // at no moment is there nothing
+    return ::renameat2(AT_FDCWD, (scratch / "c" / ".lease").c_str(), AT_FDCWD,
+                       (scratch / "c" / "wall").c_str(), RENAME_EXCHANGE);
+  };
+  REQUIRE(change_places() == 0);
   std::this_thread::sleep_for(100ms);
   lease.check();
-  fs::remove(scratch / "c" / ".lease");
-  fs::rename(scratch / "c" / "away", scratch / "c" / ".lease");
+  REQUIRE(change_places() == 0);
   lease.check();
 }
 
