@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "ignored_hangup.hpp"
+
 #include <fourfold/program/run.hpp>
 
 #include <sys/syscall.h>
@@ -20,6 +22,8 @@ struct KernelAction {  // of rt_sigaction
   std::uint64_t mask;
 };
 
+}  // namespace
+
 /// By the kernel's call: nothing of a sanitizer is ready then.
 __attribute__((no_sanitize("address", "thread", "undefined"))) void ask_about_hangup(
     int /*argc*/, char** /*argv*/, char** /*environment*/) {
@@ -27,12 +31,6 @@ __attribute__((no_sanitize("address", "thread", "undefined"))) void ask_about_ha
   const long failed = ::syscall(SYS_rt_sigaction, SIGHUP, nullptr, &action, sizeof action.mask);
   was_ignored = failed == 0 && action.handler == SIG_IGN;
 }
-
-// Before the constructors of libraries. Only a program can have this section, a library cannot.
-__attribute__((section(".preinit_array"),
-               used)) void (*const ask_before_libraries)(int, char**, char**) = ask_about_hangup;
-
-}  // namespace
 
 bool hangup_was_ignored() noexcept {
   return was_ignored;
