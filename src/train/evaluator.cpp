@@ -27,17 +27,24 @@ ForwardPass forward_pass(model::Stage& stage) {
           &stage};
 }
 
+std::int64_t Evaluator::fill(std::int64_t round, device::StreamRef stream) {
+  const data::SampleRange samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
+  return buffer_.fill(*dataset_, samples.count > 0 ? samples : data::SampleRange{0, 1}, 0, stream);
+}
+
+void Evaluator::read_first(device::StreamRef stream) {
+  fill(0, stream);
+}
+
 Evaluation Evaluator::run(const ForwardPass& model, device::StreamRef stream, const Visit& visit) {
   const auto begin = std::chrono::steady_clock::now();
   device::zero(loss_sum_.data(), loss_sum_.bytes(), stream);
   std::int64_t targets = 0;
   for (std::int64_t round = 0; round < plan_.rounds(); ++round) {
     const data::SampleRange samples = plan_.micro_batch_samples(round, mesh_->coordinate().dp);
-    const bool has_some = samples.count > 0;
-    const std::int64_t filled =
-        buffer_.fill(*dataset_, has_some ? samples : data::SampleRange{0, 1}, 0, stream);
+    const std::int64_t filled = fill(round, stream);
     model.run(buffer_.batch(), stream);
-    if (!has_some) {
+    if (samples.count == 0) {
       continue;
     }
     targets += filled;

@@ -85,6 +85,11 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
     for (const io::TokenFile& file : dataset_.files()) {
       file.verify_index();
     }
+    if (validation_) {
+      for (const io::TokenFile& file : validation_->files()) {
+        file.verify_index();
+      }
+    }
   }
   data_facts_ = data_facts(dataset_, mesh.world());
   arena_.seal();
@@ -100,8 +105,12 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                                                       .rehearses = options.rehearses});
   resume_or_initialise(options);
   if (!has_nothing_to_do()) {  // tokens that the model cannot take are a reason not to start
-    comm::together(mesh.world(),
-                   [&] { loader_.load(progress_.step, progress_.consumed_samples, stream_); });
+    comm::together(mesh.world(), [&] {
+      loader_.load(progress_.step, progress_.consumed_samples, stream_);
+      if (evaluator_) {
+        evaluator_->read_first(stream_);
+      }
+    });
   }
   memory_watch_.look();
   device::return_freed_memory();

@@ -77,6 +77,8 @@ wrong=(
   '78 env SLURM_STEP_NUM_TASKS=4 @'
   'late 65 @ --set data.train=["beyond"] --set train.steps=900000 --set optim.decay_steps=4 --allow-change=data.train'
   'late 65 ranks2 @ --set data.train=["beyond"] --set train.steps=900000 --set optim.decay_steps=4 --set train.micro_batch=1 --allow-change=data.train'
+  'late 65 @ --set data.validation=["beyond"] --set train.steps=900000 --set optim.decay_steps=4'
+  'late 65 ranks2 @ --set data.validation=["beyond"] --set train.steps=900000 --set optim.decay_steps=4 --set train.micro_batch=1'
   '78 @ --set data.train=["absent"]'
   '65 @ --set data.train=["short"]'
   '65 @ --set data.train=["empty.bin"]'

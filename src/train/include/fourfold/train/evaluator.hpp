@@ -47,12 +47,19 @@ class Evaluator {
   /// and counts nothing.
   Evaluation run(const ForwardPass& model, device::StreamRef stream, const Visit& visit = {});
 
+  /// Reads what this rank begins run() with, so that data that do not fit the model are known
+  /// before there is anything to evaluate. Local. @throws UserError (data_corrupt) as run()
+  void read_first(device::StreamRef stream);
+
   /// Samples that run() goes through, all ranks together.
   std::int64_t samples() const noexcept { return plan_.samples; }
   /// Wall time of the newest run() on this rank; 0 before the first.
   double last_run_s() const noexcept { return last_run_s_; }
 
  private:
+  /// @return targets of the samples of this rank in that round, or of the first where it has none
+  std::int64_t fill(std::int64_t round, device::StreamRef stream);
+
   const data::TokenDataset* dataset_;
   comm::Mesh* mesh_;
   data::EvaluationPlan plan_;
