@@ -252,6 +252,10 @@ TEST_CASE("whatever asks a process to end asks the run to stop", "[stop_request]
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU}) {
     const train::StopSignals signals;
     REQUIRE(::kill(::getpid(), number) == 0);
+    // Another thread that does not block it may be the one that gets it, when its turn comes.
+    for (int waited_ms = 0; train::StopSignals::received() == 0 && waited_ms < 5000; ++waited_ms) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     CHECK(train::StopSignals::received() == number);
   }
 }
