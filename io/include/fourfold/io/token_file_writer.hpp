@@ -39,7 +39,8 @@ class TokenFileWriter {
   /// Writes the index and brings both files to the disk: from here on nothing needs room.
   void finish();
   /// Takes an older pair away: what is found after a crash is what a record beside it describes,
-  /// whether that is the older one or the new. @pre finish() has been called, here and in the next ones
+  /// whether that is the older one or the new. @pre finish() has been called, here and in the next
+  /// ones
   void withdraw_older() const;
   void publish_tokens();
   /// What makes the pair readable. @pre publish_tokens() has been called
