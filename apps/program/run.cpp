@@ -134,8 +134,6 @@ int run(std::string_view name, const std::function<ExitCode()>& body, const OnFa
     call(on_failure, name, code, message);
     report(name, message);
     if (self.end_all_ranks != nullptr) {
-      // A launcher forwards what ranks write; aborting at once can outrun the message.
-      std::this_thread::sleep_for(std::chrono::milliseconds(200));
       self.end_all_ranks(code);
     }
     return static_cast<int>(code);

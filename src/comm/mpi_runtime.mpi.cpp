@@ -207,6 +207,8 @@ int MpiRuntime::ranks_on_host() const noexcept {
 }
 
 void MpiRuntime::abort(ExitCode code) noexcept {
+  // A launcher forwards what ranks write; aborting at once can outrun the reason.
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   Watch::announce_abort();
   end_soon(code);
   say_no_more();

@@ -54,7 +54,8 @@ class MpiRuntime {
   /// Watches this rank, and with it all, until the runtime ends (watch.hpp). Collective.
   void watch(WatchOptions options);
 
-  /// Ends all ranks at once with `code`, from any state. Never returns.
+  /// Ends all ranks with `code`, from any state, 0.2 s after the call: a launcher still forwards
+  /// what was written. Never returns.
   [[noreturn]] static void abort(ExitCode code) noexcept;
 
  private:
