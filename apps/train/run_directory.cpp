@@ -12,6 +12,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/event_file.hpp>
 #include <fourfold/io/fence.hpp>
+#include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/temporary_name.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
@@ -40,8 +41,8 @@ namespace {
 /// Whether a file is io::AtomicFile's temporary sibling of one that we write.
 bool is_leftover(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
-  if (name.starts_with(std::string(telemetry::run_lease_name) + "-")) {
-    return true;  // before it had its name
+  if (io::is_lease_on_its_way(telemetry::run_lease_name, name)) {
+    return true;
   }
   const auto of = io::name_of_temporary(name);
   const auto ours = telemetry::RunFiles(file.parent_path()).replaced_whole();

@@ -10,9 +10,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
-#include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <utility>
 
@@ -39,8 +37,7 @@ void require_replaceable(const std::filesystem::path& path) {
 /// renames when it was taken over is not there any more.
 std::filesystem::path temporary_of(const std::filesystem::path& path) {
   refuse_fenced_off(path);
-  return temporary_sibling(work_folder_in(path.parent_path()) / path.filename(),
-                           fmt::format("{}", ::getpid()));
+  return temporary_sibling(work_folder_in(path.parent_path()) / path.filename());
 }
 
 }  // namespace
@@ -50,7 +47,6 @@ AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   sweep_temporaries_of(path_);
   temporary_ = std::make_unique<Temporary>(temporary_of(path_));
   do {
-    ::unlink(temporary_->path().c_str());  // of a process of the same number that died
     file_ = std::make_unique<OutputFile>(OutputFile::create(temporary_->path(), path_));
   } while (!temporary_->lock());
   buffer_.reserve(buffer_bytes);

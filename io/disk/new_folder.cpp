@@ -9,9 +9,6 @@
 #include <fourfold/io/new_folder.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <utility>
 
@@ -47,8 +44,7 @@ NewFolder::NewFolder(std::filesystem::path final_path, std::uint64_t bytes)
                        final_path_.string(), bytes_text(bytes), bytes_text(*free)));
   }
   sweep_temporaries_of(final_path_);
-  temporary_ =
-      std::make_unique<Temporary>(temporary_sibling(final_path_, fmt::format("{}", ::getpid())));
+  temporary_ = std::make_unique<Temporary>(temporary_sibling(final_path_));
   do {
     remove_tree(temporary_->path());  // of a process of the same number that died
     make_directory(temporary_->path());

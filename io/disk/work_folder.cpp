@@ -130,7 +130,7 @@ bool WorkFolder::fence() {
   const auto next = [&]() -> std::optional<std::string> {
     const auto names = names_in(directory_).value_or(std::vector<std::string>{});
     const auto found = std::ranges::find_if(names, [&](const std::string& name) {
-      return name.starts_with(prefix_) && done.insert(name).second;
+      return is_random_word_after(prefix_, name) && done.insert(name).second;
     });
     return found == names.end() ? std::nullopt : std::optional(*found);
   };
@@ -174,7 +174,7 @@ void refuse_fenced_off(const fs::path& file) {
 bool is_work_folder_of_another(std::string_view name, std::string_view lease_name,
                                std::string_view word) {
   const std::string prefix = prefix_of(lease_name);
-  return name.starts_with(prefix) && name.substr(prefix.size()) != word;
+  return is_random_word_after(prefix, name) && name.substr(prefix.size()) != word;
 }
 
 }  // namespace fourfold::io

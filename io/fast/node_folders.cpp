@@ -34,8 +34,8 @@ void remove_old_probes(const std::filesystem::path& directory) {
   const auto oldest = std::filesystem::file_time_type::clock::now() - longest_trial;
   for (const std::string& name : names_in(directory).value_or(std::vector<std::string>{})) {
     std::error_code failure;
-    if (name.starts_with(probe_prefix) &&
-        std::filesystem::last_write_time(directory / name, failure) < oldest && !failure) {
+    if (is_probe(name) && std::filesystem::last_write_time(directory / name, failure) < oldest &&
+        !failure) {
       std::filesystem::remove(directory / name, failure);  // next time, then
     }
   }

@@ -159,9 +159,7 @@ EventFile::EventFile(const std::filesystem::path& directory, std::int64_t first_
   }
   path_ = directory / name_of_next(directory, wall_time_s);
   // Made where a lease is fenced: its START would void what another start has written since.
-  Temporary made(temporary_sibling(work_folder_in(directory) / path_.filename(),
-                                   fmt::format("{}", ::getpid())));
-  ::unlink(made.path().c_str());  // of a process of the same number that died
+  Temporary made(temporary_sibling(work_folder_in(directory) / path_.filename()));
   file_.reset(
       ::open(made.path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666));
   if (!file_) {

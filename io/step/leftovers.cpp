@@ -26,17 +26,19 @@ namespace {
 /// Of an AtomicFile.
 bool is_unnamed(std::string_view name) {
   const auto of = name_of_temporary(name);
-  return of && (*of == latest_name || *of == fast_word_name || of->starts_with(probe_prefix));
+  return of && (*of == latest_name || *of == fast_word_name || is_probe(*of));
 }
 
 bool is_temporary(std::string_view name) {
-  constexpr std::string_view lease_prefix = ".lease-";  // before it has its name
-  return name.starts_with(temporary_prefix) || name.starts_with(trash_prefix) ||
-         name.starts_with(probe_prefix) || name.starts_with(lease_prefix) || is_unnamed(name) ||
-         name.starts_with(fmt::format("{}.tmp-", fast_word_name));  // of an older version
+  return is_step_with_word(temporary_prefix, name) || is_random_word_after(trash_prefix, name) ||
+         is_probe(name) || is_lease_on_its_way(LeaseOptions{}.name, name) || is_unnamed(name);
 }
 
 }  // namespace
+
+bool is_lease_on_its_way(std::string_view lease_name, std::string_view name) {
+  return is_random_word_after(fmt::format("{}-", lease_name), name);
+}
 
 std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bool set_aside) {
   std::vector<std::string> leftovers;
@@ -45,7 +47,7 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory, bo
   const std::string word = lease ? lease->word : "";
   for (const std::string& name : names_or_none(directory)) {
     if (is_temporary(name) || is_work_folder_of_another(name, lease_name, word) ||
-        (set_aside && name.starts_with(set_aside_prefix))) {
+        (set_aside && is_step_with_word(set_aside_prefix, name))) {
       leftovers.push_back(name);
     }
   }

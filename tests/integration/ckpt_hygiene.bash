@@ -115,8 +115,8 @@ until [[ $rounds -ge 30 ]] || grep -q 'was removed meanwhile' "$output"; do
   (
     sleep "0.0$((rounds % 10))"
     for folder in $(find live -name 'step-*' -maxdepth 1 | sort -r | head -n 39); do
-      mv "$folder" live/.trash-x
-      rm -r live/.trash-x
+      mv "$folder" live/.trash-0123456789abcdef
+      rm -r live/.trash-0123456789abcdef
     done
   ) &
   expect_exit 0 "$fourfold" ckpt verify --deep live

@@ -218,10 +218,10 @@ expect_exit 0 "$fourfold" ckpt info many/checkpoints/step-000000002
 expect_stdout 'validation_loss'
 expect_exit 0 "$fourfold" ckpt info many/checkpoints/step-000000003  # which was not evaluated
 expect_no_stdout 'validation_loss'
-mkdir many/checkpoints/.tmp-step-000000009-dead many/checkpoints/.trash-dead many/checkpoints/damaged-step-000000001-x
+mkdir many/checkpoints/{.tmp-step-000000009-,.trash-,damaged-step-000000001-}0123456789abcdef
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-best 1 --dry-run
 expect_stdout 'would remove step 1'
-expect_stdout 'would remove .trash-dead'
+expect_stdout 'would remove .trash-0123456789abcdef'
 expect test "$(find many/checkpoints -mindepth 1 -maxdepth 1 -type d | wc -l)" -eq 7
 expect_exit 64 "$fourfold" ckpt gc many/checkpoints --keep-best 1
 truncate -s 100 many/checkpoints/step-000000004/MANIFEST.json

@@ -184,12 +184,12 @@ for signal in TERM HUP USR1; do
 done
 unfinished KILL
 expect test "$(find tokens -name '.long_*.tmp-*' | wc -l)" = 6
-printf 'half' >tokens/old.bin.tmp-77 # of an older version, without the dot
-expect_exit 78 "$fourfold" data info 'tokens/*'
+mkdir tokens/long_val.json.tmp-2 && printf 'mine' | tee tokens/long_train.bin.tmp-20261127 >tokens/long_val.json.tmp-2/thesis.tex
+expect_exit 78 "$fourfold" data info 'tokens/.*.tmp-*'
 expect_stderr "no file matches this pattern"
 expect_exit 0 "$fourfold" data prepare --output tokens/long --document-separator '--' --validation-fraction 0.5 a.txt
-expect test "$(find tokens -type f -printf '%f\n' | sort | tr '\n' ' ')" = 'long_train.bin long_train.idx long_train.json long_val.bin long_val.idx long_val.json old.bin.tmp-77 '
-expect_exit 0 "$fourfold" data info 'tokens/*'
+expect test "$(find tokens -type f -printf '%f\n' | sort | tr '\n' ' ')" = 'long_train.bin long_train.bin.tmp-20261127 long_train.idx long_train.json long_val.bin long_val.idx long_val.json thesis.tex '
+expect_exit 0 "$fourfold" data info 'tokens/*.bin'
 rm -r long.txt tokens
 
 # Where the quickstart's text can be had without installing anything, its tokens are those of the tokenizers library.

@@ -31,10 +31,10 @@ wait "$trainer" 2>/dev/null
 expect test -e run/.run-lease
 expect test -e run/checkpoints/.lease
 mv run killed
-printf '{' >killed/status.json.tmp-12345
-mkdir -p killed/.start-watch-7-0 killed/checkpoints/.tmp-step-000000022-abc
+printf '{' >killed/.status.json.tmp-0123456789abcdef
+mkdir -p killed/.start-watch-7-0 killed/checkpoints/.tmp-step-000000022-0123456789abcdef
 printf 'node1 12\n' >killed/.start-watch-7-0/rank-1
-printf 'half' >killed/checkpoints/.tmp-step-000000022-abc/shard-00000-x.h5
+printf 'half' >killed/checkpoints/.tmp-step-000000022-0123456789abcdef/shard-00000-x.h5
 printf '{"event":"begin","time":1,"job":"6","restart":0,"chain":"6","nodes":1,"from_step":null}\n' >killed/attempts.jsonl
 cp -r killed living
 rm living/.run-lease living/checkpoints/.lease

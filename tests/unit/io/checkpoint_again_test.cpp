@@ -112,8 +112,9 @@ TEST_CASE("a job that has lost its lease sets nothing aside") {
   const ScratchFolder scratch;
   const fs::path directory = scratch / "c";
   REQUIRE(try_save(directory, 2, 10).codes == std::vector{0, 0});
-  fs::resize_file(directory / "step-000000010/index.h5", 100);    // as if it had to make way
-  fs::create_directories(directory / ".tmp-step-000000020-abc");  // the other one's, by then
+  fs::resize_file(directory / "step-000000010/index.h5", 100);  // as if it had to make way
+  fs::create_directories(directory /
+                         ".tmp-step-000000020-0123456789abcdef");  // the other one's, by then
   const auto before = harness::files_below(directory / "step-000000010");
   std::atomic<int> refused = 0;
   comm::run_ranks(2, [&](comm::Communicator& world) {
@@ -147,7 +148,7 @@ TEST_CASE("a job that has lost its lease sets nothing aside") {
     }
   });
   CHECK(refused == 6);
-  CHECK(fs::exists(directory / ".tmp-step-000000020-abc"));
+  CHECK(fs::exists(directory / ".tmp-step-000000020-0123456789abcdef"));
   CHECK(harness::files_below(directory / "step-000000010") == before);
 }
 
@@ -159,12 +160,14 @@ TEST_CASE("only the newest steps are kept, and leftovers are swept") {
   }
   CHECK(names(directory) == std::vector<std::string>{"LATEST", "step-000000040", "step-000000050"});
   CHECK(harness::read_bytes(directory / "LATEST").starts_with("50 "));
-  fs::create_directories(directory / ".tmp-step-000000060-abc");
-  std::ofstream(directory / ".tmp-step-000000060-abc" / "shard-00000-of-00002.h5") << "half";
-  fs::create_directories(directory / ".trash-def" / "deep");
-  std::ofstream(directory / "LATEST.tmp-123") << "50";
-  std::ofstream(directory / ".lease-456") << "of a start that was killed";
-  std::ofstream(directory / ".probe-789.tmp-1") << "of a start that looked";
+  fs::create_directories(directory / ".tmp-step-000000060-0123456789abcdef");
+  std::ofstream(directory / ".tmp-step-000000060-0123456789abcdef" / "shard-00000-of-00002.h5")
+      << "half";
+  fs::create_directories(directory / ".trash-0123456789abcdef" / "deep");
+  std::ofstream(directory / ".LATEST.tmp-0123456789abcdef") << "50";
+  std::ofstream(directory / ".lease-0123456789abcdef") << "of a start that was killed";
+  std::ofstream(directory / "..probe-0123456789abcdef.tmp-0123456789abcdef")
+      << "of a start that looked";
   std::ofstream(directory / "notes.txt") << "the user's";
   comm::run_ranks(
       2, [&](comm::Communicator& world) { io::CheckpointStore(directory).sweep_leftovers(world); });

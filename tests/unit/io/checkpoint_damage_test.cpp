@@ -212,7 +212,7 @@ TEST_CASE("with every step damaged the restart ends with an error, after naming 
 TEST_CASE("LATEST is a hint, and what is no step is not looked at") {
   const TwoSteps steps;
   std::ofstream(steps.directory() / "LATEST") << "99 nonsense\n";
-  fs::create_directory(steps.directory() / ".tmp-step-000000030-0123");
+  fs::create_directory(steps.directory() / ".tmp-step-000000030-0123456789abcdef");
   fs::create_directory(steps.directory() / "step-30");
   std::ofstream(steps.directory() / "step-000000040") << "a file";
   CHECK(io::list_steps(steps.directory()) == std::vector<std::int64_t>{10, 20});

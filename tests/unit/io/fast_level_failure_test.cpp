@@ -255,15 +255,15 @@ TEST_CASE("what a start that was killed tried its folders with is removed by one
   const FastCluster cluster{.root = scratch.path(), .node_of_rank = {0, 1, 1}};
   for (const int node : {0, 1}) {
     fs::create_directories(cluster.node(node));
-    for (const char* const name : {".probe-old-0", ".probe-now-0"}) {
+    for (const char* const name : {".probe-0123456789abcdef-0", ".probe-fedcba9876543210-0"}) {
       harness::write_bytes(cluster.node(node) / name, "");
     }
-    fs::last_write_time(cluster.node(node) / ".probe-old-0",
+    fs::last_write_time(cluster.node(node) / ".probe-0123456789abcdef-0",
                         fs::file_time_type::clock::now() - std::chrono::minutes(61));
   }
   cluster.job([](io::FastLevel&, io::CheckpointStore&, comm::Communicator&) {});
   for (const int node : {0, 1}) {
-    CHECK(names(cluster.node(node)) == std::vector<std::string>{".probe-now-0"});
+    CHECK(names(cluster.node(node)) == std::vector<std::string>{".probe-fedcba9876543210-0"});
   }
 }
 

@@ -37,7 +37,7 @@ void fill(const fs::path& directory) {
     }
   });
   fs::resize_file(directory / "step-000000020/index.h5", 100);
-  fs::create_directories(directory / ".tmp-step-000000015-dead");
+  fs::create_directories(directory / ".tmp-step-000000015-0123456789abcdef");
   std::ofstream(directory / ".fast-level")
       << "fourfold-fast-level 1 0123456789abcdef 1 1.000000001\n";
 }

@@ -27,12 +27,14 @@ Names sorted(Names names) {
 
 TEST_CASE("what dead jobs left is known by its name, and nothing else is taken away") {
   const harness::ScratchFolder scratch;
-  const Names folders{".tmp-step-000000009-0123", ".trash-4567"};
-  const Names files{
-      "..fast-level.tmp-12", "..probe-cdef.tmp-7", ".LATEST.tmp-99", ".lease-89ab",
-      ".fast-level.tmp-12",  ".probe-cdef.tmp-7",  "LATEST.tmp-99"};  // the last three of an older
-                                                                      // version
-  const std::string aside = "damaged-step-000000003-0123";
+  const std::string word = "0123456789abcdef";
+  const Names folders{".tmp-step-000000009-" + word, ".trash-" + word,
+                      ".tmp-step-1234567890-" + word};
+  const Names files{"..fast-level.tmp-" + word, "..probe-" + word + ".tmp-" + word,
+                    ".LATEST.tmp-" + word,      ".lease-" + word,
+                    ".probe-" + word,           ".probe-" + word + "-17",
+                    ".probe-doctor-" + word};
+  const std::string aside = "damaged-step-000000003-" + word;
   const Names kept{".fast-level",
                    ".lease",
                    ".probe",
@@ -40,7 +42,21 @@ TEST_CASE("what dead jobs left is known by its name, and nothing else is taken a
                    "notes",
                    "step-000000001",
                    "step-000000002.tmp",
-                   "tmp-step-000000009-0123"};
+                   "tmp-step-000000009-" + word,
+                   ".tmp-step-000000009-old",
+                   ".tmp-step-" + word,
+                   ".tmp-step--" + word,
+                   ".trash-4567",
+                   ".trash-" + word + "0",
+                   ".lease-notes",
+                   ".probe-" + word + "-",
+                   ".probe-" + word + "-x",
+                   ".probe-results",
+                   ".probe-doctor-7",
+                   ".LATEST.tmp-12",
+                   "LATEST.tmp-99",
+                   ".lease.d-mine",
+                   "damaged-step-000000003-why"};
   for (const std::string& name : folders) {
     fs::create_directories(scratch / name / "step");
     scratch.write(name + "/step/shard", "bytes");

@@ -93,7 +93,7 @@ TEST_CASE("lines of who was taken over come nowhere", "[line_file]") {
   stale.append("one");
   if (has_died) {  // or given its lease back, and ended
     write_bytes(folder / ".lease", "fourfold-lease 1 aaaa node1 - 77 41 0 12\n");
-    std::filesystem::create_directory(folder / ".lease.d-aaaa");
+    std::filesystem::create_directory(folder / ".lease.d-0123456789abcdef");
   }
   const fourfold::harness::CapturedLog log;
   const DirectoryLease lease(

@@ -101,21 +101,31 @@ TEST_CASE("what killed processes have left is swept by the next of that name, no
           std::raise(SIGKILL);
         }) == SIGKILL);
   REQUIRE(files_below(scratch.path()).size() == 2);
-  scratch.write("file.tmp-123", "of an older version");
-  scratch.write(".file2.tmp-123", "of another");
-  scratch.write(".file.tmp-1.bak", "mine");
-  scratch.write("file.tmp-old", "mine");
+  scratch.write(".file2.tmp-fedcba9876543210", "of another");
+  // What a person has called so, or a tool that knows nothing of us.
+  const std::map<std::string, std::string> mine{{".file.tmp-0123456789abcdef.bak", "1"},
+                                                {".file.tmp-1", "2"},
+                                                {".file.tmp-2026112701234567", "3"},
+                                                {".file.tmp-0123456789ABCDEF", "4"},
+                                                {"file.tmp-20261127", "5"},
+                                                {"file.tmp-0123456789abcdef", "6"},
+                                                {"folder.tmp-2/sub/thesis.tex", "7"},
+                                                {".folder.tmp-old/thesis.tex", "8"}};
+  for (const auto& [name, text] : mine) {
+    fs::create_directories((scratch / name).parent_path());
+    scratch.write(name, text);
+  }
   io::Temporary living(scratch / ".file.tmp-0123456789abcdef");  // of another node, perhaps
   scratch.write(".file.tmp-0123456789abcdef", "half");
   REQUIRE(living.lock());
   io::AtomicFile(scratch / "file").publish();
   io::NewFolder(scratch / "folder", 0).publish();
-  CHECK(files_below(scratch.path()) ==
-        std::map<std::string, std::string>{{".file.tmp-0123456789abcdef", "half"},
-                                           {".file.tmp-1.bak", "mine"},
-                                           {".file2.tmp-123", "of another"},
-                                           {"file", ""},
-                                           {"file.tmp-old", "mine"}});
+  std::map<std::string, std::string> expected{{".file.tmp-0123456789abcdef", "half"},
+                                              {".file2.tmp-fedcba9876543210", "of another"},
+                                              {"file", ""}};
+  expected.insert(mine.begin(), mine.end());
+  expected.erase(".file.tmp-2026112701234567");  // sixteen digits in a hidden name are ours
+  CHECK(files_below(scratch.path()) == expected);
 }
 
 TEST_CASE("a temporary that was swept before it was locked is known as such", "[temporary]") {
@@ -127,14 +137,20 @@ TEST_CASE("a temporary that was swept before it was locked is known as such", "[
 }
 
 TEST_CASE("temporary names say whose they are", "[temporary]") {
+  const ScratchFolder scratch;
   CHECK(io::temporary_sibling("a/b.bin", "12") == "a/.b.bin.tmp-12");
   CHECK(io::temporary_sibling("b", "0af") == ".b.tmp-0af");
-  CHECK(io::name_of_temporary(".b.bin.tmp-12") == "b.bin");
-  CHECK(io::name_of_temporary("..hidden.tmp-ff") == ".hidden");
-  CHECK(io::name_of_temporary("b.tmp-1.tmp-2") == "b.tmp-1");
-  CHECK(io::name_of_temporary("b.bin.tmp-77") == "b.bin");
-  for (const char* name : {"b.bin", ".b.tmp-", "b.tmp-", "b.tmp-ff", ".b.tmp-xy", ".tmp-12",
-                           "tmp-12", ".tmp-step-000000003-0123", "", "b.tmp-1.bak"}) {
+  CHECK(io::name_of_temporary(".b.bin.tmp-0123456789abcdef") == "b.bin");
+  CHECK(io::name_of_temporary("..hidden.tmp-0123456789abcdef") == ".hidden");
+  CHECK(io::name_of_temporary(".b.tmp-1.tmp-0123456789abcdef") == "b.tmp-1");
+  const io::Temporary one(io::temporary_sibling(scratch / "b.bin"));
+  CHECK(one.path() != io::temporary_sibling(scratch / "b.bin"));
+  CHECK(io::name_of_temporary(one.path().filename().string()) == "b.bin");
+  for (const char* name :
+       {"b.bin", ".b.tmp-", "b.tmp-", "b.tmp-ff", ".b.tmp-xy", ".tmp-12", "tmp-12", "",
+        ".b.bin.tmp-12", "b.bin.tmp-77", "b.bin.tmp-0123456789abcdef", ".tmp-0123456789abcdef",
+        ".b.tmp-0123456789abcdeg", ".b.tmp-0123456789abcde", ".b.tmp-0123456789abcdef0",
+        ".tmp-step-000000003-0123456789abcdef", "b.tmp-1.bak"}) {
     CAPTURE(name);
     CHECK_FALSE(io::name_of_temporary(name));
   }

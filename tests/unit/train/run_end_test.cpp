@@ -124,7 +124,7 @@ TEST_CASE("a start that is refused changes nothing of the run", "[run_directory]
   const ScratchFolder dir;
   write_exit_status(dir / "exit.json", done);
   write_bytes(dir / "FINISHED", "step 9\n");
-  write_bytes(dir / "status.json.tmp-12", "half");
+  write_bytes(dir / ".status.json.tmp-0123456789abcdef", "half");
   write_bytes(dir / ".run-lease", lease_of_the_dead());
   const auto before = files_below(dir.path());
   const ExitCode code = GENERATE(ExitCode::usage, ExitCode::data_corrupt, ExitCode::cannot_write,
@@ -277,13 +277,21 @@ TEST_CASE("nothing starts while a STOP file lies there", "[run_directory]") {
 
 TEST_CASE("temporary files of killed starts go, and nothing else", "[run_directory]") {
   const ScratchFolder dir;
-  for (const char* name : {"status.json.tmp-123", "config.toml.tmp-9", "exit.json.tmp-1",
-                           "report.html.tmp-77", "trace.json.tmp-6"}) {
-    write_bytes(dir / name, "half");
+  for (const std::string name :
+       {"status.json", "config.toml", "exit.json", "report.html", "trace.json"}) {
+    write_bytes(dir / ("." + name + ".tmp-0123456789abcdef"), "half");
   }
+  write_bytes(dir / ".run-lease-0123456789abcdef", "before it had its name");
   const std::vector<std::string> others{
-      "notes.tmp-12",  "status.json.tmp-",  "status.json.tmp-old", "status.json.tmp-1.bak",
-      "metrics.jsonl", "chain.sbatch.tmp-5"};  // of `fourfold submit`, perhaps now
+      "notes.tmp-12",
+      "status.json.tmp-",
+      "status.json.tmp-old",
+      "report.html.tmp-20261127",
+      "config.toml.tmp-1",
+      ".run-lease-notes",
+      ".status.json.tmp-0123456789abcdef.bak",
+      "metrics.jsonl",
+      ".chain.sbatch.tmp-0123456789abcdef"};  // of `fourfold submit`, perhaps now
   for (const std::string& name : others) {
     write_bytes(dir / name, "{\"event\":\"eval\",\"time\":1,\"step\":0,\"loss\":3,\"tokens\":8}\n");
   }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::io {
@@ -19,6 +20,10 @@ std::vector<std::string> leftovers_in(const std::filesystem::path& directory,
 /// Removes what leftovers_in() finds. Local. @return what went wrong, line by line
 std::vector<std::string> remove_leftovers(const std::filesystem::path& directory,
                                           bool set_aside = false);
+
+/// Whether `name` is that of a lease called `lease_name` before it had that name, or on its way
+/// out.
+bool is_lease_on_its_way(std::string_view lease_name, std::string_view name);
 
 /// Says in the log what could not be removed.
 void warn_of_leftovers(std::span<const std::string> problems);

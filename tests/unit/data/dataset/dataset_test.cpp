@@ -161,8 +161,8 @@ TEST_CASE("patterns are expanded by name, pairs once", "[dataset]") {
 TEST_CASE("what is being written is not data, whatever a pattern matches", "[dataset]") {
   const ScratchFolder folder;
   const std::string good = counting_file(folder, "a", 0, 4);
-  for (const char* name :
-       {"a.bin.tmp-7", "a.idx.tmp-7", ".a.bin.tmp-8", ".b.bin.tmp-0123456789abcdef"}) {
+  for (const char* name : {".a.bin.tmp-0123456789abcdef", ".a.idx.tmp-0123456789abcdef",
+                           ".b.bin.tmp-0123456789abcdef"}) {
     folder.write(name, "half");
   }
   using Names = std::vector<std::string>;
