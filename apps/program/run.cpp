@@ -16,6 +16,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <new>
@@ -50,11 +51,7 @@ std::pair<std::string, ExitCode> explain() {
         ExitCode::config};
   } catch (const std::system_error& error) {
     if (error.code() == std::errc::resource_unavailable_try_again) {
-      return {
-          format_message("no further thread can be started ({}; the host's limit of processes is "
-                         "reached); raise `ulimit -u`, or run less on it at a time",
-                         error.what()),
-          ExitCode::config};
+      return {no_thread_message(error.what()), ExitCode::config};
     }
     return {format_message("the output cannot be written ({})", error.what()),
             ExitCode::cannot_write};
@@ -107,12 +104,39 @@ extern "C" void end_without_mapped_file(int /*signal*/) {
   ::_exit(static_cast<int>(ExitCode::node_fault));
 }
 
+std::terminate_handler before_us = nullptr;
+
+/// An exception that nobody can catch: thrown on a thread of a library, or where something is put
+/// in order after another. Lack of memory comes at any place; all else is a bug.
+[[noreturn]] void end_uncaught() noexcept {
+  try {
+    if (const auto thrown = std::current_exception()) {
+      std::rethrow_exception(thrown);
+    }
+  } catch (const std::bad_alloc&) {
+    static constexpr std::string_view message =
+        "fourfold: error: out of memory (this host has no more, or `ulimit -v` allows no more); "
+        "give "
+        "it more, or ask for less; what was saved before is whole\n";
+    static_cast<void>(!::write(STDERR_FILENO, message.data(), message.size()));
+    ::_exit(static_cast<int>(ExitCode::config));
+  } catch (...) {
+    before_us();  // says what it was
+  }
+  before_us();
+  std::abort();
+}
+
 }  // namespace
 
 int run(std::string_view name, const std::function<ExitCode()>& body, const OnFailure& on_failure) {
   // A file size limit shows as an error of write(2) then, which has a message.
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGBUS, end_without_mapped_file);
+  if (const auto now = std::get_terminate(); now != end_uncaught) {
+    before_us = now;
+    std::set_terminate(end_uncaught);
+  }
   clean_up_on_signals(hangup_was_ignored());
   try {
     const OnSuddenEnd on_sudden_end([&](ExitCode code, const std::string& why) {

@@ -34,9 +34,12 @@ MappedFile::MappedFile(const std::filesystem::path& path) : path_(path) {
   }
   void* mapping = ::mmap(nullptr, size_bytes_, PROT_READ, MAP_SHARED, file.descriptor.get(), 0);
   if (mapping == MAP_FAILED) {
-    throw SystemError(ExitCode::config,
-                      format_message("{}: mmap of {} bytes failed ({})", path.string(), size_bytes_,
-                                     std::strerror(errno)));
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "{}: cannot be mapped into memory ({} bytes: {}); raise the limit of address "
+            "space (ulimit -v) or of mappings (vm.max_map_count), or name fewer files",
+            path.string(), size_bytes_, std::strerror(errno)));
   }
   data_ = static_cast<const std::byte*>(mapping);
 }

@@ -29,7 +29,8 @@ void clean_up_on_signals(bool ignores_hangup) noexcept {
   if (ignores_hangup) {
     std::signal(SIGHUP, SIG_IGN);
   }
-  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU}) {
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGPIPE,
+                           SIGALRM, SIGVTALRM, SIGPROF}) {
     struct sigaction before {};
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
       struct sigaction action {};

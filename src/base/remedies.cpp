@@ -24,4 +24,10 @@ std::string out_of_memory_message() {
   return "out of memory (this host has no more); " + of_program.host_memory;
 }
 
+std::string no_thread_message(const std::string& why) {
+  return "no further thread can be started (" + why +
+         "; the host's limit of processes is reached, or there is no memory for its stack); raise "
+         "`ulimit -u` or `ulimit -v`, or run less on it at a time";
+}
+
 }  // namespace fourfold

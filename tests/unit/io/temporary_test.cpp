@@ -26,7 +26,8 @@ using harness::ScratchFolder;
 
 namespace {
 
-constexpr std::array asking{SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU};
+constexpr std::array asking{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGUSR1, SIGUSR2,
+                            SIGXCPU, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF};
 
 /// The signal that ends a process that does this; 0: none.
 int signal_that_ends(const std::function<void()>& body) {

@@ -11,8 +11,9 @@ using AtEndBySignal = void (*)();
 /// Sets what is done; one function per process, whoever sets it last. From any thread.
 void set_at_end_by_signal(AtEndBySignal clean_up) noexcept;
 
-/// Installs handlers for the signals that ask a program to end (HUP, INT, TERM, USR1, USR2, XCPU):
-/// each does what is set by then, and ends the process as the signal would have. A signal that is
+/// Installs handlers for the signals that ask a program to end (HUP, INT, QUIT, TERM, USR1, USR2,
+/// XCPU), or end it because nobody reads it or a timer has run out (PIPE, ALRM, VTALRM, PROF): each
+/// does what is set by then, and ends the process as the signal would have. A signal that is
 /// ignored stays so. What libraries have installed before main() goes: UCX takes SIGHUP, to wait
 /// for a debugger. Whoever installs a handler later replaces these. Call it once, when the program
 /// starts.

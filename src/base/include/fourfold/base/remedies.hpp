@@ -22,5 +22,8 @@ const Remedies& remedies() noexcept;
 
 /// The message for memory of this host that was refused.
 std::string out_of_memory_message();
+/// Of a thread that cannot be started: too many processes, or no memory for its stack.
+/// @param why  what the system says
+std::string no_thread_message(const std::string& why);
 
 }  // namespace fourfold
