@@ -56,6 +56,13 @@ void tell_errors(const std::string& program, const std::string& errors) {
   }
 }
 
+/// Of an answer of several lines, one.
+std::string without_line_ends(std::string text) {
+  text.erase(text.find_last_not_of(" \r\n") + 1);
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 }  // namespace
 
 std::optional<program::CommandOutput> ask(const std::vector<std::string>& command) {
@@ -67,19 +74,17 @@ batch::SubmittedJob submit_script(const std::filesystem::path& script, const std
   const auto sbatch =
       program::output_of({"sbatch", "--parsable", script.string()}, {.time = 5 * to_ask()});
   if (!sbatch) {
-    throw UserError(
-        ExitCode::config,
+    throw Refused(
         format_message("there is no sbatch in PATH (Slurm is not here, or its module is not "
                        "loaded); submit the script, {}, where Slurm is",
                        script.string()));
   }
   if (sbatch->cut.empty() && sbatch->code != 0) {
-    throw UserError(
-        ExitCode::config,
-        format_message("sbatch refuses {} ({}); change the option that it means, as --time, "
-                       "--partition or --sbatch, and submit again",
-                       script.string(),
-                       sbatch->errors.empty() ? sbatch->failure() : sbatch->errors));
+    throw Refused(format_message(
+        "sbatch refuses {} ({}); change the option that it means, as --time, "
+        "--partition or --sbatch, and submit again",
+        script.string(),
+        without_line_ends(sbatch->errors.empty() ? sbatch->failure() : sbatch->errors)));
   }
   tell_errors("sbatch", sbatch->errors);
   const auto job = sbatch->is_answer() ? batch::submitted_job(sbatch->text) : std::nullopt;

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/program/command_output.hpp>
 
@@ -17,9 +18,15 @@ namespace fourfold::submit {
 /// @return nothing when there is no such command here
 std::optional<program::CommandOutput> ask(const std::vector<std::string>& command);
 
+/// There is no job: sbatch has refused the script, or is not here.
+class Refused : public UserError {
+ public:
+  explicit Refused(const std::string& message) : UserError(ExitCode::config, message) {}
+};
+
 /// Hands a script to sbatch, which may take five times as long: it waits for a controller that is
 /// busy. What it says beside the number is told in the log.
-/// @throws UserError (config): there is no sbatch, it refuses, or it does not say which job this is
+/// @throws Refused; UserError (config) where it does not say which job this is
 batch::SubmittedJob submit_script(const std::filesystem::path& script, const std::string& name);
 
 }  // namespace fourfold::submit

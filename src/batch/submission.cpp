@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/shell_word.hpp>
 #include <fourfold/batch/submission.hpp>
 
 #include <fmt/format.h>
@@ -14,15 +15,6 @@
 
 namespace fourfold::batch {
 namespace {
-
-/// As one word of a shell, whatever is in it.
-std::string shell_word(std::string_view word) {
-  std::string text = "'";
-  for (const char c : word) {
-    text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  }
-  return text + "'";
-}
 
 /// sbatch splits these lines by rules of its own: nothing that it could take for more than a word.
 bool is_one_word(std::string_view option) {

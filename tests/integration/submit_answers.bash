@@ -49,6 +49,18 @@ expect_exit 78 "${submit[@]}" --go
 expect_stderr 'sbatch refuses'
 expect_stderr 'invalid account'
 expect test ! -s "$output"
+# The jobs of an earlier submission find their own script; where there was none, none is left.
+for way in --requeue '--chain 3'; do
+  [[ $way == --requeue ]] && script=run/submit.sbatch || script=run/chain.sbatch
+  rm -f "$script"
+  read -ra words <<<"$way"
+  expect_exit 78 "${submit[@]}" "${words[@]}" --go
+  expect test ! -e "$script"
+  sbatch='echo 4711' expect_exit 0 "${submit[@]}" "${words[@]}" --go
+  cp "$script" older.sbatch
+  expect_exit 78 "${submit[@]}" "${words[@]}" --time 9:00:00 --go
+  expect cmp older.sbatch "$script"
+done
 sbatch='echo 4711'
 
 # The queue: only lines that are jobs are, and not to know is said.
