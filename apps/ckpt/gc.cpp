@@ -105,8 +105,9 @@ class Hold {
   std::optional<io::DirectoryLease> lease_;
 };
 
-void refuse_failures(const std::vector<std::string>& problems) {
+void refuse_failures(const std::vector<std::string>& problems, Hold& hold) {
   if (!problems.empty()) {
+    hold.check();  // where another has taken over, that is the reason
     throw UserError(ExitCode::cannot_write,
                     format_message("not everything could be removed: {}", problems.front()));
   }
@@ -158,10 +159,10 @@ ExitCode gc(const GcRequest& named) {
   if (!request.dry_run) {
     for (const std::int64_t step : removed.steps) {
       refuse_failures(
-          io::remove_steps(request.directory, std::span(&step, 1), [&] { hold->check(); }));
+          io::remove_steps(request.directory, std::span(&step, 1), [&] { hold->check(); }), *hold);
     }
     hold->check();
-    refuse_failures(io::remove_leftovers(request.directory, request.set_aside));
+    refuse_failures(io::remove_leftovers(request.directory, request.set_aside), *hold);
   }
   if (request.json) {
     program::print_text(removed_json(removed) + "\n");

@@ -16,6 +16,7 @@
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/device/device.hpp>
 #include <fourfold/device/process_memory.hpp>
+#include <fourfold/io/directory_lease.hpp>
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/run_key.hpp>
@@ -149,9 +150,9 @@ void watch(comm::MpiRuntime& mpi, const runfile::WatchConfig& config,
            const RunDirectory& directory) {
   if (config.enabled) {
     mpi.watch({.limits = {config.deadline_s, config.silence_s},
-               .on_hang = [&](const comm::HangVerdict& verdict, const std::string& report) {
-                 directory.note_hang(verdict, report);
-               }});
+               .on_hang = [&](const comm::HangVerdict& verdict,
+                              const std::string& report) { directory.note_hang(verdict, report); },
+               .on_end = io::give_back_provisional_leases});
   }
 }
 
@@ -169,16 +170,20 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   }
   auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;
   comm::MpiRuntime mpi(&argc, &argv);
-  const runfile::EffectiveConfig effective =
-      early ? *early : train::load_run(arguments.run_file, arguments.overrides);
-  runfile::validate_data(effective.config, effective.origins);
-  const comm::MeshShape shape = train::mesh_of(effective, mpi.world().size());
-  runfile::validate_batch(effective.config, shape.dp, effective.origins);
+  runfile::EffectiveConfig effective;
+  comm::MeshShape shape;
+  // Before a lease is taken: one rank that finds another run file, or none, refuses for all.
+  comm::together(mpi.world(), [&] {
+    effective = early ? *early : train::load_run(arguments.run_file, arguments.overrides);
+    runfile::validate_data(effective.config, effective.origins);
+    shape = train::mesh_of(effective, mpi.world().size());
+    runfile::validate_batch(effective.config, shape.dp, effective.origins);
+  });
+  require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
+  start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);
   directory->open();
   return while_ours(*directory, [&] {
-    require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
-    start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
     watch(mpi, effective.config.watch, *directory);
     comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
                                                   .deadline_s = effective.config.watch.deadline_s,

@@ -18,6 +18,7 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <system_error>
 #include <thread>
@@ -40,6 +41,16 @@ struct ForgottenName {
 }  // namespace
 
 struct DirectoryLease::Impl {
+  /// Those that are provisional and not settled. Locked before `mutex` of one of them.
+  struct Provisional {
+    std::mutex mutex;
+    std::set<Impl*> leases;
+    static Provisional& all() {
+      static Provisional provisional;
+      return provisional;
+    }
+  };
+
   Impl() = default;
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -133,6 +144,13 @@ struct DirectoryLease::Impl {
                          "rename it, or choose another directory",
                          path.string()));
     }
+    if (const EntryKind kind = kind_of(path);
+        kind == EntryKind::directory || kind == EntryKind::other) {
+      throw UserError(ExitCode::config,
+                      format_message("{}: is a folder, a link, a pipe or a device (a lease is a "
+                                     "file); remove it, or choose another directory",
+                                     path.string()));
+    }
     if (found.holder.is_gone_from_machine_of(lease.holder) || found.holder == options.gone) {
       return true;
     }
@@ -200,7 +218,9 @@ struct DirectoryLease::Impl {
       ::unlink(aside.c_str());  // should this fail it is swept later
       aside.clear();
     }
-    made->keep();
+    if (made) {
+      made->keep();
+    }
   }
 
   /// Takes the file away, if it is ours, by a rename that fails where another has taken over.
@@ -293,6 +313,10 @@ DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
   impl_->acquire();
   if (!options.provisional) {
     impl_->settle();
+  } else {
+    auto& provisional = Impl::Provisional::all();
+    const std::scoped_lock lock(provisional.mutex);
+    provisional.leases.insert(impl_.get());
   }
   impl_->thread = std::thread([impl = impl_.get()] { impl->run(); });
   if (impl_->replaces_living) {
@@ -301,6 +325,7 @@ DirectoryLease::DirectoryLease(const fs::path& directory, const LeaseHolder& me,
 }
 
 DirectoryLease::~DirectoryLease() {
+  no_longer_provisional();
   {
     const std::scoped_lock lock(impl_->mutex);
     impl_->ends = true;
@@ -309,7 +334,29 @@ DirectoryLease::~DirectoryLease() {
   impl_->thread.join();
 }
 
+void DirectoryLease::no_longer_provisional() const {
+  auto& provisional = Impl::Provisional::all();
+  const std::scoped_lock lock(provisional.mutex);
+  provisional.leases.erase(impl_.get());
+}
+
+void give_back_provisional_leases() noexcept {
+  auto& provisional = DirectoryLease::Impl::Provisional::all();
+  const std::scoped_lock lock(provisional.mutex);
+  for (DirectoryLease::Impl* const lease : provisional.leases) {
+    try {
+      const std::scoped_lock its_lock(lease->mutex);
+      lease->is_lost = true;
+      lease->give_back();
+    } catch (const std::exception&) {  // the process ends: who comes next watches the lease
+      continue;
+    }
+  }
+  provisional.leases.clear();
+}
+
 void DirectoryLease::settle() {
+  no_longer_provisional();
   const std::scoped_lock lock(impl_->mutex);
   impl_->settle();
 }
@@ -329,7 +376,7 @@ void DirectoryLease::check() const {
                        directory, taken_by->str()));
   }
   // Who takes over takes the work folder away, also one that has come and gone meanwhile.
-  const bool was_taken = taken_by || !impl_->work->is_there();
+  const bool was_taken = taken_by || !impl_->work || !impl_->work->is_there();
   throw UserError(
       was_taken ? ExitCode::no_progress : ExitCode::cannot_write,
       format_message(

@@ -6,9 +6,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <new>
 #include <string_view>
+#include <system_error>
 
 namespace fourfold::comm {
 namespace {
@@ -58,6 +61,12 @@ std::optional<Failure> attempt(const std::function<void()>& work) {
     return Failure{error.code(), false, error.what(), error.where()};
   } catch (const std::bad_alloc&) {
     return Failure{ExitCode::config, true, out_of_memory_message(), {}};
+  } catch (const std::system_error& error) {
+    const bool is_thread = error.code() == std::errc::resource_unavailable_try_again;
+    return Failure{is_thread ? ExitCode::config : ExitCode::internal,
+                   is_thread,
+                   is_thread ? no_thread_message(error.what()) : error.what(),
+                   {}};
   } catch (const std::exception& error) {
     return Failure{ExitCode::internal, false, error.what(), {}};
   }
@@ -90,7 +99,9 @@ void agree(Communicator& communicator, const std::optional<Failure>& mine) {
   if (failed > shown) {
     text += fmt::format("\n  and {} more ranks", failed - shown);
   }
-  if (messages.size() == 1) {
+  // What all of them say, as of one run file that they read, is said once.
+  const bool are_alike = std::ranges::count(messages, messages.front()) == std::ssize(messages);
+  if (messages.size() == 1 || (are_alike && mine->is_users)) {
     text = mine->message;
   }
   const bool has_place = mine && mine->where.line() != 0;

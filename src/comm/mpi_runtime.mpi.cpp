@@ -107,6 +107,10 @@ int launched_ranks() {
   return launch_of([](const char* name) { return std::getenv(name); }).size;
 }
 
+int launched_rank() {
+  return launch_of([](const char* name) { return std::getenv(name); }).rank;
+}
+
 struct MpiRuntime::Impl {
   std::string host;
   HostPlace place;
@@ -207,9 +211,10 @@ int MpiRuntime::ranks_on_host() const noexcept {
 }
 
 void MpiRuntime::abort(ExitCode code) noexcept {
-  // A launcher forwards what ranks write; aborting at once can outrun the reason.
-  std::this_thread::sleep_for(std::chrono::milliseconds(200));
   Watch::announce_abort();
+  // A launcher forwards what ranks write; aborting at once can outrun the reason. And who hears the
+  // announcement may have something to put back.
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
   end_soon(code);
   say_no_more();
   MPI_Abort(MPI_COMM_WORLD, static_cast<int>(code));

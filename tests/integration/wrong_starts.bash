@@ -116,6 +116,10 @@ wrong=(
   '78 @ --set log.dir=run/checkpoints/step-000000002'
   'late 78 env FOURFOLD_DEADLINE=soon @'
   'late 78 apart @'
+  '78 alone --set train.stepz=100 -- @ --set train.steps=900000 --set train.micro_batch=1'
+  '78 alone --set data.train=["absent"] -- @ --set train.steps=900000 --set train.micro_batch=1'
+  '65 alone --set data.train=["short"] -- @ --set train.steps=900000 --set train.micro_batch=1'
+  '78 there @ --set train.steps=900000 --set train.micro_batch=1'
 )
 [[ ${#wrong[@]} -ge 40 ]] || complain "only ${#wrong[@]} ways to start wrongly"
 
@@ -123,6 +127,16 @@ ranks2() { "$MPIEXEC" -n 2 "$@"; }
 ranks3() { "$MPIEXEC" -n 3 "$@"; }
 # Two ranks that were started with different rates.
 apart() { "$MPIEXEC" -n 1 "$@" : -n 1 "$@" --set optim.lr=0.1; }
+
+# alone WORD... -- COMMAND...: two ranks, of which the second gets these words, too, and is refused by itself.
+alone() {
+  local words=()
+  while [[ $1 != -- ]]; do words+=("$1") && shift; done
+  "$MPIEXEC" -n 1 "${@:2}" : -n 1 "${@:2}" "${words[@]}"
+}
+# there COMMAND...: the second of two ranks stands in another folder, where it finds no run file.
+there() { "$MPIEXEC" -n 1 "$@" : -n 1 -wdir "$PWD/there" "$@"; }
+mkdir there
 
 # listing: all that is in the run's folder, each file by what it holds. A lease that somebody counts up is not the same twice.
 listing() {

@@ -148,8 +148,9 @@ void Court::take(Voice& voice, Message message) {
     if (all_exist) {
       world_.groups[group->id] = std::move(group->group);
     }
-  } else if (std::holds_alternative<Bye>(message)) {
+  } else if (const auto* const bye = std::get_if<Bye>(&message)) {
     world_.ranks[index].has_left = true;
+    is_being_ended_ = is_being_ended_ || bye->ends_all;
   } else if (auto* const told = std::get_if<Told>(&message)) {
     answers_[voice.rank] = std::move(*told);
   }

@@ -43,6 +43,8 @@ class Court {
   const std::map<int, Told>& answers() const noexcept { return answers_; }
   /// Whether all have that could.
   bool all_have_answered() const;
+  /// Whether a rank has said that it is about to end all.
+  bool is_being_ended() const noexcept { return is_being_ended_; }
   /// Whether anything is still on its way out.
   bool has_unsent() const;
 
@@ -69,6 +71,7 @@ class Court {
   std::vector<std::optional<Clock::time_point>> heard_;   ///< by rank
   std::vector<std::optional<Clock::time_point>> closed_;  ///< its connection, by rank
   std::map<int, Told> answers_;
+  bool is_being_ended_ = false;
   Clock::time_point listened_ = Clock::now();
   Clock::time_point poked_ = Clock::now();
 };

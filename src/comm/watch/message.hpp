@@ -29,8 +29,10 @@ struct NewGroup {
   std::uint64_t id = 0;
   ToldGroup group;
 };
-/// The rank is about to leave, or to end all by itself.
-struct Bye {};
+/// The rank is about to leave, or to end all ranks by itself.
+struct Bye {
+  bool ends_all = false;
+};
 /// The judge has decided: tell all you know, then wait for End.
 struct Tell {};
 /// The answer: its last calls, oldest first, and where its main thread is.

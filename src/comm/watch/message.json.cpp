@@ -83,7 +83,7 @@ struct ToJson {
             {"fault", beat.fault},
             {"fault_s", beat.fault_s}};
   }
-  Json operator()(const Bye& /*bye*/) const { return {{"type", "bye"}}; }
+  Json operator()(const Bye& bye) const { return {{"type", "bye"}, {"ends_all", bye.ends_all}}; }
   Json operator()(const Tell& /*tell*/) const { return {{"type", "tell"}}; }
   Json operator()(const Told& told) const {
     Json calls = Json::array();
@@ -139,7 +139,7 @@ Message from_json(const Json& json) {
     return beat_from(json);
   }
   if (type == "bye") {
-    return Bye{};
+    return Bye{.ends_all = json.value("ends_all", false)};
   }
   if (type == "tell") {
     return Tell{};

@@ -77,7 +77,7 @@ struct Watch::Impl {
   void connect(std::size_t judge);
   void tell_groups(const FlightSnapshot& snapshot, LineConnection& judge, std::size_t& told) const;
   void obey(LineConnection& judge, bool is_own);
-  void say_bye() noexcept;
+  void say_bye(bool ends_all) noexcept;
 
   void sit();  ///< the thread that judges
   void name_the_silent(const WorldState& state);
@@ -140,7 +140,7 @@ Watch::Impl::Impl(Communicator& world, const std::string& its_host, WatchOptions
 }
 
 Watch::Impl::~Impl() {
-  say_bye();
+  say_bye(false);
   is_over = true;
   voice.join();
   if (judge_thread.joinable()) {
@@ -222,13 +222,13 @@ void Watch::Impl::speak() {
   }
 }
 
-void Watch::Impl::say_bye() noexcept {
+void Watch::Impl::say_bye(bool ends_all) noexcept {
   try {
     const std::scoped_lock lock(speaking);
     is_leaving = true;
     for (auto& judge : judges) {
       if (judge) {
-        judge->send(line_of(Bye{}));
+        judge->send(line_of(Bye{ends_all}));
         judge->move();
       }
     }
@@ -275,11 +275,18 @@ void Watch::Impl::sit() {
   constexpr double chief_is_gone_s = 5;
   constexpr auto to_be_heard = 30s;
   const Clock::time_point began = Clock::now();
+  bool is_end_told = false;
   bool are_told_of = rank != 0;  // which the chief judge alone tells
   Clock::time_point looked = began;
   int times = 0;  // one look may fall between two words of a rank
   while (!is_over) {
     court->listen(hearing);
+    if (court->is_being_ended() && !is_end_told) {
+      is_end_told = true;
+      if (options.on_end) {
+        options.on_end();
+      }
+    }
     if (Clock::now() - looked < between_looks) {
       continue;
     }
@@ -342,7 +349,7 @@ Watch::~Watch() {
 
 void Watch::announce_abort() noexcept {
   if (Watch* const watch = the_watch) {
-    watch->impl_->say_bye();
+    watch->impl_->say_bye(true);
   }
 }
 

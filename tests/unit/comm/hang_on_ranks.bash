@@ -55,8 +55,10 @@ hangs bytes 1 14 "called other operations than the other ranks of 'world' among 
 # An error that a rank reports itself is no hang, and keeps its code; nor is a rank that the launcher sees die, as
 # mpiexec does at once and srun does not (tests/slurm).
 rm -f hang.json
+expect test ! -e ended-by-another # neither by a run that came to its end, nor by a verdict
 expect_exit 65 timeout 60 "$mpiexec" -n 4 "$program" throw 2
 expect_stderr 'the file is damaged'
+expect grep -qx heard ended-by-another # in time, though no destructor runs there
 expect test "$(grep -c 'Abort(' "$errors")" -eq 0 # of MPI's: it says nothing that was not said
 expect test ! -e hang.json
 expect_exit 9 timeout 60 "$mpiexec" -n 4 "$program" kill 2

@@ -59,9 +59,9 @@ ExitCode body(int argc, char** argv) {
   comm::Communicator& world = mpi.world();
   const auto pair = world.split(world.rank() / 2, 0, "pair");
   mpi.watch({.limits = {.deadline_s = 2.5, .silence_s = 2.5},
-             .on_hang = [](const comm::HangVerdict&, const std::string& report) {
-               std::ofstream("hang.json") << report;
-             }});
+             .on_hang = [](const comm::HangVerdict&,
+                           const std::string& report) { std::ofstream("hang.json") << report; },
+             .on_end = [] { std::ofstream("ended-by-another") << "heard\n"; }});
   for (int step = 0; step < all_steps; ++step) {
     world.flight_recorder()->set_activity("step " + std::to_string(step));
     std::this_thread::sleep_for(30ms);

@@ -34,6 +34,7 @@ std::vector<Message> one_of_each() {
                .fault = "a \"peer\" is gone",
                .fault_s = 2.5},
           Bye{},
+          Bye{.ends_all = true},
           Tell{},
           Told{{call, call}, {"main(+0x12)", ""}},
           End{86}};

@@ -40,14 +40,22 @@ void write_lease(const fs::path& directory, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a lease that cannot be read is nobody's to take over", "[lease]") {
+TEST_CASE("what is no file is no lease, and all may read one", "[lease]") {
   const ScratchFolder scratch;
-  fs::create_directories(scratch / "c" / ".lease");  // as where only its owner may read it
+  const io::LeaseOptions patient{.beat = 20ms, .silence = 1h};
   const harness::CapturedLog log;
-  CHECK_THROWS_MATCHES(
-      DirectoryLease(scratch / "c", other("42"), quick), UserError,
-      MessageMatches(ContainsSubstring("does not show whether another job is running")));
-  fs::remove(scratch / "c" / ".lease");
+  const auto refuses = [&] {
+    CHECK_THROWS_MATCHES(DirectoryLease(scratch / "c", other("42"), patient), UserError,
+                         MessageMatches(ContainsSubstring("a lease is a file")));
+    fs::remove(scratch / "c" / ".lease");
+  };
+  fs::create_directories(scratch / "c" / ".lease");
+  refuses();
+  REQUIRE(::mkfifo((scratch / "c" / ".lease").c_str(), 0600) == 0);
+  refuses();
+  fs::create_symlink("nowhere", scratch / "c" / ".lease");
+  refuses();
+  CHECK(log.text().empty());  // and nobody watched them
   const mode_t before = ::umask(077);
   const DirectoryLease lease(scratch / "c", other("42"), quick);
   ::umask(before);

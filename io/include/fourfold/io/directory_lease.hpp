@@ -67,9 +67,16 @@ class DirectoryLease {
   bool is_held() const noexcept;
 
  private:
+  friend void give_back_provisional_leases() noexcept;
   struct Impl;
+  void no_longer_provisional() const;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Gives back all leases of this process that are provisional and not settled, for an end of which
+/// no destructor hears: the directories are as they were found. From any thread; whoever holds one
+/// finds it lost.
+void give_back_provisional_leases() noexcept;
 
 /// Who holds it and is not known to be gone; nothing: nobody. Local; reads one file and waits for
 /// nothing.

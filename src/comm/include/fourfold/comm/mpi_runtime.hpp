@@ -16,6 +16,8 @@ namespace fourfold::comm {
 /// How many ranks the launcher of this process (mpiexec, srun) says it started; 1 without one. Does
 /// not start MPI: programs that may run on a login node ask before.
 int launched_ranks();
+/// Which of them it says this process is; 0 without one.
+int launched_rank();
 
 /// Starts MPI for this process and owns the world communicator. One per process, made first in
 /// main(); whatever communicates is destroyed before it.
@@ -54,7 +56,7 @@ class MpiRuntime {
   /// Watches this rank, and with it all, until the runtime ends (watch.hpp). Collective.
   void watch(WatchOptions options);
 
-  /// Ends all ranks with `code`, from any state, 0.2 s after the call: a launcher still forwards
+  /// Ends all ranks with `code`, from any state, 0.3 s after the call: a launcher still forwards
   /// what was written. Never returns.
   [[noreturn]] static void abort(ExitCode code) noexcept;
 

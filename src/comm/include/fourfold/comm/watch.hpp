@@ -58,6 +58,9 @@ struct WatchOptions {
   /// be
   ///   asked
   std::function<void(const HangVerdict& verdict, const std::string& report)> on_hang = {};
+  /// Called on ranks that hear the others (rank 0 among them), once, on a thread of the watch, when
+  /// a rank is about to end all: some 0.2 s are left, and no destructor runs. Must not throw.
+  std::function<void()> on_end = {};
 };
 
 /// Watches one rank while it lives, and with it all ranks. Rank 0 judges; when rank 0 itself is
