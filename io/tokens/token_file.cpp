@@ -116,6 +116,16 @@ void refuse_other_kind(const MappedFile& file) {
                                    "one of llm.c (`fourfold data prepare` makes them of text)",
                                    path, kind->name));
   }
+  std::filesystem::path index = file.path();
+  index.replace_extension(".idx");
+  std::error_code failure;
+  if (std::filesystem::exists(std::filesystem::symlink_status(index, failure))) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: the .idx beside it is no regular file, or a link that leads "
+                       "nowhere; put its own there",
+                       path));
+  }
   if (bytes.size() >= 4 && !has_llmc_header(file)) {
     throw UserError(
         ExitCode::config,

@@ -77,7 +77,7 @@ std::size_t copy_quoted(std::string_view text, std::string& out) {
 
 }  // namespace
 
-std::string json_from_python(std::string_view text) {
+std::string json_from_python(std::string_view text, NotFinite as) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
@@ -89,7 +89,7 @@ std::string json_from_python(std::string_view text) {
         ++size;
       }
       const std::string word(text.substr(0, size));
-      out += is_not_finite(word) ? '"' + word + '"' : word;
+      out += !is_not_finite(word) ? word : as == NotFinite::null ? "null" : '"' + word + '"';
     } else {
       out += text.front();
     }

@@ -163,6 +163,31 @@ expect_stderr 'as it is now, is not the one'
 expect_exit 0 "$fourfold" data info worded.bin
 rm worded.*
 
+mkdir folder
+for output in folder/ folder/. .; do
+  expect_exit 78 "$fourfold" data prepare --output "$output" a.txt
+  expect_stderr 'its files would have no name; add one'
+done
+expect rmdir folder
+
+# A place that a pattern leads to and that cannot be looked into: what matches there would be left out without a word.
+if [[ $EUID -eq 0 ]] && command -v setpriv >/dev/null; then
+  mkdir -p parts/a parts/b && chmod 755 . parts
+  for part in a b; do expect_exit 0 "$fourfold" data prepare --output "parts/$part/x" a.txt; done
+  chmod 700 parts/b
+  user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  if "${user[@]}" test -x "$fourfold"; then
+    for pattern in 'parts/*/x' 'parts/*/x.bin' 'parts/*/*.bin' 'parts/[ab]/x'; do
+      expect_exit 78 "${user[@]}" "$fourfold" data info "$pattern"
+      expect_stderr 'parts/b' && expect_stderr 'Permission denied'
+    done
+    expect_exit 0 "${user[@]}" "$fourfold" data info 'parts/a/*.bin'
+  fi
+  expect_exit 0 "$fourfold" data info 'parts/*/x'
+  expect_exit 78 "$fourfold" data info 'parts/*/y'
+  expect_stderr 'no file matches'
+fi
+
 # A signal leaves nothing behind; what a killed process leaves is no data, and goes with the next of its name.
 yes 'all work and no play' | head -n 3000000 >long.txt
 mkdir tokens
@@ -178,7 +203,7 @@ unfinished() {
   wait $process 2>/dev/null || code=$?
   [[ $code -eq $((128 + $(kill -l "$1"))) ]] || complain "exit code $code after $1"
 }
-for signal in TERM HUP USR1; do
+for signal in TERM HUP USR1 QUIT PIPE; do
   unfinished "$signal"
   expect test -z "$(ls -A tokens)"
 done

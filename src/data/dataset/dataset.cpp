@@ -6,9 +6,12 @@
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
+#include <dirent.h>
 #include <glob.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <system_error>
@@ -20,12 +23,61 @@ struct FreeGlob {
   void operator()(glob_t* matches) const noexcept { ::globfree(matches); }
 };
 
+/// The first place that a search of patterns on this thread could not look into, with the reason:
+/// glob(3) passes over it, and the search would find less.
+thread_local std::string hidden_place;
+
+void note_hidden(const char* place) {
+  const int error_number = errno;
+  if (error_number != ENOENT && error_number != ENOTDIR && hidden_place.empty()) {
+    hidden_place = format_message("{} ({})", place, std::generic_category().message(error_number));
+  }
+  errno = error_number;
+}
+
+/// As glob(3) does by itself, but that failures are noted.
+void look_by_our_own(glob_t& matches) {
+  matches.gl_opendir = [](const char* name) -> void* {
+    DIR* const folder = ::opendir(name);
+    if (folder == nullptr) {
+      note_hidden(name);
+    }
+    return folder;
+  };
+  matches.gl_readdir = [](void* folder) { return ::readdir(static_cast<DIR*>(folder)); };
+  matches.gl_closedir = [](void* folder) { ::closedir(static_cast<DIR*>(folder)); };
+  matches.gl_stat = [](const char* name, struct stat* status) {
+    const int result = ::stat(name, status);
+    if (result != 0) {
+      note_hidden(name);
+    }
+    return result;
+  };
+  matches.gl_lstat = [](const char* name, struct stat* status) {
+    const int result = ::lstat(name, status);
+    if (result != 0) {
+      note_hidden(name);
+    }
+    return result;
+  };
+}
+
 /// Names that match `pattern`, in byte order; no file that is being written, or that a killed
 /// program has left unfinished.
+/// @throws UserError (config) where a place that may have some cannot be looked into
 std::vector<std::string> names_like(const std::string& pattern) {
   glob_t matches = {};
-  const int outcome = ::glob(pattern.c_str(), 0, nullptr, &matches);
+  look_by_our_own(matches);
+  hidden_place.clear();
+  const int outcome = ::glob(pattern.c_str(), GLOB_ALTDIRFUNC, nullptr, &matches);
   const std::unique_ptr<glob_t, FreeGlob> guard(&matches);
+  if (!hidden_place.empty()) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: files that match may lie in {}, which cannot be looked into; give "
+                       "access to it, or name the files without a pattern that leads there",
+                       pattern, hidden_place));
+  }
   std::vector<std::string> names;
   if (outcome == 0) {
     names.assign(matches.gl_pathv, matches.gl_pathv + matches.gl_pathc);

@@ -2,9 +2,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/json_file.json.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/fingerprint.hpp>
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 namespace fourfold::data {
 namespace {
@@ -84,6 +91,22 @@ std::filesystem::path token_record_path(const std::filesystem::path& bin) {
 
 std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {
   const std::filesystem::path path = token_record_path(bin);
+  std::error_code failure;
+  const auto status = std::filesystem::status(path, failure);
+  if (bin.extension() == ".bin" && std::filesystem::exists(status) &&
+      !std::filesystem::is_regular_file(status)) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: is no regular file (the record of the token files lies "
+                                   "there); move it away",
+                                   path.string()));
+  }
+  if (bin.extension() == ".bin" && std::filesystem::exists(status) &&
+      ::access(path.c_str(), R_OK) != 0) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: cannot be read ({}), and says which tokenizer made the "
+                                   "tokens; ask its owner for the right to",
+                                   path.string(), std::generic_category().message(errno)));
+  }
   if (bin.extension() != ".bin" || !io::is_own_file(path, any_token_record)) {
     return std::nullopt;
   }

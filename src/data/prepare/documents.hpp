@@ -28,6 +28,10 @@ using VisitDocument = std::function<void(const Document&)>;
 InputFormat format_of(const std::filesystem::path& file, std::string_view text,
                       const PrepareOptions& options);
 
+/// For a tokenizer of text: @throws UserError (config) where much of the beginning is not UTF-8, as
+/// of another encoding, or of a binary file without a sign of its kind
+void refuse_other_encoding(const std::filesystem::path& file, std::string_view text);
+
 /// Whether a text of several lines begins like JSON lines, or is another form of JSON.
 enum class JsonShape { none, lines, document };
 JsonShape json_shape(std::string_view text);

@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "prepare/documents.hpp"
+#include "unicode/utf8.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
@@ -60,6 +61,28 @@ InputFormat format_of(const std::filesystem::path& file, std::string_view text,
           "JSON lines of it, for instance with jq -c '.[]' (a list) or jq -c . (objects), "
           "or say --format=text to take it as plain text",
           file.string()));
+}
+
+void refuse_other_encoding(const std::filesystem::path& file, std::string_view text) {
+  constexpr std::size_t looked_at_bytes = std::size_t{64} << 10;
+  constexpr std::size_t one_in = 10;  // Latin 1 of a European language has some five of a hundred
+  text = text.substr(0, looked_at_bytes);
+  const std::size_t all = text.size() - begun_utf8_suffix(text);
+  std::size_t odd = 0;
+  while (!text.empty()) {
+    text.remove_prefix(valid_utf8_prefix(text));
+    const std::size_t next = invalid_utf8_prefix(text);
+    odd += next;
+    text.remove_prefix(next);
+  }
+  if (odd > 1 && odd * one_in > all) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: {} of its first {} bytes are not UTF-8 (another encoding, or no text); "
+                       "make UTF-8 of it, for instance with iconv, or say --format=text if that is "
+                       "what you want",
+                       file.string(), odd, all));
+  }
 }
 
 }  // namespace fourfold::data::detail

@@ -3,7 +3,9 @@
 #include "prepare/documents.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 
 #include <nlohmann/json.hpp>
@@ -22,9 +24,24 @@ std::string defect_in(std::string_view line, std::size_t line_number) {
              : format_message("line {}: {}", line_number, defect);
 }
 
+/// Halves of surrogate pairs, which are no characters and which only Python writes.
+std::size_t lone_halves(const std::string& text, std::string_view line) {
+  constexpr std::string_view replacement = "\xef\xbf\xbd";
+  std::size_t count = 0;
+  for (std::size_t at = text.find(replacement); at != text.npos;
+       at = text.find(replacement, at + replacement.size())) {
+    ++count;
+  }
+  return line.find(replacement) == line.npos ? count : 0;
+}
+
 std::string text_of_line(const std::filesystem::path& file, std::size_t line_number,
                          std::string_view line) {
-  const auto document = json_if_any<nlohmann::json>(line);
+  auto document = json_if_any<nlohmann::json>(line);
+  const bool is_pythons = document.is_discarded();
+  if (is_pythons) {  // numbers that are none, as json.dumps writes them, beside the text
+    document = json_if_any<nlohmann::json>(json_from_python(line, NotFinite::null));
+  }
   if (!document.is_object() || !document.contains("text") || !document["text"].is_string()) {
     throw UserError(
         ExitCode::data_corrupt,
@@ -33,11 +50,18 @@ std::string text_of_line(const std::filesystem::path& file, std::size_t line_num
             "object with its document under \"text\"); mend or remove the "
             "line, or say --format=text if the file is plain text",
             file.string(),
-            document.is_discarded()
+            document.is_discarded() || (is_pythons && document.contains("text"))
                 ? defect_in(line, line_number)
                 : format_message("line {}: has no text under the key \"text\"", line_number)));
   }
-  return document["text"].get<std::string>();
+  std::string text = document["text"].get<std::string>();
+  if (const std::size_t halves = is_pythons ? lone_halves(text, line) : 0; halves > 0) {
+    log::warning(
+        format_message("{}: line {}: {} halves of surrogate pairs are no characters, and "
+                       "became U+FFFD",
+                       file.string(), line_number, halves));
+  }
+  return text;
 }
 
 }  // namespace

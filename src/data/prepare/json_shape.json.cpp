@@ -3,6 +3,7 @@
 #include "prepare/documents.hpp"
 
 #include <fourfold/base/json_depth.hpp>
+#include <fourfold/base/json_from_python.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -57,23 +58,54 @@ std::string_view without_mark(std::string_view text) {
   return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
 }
 
-/// A whole object, by itself.
-bool is_object(std::string_view line) {
+/// A whole value that begins with one of these characters, by itself; with what Python writes and
+/// the standard has not (NaN).
+bool is_value(std::string_view line, std::string_view first) {
   const std::size_t begin = line.find_first_not_of(blanks);
-  return begin != std::string_view::npos && line[begin] == '{' && !is_json_too_deep(line) &&
-         nlohmann::json::accept(line);
+  return begin != std::string_view::npos && first.find(line[begin]) != std::string_view::npos &&
+         !is_json_too_deep(line) &&
+         (nlohmann::json::accept(line) || nlohmann::json::accept(json_from_python(line)));
+}
+
+/// Lists, or texts in quotes, one on a line: of the first lines that are not blank every one, and
+/// more than one. Somebody's prose may have one such line.
+bool are_values_on_lines(std::string_view text) {
+  constexpr int most_lines = 4;
+  int values = 0;
+  while (!text.empty() && values < most_lines) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line.find_first_not_of(blanks) != std::string_view::npos) {
+      if (!is_value(line, "[\"")) {
+        return false;
+      }
+      ++values;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return values > 1;
+}
+
+/// A "JSON text sequence" (RFC 7464) has a record separator before each.
+bool is_sequence(std::string_view text) {
+  constexpr char record_separator = '\x1e';
+  return text.size() > 1 && text.front() == record_separator &&
+         is_value(text.substr(1, text.find('\n') - 1), "{[\"");
 }
 
 }  // namespace
 
 JsonShape json_shape(std::string_view text) {
   text = without_mark(text);
+  if (are_values_on_lines(text) || is_sequence(text)) {
+    return JsonShape::document;
+  }
   const std::size_t begin = text.find_first_not_of(blanks);
   if (begin == std::string_view::npos || (text[begin] != '{' && text[begin] != '[')) {
     return JsonShape::none;
   }
   text.remove_prefix(begin);
-  if (is_object(text.substr(0, text.find('\n')))) {
+  if (is_value(text.substr(0, text.find('\n')), "{")) {
     return JsonShape::lines;
   }
   FirstMember events;

@@ -7,6 +7,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -89,6 +90,30 @@ void refuse_name_of_tokenizer(const std::filesystem::path& record) {
   }
 }
 
+/// A file would take the place of the link, and what it leads to would go stale.
+void refuse_link(const std::filesystem::path& output) {
+  std::error_code ignored;
+  if (std::filesystem::is_symlink(std::filesystem::symlink_status(output, ignored))) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: is a symbolic link, and would be replaced by a file; remove it, or "
+                       "name with --output the place that it leads to",
+                       output.string()));
+  }
+}
+
+/// Whose name is not UTF-8 could not be found again by the record.
+void require_name_for_record(const Tokenizer& tokenizer) {
+  const std::string name = tokenizer.files().name();
+  if (!is_utf8(name)) {
+    throw UserError(
+        ExitCode::config,
+        format_message("the tokenizer {} cannot be named in the record of the token files (its "
+                       "path is not UTF-8); rename what is not, or copy the tokenizer elsewhere",
+                       printable(name)));
+  }
+}
+
 /// An older set is replaced; inputs, and what other programs have made, never. Token files do not
 /// say who made them: the record beside them does.
 void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& options) {
@@ -96,6 +121,7 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
                                                      prefix + ".idx"};
   for (const std::filesystem::path& output : outputs) {
     io::refuse_input_as_output(output, options.inputs);
+    refuse_link(output);
   }
   refuse_name_of_tokenizer(outputs[0]);
   io::refuse_foreign_file(outputs[0], own_token_record);
@@ -171,6 +197,16 @@ class Preparation {
                          "out or use another tokenizer",
                          tokenizer.description()));
     }
+    require_name_for_record(tokenizer);
+    if (const auto name = options.output_prefix.filename();
+        name.empty() || name == "." || name == "..") {
+      throw UserError(
+          ExitCode::config,
+          format_message("--output {}: is a folder, and its files would have no name; add "
+                         "one, as in {}",
+                         options.output_prefix.string(),
+                         (options.output_prefix / "tokens").string()));
+    }
     open_inputs();
     const std::vector<std::string> prefixes = prefixes_of(options);
     for (const std::string& prefix : prefixes) {
@@ -226,11 +262,18 @@ class Preparation {
           "or were left out, and no model learns them ({})",
           lost_places_, tokenizer_.description()));
     }
-    if (odd_bytes_ > 0) {
+    if (odd_bytes_ > 0 && is_of_bytes()) {
       log::info(format_message("{} bytes of the text are not UTF-8; `byte` takes them as they are",
                                odd_bytes_));
+    } else if (odd_bytes_ > 0) {
+      log::warning(
+          format_message("{} bytes of the text are not UTF-8, and no text to this tokenizer ({}); "
+                         "if they were meant to be read, make UTF-8 of the inputs, with iconv",
+                         odd_bytes_, tokenizer_.description()));
     }
   }
+
+  bool is_of_bytes() const { return tokenizer_.files().kind == TokenizerKind::bytes; }
 
   void count_odd_bytes(std::string_view text) {
     while (!text.empty()) {
@@ -275,7 +318,11 @@ class Preparation {
       progress_.done_bytes = before + static_cast<std::int64_t>(document.end_byte);
       report_(progress_);
     };
-    if (detail::format_of(file.path(), text, options_) == InputFormat::json_lines) {
+    const InputFormat format = detail::format_of(file.path(), text, options_);
+    if (format == InputFormat::text && options_.format != InputFormat::text && !is_of_bytes()) {
+      detail::refuse_other_encoding(file.path(), text);
+    }
+    if (format == InputFormat::json_lines) {
       detail::for_each_json_line(file.path(), text, visit);
     } else {
       detail::for_each_document(text, options_.document_separator, visit);
@@ -309,9 +356,7 @@ class Preparation {
     ids_.clear();
     tokenizer_.encode(text, ids_);
     lost_places_ += tokenizer_.lost_places(text, ids_);
-    if (tokenizer_.files().kind == TokenizerKind::bytes) {
-      count_odd_bytes(text);
-    }
+    count_odd_bytes(text);
     if (ids_.empty()) {
       return;
     }
@@ -345,7 +390,7 @@ class Preparation {
   PrepareProgress progress_;
   std::vector<std::int32_t> ids_;
   std::int64_t lost_places_ = 0;
-  std::int64_t odd_bytes_ = 0;  ///< not UTF-8; counted for `byte`, which takes anything
+  std::int64_t odd_bytes_ = 0;  ///< not UTF-8
 };
 
 }  // namespace

@@ -10,8 +10,10 @@
 #include <fourfold/io/token_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -71,6 +73,14 @@ std::ptrdiff_t files_in(const ScratchFolder& folder) {
 
 std::string replaced(std::string text, const std::string& what, const std::string& by) {
   return text.replace(text.find(what), what.size(), by);
+}
+
+std::string all_of(const fourfold::harness::LogLines& log) {
+  std::string text;
+  for (const std::string& line : log.lines) {
+    text += line + '\n';
+  }
+  return text;
 }
 
 using Texts = std::vector<std::string>;
@@ -185,6 +195,101 @@ TEST_CASE("JSON of another form is refused, and text that looks like it is text"
     prepare(options);
     CHECK(documents_of(folder / "out") == Texts{text});
   }
+}
+
+TEST_CASE("lists and texts on lines, and JSON sequences, are JSON of another form", "[prepare]") {
+  const ScratchFolder folder;
+  for (const std::string text :
+       {"[\"first prompt\", \"its completion\"]\n[\"second\", \"another\"]\n",
+        "\"first text\"\n\n\"second text\"", "[1, 2, 3]\n[4, NaN]\n",
+        "\xef\xbb\xbf [\"a\"]\r\n [\"b\"]\r\n", "\x1e{\"text\": \"a\"}\n\x1e{\"text\": \"b\"}\n",
+        "\x1e[1, 2]\n"}) {
+    CAPTURE(text);
+    PrepareOptions options{.inputs = {folder.write("in", text)}, .output_prefix = folder / "o"};
+    CHECK_THAT(error_of(ExitCode::config, options),
+               ContainsSubstring("is JSON, but not one object"));
+    options.format = InputFormat::text;
+    CHECK(prepare(options)[0].documents == 1);
+  }
+  // Prose that has one line of the kind, or begins with one.
+  for (const std::string text :
+       {"\"Hello there.\"\nsaid she.\n", "\"One line.\"", "[see below]\n[and above]\n",
+        "\"He said \"no\".\"\n\"She did not.\"\n", "[1] Adams 1999\n[2] Baker 2001\n",
+        "\x1e by itself\n"}) {
+    CAPTURE(text);
+    const PrepareOptions options{.inputs = {folder.write("in", text)},
+                                 .output_prefix = folder / "o"};
+    CHECK(prepare(options)[0].documents == 1);
+  }
+}
+
+TEST_CASE("JSON lines are read as Python writes them", "[prepare]") {
+  const ScratchFolder folder;
+  const std::string lines =
+      "{\"text\": \"one\", \"score\": NaN}\n{\"text\": \"two\", \"score\": -Infinity}\n"
+      "{\"score\": 1e999, \"text\": \"three\"}\n{\"text\": \"a \\ud83d b\"}\n";
+  for (const char* name : {"in.jsonl", "in.json"}) {
+    const PrepareOptions options{.inputs = {folder.write(name, lines)},
+                                 .output_prefix = folder / "o"};
+    const fourfold::harness::LogLines log;
+    CHECK(prepare(options)[0].documents == 4);
+    CHECK(documents_of(folder / "o") == Texts{"one", "two", "three", "a \xef\xbf\xbd b"});
+    CHECK_THAT(all_of(log), ContainsSubstring("line 4: 1 halves of surrogate pairs"));
+  }
+  const PrepareOptions number{.inputs = {folder.write("in.jsonl", "{\"text\": NaN}\n")},
+                              .output_prefix = folder / "o"};
+  CHECK_THAT(error_of(ExitCode::data_corrupt, number), ContainsSubstring("line 1"));
+}
+
+TEST_CASE("what is not UTF-8 is told of, or refused where it is much of the text", "[prepare]") {
+  const ScratchFolder folder;
+  const auto tokenizer =
+      fourfold::data::open_tokenizer(FOURFOLD_GOLDEN_DIR "/tokenizers/llama3.json");
+  const auto with = [&](const std::string& text, InputFormat format) {
+    const PrepareOptions options{
+        .inputs = {folder.write("in", text)}, .format = format, .output_prefix = folder / "o"};
+    return fourfold::data::prepare(*tokenizer, options, [](const PrepareProgress&) {});
+  };
+  std::string binary;
+  for (unsigned i = 0, state = 7; i < 5000; ++i) {
+    state = state * 1103515245 + 12345;
+    binary.push_back(static_cast<char>(std::max(1U, (state >> 16) & 0xffU)));
+  }
+  const std::string koi8 = "\xf0\xd2\xc9\xd7\xc5\xd4, \xcd\xc9\xd2!\n";
+  for (const std::string& text : {binary, koi8}) {
+    CHECK_THROWS_WITH(with(text, InputFormat::automatic),
+                      ContainsSubstring("are not UTF-8 (another encoding, or no text)"));
+    const fourfold::harness::LogLines log;
+    CHECK(with(text, InputFormat::text)[0].tokens > 0);
+    CHECK_THAT(all_of(log), ContainsSubstring("bytes of the text are not UTF-8"));
+  }
+  const fourfold::harness::LogLines log;
+  const std::string latin1 = "Ein sch\xf6ner Text, in dem nur hier und da ein Umlaut steht.\n";
+  CHECK(with(latin1, InputFormat::automatic)[0].tokens > 0);
+  CHECK_THAT(all_of(log), ContainsSubstring("1 bytes of the text are not UTF-8"));
+  // A character that the end of what is looked at cuts in two is whole.
+  CHECK(with(std::string((1 << 16) - 1, 'a') + "\xc3\xa9", InputFormat::automatic)[0].tokens > 0);
+}
+
+TEST_CASE("no link is replaced, and a tokenizer that no record can name is refused", "[prepare]") {
+  const ScratchFolder folder;
+  const PrepareOptions options{.inputs = {folder.write("in.txt", "text")},
+                               .output_prefix = folder / "o"};
+  prepare(options);
+  std::filesystem::create_directory(folder / "far");
+  std::filesystem::rename(folder / "o.bin", folder / "far/o.bin");
+  std::filesystem::create_symlink("far/o.bin", folder / "o.bin");
+  CHECK_THAT(error_of(ExitCode::config, options), ContainsSubstring("o.bin: is a symbolic link"));
+  CHECK(std::filesystem::is_symlink(folder / "o.bin"));
+  std::filesystem::create_directory(folder / "caf\xe9");
+  std::filesystem::copy_file(FOURFOLD_GOLDEN_DIR "/tokenizers/llama3.json",
+                             folder / "caf\xe9/t.json");
+  const auto tokenizer = fourfold::data::open_tokenizer((folder / "caf\xe9/t.json").string());
+  CHECK_THROWS_WITH(fourfold::data::prepare(
+                        *tokenizer, {.inputs = options.inputs, .output_prefix = folder / "new/o"},
+                        [](const PrepareProgress&) {}),
+                    ContainsSubstring("its path is not UTF-8"));
+  CHECK_FALSE(std::filesystem::exists(folder / "new"));
 }
 
 TEST_CASE("what is not text is refused by its kind, whatever it is called", "[prepare]") {
@@ -448,9 +553,9 @@ TEST_CASE("no input is replaced, and nothing that another program has made", "[p
   fs::remove(folder / "m.bin");
   CHECK_THAT(refused({other}, "m"), ContainsSubstring("m.idx: is there already"));
   fs::create_symlink("nowhere", folder / "n.bin");
-  CHECK_THAT(refused({other}, "n"), ContainsSubstring("n.bin: is there already"));
+  CHECK_THAT(refused({other}, "n"), ContainsSubstring("n.bin: is a symbolic link"));
   fs::create_symlink("nowhere", folder / "o.json");
-  CHECK_THAT(refused({other}, "o"), ContainsSubstring("o.json: is there already"));
+  CHECK_THAT(refused({other}, "o"), ContainsSubstring("o.json: is a symbolic link"));
   // Our own, a broken set of ours, and empty files are replaced.
   const PrepareOptions again{.inputs = {other}, .output_prefix = folder / "e"};
   for (const char* name : {"e.json", "e.bin", "e.idx"}) {
