@@ -6,10 +6,11 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
-#include <fourfold/telemetry/run_files.hpp>
 
 #include <algorithm>
+#include <string>
 #include <system_error>
+#include <utility>
 
 namespace fourfold::status_program {
 namespace fs = std::filesystem;
@@ -19,6 +20,23 @@ namespace {
 fs::path plain(const fs::path& path) {
   const fs::path normal = path.lexically_normal();
   return normal.has_filename() || !normal.has_parent_path() ? normal : normal.parent_path();
+}
+
+/// Of an entry beside runs that is none; empty for what nobody would take for one: a file, or what
+/// is hidden.
+std::string why_passed_over(const fs::path& entry) {
+  std::error_code failure;
+  const fs::file_status status = fs::status(entry, failure);
+  if (entry.filename().string().starts_with('.') || fs::is_regular_file(status)) {
+    return {};
+  }
+  std::string why = "has no file that a run leaves in its log.dir";
+  if (!fs::is_directory(status)) {
+    why = fs::exists(status) ? "is no folder" : "leads nowhere, or cannot be looked at";
+  } else if (const std::string reason = telemetry::why_not_readable(entry); !reason.empty()) {
+    why = format_message("cannot be looked into ({})", reason);
+  }
+  return format_message("passed over {}: {}", entry.string(), why);
 }
 
 }  // namespace
@@ -42,24 +60,29 @@ fs::path log_dir_of_run(const std::string& run) {
                      run, why));
 }
 
-std::vector<fs::path> runs_in(const fs::path& folder) {
-  const auto is_run = [](const fs::path& one) {
-    const telemetry::RunFiles files(one);
-    std::error_code ignored;  // of what cannot be looked at, who looks into it tells
-    return fs::exists(files.config(), ignored) || fs::exists(files.metrics(), ignored) ||
-           fs::exists(files.attempts(), ignored) || fs::exists(files.exit_status(), ignored);
-  };
-  std::vector<fs::path> runs;
+FoundRuns runs_in(const fs::path& folder) {
+  FoundRuns found;
   std::error_code ignored;
-  if (!is_run(folder)) {
-    for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-      if (entry.is_directory(ignored) && is_run(entry.path())) {
-        runs.push_back(entry.path());
-      }
+  if (telemetry::holds_run(folder)) {
+    found.runs = {folder};
+    return found;
+  }
+  std::vector<fs::path> entries;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    entries.push_back(entry.path());
+  }
+  std::sort(entries.begin(), entries.end());
+  for (const fs::path& entry : entries) {
+    if (telemetry::holds_run(entry)) {
+      found.runs.push_back(entry);
+    } else if (std::string why = why_passed_over(entry); !why.empty()) {
+      found.passed_over.push_back(std::move(why));
     }
   }
-  std::sort(runs.begin(), runs.end());
-  return runs.empty() ? std::vector{folder} : runs;
+  if (found.runs.empty()) {
+    return {.runs = {folder}};  // who looks into it tells
+  }
+  return found;
 }
 
 fs::path whole_path(const fs::path& path) {

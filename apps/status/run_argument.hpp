@@ -13,8 +13,13 @@ namespace fourfold::status_program {
 /// @throws UserError (config) when it is none of them
 std::filesystem::path log_dir_of_run(const std::string& run);
 
+struct FoundRuns {
+  std::vector<std::filesystem::path> runs = {};
+  std::vector<std::string> passed_over = {};  ///< folders and links beside them, and why
+};
+
 /// The runs that lie in a folder of runs, by name; else the folder itself.
-std::vector<std::filesystem::path> runs_in(const std::filesystem::path& folder);
+FoundRuns runs_in(const std::filesystem::path& folder);
 
 /// One name for one run, wherever it is looked at from: absolute, without "." and "..".
 std::filesystem::path whole_path(const std::filesystem::path& path);

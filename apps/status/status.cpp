@@ -27,7 +27,11 @@ std::vector<batch::RunView> views_of(const std::vector<std::string>& runs, ExitC
   std::vector<batch::RunView> views;
   for (const std::string& run : runs) {
     try {
-      for (const std::filesystem::path& log_dir : runs_in(log_dir_of_run(run))) {
+      const FoundRuns found = runs_in(log_dir_of_run(run));
+      for (const std::string& why : found.passed_over) {
+        log::warning(why);
+      }
+      for (const std::filesystem::path& log_dir : found.runs) {
         const bool again = std::ranges::any_of(views, [&](const batch::RunView& view) {
           return whole_path(view.log_dir) == whole_path(log_dir);
         });
@@ -62,7 +66,7 @@ ExitCode show(const Request& request) {
   if (!request.prometheus_file.empty()) {
     io::refuse_foreign_file(request.prometheus_file,
                             {"# HELP fourfold_run_", "fourfold status --prometheus"});
-    io::AtomicFile file(request.prometheus_file);
+    io::AtomicFile file(io::followed(request.prometheus_file));
     file.write(to_prometheus(views));
     file.publish();
   }

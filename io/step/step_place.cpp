@@ -11,12 +11,19 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace fourfold::io {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Of a folder that cannot be looked into nothing is known.
+bool is_in(const fs::path& folder, std::string_view name) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(folder / name, ignored));
+}
 
 /// The step that a path lies in, or is.
 std::optional<fs::path> step_around(const fs::path& path) {
@@ -34,8 +41,8 @@ std::optional<fs::path> step_around(const fs::path& path) {
 }  // namespace
 
 bool is_step(const fs::path& folder) {
-  const bool has_manifest = kind_of(folder / manifest_name) != EntryKind::missing;
-  const bool has_index = kind_of(folder / index_name) != EntryKind::missing;
+  const bool has_manifest = is_in(folder, manifest_name);
+  const bool has_index = is_in(folder, index_name);
   if (has_manifest && has_index) {
     return true;
   }
@@ -63,7 +70,7 @@ void refuse_place_in_step(const fs::path& path) {
 }
 
 void refuse_step_as_directory(const fs::path& directory) {
-  if (kind_of(directory / manifest_name) != EntryKind::missing) {
+  if (is_in(directory, manifest_name)) {
     throw UserError(ExitCode::config,
                     format_message("{}: is a checkpoint, not a folder of checkpoints; name another "
                                    "folder, or the one it lies in",

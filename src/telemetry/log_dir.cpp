@@ -14,15 +14,6 @@
 namespace fourfold::telemetry {
 namespace {
 
-bool holds_run(const std::filesystem::path& folder) {
-  const RunFiles files(folder);
-  std::error_code ignored;  // what cannot be looked at is none
-  return std::ranges::any_of(
-      std::array{files.config(), files.metrics(), files.status(), files.exit_status(),
-                 files.attempts()},
-      [&](const std::filesystem::path& file) { return std::filesystem::exists(file, ignored); });
-}
-
 /// By its entries alone: who asks here reads no checkpoint, and links no library that does.
 bool holds_steps(const std::filesystem::path& folder) {
   std::error_code ignored;  // what cannot be looked at holds none
@@ -43,7 +34,35 @@ std::filesystem::path folder_around(const std::filesystem::path& path) {
 
 }  // namespace
 
+bool holds_run(const std::filesystem::path& folder) {
+  const RunFiles files(folder);
+  std::error_code ignored;
+  return std::ranges::any_of(
+      std::array{files.config(), files.metrics(), files.status(), files.exit_status(),
+                 files.attempts()},
+      [&](const std::filesystem::path& file) { return std::filesystem::exists(file, ignored); });
+}
+
+std::string why_not_readable(const std::filesystem::path& folder) {
+  std::error_code failure;
+  const std::filesystem::directory_iterator entries(folder, failure);
+  // Its entries may be listed and still not be looked at.
+  if (!failure && entries != std::filesystem::directory_iterator()) {
+    static_cast<void>(std::filesystem::symlink_status(entries->path(), failure));
+  }
+  return failure ? failure.message() : "";
+}
+
 std::filesystem::path log_dir_named(const std::filesystem::path& named) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(named, ignored)) {
+    if (const std::string why = why_not_readable(named); !why.empty()) {
+      throw UserError(ExitCode::config,
+                      format_message("{}: cannot be looked into ({}); ask its owner for the right "
+                                     "to, or name another run",
+                                     named.string(), why));
+    }
+  }
   const bool is_step = io::is_step(named);
   if (!is_step && (holds_run(named) || !holds_steps(named))) {
     return named;

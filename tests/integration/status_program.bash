@@ -272,6 +272,31 @@ mkfifo pipe.toml
 expect_exit 78 timeout 20 "$fourfold" status pipe.toml
 expect_exit 78 timeout 20 "$fourfold" watch pipe.toml
 
+# A folder of runs: what is passed over is said, and hides no run.
+mkdir -p many/alien many/.hidden many/steps/checkpoints && cp -r runs/a many/one && touch many/notes.txt && ln -s nowhere many/gone
+mkdir many/told && cp runs/a/status.json many/told/
+expect_exit 0 "$fourfold" status many --short
+expect_stdout 'many/one' && expect_stdout 'many/told'
+expect_stderr 'passed over many/alien: has no file that a run leaves in its log.dir'
+expect_stderr 'passed over many/gone: leads nowhere'
+expect test "$(grep -c 'passed over' "$errors")" -eq 3
+if [[ $EUID -eq 0 ]] && command -v setpriv >/dev/null; then
+  chmod 755 . && cp -r runs/a many/private && chmod -R go-rwx many/private
+  user=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+  if "${user[@]}" test -x "$fourfold"; then
+    expect_exit 0 "${user[@]}" "$fourfold" status many --short
+    expect_stdout 'many/one'
+    expect_stderr 'passed over many/private: cannot be looked into (Permission denied)'
+    expect_exit 78 "${user[@]}" "$fourfold" status many/private
+    expect_stderr 'many/private: cannot be looked into (Permission denied)'
+  fi
+fi
+# A link to where another program looks stays one.
+mkdir far && expect_exit 0 "$fourfold" status runs/a --prometheus far/a.prom
+ln -s far/a.prom near.prom && : >far/a.prom
+expect_exit 0 "$fourfold" status runs/a --prometheus near.prom
+expect test -L near.prom && expect test -s far/a.prom
+
 # On a login node: no MPI, no HDF5.
 for program in "$(dirname "$fourfold")"/fourfold-{status,watch}; do
   expect_exit 0 ldd "$program"

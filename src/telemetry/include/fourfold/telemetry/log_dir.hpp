@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace fourfold::telemetry {
@@ -14,6 +15,12 @@ namespace fourfold::telemetry {
 /// Makes the directory of a run, log.dir, if it is missing.
 /// @throws UserError: cannot_write; config where it lies in a checkpoint, which it would damage
 void make_log_dir(const std::filesystem::path& log_dir);
+
+/// Whether a folder has a file that a run leaves in its log.dir. What cannot be looked at has none.
+bool holds_run(const std::filesystem::path& folder);
+
+/// Why a folder cannot be looked into; empty: it can.
+std::string why_not_readable(const std::filesystem::path& folder);
 
 /// The directory of a run by what a user may call it: that directory itself, its folder of
 /// checkpoints, or a step in it. What is none of these comes back as it is.
