@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <optional>
 #include <span>
@@ -34,6 +35,8 @@ class Files {
   Files(const Arguments& arguments, bool writes) {
     constexpr io::OwnFile own_csv{"operation,algorithm,transport,axis,ranks,lines,bytes",
                                   "fourfold bench --csv"};
+    io::refuse_one_place_twice(std::array{io::NamedOutput{"--csv", arguments.csv},
+                                          io::NamedOutput{"--svg", arguments.svg}});
     for (const auto& [path, own] :
          {std::pair(arguments.csv, own_csv), std::pair(arguments.svg, own_svg)}) {
       if (writes && !path.empty()) {
@@ -42,10 +45,10 @@ class Files {
       }
     }
     if (writes && !arguments.csv.empty()) {
-      csv_.emplace(arguments.csv);
+      csv_.emplace(io::followed(arguments.csv));
     }
     if (writes && !arguments.svg.empty()) {
-      svg_.emplace(arguments.svg);
+      svg_.emplace(io::followed(arguments.svg));
     }
   }
   void write(const Setting& setting, std::span<const Row> rows) {

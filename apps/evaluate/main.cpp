@@ -144,8 +144,8 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
                                 "--logits does not go with --cp (it takes whole sequences from "
                                 "each rank); leave out one of them");
     }
-    logits.emplace(arguments.logits, checkpoint, dataset, evaluator.samples(), shape.vocab,
-                   mpi.world());
+    logits.emplace(fourfold::io::followed(arguments.logits), checkpoint, dataset,
+                   evaluator.samples(), shape.vocab, mpi.world());
     visit = [&](fourfold::data::SampleRange samples) {
       logits->add(samples, model.stage());
       note(samples);

@@ -19,9 +19,7 @@
 
 #include <array>
 #include <filesystem>
-#include <map>
 #include <span>
-#include <system_error>
 #include <utility>
 
 namespace {
@@ -72,25 +70,6 @@ constexpr fourfold::io::OwnFile own_csv{.mark = schedule::schedule_csv_mark,
                                         .maker = "fourfold plan --csv",
                                         .is_older = schedule::is_older_schedule_csv};
 
-/// One would take the place of another, which nobody means.
-void refuse_one_place_twice(const Arguments& arguments) {
-  std::map<std::filesystem::path, const char*> seen;
-  for (const auto& [option, name] :
-       {std::pair("--svg", arguments.svg), std::pair("--trace", arguments.trace),
-        std::pair("--csv", arguments.csv)}) {
-    std::error_code ignored;
-    const auto place =
-        std::filesystem::weakly_canonical(std::filesystem::absolute(name, ignored), ignored);
-    const auto [other, is_new] = seen.emplace(name.empty() ? option : place, option);
-    if (!is_new) {
-      throw fourfold::UserError(
-          ExitCode::usage,
-          fourfold::format_message("{} and {} both name {}; give each a file of its own",
-                                   other->second, option, name));
-    }
-  }
-}
-
 /// Before anything is written: all or none.
 void refuse_to_replace_others(const Arguments& arguments) {
   const std::array<std::filesystem::path, 2> inputs{
@@ -107,7 +86,7 @@ void refuse_to_replace_others(const Arguments& arguments) {
 }
 
 void write(const std::string& path, const std::string& text) {
-  fourfold::io::AtomicFile file(path);
+  fourfold::io::AtomicFile file(fourfold::io::followed(path));
   file.write(text);
   file.publish();
   fourfold::program::print("wrote {}\n", path);
@@ -136,13 +115,20 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
 
 ExitCode run_plan(const Arguments& arguments) {
   validate(arguments);
-  refuse_one_place_twice(arguments);
+  fourfold::io::refuse_one_place_twice(
+      std::array{fourfold::io::NamedOutput{"--svg", arguments.svg},
+                 fourfold::io::NamedOutput{"--trace", arguments.trace},
+                 fourfold::io::NamedOutput{"--csv", arguments.csv}});
   refuse_to_replace_others(arguments);
   if (arguments.run_file.empty()) {
     price(arguments, schedule_of(arguments));
     return ExitCode::finished;
   }
   const fourfold::plan_program::PlannedRun run = fourfold::plan_program::plan_run(arguments);
+  for (const std::string& path : {arguments.svg, arguments.trace, arguments.csv}) {
+    fourfold::io::refuse_input_as_output(
+        path, std::array<std::filesystem::path, 1>{run.config.mesh.schedule});
+  }
   fourfold::program::print_text(run_report(run) + "\n");
   if (arguments.rank) {
     fourfold::program::print_text(rank_report(run, *arguments.rank) + "\n");

@@ -40,7 +40,7 @@ ExitCode make_report(std::vector<std::string> run_dirs, const std::string& outpu
   for (const std::string& run_dir : run_dirs) {
     runs.push_back(fourfold::telemetry::load_reported_run(run_dir));
   }
-  fourfold::telemetry::write_report(file, runs);
+  fourfold::telemetry::write_report(output.empty() ? file : fourfold::io::followed(file), runs);
   fourfold::program::print("{}\n", file.string());
   return ExitCode::finished;
 }

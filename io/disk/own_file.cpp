@@ -9,7 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <map>
 #include <string>
+#include <system_error>
 
 namespace fourfold::io {
 namespace {
@@ -71,6 +73,33 @@ void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own, 
       format_message("{}: is there already, and not made by `{}` (which replaces only its "
                      "own files); choose another name, or move it away",
                      path.string(), own.maker));
+}
+
+void refuse_one_place_twice(std::span<const NamedOutput> outputs) {
+  std::map<std::filesystem::path, const char*> seen;
+  for (const NamedOutput& output : outputs) {
+    if (output.path.empty()) {
+      continue;
+    }
+    std::error_code ignored;
+    const auto place =
+        std::filesystem::weakly_canonical(std::filesystem::absolute(output.path, ignored), ignored);
+    const auto [other, is_new] = seen.emplace(place, output.option);
+    if (!is_new) {
+      throw UserError(ExitCode::usage,
+                      format_message("{} and {} both name {}; give each a file of its own",
+                                     other->second, output.option, output.path.string()));
+    }
+  }
+}
+
+std::filesystem::path followed(const std::filesystem::path& output) {
+  std::error_code failure;
+  if (!std::filesystem::is_symlink(std::filesystem::symlink_status(output, failure))) {
+    return output;
+  }
+  std::filesystem::path target = std::filesystem::canonical(output, failure);
+  return failure ? output : target;
 }
 
 void refuse_input_as_output(const std::filesystem::path& output,

@@ -188,4 +188,19 @@ expect_stderr 'is an input'
 expect_exit 78 "$fourfold" plan --schedule own.csv --stages 2 --micro-batches 2 --csv own.csv
 expect_stderr 'is an input'
 
+# A link to a drawing of ours is followed.
+mkdir far && expect_exit 0 "${drawn[@]}" --svg far/drawn.svg && ln -s far/drawn.svg near.svg && : >far/drawn.svg
+expect_exit 0 "${drawn[@]}" --svg near.svg
+expect test -L near.svg && expect test -s far/drawn.svg
+expect_exit 64 "${drawn[@]}" --svg both --csv ./both
+expect_stderr 'both name'
+
+# The table that the run file names is an input, too.
+expect_exit 0 "$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 4 --csv two.csv
+cp two.csv kept.csv
+expect_exit 78 "$fourfold" plan run.toml --ranks 2 --set mesh.pp=2 --set mesh.dp=1 --set mesh.tp=1 --set mesh.cp=1 --set mesh.schedule=two.csv \
+  --set train.global_batch=4 --set train.micro_batch=1 --csv ./two.csv
+expect_stderr 'is an input'
+expect cmp kept.csv two.csv
+
 expectations_met

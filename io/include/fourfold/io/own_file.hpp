@@ -37,6 +37,19 @@ bool is_own_file(const std::filesystem::path& path, const OwnFile& own);
 void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own,
                          Links links = Links::follow);
 
+/// A file that an option names; empty: it was not given.
+struct NamedOutput {
+  const char* option;
+  std::filesystem::path path;
+};
+/// One would take the place of another, which nobody means.
+/// @throws UserError (usage) naming both options
+void refuse_one_place_twice(std::span<const NamedOutput> outputs);
+
+/// Where an output leads that a user has named: a link of his own is followed, so that it stays and
+/// what it leads to is replaced. A path that is no link, or leads nowhere, is itself.
+std::filesystem::path followed(const std::filesystem::path& output);
+
 /// @throws UserError (config) when `output` is one of `inputs`, however either is written and by
 ///   whichever link
 void refuse_input_as_output(const std::filesystem::path& output,
