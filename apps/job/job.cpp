@@ -110,9 +110,19 @@ void note_refusal(const Request& request, const UserError& error) {
   try {
     const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
     std::error_code ignored;
-    if (fs::is_directory(log_dir, ignored) && !io::is_place_in_step(log_dir) &&
+    // Without a job it would as well be of a mistyped command beside another's run.
+    if (!BatchJob::of_this_process().id.empty() && fs::is_directory(log_dir, ignored) &&
+        !io::is_place_in_step(log_dir) &&
         telemetry::may_append_events(telemetry::RunFiles(log_dir).attempts())) {
       const batch::Attempt start = this_attempt();
+      const batch::AttemptRecords records = log_in(log_dir).read();
+      const batch::Attempt* const begun = records.find(start.job, start.restart);
+      const telemetry::ExitRecord left =
+          telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status());
+      if (begun != nullptr && batch::is_since(left, *begun) &&
+          left.is_of(BatchJob::of_this_process())) {
+        return;  // that one has made steps: what is refused here is a command beside it
+      }
       log_in(log_dir).refuse({.job = start.job,
                               .restart = start.restart,
                               .unix_s = start.began_unix_s,

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
+#include "failure.hpp"
 #include "run_directory.hpp"
 #include "training.hpp"
 
-#include <fourfold/base/error.hpp>
-#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
@@ -32,26 +31,6 @@ ExitCode print_config(const Arguments& arguments) {
   return ExitCode::finished;
 }
 
-/// Leaves word of an error. One that comes before the run file is read, or from it, is told as well
-/// if log.dir can be found: `fourfold job end` looks for it there.
-void note_failure(const Arguments& arguments, std::optional<RunDirectory>& directory, ExitCode code,
-                  const std::string& message) {
-  const fourfold::RankIdentity& self = fourfold::rank_identity();
-  if (arguments.print_config || (self.rank != 0 && self.end_all_ranks == nullptr)) {
-    return;  // not a run; or one of several that all fail for the same reason
-  }
-  if (!directory) {
-    runfile::EffectiveConfig refused;
-    try {
-      refused.config.log.dir = runfile::log_dir_of(arguments.run_file, arguments.overrides);
-    } catch (const fourfold::Error&) {
-      return;  // nobody knows where log.dir is
-    }
-    directory.emplace(refused, self.rank, arguments.dry_run);
-  }
-  directory->fail(code, message);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -69,6 +48,9 @@ int main(int argc, char** argv) {
       [&] {
         if (const auto end =
                 fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
+          if (*end == ExitCode::usage) {
+            fourfold::train_program::note_wrong_command_line(arguments, {argv + 1, argv + argc});
+          }
           return *end;
         }
         return arguments.print_config
@@ -76,6 +58,6 @@ int main(int argc, char** argv) {
                    : fourfold::train_program::train_run(arguments, argc, argv, directory);
       },
       [&](ExitCode code, const std::string& message) {
-        note_failure(arguments, directory, code, message);
+        fourfold::train_program::note_failure(arguments, directory, code, message);
       });
 }

@@ -4,9 +4,11 @@
 
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
+#include <fourfold/base/file_descriptor.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/attempt_log.hpp>
+#include <fourfold/batch/chain.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/comm/start_watch.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -25,9 +27,12 @@
 #include <fourfold/telemetry/tensorboard_file.hpp>
 #include <fourfold/train/stop_request.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <functional>
@@ -55,8 +60,10 @@ void sweep_leftovers(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     // A meeting: of ranks that were killed there.
-    if (is_leftover(entry.path()) || name.starts_with(comm::start_meeting_prefix)) {
+    if (is_leftover(entry.path())) {
       static_cast<void>(io::remove_fenced(entry.path()));
+    } else if (name.starts_with(comm::start_meeting_prefix)) {
+      static_cast<void>(io::remove_folder_fenced(entry.path()));
     }
   }
 }
@@ -118,6 +125,7 @@ void RunDirectory::open() {
     lease_ = telemetry::take_run_lease(folder_);
     metrics_.only_while([this] { return is_ours(); });
     metrics_.add(std::make_unique<OnStart>([this] {
+      try_files();
       lease_->settle();  // first: from here on no earlier start changes what this one writes
       lease_->check();
       telemetry::write_running(files_.exit_status());
@@ -194,13 +202,34 @@ void RunDirectory::add_files() {
   }
 }
 
+void RunDirectory::try_files() const {
+  telemetry::require_appendable(files_.metrics());
+  for (const std::filesystem::path& file : {files_.config(), files_.exit_status(),
+                                            files_.finished(), files_.status(), files_.report()}) {
+    telemetry::require_replaceable(file);
+  }
+  std::array<FileDescriptor, 4> of_files_that_stay_open;
+  for (FileDescriptor& each : of_files_that_stay_open) {
+    each.reset(::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0));
+  }
+  constexpr std::size_t of_other_files_bytes = std::size_t{32} << 10;  // each a few KiB
+  io::AtomicFile room(files_.config());
+  room.write(config_text());
+  room.write(std::string(of_other_files_bytes, '\n'));
+  room.sync();  // and is not published
+}
+
+std::string RunDirectory::config_text() const {
+  return fmt::format("{}\n{}", telemetry::effective_config_mark,
+                     runfile::print_run_config(effective_));
+}
+
 void RunDirectory::take_over() {
   sweep_leftovers(folder_);
   static_cast<void>(io::remove_fenced(files_.finished()));  // over at once, a run writes it again
   if (writes_config_) {
     io::AtomicFile config(files_.config());
-    config.write(fmt::format("{}\n", telemetry::effective_config_mark));
-    config.write(runfile::print_run_config(effective_));
+    config.write(config_text());
     config.publish();
   } else {
     log::info(format_message("{} is the run file of this start and stays as it is",
@@ -264,6 +293,10 @@ void RunDirectory::note_refusal(ExitCode code, const std::string& message) const
   if (attempt == nullptr || attempt->end || attempt->refused ||
       !telemetry::may_append_events(files_.attempts())) {
     return;  // `fourfold job begin` has not noted it, or somebody has told already
+  }
+  const telemetry::ExitRecord left = telemetry::read_exit(files_.exit_status());
+  if (batch::is_since(left, *attempt) && left.is_of(job)) {
+    return;  // the attempt has made steps: what is refused here is a command beside it
   }
   const auto holder = telemetry::run_lease_holder(folder_);
   if (rank_ == 0 && holder && holder->job == job.id && holder->restarts == job.restarts) {

@@ -77,6 +77,10 @@ class RunDirectory {
  private:
   /// To the metrics. @pre rank 0, not a dry run
   void add_files();
+  /// Whether there is room for what a start writes here, and all of it may be written: else the
+  /// start is refused, and the record of the one before stays. @throws UserError (cannot_write)
+  void try_files() const;
+  std::string config_text() const;
   /// What is done once when the run really starts, behind exit.json.
   void take_over();
   void note_refusal(ExitCode code, const std::string& message) const;

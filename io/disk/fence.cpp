@@ -20,7 +20,11 @@ FencedPlace::FencedPlace(const std::filesystem::path& directory, std::string_vie
 
 FencedPlace::~FencedPlace() = default;
 
-std::error_code remove_fenced(const std::filesystem::path& path) {
+namespace {
+
+/// @param remove  what it is called then
+template <class Remove>
+std::error_code take_and_remove(const std::filesystem::path& path, Remove remove) {
   const std::filesystem::path folder = work_folder_in(path.parent_path());
   const std::filesystem::path taken = folder / path.filename();
   // Under its own name: should this process end here, it is what it was.
@@ -30,9 +34,29 @@ std::error_code remove_fenced(const std::filesystem::path& path) {
                ? std::error_code{}
                : std::error_code(error_number, std::system_category());
   }
-  std::error_code failure;
-  std::filesystem::remove_all(taken, failure);
-  return failure;
+  return remove(taken);
+}
+
+}  // namespace
+
+std::error_code remove_fenced(const std::filesystem::path& path) {
+  if (const EntryKind kind = kind_of(path); kind != EntryKind::file) {
+    return kind == EntryKind::missing ? std::error_code{}
+                                      : std::make_error_code(std::errc::invalid_argument);
+  }
+  return take_and_remove(path, [](const std::filesystem::path& taken) {
+    std::error_code failure;
+    std::filesystem::remove(taken, failure);
+    return failure;
+  });
+}
+
+std::error_code remove_folder_fenced(const std::filesystem::path& path) {
+  return take_and_remove(path, [](const std::filesystem::path& taken) {
+    std::error_code failure;
+    std::filesystem::remove_all(taken, failure);
+    return failure;
+  });
 }
 
 }  // namespace fourfold::io

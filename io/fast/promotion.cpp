@@ -55,12 +55,23 @@ Promotion::Promotion(fs::path home, const NodeMap& nodes, const CheckpointStore&
       world_(world),
       is_first_(nodes.is_first(world.rank())) {}
 
+std::vector<std::int64_t> Promotion::listed() {
+  StepListing listing = list_directory(home_);
+  for (const PassedOver& entry : listing.passed_over) {
+    if (told_.insert(entry.path).second) {
+      log::local(log::Level::warning,
+                 format_message("{}: is passed over: it {}", entry.path.string(), entry.why));
+    }
+  }
+  return std::move(listing.steps);
+}
+
 std::vector<std::int64_t> Promotion::newer_than(std::int64_t newest) {
   std::string mine;
   if (is_first_) {
     // A disk that has died has nothing; whether that matters shows later.
     if (const auto failure =
-            comm::attempt([&] { mine = fmt::format("{}", fmt::join(steps_in(home_), " ")); })) {
+            comm::attempt([&] { mine = fmt::format("{}", fmt::join(listed(), " ")); })) {
       log::local(log::Level::warning, failure->message);
     }
   }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <set>
 #include <vector>
 
 namespace fourfold::io {
@@ -41,7 +42,11 @@ class Promotion {
   std::optional<Inspection> head_of(std::int64_t step);
   void commit(std::optional<TemporaryStep>& folder, const Inspection& head);
 
+  /// The fast steps of this node. Names what is passed over, once.
+  std::vector<std::int64_t> listed();
+
   std::filesystem::path home_;
+  std::set<std::filesystem::path> told_;
   const NodeMap& nodes_;
   const CheckpointStore& store_;
   comm::Communicator& world_;

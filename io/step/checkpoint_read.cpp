@@ -9,15 +9,19 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/file_descriptor.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/crc32c.hpp>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <new>
 #include <set>
+#include <system_error>
 #include <utility>
 
 namespace fourfold::io {
@@ -49,6 +53,19 @@ std::string repair_advice(const std::filesystem::path& folder) {
                       : "";
 }
 
+/// What this user may not read may be whole: it is neither damaged nor to be worked around.
+/// @throws UserError (config)
+void require_readable(const std::filesystem::path& file) {
+  const FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!opened && (errno == EACCES || errno == EPERM)) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: cannot be read ({}), and may be whole; ask its owner for the right to "
+                       "read it, or name another checkpoint",
+                       file.string(), std::generic_category().message(errno)));
+  }
+}
+
 bool is_index_of(const Manifest& manifest, const std::string& index_bytes) {
   return index_bytes.size() == manifest.index_bytes &&
          crc32c(std::as_bytes(std::span(index_bytes))) == manifest.index_crc32c;
@@ -61,6 +78,7 @@ Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest
   std::set<std::string> expected{manifest_name, index_name};
   for (const ManifestFile& file : manifest.files) {
     expected.insert(file.name);
+    require_readable(folder / file.name);
     InputFile opened;
     if (const Defect defect = opened.open(folder / file.name)) {
       return fmt::format("{} {}", file.name, *defect);
@@ -86,7 +104,11 @@ Defect name_defect(const std::filesystem::path& folder, std::int64_t step) {
   if (!named || *named == step) {
     return std::nullopt;
   }
-  return fmt::format("is of step {}; rename the folder to {}", step, step_folder_name(step));
+  const std::string name = step_folder_name(step);
+  if (kind_of(folder.parent_path() / name) != EntryKind::missing) {
+    return fmt::format("is of step {}, and {} lies beside it; move this one away", step, name);
+  }
+  return fmt::format("is of step {}; rename the folder to {}", step, name);
 }
 
 }  // namespace
@@ -134,6 +156,8 @@ Inspection parse_contents(const std::filesystem::path& step_directory, std::stri
 }
 
 Inspection inspect_head(const std::filesystem::path& step_directory) {
+  require_readable(step_directory / manifest_name);
+  require_readable(step_directory / index_name);
   std::string manifest_text;
   if (const Defect defect =
           read_file(step_directory / manifest_name, most_manifest_bytes, manifest_text)) {

@@ -31,7 +31,8 @@ inline bool is_step_with_word(std::string_view prefix, std::string_view name) {
          is_random_word(rest.substr(dash + 1));
 }
 
-/// Whether `name` is a probe's: of a save, of a node ("-3" at the end) or of `fourfold doctor`.
+/// Whether `name` is a probe's: of a save, of a node ("-3" at the end) or of `fourfold doctor`,
+/// which renames and links its own.
 inline bool is_probe(std::string_view name) {
   constexpr std::string_view doctors = "doctor-";
   constexpr std::size_t word_size = 16;
@@ -39,13 +40,13 @@ inline bool is_probe(std::string_view name) {
     return false;
   }
   name.remove_prefix(probe_prefix.size());
-  if (name.starts_with(doctors)) {
-    return is_random_word(name.substr(doctors.size()));
-  }
+  const bool is_doctors = name.starts_with(doctors);
+  name.remove_prefix(is_doctors ? doctors.size() : 0);
   const std::string_view rest = name.substr(std::min(word_size, name.size()));
+  const bool is_of_node = rest.size() > 1 && rest.front() == '-' &&
+                          rest.find_first_not_of("0123456789", 1) == std::string_view::npos;
   return is_random_word(name.substr(0, word_size)) &&
-         (rest.empty() || (rest.size() > 1 && rest.front() == '-' &&
-                           rest.find_first_not_of("0123456789", 1) == std::string_view::npos));
+         (rest.empty() || (is_doctors ? rest == "-renamed" || rest == "-linked" : is_of_node));
 }
 
 }  // namespace fourfold::io

@@ -140,7 +140,7 @@ void remove_old_probes(const fs::path& directory) noexcept {
   const auto names = names_in(directory);
   for (const std::string& name : names.value_or(std::vector<std::string>{})) {
     std::error_code failure;
-    if (is_random_word_after(fmt::format("{}{}", probe_prefix, own_prefix), name)) {
+    if (is_probe(name) && name.starts_with(fmt::format("{}{}", probe_prefix, own_prefix))) {
       const auto changed = fs::last_write_time(directory / name, failure);
       if (!failure && fs::file_time_type::clock::now() - changed > std::chrono::minutes(10)) {
         ::unlink((directory / name).c_str());

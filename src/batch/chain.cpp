@@ -79,6 +79,12 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.code = static_cast<ExitCode>(launcher_code);
     end.reason = "refused: the job's log says why";
     end.retry = false;
+  } else if (launcher_code == 0) {
+    end.code = ExitCode::config;
+    end.reason =
+        "the launcher ended with 0 and has started nothing, or a program that is not fourfold; "
+        "correct --mpi (which may be \"list\" or \"help\"), its options or the program's path";
+    end.retry = false;
   } else {
     end.reason = format_message("never started (the launcher ended with code {})", launcher_code);
   }

@@ -21,6 +21,8 @@ constexpr std::array unmendable_words{
     Words{"Couldn't find the specified plugin"},
     Words{"Couldn't load specified plugin"},
     Words{"can not load PMIx library"},
+    Words{"Plugin loading failed"},
+    Words{"Plugin is corrupted"},
     // options
     Words{"unrecognized option"},
     Words{"invalid option"},

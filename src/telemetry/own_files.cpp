@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -44,6 +45,12 @@ bool is_older_config(std::string_view head) {
               line.find("  # ", origin_column) != std::string::npos;
   }
   return is_ours;
+}
+
+/// SAVE and FINISHED may be made by a person, with a word of why perhaps; a run removes them.
+bool is_short(std::string_view head) {
+  constexpr std::size_t most_bytes = 4096;
+  return head.size() <= most_bytes;
 }
 
 IsOurs as(const io::OwnFile& own) {
@@ -102,6 +109,40 @@ void refuse_those_in_the_way(const std::vector<std::pair<fs::path, IsOurs>>& wri
 
 }  // namespace
 
+void require_appendable(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(fs::symlink_status(file, ignored))) {
+    return;  // it will be made
+  }
+  const RegularFile opened = open_regular_file(file, O_RDWR | O_APPEND, Links::refuse);
+  if (!opened.descriptor) {
+    throw UserError(
+        ExitCode::cannot_write,
+        format_message(
+            "{}: cannot be written ({}); let its owner give you the right to, or choose another "
+            "log.dir",
+            file.string(),
+            opened.error_number == 0 ? "it " + opened.defect
+                                     : std::generic_category().message(opened.error_number)));
+  }
+}
+
+void require_replaceable(const fs::path& file) {
+  struct stat folder {};
+  struct stat found {};
+  const fs::path parent = file.parent_path();
+  const uid_t user = ::geteuid();
+  if (user == 0 || ::stat(parent.empty() ? "." : parent.c_str(), &folder) != 0 ||
+      (folder.st_mode & S_ISVTX) == 0 || folder.st_uid == user ||
+      ::lstat(file.c_str(), &found) != 0 || found.st_uid == user) {
+    return;
+  }
+  throw UserError(ExitCode::cannot_write,
+                  format_message("{}: is another user's, in a folder where each may remove only "
+                                 "his own; let its owner remove it, or choose another log.dir",
+                                 file.string()));
+}
+
 bool may_append_events(const fs::path& file) {
   return objection(file, begins_with_events).empty();
 }
@@ -115,7 +156,9 @@ void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) 
                                                    {files.status(), is_status_text},
                                                    {files.metrics(), begins_with_events},
                                                    {files.attempts(), begins_with_events},
-                                                   {files.hang(), is_hang_text}};
+                                                   {files.hang(), is_hang_text},
+                                                   {files.finished(), is_short},
+                                                   {files.save(), is_short}};
   if (outputs.config) {
     written.emplace_back(files.config(), [has_run](std::string_view head) {
       return head.starts_with(effective_config_mark) || (has_run && is_older_config(head));

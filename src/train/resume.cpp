@@ -11,6 +11,7 @@
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/telemetry/status_file.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -107,6 +108,9 @@ void examine_fast(const ResumeRequest& request, comm::Communicator& world) {
         runfile::config_difference(found->scalars().text(config_text_name), request.config),
         request.allowed_changes);
     refuse_other_data(request, *found, world);
+    if (request.look) {
+      request.look(*found);
+    }
     // An earlier start that stood still changes neither the fast steps nor what becomes of them.
     comm::first_rank_does(world, [&] { request.store.settle_lease(); });
     request.store.sweep_leftovers(world);  // what it becomes needs room
@@ -242,6 +246,22 @@ void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::
   }
 }
 
+/// Checkpoints that were moved away, or whose file system is not mounted, would have the run begin
+/// anew over its own record.
+void refuse_without_saved_steps(const runfile::RunConfig& config) {
+  const telemetry::RunFiles record(config.log.dir);
+  const auto saved = telemetry::checkpoint_step_of(record.status());
+  if (config.checkpoint.resume == "auto" && saved && *saved > 0) {
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "log.dir = \"{}\" has the record of a run that has saved step {}, and checkpoint.dir = "
+            "\"{}\" holds no step: the run would begin anew over it; bring its checkpoints back, "
+            "choose another log.dir, or say --resume=never to begin anew there",
+            config.log.dir, *saved, config.checkpoint.dir));
+  }
+}
+
 /// A log.dir that names the folder of another run's steps would have a new run's files lie among
 /// them.
 void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesystem::path& steps) {
@@ -371,6 +391,7 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   comm::first_rank_does(world, [&] {
     if (io::list_steps(request.store.directory()).empty()) {
       refuse_to_abandon(request.config, request.store.directory());
+      refuse_without_saved_steps(request.config);
       refuse_folder_of_steps(request.config, request.store.directory());
     }
   });

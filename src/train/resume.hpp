@@ -8,6 +8,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/train/data_facts.hpp>
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,6 +25,9 @@ struct ResumeRequest {
   /// Where the run goes on from its own newest step, one of these may be it, and comes into the
   /// store first.
   io::FastLevel* fast = nullptr;
+  /// Called on all ranks before a fast step becomes a checkpoint: throws, on all of them, where the
+  /// run could make no step from there.
+  std::function<void(const io::Checkpoint&)> look = {};
 };
 
 /// What a run goes on from, or begins with.

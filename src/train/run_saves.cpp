@@ -72,14 +72,16 @@ void RunSaves::claim_directory() {
 
 std::optional<Resumed> RunSaves::resume(const DataFacts& data,
                                         std::span<const io::WantedBox> wanted,
-                                        std::span<const std::string> allowed_changes) {
+                                        std::span<const std::string> allowed_changes,
+                                        std::function<void(const io::Checkpoint&)> look) {
   auto resumed = train::resume({.config = *config_,
                                 .data = data,
                                 .store = store_,
                                 .wanted = wanted,
                                 .layouts = layouts_,
                                 .allowed_changes = allowed_changes,
-                                .fast = fast_ && !rehearses_ ? &*fast_ : nullptr},
+                                .fast = fast_ && !rehearses_ ? &*fast_ : nullptr,
+                                .look = std::move(look)},
                                *world_);
   if (resumed && !resumed->weights_only) {
     newest_ = resumed->checkpoint.path();

@@ -45,9 +45,11 @@ class RunSaves {
            comm::Communicator& world, const RunSavesOptions& options);
 
   /// What the run goes on from, loaded as train::resume() says; a rehearsal looks at no fast step.
+  /// @param look  ResumeRequest::look
   /// @return nothing when it begins
   std::optional<Resumed> resume(const DataFacts& data, std::span<const io::WantedBox> wanted,
-                                std::span<const std::string> allowed_changes);
+                                std::span<const std::string> allowed_changes,
+                                std::function<void(const io::Checkpoint&)> look);
   /// In host memory of this rank, of copies.
   std::size_t staging_bytes() const noexcept { return writer_.staging_bytes(); }
   /// The newest committed step; empty when there is none.

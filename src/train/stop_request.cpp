@@ -6,6 +6,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
 #include <fourfold/io/fence.hpp>
+#include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
@@ -144,7 +145,8 @@ StopReason StopRequest::local_reason(bool first_rank, double needed_s) const {
 bool StopRequest::takes_save_file() {
   const std::filesystem::path file = telemetry::RunFiles(run_directory_).save();
   std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(file, error))) {
+  // A folder or a link of that name asks for nothing, and is not ours to remove.
+  if (!std::filesystem::is_regular_file(std::filesystem::symlink_status(file, error))) {
     save_file_stays_ = false;
     return false;
   }
@@ -205,6 +207,10 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
     const double seconds = std::strtod(text, &end);
     const bool is_time = *end == '\0' && seconds > 0 && std::isfinite(seconds);
     if (is_time && seconds > now_unix_s) {
+      log::info(format_message(
+          "the job ends in {} ({}): the run saves and stops before that; unset it if another job "
+          "has left it here",
+          telemetry::duration_text(seconds - now_unix_s), name));
       return seconds;
     }
     if (!is_time && name == own) {
@@ -219,6 +225,11 @@ std::optional<double> deadline_from_environment(double now_unix_s) {
                        name, printable(text),
                        is_time ? "that time is over: it was meant for another job"
                                : "that is no time in seconds since 1970"));
+  }
+  if (std::getenv("SLURM_JOB_ID") != nullptr) {
+    log::info(
+        "deadline unknown: this job may end at some time that nothing tells the run; set "
+        "FOURFOLD_DEADLINE (date +%s of its end) so that it saves before that");
   }
   return std::nullopt;
 }

@@ -104,14 +104,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
                                                       .metrics = metrics,
                                                       .rehearses = options.rehearses});
   resume_or_initialise(options);
-  if (!has_nothing_to_do()) {  // tokens that the model cannot take are a reason not to start
-    comm::together(mesh.world(), [&] {
-      loader_.load(progress_.step, progress_.consumed_samples, stream_);
-      if (evaluator_) {
-        evaluator_->read_first(stream_);
-      }
-    });
-  }
+  read_first_batches(progress_);
   memory_watch_.look();
   device::return_freed_memory();
   const RunFacts facts{config_, mesh, dataset_, runner_, arena_};
@@ -128,12 +121,26 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
 
 Trainer::~Trainer() = default;
 
+void Trainer::read_first_batches(const Progress& progress) {
+  if (is_told_finished_ && progress.step >= config_.train.steps) {
+    return;
+  }
+  comm::together(mesh_->world(), [&] {
+    loader_.load(progress.step, progress.consumed_samples, stream_);
+    if (evaluator_) {
+      evaluator_->read_first(stream_);
+    }
+  });
+}
+
 void Trainer::resume_or_initialise(const TrainerOptions& options) {
   if (config_.checkpoint.weights_only) {  // over which the weights come
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     stream_.ref().synchronize();
   }
-  const auto resumed = saves_->resume(data_facts_, state_.wanted(), options.allowed_changes);
+  const auto resumed = saves_->resume(
+      data_facts_, state_.wanted(), options.allowed_changes,
+      [this](const io::Checkpoint& found) { read_first_batches(progress_of(found)); });
   if (!resumed) {
     runner_.initialise(static_cast<std::uint64_t>(config_.train.seed), stream_);
     return;

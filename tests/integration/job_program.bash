@@ -37,6 +37,34 @@ wait "$winner"
 SLURM_JOB_ID=31 expect_exit 78 "$fourfold" job end run.toml --launcher-code 143
 expect_stdout 'stop'
 
+# A wrong word on the command line of train, which job begin passes over: another start would not mend that, whatever srun made of it.
+for code in 1 137 255; do
+  SLURM_JOB_ID=7$code expect_exit 0 "$fourfold" job begin run.toml --set log.dir=typed
+  SLURM_JOB_ID=7$code expect_exit 64 "$fourfold" train run.toml --set log.dir=typed --stpes 9
+  SLURM_JOB_ID=7$code expect_exit 64 "$fourfold" job end run.toml --set log.dir=typed --launcher-code "$code"
+  expect_stdout stop && expect_stderr 'wrong command line'
+done
+expect test "$(grep -c '"event":"refused"' typed/attempts.jsonl)" -eq 3
+# Without a job nothing says that the two belong together.
+expect_exit 78 "$fourfold" job begin run.toml --set log.dir=typed --set train.stepz=3
+expect test "$(grep -c '"event":"refused"' typed/attempts.jsonl)" -eq 3
+
+# A command that is refused beside the job's own start, which has made steps, says nothing of that start.
+SLURM_JOB_ID=81 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=beside
+SLURM_JOB_ID=81 "$fourfold" train run.toml --progress none --set log.dir=beside >train.log 2>&1 &
+trainer=$!
+for _ in $(seq 600); do
+  ! grep -qs '"step":5,' beside/metrics.jsonl || break
+  sleep 0.1
+done
+SLURM_JOB_ID=81 expect_exit 78 "$fourfold" job begin run.toml --set log.dir=beside --set train.stepz=5
+SLURM_JOB_ID=81 expect_exit 64 "$fourfold" train run.toml --set log.dir=beside --stpes 9
+kill -KILL "$trainer"
+wait "$trainer" 2>/dev/null
+SLURM_JOB_ID=81 expect_exit 85 "$fourfold" job end run.toml --set log.dir=beside --launcher-code 137
+expect_stdout again
+expect test "$(grep -c '"event":"refused"' beside/attempts.jsonl)" -eq 0
+
 # The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
 # shellcheck disable=SC2016  # expanded by the shell inside
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71

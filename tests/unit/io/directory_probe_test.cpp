@@ -54,18 +54,19 @@ TEST_CASE("a directory that is not there, or takes no more, is told", "[probe]")
 
 TEST_CASE("a probe file is seen by its word alone, and swept when its maker has died", "[probe]") {
   const harness::ScratchFolder folder;
+  const std::string word = "0123456789abcdef";
   {
-    const ProbeFile file(folder.path(), "abc");
-    CHECK(ProbeFile::is_seen(folder.path(), "abc"));
-    CHECK_FALSE(ProbeFile::is_seen(folder.path(), "abd"));
+    const ProbeFile file(folder.path(), word);
+    CHECK(ProbeFile::is_seen(folder.path(), word));
+    CHECK_FALSE(ProbeFile::is_seen(folder.path(), "0123456789abcdee"));
     CHECK(leftovers_in(folder.path()).size() == 1);
     remove_old_probes(folder.path());  // it is young
-    CHECK(ProbeFile::is_seen(folder.path(), "abc"));
+    CHECK(ProbeFile::is_seen(folder.path(), word));
     for (const auto& entry : fs::directory_iterator(folder.path())) {
       fs::last_write_time(entry, fs::file_time_type::clock::now() - std::chrono::hours(1));
     }
     remove_old_probes(folder.path());
-    CHECK_FALSE(ProbeFile::is_seen(folder.path(), "abc"));
+    CHECK_FALSE(ProbeFile::is_seen(folder.path(), word));
   }
   const ProbeFile file(folder.path(), ProbeFile::new_word());
   remove_temporaries();  // as a signal would

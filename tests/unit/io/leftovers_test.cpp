@@ -30,10 +30,15 @@ TEST_CASE("what dead jobs left is known by its name, and nothing else is taken a
   const std::string word = "0123456789abcdef";
   const Names folders{".tmp-step-000000009-" + word, ".trash-" + word,
                       ".tmp-step-1234567890-" + word};
-  const Names files{"..fast-level.tmp-" + word, "..probe-" + word + ".tmp-" + word,
-                    ".LATEST.tmp-" + word,      ".lease-" + word,
-                    ".probe-" + word,           ".probe-" + word + "-17",
-                    ".probe-doctor-" + word};
+  const Names files{"..fast-level.tmp-" + word,
+                    "..probe-" + word + ".tmp-" + word,
+                    ".LATEST.tmp-" + word,
+                    ".lease-" + word,
+                    ".probe-" + word,
+                    ".probe-" + word + "-17",
+                    ".probe-doctor-" + word,
+                    ".probe-doctor-" + word + "-renamed",
+                    ".probe-doctor-" + word + "-linked"};
   const std::string aside = "damaged-step-000000003-" + word;
   const Names kept{".fast-level",
                    ".lease",
@@ -53,6 +58,8 @@ TEST_CASE("what dead jobs left is known by its name, and nothing else is taken a
                    ".probe-" + word + "-x",
                    ".probe-results",
                    ".probe-doctor-7",
+                   ".probe-doctor-" + word + "-mine",
+                   ".probe-" + word + "-linked",
                    ".LATEST.tmp-12",
                    "LATEST.tmp-99",
                    ".lease.d-mine",

@@ -35,10 +35,12 @@ class FencedPlace {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Removes a file, or a folder and all below. In a directory of which this process has the lease
-/// it is renamed into the folder of that first, which fails where another has taken over. Local;
-/// does not throw.
+/// Removes a regular file, and nothing else. In a directory of which this process has the lease it
+/// is renamed into the folder of that first, which fails where another has taken over. Local; does
+/// not throw.
 /// @return why it is still there; nothing also when it never was
 std::error_code remove_fenced(const std::filesystem::path& path);
+/// The same with a folder, and all below: only of one that fourfold itself has made.
+std::error_code remove_folder_fenced(const std::filesystem::path& path);
 
 }  // namespace fourfold::io

@@ -26,6 +26,14 @@ struct OutputsOfRun {
   std::optional<io::OwnFile> timeline = {};  ///< timeline.svg, which is written with it
 };
 
+/// @throws UserError (cannot_write) when a file is there that this process may not append to.
+/// Local.
+void require_appendable(const std::filesystem::path& file);
+
+/// @throws UserError (cannot_write) when a file is there that this process may not replace, being
+///   another user's in a folder where each removes only his own (/tmp). Local.
+void require_replaceable(const std::filesystem::path& file);
+
 /// Whether lines of events may be appended there: metrics.jsonl or attempts.jsonl of a run, or
 /// nothing yet. Local.
 bool may_append_events(const std::filesystem::path& file);

@@ -100,6 +100,8 @@ class Trainer {
 
  private:
   void resume_or_initialise(const TrainerOptions& options);
+  /// Tokens that the model cannot take are a reason not to start.
+  void read_first_batches(const Progress& progress);
   /// A step that was made, and what it took.
   struct MadeStep {
     StepOutcome outcome;
