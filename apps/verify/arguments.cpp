@@ -44,7 +44,7 @@ WHAT IS COMPARED
 WHAT IS NOT PROVEN
   what is no product (norms, activations, sums over ranks) and changes no gradient by more than
   rounding. In 16 bits rounding hides more; prove a mesh with --set train.precision=f32 too
-  of attention to more than 64 tokens all rows: 64 queries and 64 keys, drawn at random, are looked at
+  of attention to more than 512 tokens all rows: 512 queries and 512 keys, drawn at random, are looked at
   gradients of steps that f16 skips on both meshes; how many there were is printed
   what the reference and the mesh do wrong alike, products apart: they run the same kernels
 
@@ -218,7 +218,7 @@ train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text) 
 }
 
 train::Tolerances tolerances_of(const Arguments& arguments, const train::RunOnMesh& run) {
-  const train::Tolerances usual = train::tolerances_for(run.config.train.precision);
+  const train::Tolerances usual = train::tolerances_for(run.config);
   return {.loss = arguments.loss_tolerance.value_or(usual.loss),
           .gradient = arguments.gradient_tolerance.value_or(usual.gradient),
           .rounding = arguments.rounding_tolerance.value_or(usual.rounding),

@@ -147,6 +147,13 @@ ExitCode verify(const Arguments& arguments) {
       print_row(width, verdicts.back());
     }
   }
+  if (const std::int64_t context = reference.config.model.context;
+      !arguments.json && context > train::most_attention_rows) {
+    fourfold::program::print(
+        "\nnot proven: all of the attention to {} tokens; {} queries and keys of each head and "
+        "call, drawn at random, were looked at\n",
+        context, train::most_attention_rows);
+  }
   if (arguments.json) {
     fourfold::program::print_text(fourfold::verify::to_json(arguments, course.losses, verdicts) +
                                   "\n");

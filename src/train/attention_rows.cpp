@@ -5,6 +5,8 @@
 #include "random_rows.hpp"
 #include "tensor_difference.hpp"
 
+#include <fourfold/train/mesh_verification.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +20,7 @@ namespace {
 
 using kernels::AttentionShape;
 
-constexpr std::int64_t most_rows = 64;
+constexpr std::int64_t most_rows = most_attention_rows;
 constexpr double single = 0x1p-24;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// @file
 /// Whether attention and its gradients are what their operands make, row by row: in f64 on the
-/// host, written out plainly. At most 64 queries and 64 keys of each head are looked at, drawn at
+/// host, written out plainly. At most 512 queries and 512 keys of each head are looked at, drawn at
 /// random. Legend as in kernels/attention.hpp.
 #pragma once
 

@@ -16,6 +16,8 @@ namespace {
 
 /// A tensor counts as at least this share of the average element.
 constexpr double floor_share = 1e-2;
+/// And as so many times what rounding makes of it, which is held against that besides.
+constexpr double least_in_rounding = 30;
 
 /// The sign of a nan means nothing.
 std::string number_text(double value) {
@@ -124,10 +126,14 @@ void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
     });
   }
   const double floor = floor_share * std::sqrt(mean_square(a.gradients));
+  const double share = rounded == nullptr ? 0 : rounding_share(a.gradients, *rounded);
   for (std::size_t tensor = table_.size(); tensor-- > 0;) {
-    compare_gradient(tensor, a.gradients[tensor], b.gradients[tensor], floor);
+    const double rounding =
+        rounded == nullptr ? 0 : distance(a.gradients[tensor], (*rounded)[tensor]);
+    compare_gradient(tensor, a.gradients[tensor], b.gradients[tensor], floor,
+                     std::isfinite(rounding) ? least_in_rounding * rounding : 0);
     if (rounded != nullptr) {
-      compare_rounding(tensor, a.gradients[tensor], b.gradients[tensor], (*rounded)[tensor]);
+      compare_rounding(tensor, a.gradients[tensor], b.gradients[tensor], (*rounded)[tensor], share);
     }
   }
   const double error = ratio(std::fabs(b.grad_norm - a.grad_norm), a.grad_norm);
@@ -138,8 +144,8 @@ void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
 }
 
 void MeshComparer::compare_gradient(std::size_t tensor, const std::vector<float>& a,
-                                    const std::vector<float>& b, double floor) {
-  const double error = tensor_error(a, b, floor);
+                                    const std::vector<float>& b, double floor, double least) {
+  const double error = tensor_error(a, b, floor, least);
   note(&StepErrors::gradient, error, [&] {
     const model::ParameterSpec& spec = table_[tensor];
     const Place place = largest_difference(a, b);
@@ -151,10 +157,10 @@ void MeshComparer::compare_gradient(std::size_t tensor, const std::vector<float>
 }
 
 void MeshComparer::compare_rounding(std::size_t tensor, const std::vector<float>& a,
-                                    const std::vector<float>& b,
-                                    const std::vector<float>& rounded) {
+                                    const std::vector<float>& b, const std::vector<float>& rounded,
+                                    double share) {
   const model::ParameterSpec& spec = table_[tensor];
-  const TensorPart part = furthest_part(a, b, rounded, spec.shape);
+  const TensorPart part = furthest_part(a, b, rounded, spec.shape, share);
   note(&StepErrors::rounding, part.error, [&] {
     const Place place = largest_difference(a, b);
     return fmt::format(

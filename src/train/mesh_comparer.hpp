@@ -44,9 +44,10 @@ class MeshComparer {
   void compare_losses(const StepTrace& a, const StepTrace& b);
   void compare_gradients(const StepTrace& a, const StepTrace& b, const ParameterValues* rounded);
   void compare_gradient(std::size_t tensor, const std::vector<float>& a,
-                        const std::vector<float>& b, double floor);
+                        const std::vector<float>& b, double floor, double least);
   void compare_rounding(std::size_t tensor, const std::vector<float>& a,
-                        const std::vector<float>& b, const std::vector<float>& rounded);
+                        const std::vector<float>& b, const std::vector<float>& rounded,
+                        double share);
   void compare_weights(const StepStart& start, const StepTrace& b);
 
   runfile::OptimConfig optim_;

@@ -100,13 +100,18 @@ void tell(const BeforeStep& before_step, bool of_reference, std::int64_t step) {
 
 }  // namespace
 
-Tolerances tolerances_for(DType precision) noexcept {
+Tolerances tolerances_for(const runfile::RunConfig& config) noexcept {
   Tolerances tolerances;
-  if (precision != DType::f32) {
+  if (config.train.precision != DType::f32) {
     tolerances.loss = 5e-4;
     tolerances.gradient = 0.1;
     tolerances.rounding = 16;
   }
+  constexpr double usual_tokens = 1024;  // of a step, for which those are
+  const auto tokens = static_cast<double>(config.train.global_batch * config.model.context);
+  const double noise = std::sqrt(std::max(1.0, usual_tokens / std::max(1.0, tokens)));
+  tolerances.loss *= noise;
+  tolerances.gradient *= noise;
   return tolerances;
 }
 

@@ -83,18 +83,35 @@ std::string position_text(const Shape& shape, std::size_t element) {
   return fmt::format("[{}]", fmt::join(position, ", "));
 }
 
-double tensor_error(const std::vector<float>& a, const std::vector<float>& b, double floor) {
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
   FOURFOLD_EXPECT(a.size() == b.size());
   double off = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     off += square(difference_of(a[i], b[i]));
   }
-  const double least = square(floor) * static_cast<double>(a.size());
-  return ratio(std::sqrt(off), std::sqrt(std::max(sum_of_squares(a), least)));
+  return std::sqrt(off);
+}
+
+double tensor_error(const std::vector<float>& a, const std::vector<float>& b, double floor,
+                    double least) {
+  const double of_elements = square(floor) * static_cast<double>(a.size());
+  const double size = std::max({sum_of_squares(a), of_elements, square(least)});
+  return ratio(distance(a, b), std::sqrt(size));
+}
+
+double rounding_share(const ParameterValues& a, const ParameterValues& rounded) {
+  FOURFOLD_EXPECT(a.size() == rounded.size());
+  Differences all;
+  for (std::size_t tensor = 0; tensor < a.size(); ++tensor) {
+    for (std::size_t i = 0; i < a[tensor].size(); ++i) {
+      all += {square(a[tensor][i]), 0, square(difference_of(a[tensor][i], rounded[tensor][i]))};
+    }
+  }
+  return ratio(all.rounding, all.size);
 }
 
 TensorPart furthest_part(const std::vector<float>& a, const std::vector<float>& b,
-                         const std::vector<float>& rounded, const Shape& shape) {
+                         const std::vector<float>& rounded, const Shape& shape, double share) {
   FOURFOLD_EXPECT(a.size() == b.size() && a.size() == rounded.size());
   const bool is_matrix = shape.rank() == 2;
   const auto columns = is_matrix ? static_cast<std::size_t>(shape[1]) : 1;
@@ -110,6 +127,7 @@ TensorPart furthest_part(const std::vector<float>& a, const std::vector<float>& 
       of_column[i % columns] += here;
     }
   }
+  whole.rounding = std::max(whole.rounding, share * whole.size);
   TensorPart furthest{.error = ratio(std::sqrt(whole.off), std::sqrt(whole.rounding))};
   const auto look_at = [&](const std::vector<Differences>& lines, TensorPart::Kind kind) {
     const double average =

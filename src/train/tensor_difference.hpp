@@ -31,8 +31,12 @@ Place largest_difference(const std::vector<float>& a, const std::vector<float>& 
 /// "[3, 17]"
 std::string position_text(const Shape& shape, std::size_t element);
 
-/// |b - a| / |a| in the L2 norm; a counts as at least as large as `floor` per element.
-double tensor_error(const std::vector<float>& a, const std::vector<float>& b, double floor);
+/// |b - a| / |a| in the L2 norm; a counts as at least as large as `floor` per element, and as
+/// `least` as a whole.
+double tensor_error(const std::vector<float>& a, const std::vector<float>& b, double floor,
+                    double least = 0);
+/// |b - a| in the L2 norm.
+double distance(const std::vector<float>& a, const std::vector<float>& b);
 
 /// A tensor, or a row or column of one that is a matrix.
 struct TensorPart {
@@ -41,9 +45,14 @@ struct TensorPart {
   std::size_t index = 0;  ///< of the row or column
   double error = 0;
 };
+/// Of all tensors together, |rounded - a|^2 / |a|^2.
+double rounding_share(const ParameterValues& a, const ParameterValues& rounded);
+
 /// Of the tensor and, if its rank is 2, its rows and columns, that with the largest
 /// |b - a| / |rounded - a|, as StepErrors says.
+/// @param share  rounding_share(): a few elements may by chance round to the same numbers in two
+///   ways, and what rounding makes of a tensor counts as no less than that share of it
 TensorPart furthest_part(const std::vector<float>& a, const std::vector<float>& b,
-                         const std::vector<float>& rounded, const Shape& shape);
+                         const std::vector<float>& rounded, const Shape& shape, double share);
 
 }  // namespace fourfold::train

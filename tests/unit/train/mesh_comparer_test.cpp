@@ -150,19 +150,36 @@ MeshComparison in_units_of_rounding(const std::vector<float>& first, double tole
 }  // namespace
 
 TEST_CASE("tensors, rows and columns are compared in units of rounding", "[mesh_comparer]") {
-  // A column's is 2 and the average 2, or 6 / 25 of the 9 in the first.
+  // The share of all gradients is 8 / 27, and so that of this tensor's 25 no less than 7.4: a
+  // column's is 2 and the average 7.4 / 3, or 8 / 27 of the 9 in the first.
   const MeshComparison column = in_units_of_rounding({3, 0, 8, 0, 4, 8}, 5);
-  CHECK_THAT(column.largest.rounding, WithinRel(std::sqrt(128.0 / 4), 1e-6));
+  CHECK_THAT(column.largest.rounding, WithinRel(std::sqrt(128.0 / (2 + 25 * 8.0 / 27 / 3)), 1e-6));
   CHECK_THAT(
       column.first_difference.value(),
-      ContainsSubstring("step 1: column 2 of the gradient of first differs by 5.7 times what "
+      ContainsSubstring("step 1: column 2 of the gradient of first differs by 5.4 times what "
                         "rounding makes there"));
   CHECK(column.differing_steps == std::vector<std::int64_t>{1});
-  const MeshComparison whole = in_units_of_rounding({6, 3, 3, 3, 7, 3}, 2.9);
-  CHECK_THAT(whole.largest.rounding, WithinRel(3.0, 1e-6));
+  const MeshComparison whole = in_units_of_rounding({6, 3, 3, 3, 7, 3}, 2.6);
+  CHECK_THAT(whole.largest.rounding, WithinRel(std::sqrt(54 / (25 * 8.0 / 27)), 1e-6));
   CHECK_THAT(whole.first_difference.value(), ContainsSubstring("step 1: the gradient of first"));
-  CHECK(in_units_of_rounding({6, 3, 3, 3, 7, 3}, 3.1).passed());
+  CHECK(in_units_of_rounding({6, 3, 3, 3, 7, 3}, 2.8).passed());
   CHECK(std::isinf(in_units_of_rounding({std::nanf(""), 0, 0, 0, 4, 0}, 1).largest.rounding));
+}
+
+TEST_CASE("a tensor that rounds alike by chance is held against the others", "[mesh_comparer]") {
+  const MeshTrace reference = small_trace();
+  train::StepTrace other = reference.steps[0];
+  train::ParameterValues rounded = reference.steps[0].gradients;
+  rounded[0][0] += 1e-6F;  // and nothing in the second tensor
+  const auto error_of = [&](float off) {
+    other.gradients[1][0] = reference.steps[0].gradients[1][0] + off;
+    train::MeshComparer comparer(reference.optim, reference.table,
+                                 {.loss = 1, .gradient = 1, .rounding = 30, .weight = 1e9});
+    comparer.compare_step({reference.initial_weights, {}}, reference.steps[0], other, &rounded);
+    return comparer.finish({});
+  };
+  CHECK(error_of(1.2e-7F).passed());
+  CHECK_FALSE(error_of(1e-3F).passed());
 }
 
 TEST_CASE("a gradient of rounding noise is held against the others", "[mesh_comparer]") {

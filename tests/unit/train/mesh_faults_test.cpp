@@ -80,8 +80,8 @@ train::RunOnMesh run_on(const TinyRun& tiny, const std::string& family,
   return {mesh.str(), tiny.config(steps, "none", options).config, mesh};
 }
 
-train::Tolerances tolerances_in(const std::string& precision) {
-  return train::tolerances_for(dtype_from_name(precision).value());
+train::Tolerances tolerances_of(const train::RunOnMesh& run) {
+  return train::tolerances_for(run.config);
 }
 
 constexpr std::array all_products{Product::linear,
@@ -183,7 +183,7 @@ TEST_CASE("sound meshes pass at every step, in every precision", "[mesh_faults]"
     const Case& each = cases[which];
     const train::MeshComparison result = train::compare_meshes(
         run_on(tiny, family, precision), run_on(tiny, family, precision, each), steps,
-        tolerances_in(precision));
+        tolerances_of(run_on(tiny, family, precision)));
     CAPTURE(family, precision, each.first.str(), result.largest.rounding);
     CHECK(result.first_difference.value_or("") == "");
     CHECK(result.steps == steps);
@@ -224,7 +224,7 @@ TEST_CASE("a faulty product fails its step beside the reference, by name, and no
         std::pair(Product::attention_output, "the attention of layer [0-7] \\(forward\\)")}) {
     Faults faults(1);
     const train::MeshComparison result =
-        train::compare_meshes(run_on(tiny, "gpt2", precision), run, 8, tolerances_in(precision),
+        train::compare_meshes(run_on(tiny, "gpt2", precision), run, 8, tolerances_of(run),
                               [&](const VerificationStep& now) {
                                 if (now.of_reference) {
                                   MatmulFault::disarm();
@@ -265,7 +265,7 @@ TEST_CASE("a mesh that trains on one other token is found in the step that has i
     train::RunOnMesh other = run_on(tiny, "llama", precision, {{.dp = 2}, {}});
     other.config.data.train = {changed};
     const train::MeshComparison result =
-        train::compare_meshes(reference, other, steps, tolerances_in(precision));
+        train::compare_meshes(reference, other, steps, tolerances_of(other));
     CAPTURE(precision, step, result.first_difference.value_or(""));
     CHECK(result.differing_steps == std::vector<std::int64_t>{step});
   }
@@ -377,7 +377,7 @@ TEST_CASE("every sound mesh beside the reference", "[.][mesh_faults_sound]") {
     reference.config.train.recompute = {};
     reference.config.offload = {};
     const train::MeshComparison result =
-        train::compare_meshes(reference, run, steps, tolerances_in(sweep.precision));
+        train::compare_meshes(reference, run, steps, tolerances_of(run));
     fmt::print("{} {} | {:.2f} | {:.2f} | {:.1e} | {:.1e} | {:.1e} | {} |\n", row,
                result.differing_steps.size(), result.largest.product, result.largest.rounding,
                result.largest.gradient, result.largest.loss, result.largest.weight,

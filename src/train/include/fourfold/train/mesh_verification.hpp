@@ -17,6 +17,10 @@
 
 namespace fourfold::train {
 
+/// Of attention, queries and keys of each head and call that are held against their operands: all
+/// of them up to here, else as many, drawn at random.
+inline constexpr std::int64_t most_attention_rows = 512;
+
 /// A run on one mesh.
 struct RunOnMesh {
   std::string name;           ///< for messages
@@ -28,31 +32,34 @@ struct RunOnMesh {
 struct Tolerances {
   double loss = 1e-5;
   double gradient = 1e-4;
-  double rounding = 30;  ///< in units of rounding
+  double rounding = 300;  ///< in units of rounding
   double weight = 1e-4;
   double product = 8;  ///< in units of rounding; the same in every precision
 };
 
 /// What sound meshes keep to when activations are of this type. Updates are f32 in all of them. In
-/// 16 bits sums in another order differ by a hundredth of a tensor's gradient. On twelve meshes of
-/// small models, over twenty steps, errors in units of rounding were below 10 in f32 and below 8 in
-/// 16 bits.
-Tolerances tolerances_for(DType precision) noexcept;
+/// 16 bits sums in another order differ by a hundredth of a tensor's gradient. Errors in units of
+/// rounding of some hundred small models and meshes: benchmarks/results. A fault in f32 makes
+/// thousands. What rounding makes of a mean over few tokens is more, as one over the square root of
+/// their number: below 1024 tokens a step the tolerances of losses and gradients grow like that.
+Tolerances tolerances_for(const runfile::RunConfig& config) noexcept;
 
 /// The largest errors of a step, or of several.
 ///
 /// With a the reference's numbers and b the other's, the error of a loss (or gradient norm) is
 /// |b - a| / |a|; that of a tensor is |b - a| / |a| in the L2 norm, where |a| counts as at least
-/// 1e-2 of what an equally large piece of all tensors has on average. So gradients that are zero
-/// but for rounding (of the key biases, which a softmax does not see) are held against the others.
+/// 1e-2 of what an equally large piece of all tensors has on average, and as at least 30 times what
+/// rounding makes there. So gradients that are zero but for rounding (of the key biases, which a
+/// softmax does not see) are held against the others, and against that.
 ///
 /// In units of rounding the same |b - a| is held against how far rounding moves the gradient: with
 /// r the gradient of a step that rounds in other ways (compare_meshes), |b - a| / |r - a|, of every
 /// tensor, and of every row and column of every matrix. For a row or column |r - a|^2 is its own
 /// plus what is usual: the average of the tensor's rows (columns), or the tensor's share of its
-/// size if that is more. So one that rounding by chance hardly moved is not held against that. It
-/// finds what the norm of a whole tensor hides: one column of thousands, and what goes wrong in
-/// tensors with small gradients.
+/// size if that is more; and for a tensor no less than the same share of its size as of all tensors
+/// together. So one that rounding by chance hardly moved is not held against that. It finds what
+/// the norm of a whole tensor hides: one column of thousands, and what goes wrong in tensors with
+/// small gradients.
 ///
 /// Weights after a step are not held against the reference's. Adam divides by the size of the
 /// gradient, so where that is all but zero its rounding decides about the whole update, and two
