@@ -12,6 +12,7 @@
 #include <fourfold/interchange/run_file.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/program/print.hpp>
@@ -137,6 +138,12 @@ ExitCode import_model(const ImportRequest& request) {
   const auto tokenizer = tokenizer_of(request, model.config);
   refuse_steps(request.to);
   refuse_run_file(request.to);
+  refuse_directory_of_run(request.to);
+  const std::filesystem::path step =
+      std::filesystem::absolute(request.to).lexically_normal() / "step-000000000";
+  const std::filesystem::path run_file_path = std::filesystem::path(request.to) / run_file_name;
+  const std::string run_file_text = interchange::run_file_of(
+      model.config, tokenizer ? tokenizer->tokenizer : "", step, run_file_path);
   progress.finish();
   print_model(model.config);
   for (const std::string& note : model.notes) {
@@ -146,13 +153,9 @@ ExitCode import_model(const ImportRequest& request) {
     program::print("step 0 would be written to {}\n", request.to);
     return ExitCode::finished;
   }
-  const std::filesystem::path step =
-      std::filesystem::absolute(request.to).lexically_normal() / "step-000000000";
-  const std::filesystem::path run_file_path = std::filesystem::path(request.to) / run_file_name;
-  std::filesystem::create_directories(request.to);
+  io::MadeFolders folder(request.to);
   io::AtomicFile run_file(run_file_path);  // on the disk before the step, and named after it
-  run_file.write(interchange::run_file_of(model.config, tokenizer ? tokenizer->tokenizer : "", step,
-                                          run_file_path));
+  run_file.write(run_file_text);
   run_file.sync();
   const std::vector<io::TensorLayout> layouts = interchange::layouts_of(model.config);
   comm::run_ranks(1, [&](comm::Communicator& self) {
@@ -166,7 +169,8 @@ ExitCode import_model(const ImportRequest& request) {
          .progress = [&](std::int64_t done_bytes,
                          std::int64_t total_bytes) { progress.show(done_bytes, total_bytes); }},
         *model.source, self);
-    run_file.publish();
+    run_file.publish_as_new();
+    folder.keep();
     progress.finish();
     program::print("{}: written in {:.1f} s\n", report.path.string(), report.seconds);
     program::print("{}: begins a run with it, once data.train is named\n", run_file_path.string());

@@ -10,6 +10,7 @@
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/saved_config.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -102,7 +103,9 @@ void print_steps(const std::vector<io::Checkpoint>& steps) {
 
 ExitCode info(const InfoRequest& request) {
   if (request.run_file) {
-    program::print_text(open(request.path).scalars().text(runfile::config_text_name));
+    const io::Checkpoint checkpoint = open(request.path);
+    program::print_text(runfile::print_run_config(runfile::explained(
+        train::saved_config(checkpoint), checkpoint.path().filename().string())));
     return ExitCode::finished;
   }
   const std::filesystem::path named = train::checkpoints_named(request.path);

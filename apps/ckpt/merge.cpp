@@ -109,7 +109,7 @@ void merge_into(const MergeRequest& request, const io::Checkpoint& checkpoint,
       progress.show(done_bytes, io::payload_bytes(checkpoint));
     });
   }
-  file.publish();
+  file.publish_as_new();
   progress.finish();
   if (!request.json) {
     program::print("{}: {} tensors, {}\n", request.file, tensors.size(),

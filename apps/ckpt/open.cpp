@@ -2,7 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/message.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
 #include <optional>
@@ -14,6 +16,16 @@ io::Checkpoint open(const std::string& path) {
   comm::run_ranks(
       1, [&](comm::Communicator& self) { checkpoint = train::open_named_checkpoint(path, self); });
   return *checkpoint;
+}
+
+void refuse_directory_of_run(const std::string& to) {
+  if (telemetry::holds_run(to) && io::list_steps(to).empty()) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: is the directory of a run (a step in it would be taken for the run's, "
+                       "whose checkpoints are elsewhere); name another folder",
+                       to));
+  }
 }
 
 }  // namespace fourfold::ckpt

@@ -9,6 +9,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
+#include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/io/streamed_save.hpp>
 #include <fourfold/io/tensor_source.hpp>
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <set>
 #include <system_error>
 
@@ -81,7 +83,8 @@ train::TargetMesh target_of(const io::Checkpoint& checkpoint, const std::string&
   try {
     return train::target_mesh(train::saved_config(checkpoint), mesh, states_of(checkpoint));
   } catch (const UserError& error) {
-    throw UserError(error.code(), format_message("--to {}: {}", mesh, error.what()), error.where());
+    throw UserError(error.code(), format_message("--to {}: {}", mesh, MadeLines{error.what()}),
+                    error.where());
   }
 }
 
@@ -168,7 +171,10 @@ void refuse_own_input(const ReshardRequest& request) {
 
 ExitCode reshard(const ReshardRequest& request) {
   with_ranks([&](comm::Communicator& world) {
-    comm::first_rank_does(world, [&] { refuse_own_input(request); });
+    comm::first_rank_does(world, [&] {
+      refuse_own_input(request);
+      refuse_directory_of_run(request.to);
+    });
     const bool is_shown = world.rank() == 0 && !request.dry_run;
     program::Progress progress(is_shown ? request.progress : "none", "resharded");
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, world);
@@ -183,6 +189,8 @@ ExitCode reshard(const ReshardRequest& request) {
       return;
     }
     io::CheckpointSource source(checkpoint);
+    std::optional<io::MadeFolders> folder;  // goes again where nothing comes of it
+    comm::first_rank_does(world, [&] { folder.emplace(request.to); });
     const io::SaveReport report = io::save_streamed(
         request.to,
         {.step = checkpoint.step(),
@@ -195,6 +203,9 @@ ExitCode reshard(const ReshardRequest& request) {
          .progress = [&](std::int64_t done_bytes,
                          std::int64_t total_bytes) { progress.show(done_bytes, total_bytes); }},
         source, world);
+    if (folder) {
+      folder->keep();
+    }
     progress.finish();
     if (world.rank() == 0) {
       print_report(checkpoint, target, plan, report, request.json);

@@ -136,6 +136,10 @@ ExitCode import_model(const ImportRequest& request);
 /// Opens what a user names, by this process alone. @throws as train::open_named_checkpoint
 io::Checkpoint open(const std::string& path);
 
+/// For a folder that gets a step. @throws UserError (config) where it is a run's log.dir, which
+/// holds no steps itself
+void refuse_directory_of_run(const std::string& to);
+
 /// What was found out about one step folder.
 struct Verified {
   std::filesystem::path path;

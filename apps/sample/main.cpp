@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "continuation.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
@@ -137,18 +139,15 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
   if (mpi.world().rank() != 0) {
     return ExitCode::finished;
   }
-  const auto decoder = tokenizer->stream_decoder();
-  for (const std::int32_t token : prompt) {
-    decoder->next(token);  // what follows a text is not printed like the beginning of one
-  }
   fourfold::program::print_data(arguments.prompt);
+  fourfold::sample_program::Continuation continuation(*tokenizer, prompt);
   const auto emit = [&](std::int32_t token) {
-    fourfold::program::print_data(decoder->next(token));
+    fourfold::program::print_data(continuation.next(token));
     std::fflush(stdout);
   };
   fourfold::train::continue_text(model.stage(), model.config().model.context, prompt,
                                  arguments.sampling, emit, {});
-  fourfold::program::print_data(decoder->finish() + "\n");
+  fourfold::program::print_data(continuation.finish() + "\n");
   return ExitCode::finished;
 }
 

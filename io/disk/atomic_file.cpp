@@ -88,6 +88,17 @@ void AtomicFile::publish(const std::function<void()>& ask) {
   require_replaceable(path_);  // writing may have taken long
   rename_path(temporary_->path(), path_, ask);
   temporary_->keep();
+  sync_folder();
+}
+
+void AtomicFile::publish_as_new() {
+  sync();
+  rename_to_new(temporary_->path(), path_);
+  temporary_->keep();
+  sync_folder();
+}
+
+void AtomicFile::sync_folder() const {
   const std::filesystem::path folder = path_.parent_path();
   sync_directory(folder.empty() ? "." : folder);
 }

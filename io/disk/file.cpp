@@ -263,6 +263,20 @@ void rename_path(const std::filesystem::path& from, const std::filesystem::path&
   }
 }
 
+void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) {
+    return;
+  }
+  if (errno != EINVAL && errno != ENOSYS) {
+    cannot_write(to, "rename", errno);
+  }
+  // NFS and others do not know how: what comes between these two is replaced.
+  if (kind_of(to) != EntryKind::missing) {
+    cannot_write(to, "rename", EEXIST);
+  }
+  rename_path(from, to);
+}
+
 void remove_file(const std::filesystem::path& path) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) {
     cannot_write(path, "unlink", errno);

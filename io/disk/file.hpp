@@ -96,6 +96,9 @@ Defect read_file(const std::filesystem::path& path, std::uint64_t limit, std::st
 void make_directory(const std::filesystem::path& path);
 /// Creates a folder and its parents where missing, and brings their entries to stable storage.
 void make_directories(const std::filesystem::path& path);
+/// Gives a file or folder a name that nothing has, or else fails with EEXIST; at once where the
+/// file system can. @throws UserError (cannot_write)
+void rename_to_new(const std::filesystem::path& from, const std::filesystem::path& to);
 /// @param ask  whether the place is still ours: called last before the rename, and again where that
 ///   fails, since it fails where a holder of the lease was fenced off; may throw
 void rename_path(const std::filesystem::path& from, const std::filesystem::path& to,

@@ -60,8 +60,7 @@ const std::filesystem::path& NewFolder::path() const noexcept {
 void NewFolder::publish() {
   FOURFOLD_EXPECT(!path().empty());
   sync_directory(path());
-  require_missing(final_path_);
-  rename_path(path(), final_path_);
+  rename_to_new(path(), final_path_);
   temporary_->keep();
   sync_directory(folder_above(final_path_));
 }

@@ -11,6 +11,7 @@
 #include <fourfold/io/temporary_name.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -35,6 +36,21 @@ struct ArrayFile::Impl {
     } while (!temporary->lock());
     file->set_size(schema.image.size_bytes());
     write_image(*file, schema.image);
+  }
+
+  void publish(const std::function<void()>& rename) {
+    FOURFOLD_EXPECT(file);
+    comm::together(communicator, [&] {
+      file->sync();
+      file->close();
+    });
+    comm::first_rank_does(communicator, [&] {
+      rename();
+      temporary->keep();
+      const auto folder = path.parent_path();
+      sync_directory(folder.empty() ? "." : folder);
+    });
+    file.reset();
   }
 };
 
@@ -76,18 +92,11 @@ void ArrayFile::write_rows(std::string_view path, std::int64_t first, ConstTenso
 }
 
 void ArrayFile::publish() {
-  FOURFOLD_EXPECT(impl_->file);
-  comm::together(impl_->communicator, [&] {
-    impl_->file->sync();
-    impl_->file->close();
-  });
-  comm::first_rank_does(impl_->communicator, [&] {
-    rename_path(impl_->partial, impl_->path);
-    impl_->temporary->keep();
-    const auto folder = impl_->path.parent_path();
-    sync_directory(folder.empty() ? "." : folder);
-  });
-  impl_->file.reset();
+  impl_->publish([this] { rename_path(impl_->partial, impl_->path); });
+}
+
+void ArrayFile::publish_as_new() {
+  impl_->publish([this] { rename_to_new(impl_->partial, impl_->path); });
 }
 
 }  // namespace fourfold::io

@@ -139,11 +139,34 @@ std::vector<StoredArray> indexed_arrays(const std::filesystem::path& folder) {
   return arrays;
 }
 
+/// transformers would take the one file, and never look at the others.
+void refuse_other_index(const std::filesystem::path& folder) {
+  const std::filesystem::path index = folder / safetensors_index_name;
+  if (kind_of(index) == EntryKind::missing) {
+    return;
+  }
+  std::map<std::string, std::string> file_of;
+  if (const Defect defect = parse_safetensors_index(text_of_file(index, longest_index), file_of)) {
+    damaged(index, *defect);
+  }
+  for (const auto& [array, file] : file_of) {
+    if (file != single_name) {
+      throw UserError(
+          ExitCode::config,
+          format_message("{}: holds {}, and {} says that '{}' is in {} (whose weights are meant is "
+                         "not known); move away those that are not the model's",
+                         folder.string(), single_name, safetensors_index_name, printable(array),
+                         printable(file)));
+    }
+  }
+}
+
 }  // namespace
 
 SafetensorsFolder::SafetensorsFolder(const std::filesystem::path& folder) {
   const std::filesystem::path single = folder / single_name;
   if (kind_of(single) != EntryKind::missing) {
+    refuse_other_index(folder);
     const SafetensorsFile file(single);
     arrays_.assign(file.arrays().begin(), file.arrays().end());
   } else if (kind_of(folder / safetensors_index_name) != EntryKind::missing) {

@@ -106,7 +106,7 @@ void write_file(const ForeignFile& file, const std::filesystem::path& path, Fore
       written(bytes);
     });
   }
-  output.publish();
+  output.publish_as_new();
 }
 
 void refuse_existing(const std::filesystem::path& path) {

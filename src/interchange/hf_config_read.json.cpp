@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cctype>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,34 @@ namespace {
 
 using nlohmann::json;
 
+/// The library, as Python's, takes the last of several; which was meant is not known.
+void refuse_key_twice(std::string_view text, const std::string& file_name) {
+  std::vector<std::set<std::string>> keys;  // of the objects that are open, outermost first
+  std::string twice;
+  const auto look = [&](int /*depth*/, json::parse_event_t event, const json& value) {
+    if (event == json::parse_event_t::object_start) {
+      keys.emplace_back();
+    } else if (event == json::parse_event_t::object_end) {
+      keys.pop_back();
+    } else if (event == json::parse_event_t::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      twice = keys.back().insert(key).second || !twice.empty() ? twice : key;
+    }
+    return true;
+  };
+  static_cast<void>(json_if_any<json>(text, look));
+  if (!twice.empty()) {
+    throw UserError(ExitCode::data_corrupt,
+                    format_message("{}: has the key \"{}\" twice (which is meant is not known); "
+                                   "remove one of them",
+                                   file_name, printable(twice)));
+  }
+}
+
 json parse(std::string_view text, const std::string& file_name) {
-  auto document = parse_json<json>(json_from_python(text), file_name);
+  const std::string standard = json_from_python(text);
+  auto document = parse_json<json>(standard, file_name);
+  refuse_key_twice(standard, file_name);
   if (!document.is_object()) {
     throw UserError(
         ExitCode::data_corrupt,

@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "sentencepiece_kind.hpp"
+
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_from_python.hpp>
 #include <fourfold/base/json_text.hpp>
@@ -129,6 +131,14 @@ HfTokenizer hf_tokenizer(data::Tokenizer& tokenizer, std::int64_t context) {
       add_config(folder, "GPT2Tokenizer", end_text, context, tokenizer, result);
       break;
     case data::TokenizerKind::sentencepiece:
+      if (!is_sentencepiece_bpe(files.main.bytes)) {
+        result.files = {{"sentencepiece.model", files.main.bytes}};
+        result.notes.emplace_back(
+            "the SentencePiece model is no BPE (unigram, word or char), which transformers' "
+            "LlamaTokenizer would read as one, into other tokens: it is written as "
+            "sentencepiece.model, for the sentencepiece library, and AutoTokenizer finds none");
+        break;
+      }
       result.files = {{"tokenizer.model", files.main.bytes}};
       result.notes.emplace_back(
           "tokenizer.model is for transformers' LlamaTokenizer, which does not normalize texts as "

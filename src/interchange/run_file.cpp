@@ -1,5 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/shell_word.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/interchange/run_file.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -17,7 +19,7 @@ constexpr const char* head =
 # 2. Name them in data.train, here or with --set data.train=PREFIX_train.
 # 3. Look at [train] and [optim]. Their values are the defaults, which are for training from the start;
 #    to tune a model that is trained already, a lower optim.lr is usual.
-# 4. fourfold train '{0}'
+# 4. fourfold train {0}
 #
 # The first start takes the weights, later ones the run's own newest checkpoint. Lines that begin with "# " and a key
 # have no effect with the values here, or are left to what is found.
@@ -45,7 +47,8 @@ std::string run_file_of(const model::ModelConfig& model, const std::string& toke
   config.checkpoint.resume = step.string();
   config.checkpoint.weights_only = true;
   config.log.dir = (step.parent_path() / "run").string();  // that of another import is another run
-  std::string text = fmt::format(fmt::runtime(head), file.string());
+  // A comment of TOML may not hold every byte that a name may.
+  std::string text = fmt::format(fmt::runtime(head), printable(shell_word(file.string())));
   for (const runfile::RunTable& table : runfile::run_tables()) {
     text += fmt::format("\n[{}]\n", table.name);
     for (const runfile::RunKey& key : runfile::run_keys()) {
@@ -57,6 +60,7 @@ std::string run_file_of(const model::ModelConfig& model, const std::string& toke
       }
     }
   }
+  static_cast<void>(runfile::parse_run_config(text, file.string()));  // what train will do
   return text;
 }
 

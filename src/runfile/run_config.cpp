@@ -61,4 +61,21 @@ void resolve(RunConfig& config, Origins& origins) {
   }
 }
 
+EffectiveConfig explained(const RunConfig& saved, const std::string& place) {
+  EffectiveConfig effective{.config = saved, .origins = {}, .warnings = {}, .notes = {}};
+  const RunConfig unwritten;
+  for (const RunKey& key : run_keys()) {
+    if (key.field.get(saved) == key.field.get(unwritten)) {
+      continue;
+    }
+    RunConfig without = saved;
+    key.field.set(without, key.field.get(unwritten));
+    Origins ignored;
+    resolve(without, ignored);
+    const bool follows = !key.automatic.empty() && key.field.get(without) == key.field.get(saved);
+    effective.origins[key.full_name()] = {Origin::Source::derived, follows ? key.automatic : place};
+  }
+  return effective;
+}
+
 }  // namespace fourfold::runfile

@@ -185,4 +185,14 @@ short_of_memory() {
 short_of_memory 'free some there' verify --deep run
 short_of_memory 'use a smaller --memory' diff run run
 
+# A prompt whose end is byte tokens, which a decoder holds back until it knows what follows, is printed once.
+bytes_tokenizer=$SOURCE_DIR/tests/golden/tokenizers/structures/llama2.json
+expect_exit 0 "$fourfold" data prepare --tokenizer "$bytes_tokenizer" --output fallback text.txt
+printf '[model]\nlayers = 1\nhidden = 32\nheads = 2\ncontext = 32\n[train]\nglobal_batch = 2\nsteps = 1\n[data]\ntrain = ["fallback"]\n[log]\ndir = "fell"\n' >fell.toml
+expect_exit 0 "$fourfold" train fell.toml
+for prompt in '日本' 'x🙂' 'Größe 中' 'abc' 'verse'; do
+  expect_exit 0 "$fourfold" sample fell --prompt "$prompt" --tokens 0
+  expect test "$(cat "$output")" = "$prompt"
+done
+
 expectations_met

@@ -186,6 +186,37 @@ expect_exit 78 "$fourfold" plan tuning.toml --ranks 1 --set checkpoint.resume=no
 expect_stderr 'nowhere: is no checkpoint (there is no such folder or file)'
 expect_exit 0 "$fourfold" ckpt info --run-file from-hf
 expect_stdout 'layers = 2'
+# It is a run file to begin with, in which what was derived is derived again.
+expect_exit 0 "$fourfold" ckpt info --run-file run
+cp "$output" saved.toml
+expect grep -q '^# decay_steps = .*# from train.steps$' saved.toml
+expect_exit 0 "$fourfold" train saved.toml --set train.steps=12 --set log.dir=from-saved --print-config
+expect grep -q '^# decay_steps = 12 ' "$output"
+! grep -q 'has no effect' "$errors" || complain 'defaults without effect are told of'
+# Names of any bytes: what is written is read again, or nothing is written.
+for name in $'imp\nevil = 1' $'imp\x1b[2J' $'imp\x7f' "it's" 'a "b" \\c'; do
+  expect_exit 0 "$fourfold" ckpt import hf "$name"
+  expect_exit 0 "$fourfold" train "$name/run.toml" --print-config
+  expect test "$(grep -c evil "$name/run.toml")" -le "$([[ $name == *evil* ]] && echo 3 || echo 0)"
+  ! grep -q '^evil' "$name/run.toml" || complain 'a name wrote a key'
+done
+cp -r hf $'hf\xe9'
+expect_exit 78 "$fourfold" ckpt import $'hf\xe9' latin
+expect_stderr 'not UTF-8'
+expect test ! -e latin
+# A folder of one file, and the index of others.
+cp -r hf both && cp from-one/model.safetensors both/ 2>/dev/null || "$fourfold" ckpt export --format hf run/checkpoints one >/dev/null
+[[ -e both/model.safetensors ]] || cp one/model.safetensors both/
+expect_exit 78 "$fourfold" ckpt import both out
+expect_stderr 'both: holds model.safetensors, and model.safetensors.index.json says that'
+expect test ! -e out
+# Neither an import nor a reshard puts a step into the log.dir of a run whose checkpoints are elsewhere.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=apart --set checkpoint.dir=apart-steps
+for verb in "import hf" "reshard apart-steps --to dp=2"; do
+  read -ra words <<<"$verb"
+  expect_exit 78 "$fourfold" ckpt "${words[0]}" "${words[1]}" apart "${words[@]:2}"
+  expect_stderr 'apart: is the directory of a run'
+done
 expect_exit 0 "$fourfold" job begin tuning.toml --set log.dir=chain --set checkpoint.resume=from-hf/step-000000000 \
   --set model.heads=2 --set mesh.tp=2
 expect_exit 64 "$fourfold" ckpt export run/checkpoints out

@@ -250,6 +250,17 @@ TEST_CASE("what is said twice and agrees is taken") {
             .config.hidden == 12);
 }
 
+TEST_CASE("a key that is there twice is refused, in whichever object") {
+  CHECK_THAT(refusal(llama(R"(,"note":1,"note":1)"), ExitCode::data_corrupt),
+             ContainsSubstring("config.json: has the key \"note\" twice"));
+  CHECK_THAT(
+      refusal(gpt2(R"(,"task":{"a":[{"b":1},{"b":2,"c":3,"c":4}]})"), ExitCode::data_corrupt),
+      ContainsSubstring("config.json: has the key \"c\" twice"));
+  CHECK(
+      parse_hf_config(gpt2(R"(,"task":{"a":[{"b":1},{"b":2}],"n_layer":7})"), "c").config.layers ==
+      12);
+}
+
 TEST_CASE("numbers of Python's that are not finite do no harm where nobody uses them") {
   for (const char* number : {"NaN", "Infinity", "-Infinity", "1e999"}) {
     CHECK(parse_hf_config(llama(fmt::format(R"(,"task":{{"x":[{}]}},"chunk":{})", number, number)),

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models.hpp"
 #include "scratch_folder.hpp"
+#include "sentencepiece_kind.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/byte_alphabet.hpp>
@@ -137,6 +138,32 @@ TEST_CASE("other kinds of tokenizers go under the names that transformers looks 
   CHECK_THAT(contents(pieces, "tokenizer_config.json"), ContainsSubstring("LlamaTokenizer"));
   REQUIRE(pieces.notes.size() == 1);
   CHECK_THAT(pieces.notes.front(), ContainsSubstring("does not normalize"));
+}
+
+TEST_CASE("a SentencePiece model that is no BPE is not given to a class that reads it as one") {
+  using fourfold::interchange::is_sentencepiece_bpe;
+  const std::string bpe = read_bytes(golden + "spm.model");
+  CHECK(is_sentencepiece_bpe(bpe));
+  CHECK_FALSE(is_sentencepiece_bpe(""));
+  CHECK_FALSE(is_sentencepiece_bpe("not a protocol buffer"));
+  // trainer_spec.model_type is the varint of field 3: 2 for BPE, 1 for unigram.
+  std::string unigram = bpe;
+  for (std::size_t at = bpe.find("\x18\x02"); at != bpe.npos && is_sentencepiece_bpe(unigram);
+       at = bpe.find("\x18\x02", at + 1)) {
+    unigram = bpe;
+    unigram[at + 1] = '\x01';
+  }
+  REQUIRE_FALSE(is_sentencepiece_bpe(unigram));
+  for (std::size_t cut = 0; cut < 400; ++cut) {  // whatever it is, it is read within its bounds
+    static_cast<void>(is_sentencepiece_bpe(std::string_view(bpe).substr(0, cut)));
+  }
+  const ScratchFolder scratch;
+  const HfTokenizer pieces =
+      hf_tokenizer(*open_tokenizer(scratch.write("spm.model", unigram).string()), 64);
+  REQUIRE(pieces.files.size() == 1);
+  CHECK(contents(pieces, "sentencepiece.model") == unigram);
+  REQUIRE(pieces.notes.size() == 1);
+  CHECK_THAT(pieces.notes.front(), ContainsSubstring("AutoTokenizer finds none"));
 }
 
 TEST_CASE("config.json and generation_config.json say where texts end") {

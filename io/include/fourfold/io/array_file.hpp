@@ -51,6 +51,8 @@ class ArrayFile {
   /// Brings what all ranks wrote to stable storage and gives the file its name. Collective.
   /// @throws UserError (cannot_write), the same on all ranks
   void publish();
+  /// The same, but replaces nothing that has come to that name meanwhile.
+  void publish_as_new();
 
  private:
   struct Impl;

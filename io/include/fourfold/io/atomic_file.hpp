@@ -42,8 +42,11 @@ class AtomicFile {
   /// @param ask  called last before the rename: when it throws, the older file stays
   /// @throws UserError (cannot_write) also where `path` has become a device, a pipe or a socket
   void publish(const std::function<void()>& ask = {});
+  /// The same, but replaces nothing. @throws UserError (cannot_write) when something has that name
+  void publish_as_new();
 
  private:
+  void sync_folder() const;
   void flush();
 
   std::filesystem::path path_;

@@ -16,6 +16,8 @@ namespace fourfold::interchange {
 /// @param step       the imported checkpoint, whole path
 /// @param file       where the run file will be, for its own example
 /// @pre model is resolved
+/// @throws UserError (config) for names that no run file can hold, which are those that are not
+///   UTF-8
 std::string run_file_of(const model::ModelConfig& model, const std::string& tokenizer,
                         const std::filesystem::path& step, const std::filesystem::path& file);
 

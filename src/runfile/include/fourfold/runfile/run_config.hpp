@@ -316,6 +316,11 @@ std::string located(const std::string& message, const Origins& origins);
 /// as a comment.
 std::string print_run_config(const EffectiveConfig& effective);
 
+/// What a configuration says of itself that a run has saved, to be printed by print_run_config():
+/// the values that are as if nobody had written them are defaults, or derived. All others come from
+/// `place`. So a print of it that is used as a run file, and changed, derives them anew.
+EffectiveConfig explained(const RunConfig& saved, const std::string& place);
+
 /// The same without comments: what a checkpoint and config.toml keep. Equal configurations give
 /// equal texts.
 std::string to_toml(const RunConfig& config);
