@@ -153,16 +153,46 @@ def cases():
         yield f"decoder {name}", characters(spelled, pre_tokenizer=None, decoder=decoder, added=[(12, "é", {}), (13, "Ġx", {}), (14, "a b", {})])
 
 
+def cases_of_first():
+    """Metaspace that marks what begins where the text begins, behind what moves that place."""
+    def first(*parts, normalizers=(), added=()):
+        return characters([*"abcxyAB▁ 12.éfi", "e", "\u0301"], added=added, decoder={"type": "Fuse"},
+                          normalizer=sequence(*normalizers, key="normalizers"), pre_tokenizer=sequence(*parts))
+    strip = {"type": "Strip", "strip_left": True, "strip_right": False}
+    one, lower, x = metaspace("first", False), {"type": "Lowercase"}, {"type": "Prepend", "prepend": "xy"}
+    each = split("Isolated", pattern={"Regex": "."})
+    yield "strip", first(one, normalizers=[strip])
+    yield "strip, then more", first(one, normalizers=[strip, x, lower])
+    yield "first blanks replaced", first(one, normalizers=[replace({"Regex": r"^\s+"}, "")])
+    yield "first character replaced", first(each, one, normalizers=[replace({"Regex": "^[^b]"}, "1")])
+    yield "first two characters replaced", first(each, one, normalizers=[replace({"String": "ab"}, "xy")])
+    yield "put before", first(each, one, normalizers=[x])
+    yield "put before and taken off", first(each, one, normalizers=[x, replace({"String": "x"}, ""), strip])
+    yield "in lower case", first(each, one, normalizers=[lower])
+    for form in ("NFC", "NFD", "NFKC", "NFKD"):
+        yield f"in {form}", first(each, one, normalizers=[{"type": form}])
+    yield "decomposed, then composed", first(each, one, normalizers=[{"type": "NFKD"}, x, {"type": "NFC"}])
+    yield "marked twice", first(one, {"type": "Digits", "individual_digits": True}, one)
+    yield "marked, cut and marked", first(metaspace("first"), each, one)
+    yield "always, then first", first(metaspace("always", False), each, one)
+    yield "behind added tokens", first(one, normalizers=[x], added=[(40, "xy", {"normalized": True}), (41, "<x>", {})])
+    yield "in removed pieces", first(split("Removed", pattern={"Regex": "^."}), one)
+
+
+FIRST_TEXTS = ["a b", " a b", "  ab c", "ab c", "abab", "", " ", "éa", "e\u0301a b", "\u0301a", "ﬁa", "①b", "ﬃ", "e\u0323\u0301a",
+               "1 2a", "a1", "12", "xya", "<x>a", "İa", "AB a", "\u3000a", "각a", "\u1100\u1161b"]
+
+
 def make_odd_tokenizers(file):
     listed = []
-    for name, made in cases():
+    for name, made, *more in (*cases(), *((*case, FIRST_TEXTS) for case in cases_of_first())):
         tokenizer = Tokenizer.from_str(json.dumps(made))
         size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
-        texts = [{"text": text, "ids": tokenizer.encode(text, add_special_tokens=False).ids} for text in TEXTS]
+        texts = [{"text": text, "ids": tokenizer.encode(text, add_special_tokens=False).ids} for text in (more[0] if more else TEXTS)]
         rows = [[number] for number in range(size)] if size < 60 else []
         rows += [list(range(size))[-60:], list(range(size))[:-60:-1], [number * 7 % size for number in range(30)]] + [text["ids"] for text in texts]
-        if "two tokens with one number" in name:
-            rows = []  # which of the two it decodes to is left to chance in the library
+        if more or "two tokens with one number" in name:  # which of the two it decodes to is left to chance in the library
+            rows = []
         decoded = [{"ids": row, "text": tokenizer.decode(row, skip_special_tokens=False)} for row in rows]
         listed.append({"name": name, "tokenizer": made, "texts": texts, "decoded": decoded})
     file.write_text("[\n" + ",\n".join(json.dumps(case, separators=(",", ":")) for case in listed) + "\n]\n")

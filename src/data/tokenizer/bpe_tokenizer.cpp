@@ -161,7 +161,7 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   std::string spelling_of(const AddedToken& token) {
-    return token.normalized ? std::string(normalizer_.apply(token.content)) : token.content;
+    return token.normalized ? std::string(normalizer_.apply({token.content}).text) : token.content;
   }
 
   Spelled spelled() {
@@ -187,17 +187,25 @@ class BpeTokenizer final : public Tokenizer {
     added_.cut(
         text,
         [&](std::string_view piece) {
-          encode_between(piece, is_first && piece.data() == text.data());
+          const bool begins = is_first && piece.data() == text.data();
+          encode_between({piece, begins ? size_of_first_character(piece) : 0});
         },
         [&](std::int32_t id) { ids_->push_back(id); });
   }
 
-  void encode_between(std::string_view piece, bool is_first) {
-    const std::string_view normal = normalizer_.apply(piece);
+  static std::size_t size_of_first_character(std::string_view text) {
+    std::string_view rest = text;
+    take_character(rest);
+    return text.size() - rest.size();
+  }
+
+  void encode_between(Piece piece) {
+    const Piece normal = normalizer_.apply(piece);
     added_normal_.cut(
-        normal,
+        normal.text,
         [&](std::string_view rest) {
-          pre_tokenizer_.split(rest, is_first && rest.data() == normal.data(), word_);
+          const auto begin = static_cast<std::size_t>(rest.data() - normal.text.data());
+          pre_tokenizer_.split(normal.part(begin, rest.size()), word_);
         },
         [&](std::int32_t id) { ids_->push_back(id); });
   }

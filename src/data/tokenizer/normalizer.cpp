@@ -7,20 +7,20 @@
 namespace fourfold::data::detail {
 namespace {
 
-std::string_view stripped(std::string_view text, bool left, bool right) {
-  while (left && !text.empty()) {
-    std::string_view rest = text;
+Piece stripped(Piece piece, bool left, bool right) {
+  while (left && !piece.text.empty()) {
+    std::string_view rest = piece.text;
     if (!is_white_space(take_character(rest))) {
       break;
     }
-    text = rest;
+    piece = piece.part(piece.text.size() - rest.size());
   }
-  while (right && !text.empty() && is_white_space(last_character(text))) {
+  while (right && !piece.text.empty() && is_white_space(last_character(piece.text))) {
     std::string last;
-    append_character(last_character(text), last);
-    text.remove_suffix(last.size());
+    append_character(last_character(piece.text), last);
+    piece = piece.part(0, piece.text.size() - last.size());
   }
-  return text;
+  return piece;
 }
 
 }  // namespace
@@ -35,37 +35,44 @@ Normalizer::Normalizer(const std::vector<NormalizeStep>& steps, std::string_view
   }
 }
 
-std::string_view Normalizer::apply(std::string_view piece) {
+Piece Normalizer::apply(Piece piece) {
   std::size_t changes = 0;
   for (std::size_t number = 0; number < steps_.size(); ++number) {
     std::string& free = buffers_[changes % 2];
-    const std::string_view after = apply(number, piece, free);
-    changes += after.data() == free.data() ? 1 : 0;
+    const Piece after = apply(number, piece, free);
+    changes += after.text.data() == free.data() ? 1 : 0;
     piece = after;
   }
   return piece;
 }
 
-std::string_view Normalizer::apply(std::size_t number, std::string_view piece,
-                                   std::string& changed) {
+Piece Normalizer::apply(std::size_t number, Piece piece, std::string& changed) {
   const NormalizeStep& step = steps_[number];
   switch (step.kind) {
     case NormalizeStep::Kind::form:
-      return normalize(step.form, piece, changed) ? changed : piece;
+      if (!normalize(step.form, piece.text, changed)) {
+        return piece;
+      }
+      return {changed, piece.from_first == 0
+                           ? 0
+                           : normal_size_of_first(step.form, piece.text, piece.from_first)};
     case NormalizeStep::Kind::replace:
-      return patterns_[number]->replace(piece, step.content, changed) ? changed : piece;
+      return patterns_[number]->replace(piece, step.content, changed);
     case NormalizeStep::Kind::prepend:
-      if (piece.empty()) {
+      if (piece.text.empty()) {
         return piece;
       }
       changed = step.content;
-      changed += piece;
-      return changed;
+      changed += piece.text;
+      return {changed, piece.from_first > 0 ? step.content.size() + piece.from_first : 0};
     case NormalizeStep::Kind::strip:
       return stripped(piece, step.left, step.right);
-    case NormalizeStep::Kind::lower_case:
-      lower_case(piece, changed);
-      return changed;
+    case NormalizeStep::Kind::lower_case: {
+      lower_case(piece.text.substr(0, piece.from_first), changed);
+      const std::size_t from_first = changed.size();
+      lower_case(piece.text, changed);
+      return {changed, from_first};
+    }
   }
   return piece;
 }

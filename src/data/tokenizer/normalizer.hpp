@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tokenizer/bpe_description.hpp"
+#include "tokenizer/piece.hpp"
 #include "tokenizer/split_expression.hpp"
 
 #include <array>
@@ -22,11 +23,11 @@ class Normalizer {
 
   /// The normal form of a piece: `piece` itself where nothing changes, else text that is valid
   /// until the next call. @pre valid UTF-8
-  std::string_view apply(std::string_view piece);
+  Piece apply(Piece piece);
 
  private:
   /// A step that changes nothing leaves `changed` alone and returns the piece.
-  std::string_view apply(std::size_t number, std::string_view piece, std::string& changed);
+  Piece apply(std::size_t number, Piece piece, std::string& changed);
 
   std::vector<NormalizeStep> steps_;
   std::vector<std::optional<SplitExpression>> patterns_;  ///< of the steps that replace

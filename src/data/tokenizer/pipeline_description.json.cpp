@@ -83,6 +83,9 @@ void read_normalizer(const json& component, const std::string& type, BpeDescript
   } else if (type == "Prepend") {
     step.kind = NormalizeStep::Kind::prepend;
     step.content = text_of(file, component, "prepend");
+    if (step.content.empty()) {  // the library doubles characters, or ends, in the next step
+      unsupported(file, "a Prepend normalizer without a text");
+    }
   } else if (type == "Strip") {
     step.kind = NormalizeStep::Kind::strip;
     step.left = is_set(component, "strip_left");

@@ -70,97 +70,104 @@ PreTokenizer::PreTokenizer(const std::vector<SplitStep>& steps, std::string_view
   }
 }
 
-void PreTokenizer::split(std::size_t number, std::string_view piece, bool is_first,
-                         const Word& word) {
+void PreTokenizer::split(std::size_t number, Piece piece, const Word& word) {
   if (number == steps_.size()) {
-    word(piece);
+    word(piece.text);
     return;
   }
   const SplitStep& step = steps_[number];
   switch (step.kind) {
     case SplitStep::Kind::prefix_space:
-      if (!piece.starts_with(' ')) {
+      if (!piece.text.starts_with(' ')) {
         buffers_[number] = " ";
-        piece = buffers_[number] += piece;
+        piece.text = buffers_[number] += piece.text;
+        piece.from_first += piece.from_first > 0 ? 1 : 0;
       }
-      return split(number + 1, piece, is_first, word);
+      return split(number + 1, piece, word);
     case SplitStep::Kind::metaspace:
-      return split_at_marks(number, piece, is_first, word);
+      return split_at_marks(number, piece, word);
     case SplitStep::Kind::split:
       return step.behavior == Behavior::isolated || step.behavior == Behavior::removed
-                 ? split_at_matches(number, piece, is_first, word)
-                 : split_merged(number, piece, is_first, word);
+                 ? split_at_matches(number, piece, word)
+                 : split_merged(number, piece, word);
   }
 }
 
-void PreTokenizer::split_at_matches(std::size_t number, std::string_view piece, bool is_first,
-                                    const Word& word) {
+void PreTokenizer::split_at_matches(std::size_t number, Piece piece, const Word& word) {
   const SplitStep& step = steps_[number];
   const bool removes = step.behavior == Behavior::removed;
   const bool keeps_matches = !removes || step.inverted;
   const bool keeps_between = !removes || !step.inverted;
   std::size_t done = 0;
-  while (done < piece.size()) {
-    const auto match = patterns_[number]->find(piece, done);
-    const std::size_t begin = match ? match->begin : piece.size();
+  while (done < piece.text.size()) {
+    const auto match = patterns_[number]->find(piece.text, done);
+    const std::size_t begin = match ? match->begin : piece.text.size();
     if (begin > done && keeps_between) {
-      split(number + 1, piece.substr(done, begin - done), is_first && done == 0, word);
+      split(number + 1, piece.part(done, begin - done), word);
     }
     if (match && keeps_matches) {
-      split(number + 1, piece.substr(begin, match->end - begin), is_first && begin == 0, word);
+      split(number + 1, piece.part(begin, match->end - begin), word);
     }
-    done = match ? match->end : piece.size();
+    done = match ? match->end : piece.text.size();
   }
 }
 
-void PreTokenizer::split_merged(std::size_t number, std::string_view piece, bool is_first,
-                                const Word& word) {
+void PreTokenizer::split_merged(std::size_t number, Piece piece, const Word& word) {
   const SplitStep& step = steps_[number];
   const std::function<void(std::size_t, std::size_t)> emit = [&](std::size_t begin,
                                                                  std::size_t end) {
-    split(number + 1, piece.substr(begin, end - begin), is_first && begin == 0, word);
+    split(number + 1, piece.part(begin, end - begin), word);
   };
   Merger merger(step.behavior, emit);
   std::size_t done = 0;
-  while (done < piece.size()) {
-    const auto match = patterns_[number]->find(piece, done);
-    const std::size_t begin = match ? match->begin : piece.size();
+  while (done < piece.text.size()) {
+    const auto match = patterns_[number]->find(piece.text, done);
+    const std::size_t begin = match ? match->begin : piece.text.size();
     merger.add(done, begin, step.inverted);
     if (match) {
       merger.add(begin, match->end, !step.inverted);
     }
-    done = match ? match->end : piece.size();
+    done = match ? match->end : piece.text.size();
   }
   merger.finish();
 }
 
-void PreTokenizer::split_at_marks(std::size_t number, std::string_view piece, bool is_first,
-                                  const Word& word) {
+void PreTokenizer::split_at_marks(std::size_t number, Piece piece, const Word& word) {
   const SplitStep& step = steps_[number];
-  std::string& marked = buffers_[number];
-  marked.clear();
-  const bool prepends = step.prepend == SplitStep::Prepend::always ||
-                        (step.prepend == SplitStep::Prepend::first && is_first);
-  if (prepends && !piece.starts_with(' ') && !piece.starts_with(step.mark)) {
-    marked = step.mark;
-  }
-  for (std::size_t done = 0; done < piece.size();) {
-    const std::size_t space = std::min(piece.find(' ', done), piece.size());
-    marked += piece.substr(done, space - done);
-    marked += space < piece.size() ? std::string_view(step.mark) : std::string_view();
-    done = space + 1;
-  }
-  const std::string_view whole = marked;
+  const Piece whole = marked(number, piece);
   if (!step.cuts) {
-    return split(number + 1, whole, is_first, word);
+    return split(number + 1, whole, word);
   }
-  for (std::size_t begin = 0; begin < whole.size();) {
+  for (std::size_t begin = 0; begin < whole.text.size();) {
     // A mark at `begin` belongs to the word it begins.
-    const std::size_t after = begin + (whole.substr(begin).starts_with(step.mark) ? 1 : 0);
-    const std::size_t end = std::min(whole.find(step.mark, after), whole.size());
-    split(number + 1, whole.substr(begin, end - begin), is_first && begin == 0, word);
+    const std::size_t after = begin + (whole.text.substr(begin).starts_with(step.mark) ? 1 : 0);
+    const std::size_t end = std::min(whole.text.find(step.mark, after), whole.text.size());
+    split(number + 1, whole.part(begin, end - begin), word);
     begin = end;
   }
+}
+
+Piece PreTokenizer::marked(std::size_t number, Piece piece) {
+  const SplitStep& step = steps_[number];
+  std::string& to = buffers_[number];
+  to.clear();
+  Piece changed;
+  const bool prepends = step.prepend == SplitStep::Prepend::always ||
+                        (step.prepend == SplitStep::Prepend::first && piece.from_first > 0);
+  if (prepends && !piece.text.starts_with(' ') && !piece.text.starts_with(step.mark)) {
+    to = step.mark;
+    changed.from_first = piece.from_first > 0 ? step.mark.size() : 0;
+  }
+  const auto spaces = std::count(piece.text.begin(), piece.text.begin() + piece.from_first, ' ');
+  changed.from_first += piece.from_first + spaces * (step.mark.size() - 1);
+  for (std::size_t done = 0; done < piece.text.size();) {
+    const std::size_t space = std::min(piece.text.find(' ', done), piece.text.size());
+    to += piece.text.substr(done, space - done);
+    to += space < piece.text.size() ? std::string_view(step.mark) : std::string_view();
+    done = space + 1;
+  }
+  changed.text = to;
+  return changed;
 }
 
 }  // namespace fourfold::data::detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tokenizer/bpe_description.hpp"
+#include "tokenizer/piece.hpp"
 #include "tokenizer/split_expression.hpp"
 
 #include <functional>
@@ -23,20 +24,18 @@ class PreTokenizer {
   PreTokenizer(const std::vector<SplitStep>& steps, std::string_view source);
 
   /// Gives the words of a piece to `word`, in order, none empty; they are valid during the call.
-  /// @param is_first  the piece begins where the text begins
   /// @pre valid UTF-8, not empty
-  void split(std::string_view piece, bool is_first, const Word& word) {
-    split(0, piece, is_first, word);
-  }
+  void split(Piece piece, const Word& word) { split(0, piece, word); }
 
  private:
   /// Applies steps number, number + 1, ...
-  void split(std::size_t number, std::string_view piece, bool is_first, const Word& word);
-  void split_at_matches(std::size_t number, std::string_view piece, bool is_first,
-                        const Word& word);
+  void split(std::size_t number, Piece piece, const Word& word);
+  void split_at_matches(std::size_t number, Piece piece, const Word& word);
   /// The general case, of matches that are joined with what stands beside them.
-  void split_merged(std::size_t number, std::string_view piece, bool is_first, const Word& word);
-  void split_at_marks(std::size_t number, std::string_view piece, bool is_first, const Word& word);
+  void split_merged(std::size_t number, Piece piece, const Word& word);
+  void split_at_marks(std::size_t number, Piece piece, const Word& word);
+  /// The piece with the mark for each space, and one in front where the step wants it.
+  Piece marked(std::size_t number, Piece piece);
 
   std::vector<SplitStep> steps_;
   std::vector<std::optional<SplitExpression>> patterns_;  ///< of the steps that split

@@ -109,12 +109,12 @@ std::optional<SplitExpression::Match> SplitExpression::find(std::string_view tex
   return Match{offsets[0], offsets[1]};
 }
 
-bool SplitExpression::replace(std::string_view text, std::string_view content,
-                              std::string& replaced) {
+Piece SplitExpression::replace(Piece piece, std::string_view content, std::string& replaced) {
+  std::size_t from_first = 0;
   std::size_t done = 0;
   bool has_matched = false;
-  while (done < text.size()) {
-    const auto match = find(text, done);
+  while (done < piece.text.size()) {
+    const auto match = find(piece.text, done);
     if (!match) {
       break;
     }
@@ -122,14 +122,17 @@ bool SplitExpression::replace(std::string_view text, std::string_view content,
       replaced.clear();
       has_matched = true;
     }
-    replaced += text.substr(done, match->begin - done);
+    from_first += piece.part(done, match->begin - done).from_first;
+    from_first += match->end <= piece.from_first ? content.size() : 0;
+    replaced += piece.text.substr(done, match->begin - done);
     replaced += content;
     done = match->end;
   }
-  if (has_matched) {
-    replaced += text.substr(done);
+  if (!has_matched) {
+    return piece;
   }
-  return has_matched;
+  replaced += piece.text.substr(done);
+  return {replaced, from_first + piece.part(done).from_first};
 }
 
 }  // namespace fourfold::data::detail

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "tokenizer/bpe_description.hpp"
+#include "tokenizer/piece.hpp"
 
 #include <cstddef>
 #include <memory>
@@ -44,9 +45,10 @@ class SplitExpression {
   /// character or the end
   std::optional<Match> find(std::string_view text, std::size_t from);
 
-  /// Puts `text` with `content` for each match into `replaced` and returns true; false, with
-  /// `replaced` as it was, when nothing matches. @pre text is valid UTF-8
-  bool replace(std::string_view text, std::string_view content, std::string& replaced);
+  /// Puts the piece with `content` for each match into `replaced` and returns that; where nothing
+  /// matches the piece, with `replaced` as it was. The content comes of the character that its
+  /// match ends with, as in the library. @pre text is valid UTF-8
+  Piece replace(Piece piece, std::string_view content, std::string& replaced);
 
  private:
   struct Compiled;

@@ -118,8 +118,8 @@ class Replace final : public Step {
       : Step(next), pattern_(step.pattern, source), content_(step.content) {}
   void take(std::string token) override {
     std::string replaced;
-    next().take(pattern_.replace(token, content_, replaced) ? std::move(replaced)
-                                                            : std::move(token));
+    const Piece piece = pattern_.replace({token}, content_, replaced);
+    next().take(std::move(piece.text.data() == token.data() ? token : replaced));
   }
 
  private:

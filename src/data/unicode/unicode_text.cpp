@@ -7,7 +7,9 @@
 #include <utf8proc.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace fourfold::data::detail {
@@ -129,6 +131,76 @@ void normalize_stretch(NormalForm form, std::string_view text, std::string& norm
   }
 }
 
+/// A character of a normal form, and what the library makes of it when it counts places: 0, it
+/// stands for the next character of the text; 1, it was put in; -n, it stands for the next one and
+/// n behind that.
+struct Placed {
+  char32_t character = 0;
+  std::ptrdiff_t change = 0;
+};
+
+int class_in_unicode_9(char32_t character) noexcept {
+  return is_in(young, character) ? 0 : combining_class(character);
+}
+
+/// In the order of a normal form.
+std::vector<Placed> decomposed(NormalForm form, std::string_view text) {
+  std::vector<Placed> placed;
+  while (!text.empty()) {
+    const char32_t character = take_character(text);
+    Decomposed parts{static_cast<utf8proc_int32_t>(character)};
+    const std::size_t count = is_in(young, character) ? 1 : decompose(form, character, parts);
+    for (std::size_t i = 0; i < count; ++i) {
+      placed.push_back({static_cast<char32_t>(parts[i]), i > 0 ? 1 : 0});
+    }
+  }
+  const auto class_of = [](const Placed& one) { return class_in_unicode_9(one.character); };
+  for (auto begin = placed.begin(); begin != placed.end();) {
+    begin = std::find_if(begin, placed.end(), [&](auto& one) { return class_of(one) != 0; });
+    const auto end =
+        std::find_if(begin, placed.end(), [&](auto& one) { return class_of(one) == 0; });
+    std::stable_sort(begin, end, [&](auto& a, auto& b) { return class_of(a) < class_of(b); });
+    begin = end;
+  }
+  return placed;
+}
+
+std::optional<char32_t> composed(char32_t first, char32_t second) {
+  if (is_in(young, first) || is_in(young, second)) {
+    return std::nullopt;
+  }
+  std::array<utf8proc_int32_t, 2> pair{static_cast<utf8proc_int32_t>(first),
+                                       static_cast<utf8proc_int32_t>(second)};
+  const auto options = static_cast<utf8proc_option_t>(UTF8PROC_STABLE | UTF8PROC_COMPOSE);
+  return utf8proc_normalize_utf32(pair.data(), std::ssize(pair), options) == 1
+             ? std::optional(static_cast<char32_t>(pair[0]))
+             : std::nullopt;
+}
+
+/// Puts together what composes: a part that goes into a character before it is one less that stands
+/// for a character of the text.
+std::vector<Placed> recomposed(const std::vector<Placed>& parts) {
+  std::vector<Placed> placed;
+  std::optional<std::size_t> starter;  // in `placed`, what the next may compose with
+  int last_class = 0;                  // of the marks between that and the next
+  for (const Placed& part : parts) {
+    const int part_class = class_in_unicode_9(part.character);
+    const bool is_blocked = starter && last_class != 0 && last_class >= part_class;
+    const auto both = starter && !is_blocked ? composed(placed[*starter].character, part.character)
+                                             : std::nullopt;
+    if (both) {
+      placed[*starter] = {*both, placed[*starter].change + part.change - 1};
+      continue;
+    }
+    if (part_class == 0) {
+      starter = placed.size();
+    }
+    last_class = part_class;
+    placed.push_back(part);
+  }
+  return placed;
+}
+
 }  // namespace
 
 bool is_white_space(char32_t character) noexcept {
@@ -222,6 +294,29 @@ bool normalize(NormalForm form, std::string_view text, std::string& normal) {
     normal += text.substr(copied);
   }
   return changed;
+}
+
+std::size_t normal_size_of_first(NormalForm form, std::string_view text, std::size_t bytes) {
+  std::string_view behind = text.substr(bytes);
+  std::size_t end = bytes;  // what comes from there on touches nothing before it
+  while (!behind.empty() && may_change(form, take_character(behind))) {
+    end = text.size() - behind.size();
+  }
+  std::vector<Placed> placed = decomposed(form, text.substr(0, end));
+  placed = composes(form) ? recomposed(placed) : std::move(placed);
+  std::string normal;
+  std::string_view rest = text;
+  for (const Placed& one : placed) {
+    const std::size_t read = text.size() - rest.size();
+    if (read >= bytes + (one.change > 0 ? 1 : 0)) {
+      break;
+    }
+    append_character(one.character, normal);
+    for (std::ptrdiff_t taken = one.change; taken <= 0 && !rest.empty(); ++taken) {
+      take_character(rest);
+    }
+  }
+  return normal.size();
 }
 
 }  // namespace fourfold::data::detail

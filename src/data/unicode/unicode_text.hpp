@@ -71,4 +71,8 @@ enum class NormalForm { nfc, nfd, nfkc, nfkd };
 /// were assigned later neither compose nor decompose nor change places. O(n log n).
 bool normalize(NormalForm form, std::string_view text, std::string& normal);
 
+/// How many bytes the normal form begins with that came of the first `bytes` bytes of `text`, as
+/// the library counts it. @pre `bytes` is at the end of a character
+std::size_t normal_size_of_first(NormalForm form, std::string_view text, std::size_t bytes);
+
 }  // namespace fourfold::data::detail

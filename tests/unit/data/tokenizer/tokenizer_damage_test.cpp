@@ -175,6 +175,8 @@ TEST_CASE("components outside the subset are named", "[tokenizer]") {
                     type),
         config, fmt::format("the normalizer {}", type));
   }
+  check_changed("\"normalizer\": null", R"("normalizer": {"type": "Prepend", "prepend": ""})",
+                config, "a Prepend normalizer without a text");
   std::string nested = "{\"type\": \"NFC\"}";
   for (int depth = 0; depth < 9; ++depth) {
     nested = fmt::format("{{\"type\": \"Sequence\", \"normalizers\": [{}]}}", nested);
