@@ -94,8 +94,11 @@ AddedTokens::AddedTokens(const std::vector<Spelled>& tokens)
       }
       node = child.merged;
     }
-    token_at_[static_cast<std::size_t>(node)] = static_cast<std::int32_t>(tokens_.size());
-    tokens_.push_back(token);
+    std::int32_t& place = token_at_[static_cast<std::size_t>(node)];
+    if (place < 0) {
+      place = static_cast<std::int32_t>(tokens_.size());
+      tokens_.push_back(token);
+    }
   }
 }
 

@@ -27,7 +27,7 @@ std::vector<AddedToken> numbered(const BpeDescription& description);
 class AddedTokens {
  public:
   /// What is looked for, and the token that it is. Empty texts are passed over; of equal ones the
-  /// last counts.
+  /// first counts.
   using Spelled = std::pair<std::string, AddedToken>;
   explicit AddedTokens(const std::vector<Spelled>& tokens);
 

@@ -51,6 +51,26 @@ void warn_of_other_numbers(const BpeDescription& description, const std::vector<
   }
 }
 
+/// Says, in one line, where the library's choice between added tokens is left to chance: it changes
+/// from one reading of the file to the next (0.23.3).
+/// @param spelled  the added tokens with their normal forms, in the order of their numbers
+void warn_of_equal_forms(const BpeDescription& description,
+                         const std::vector<AddedTokens::Spelled>& spelled,
+                         std::vector<std::string>& warnings) {
+  std::unordered_map<std::string_view, const AddedToken*> known;
+  for (const auto& [form, token] : spelled) {
+    const auto [first, is_new] = known.emplace(form, &token);
+    if (!is_new) {
+      warnings.push_back(format_message(
+          "{}: the added tokens '{}' ({}) and '{}' ({}) have the same normal form '{}' (which of "
+          "them is meant the tokenizers library leaves to chance; fourfold takes the lower number)",
+          printable(description.file.string()), printable(first->second->content),
+          first->second->id, printable(token.content), token.id, printable(form)));
+      return;
+    }
+  }
+}
+
 std::string describe(const BpeDescription& description, std::int32_t tokens, int unknown_bytes) {
   std::string text = fmt::format("{} BPE, {} tokens, {} merges",
                                  description.is_byte_level ? "byte-level" : "character-level",
@@ -113,6 +133,7 @@ class BpeTokenizer final : public Tokenizer {
         end_of_text_(find_end_of_text(added_tokens_)),
         text_(describe(description_, vocab_size_, model_.unknown_bytes())) {
     warn_of_other_numbers(description_, added_tokens_, warnings);
+    warn_of_equal_forms(description_, spelled_added(true), warnings);
     TokenDecoder(description_.decoding,
                  description_.file.string());  // refuses what it must
     description_.vocab = {};
@@ -161,7 +182,18 @@ class BpeTokenizer final : public Tokenizer {
   }
 
   std::string spelling_of(const AddedToken& token) {
-    return token.normalized ? std::string(normalizer_.apply({token.content}).text) : token.content;
+    if (!token.normalized) {
+      return token.content;
+    }
+    std::string form(normalizer_.apply({token.content}).text);
+    if (form.empty()) {  // the library finds it everywhere, within characters too, where it ends
+      throw UserError(ExitCode::config,
+                      format_message("{}: uses an added token '{}' of which the normalizer leaves "
+                                     "nothing (not supported; docs/data.md lists what is); use "
+                                     "another tokenizer",
+                                     description_.file.string(), token.content));
+    }
+    return form;
   }
 
   Spelled spelled() {
