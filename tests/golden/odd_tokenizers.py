@@ -153,6 +153,24 @@ def cases():
         yield f"decoder {name}", characters(spelled, pre_tokenizer=None, decoder=decoder, added=[(12, "é", {}), (13, "Ġx", {}), (14, "a b", {})])
 
 
+def pieces(expression, behavior="Isolated", added=()):
+    """Characters without merges, and a mark before each piece that the expression leaves."""
+    return characters([*"abcABxstSßſkKiİf12 ▁{},\n", "é", "É"], added=added, decoder={"type": "Fuse"}, pre_tokenizer=sequence(
+        split(behavior, pattern={"Regex": expression}), metaspace("always", False)))
+
+
+def cases_with_texts():
+    # repetitions: Oniguruma (Ruby syntax) has no lazy {n} and no possessive {n,m}; PCRE2 has both
+    for expression in (r"[12]{2}?[ab]", r"(?:1|2){1}?a", r"[12]{1,2}?[ab]?", r"1{,2}?a", r"[12]{2,}?", r"a{,2}b", r"(?:a{,2}){2}b",
+                       r"a{1,2}+b", r"[ab]{2}+1", r"(?:ab){1,2}+a", r"a{2,1}a", r"a{2,1}?b", r"a{1,2}{2}b", r"a+?+b", r"a?{2}b",
+                       r"a{b}", r"a{,}", r"a{1,b}", r"a{ 1}", r"{a", r"a++b", r"a?+b", r"a+?b", r"(a|b{2}?)+1"):
+        yield f"repetition {expression}", pieces(expression), [
+            "12a1ab", "1a2b12b121a", "aab1aaaab aaaaab", "aaaa", "abab1", "bb1 b1", "a{b}a{,}a{1,b}a{ 1}{a"]
+    # characters of [...] that only PCRE2 takes for more
+    for expression in (r"[.a.]", r"[:ab:]+", r"[=a=]+", r"[a-c-x]+", r"[--a]+", r"[a-]+"):
+        yield f"class {expression}", pieces(expression), ["abcx-.:=a", "a-x"]
+
+
 def cases_of_first():
     """Metaspace that marks what begins where the text begins, behind what moves that place."""
     def first(*parts, normalizers=(), added=()):
@@ -185,7 +203,7 @@ FIRST_TEXTS = ["a b", " a b", "  ab c", "ab c", "abab", "", " ", "éa", "e\u0301
 
 def make_odd_tokenizers(file):
     listed = []
-    for name, made, *more in (*cases(), *((*case, FIRST_TEXTS) for case in cases_of_first())):
+    for name, made, *more in (*cases(), *cases_with_texts(), *((*case, FIRST_TEXTS) for case in cases_of_first())):
         tokenizer = Tokenizer.from_str(json.dumps(made))
         size = max(tokenizer.get_vocab(with_added_tokens=True).values()) + 1
         texts = [{"text": text, "ids": tokenizer.encode(text, add_special_tokens=False).ids} for text in (more[0] if more else TEXTS)]

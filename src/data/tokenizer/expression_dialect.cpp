@@ -10,7 +10,13 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 namespace fourfold::data::detail {
 namespace {
@@ -34,24 +40,63 @@ std::string other_ranges() {
   return ranges + fmt::format("\\x{{{:x}}}-\\x{{10ffff}}", next);
 }
 
+/// {n}, {n,}, {,m} or {n,m}.
+struct Interval {
+  unsigned low = 0;
+  std::optional<unsigned> high;
+  bool is_fixed = false;   ///< {n}
+  std::size_t length = 0;  ///< in the expression
+};
+
+/// The number that a text begins with is taken off it. One that is too large becomes one that PCRE2
+/// refuses.
+std::optional<unsigned> take_number(std::string_view& text) {
+  unsigned value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const auto digits = static_cast<std::size_t>(end - text.data());
+  text.remove_prefix(digits);
+  if (digits == 0) {
+    return std::nullopt;
+  }
+  return error == std::errc() ? value : std::numeric_limits<unsigned>::max();
+}
+
+/// The interval that a text begins with; anything else in braces is text to Oniguruma.
+/// @pre text begins with a brace
+std::optional<Interval> interval_of(std::string_view text) {
+  std::string_view rest = text.substr(1);
+  const auto low = take_number(rest);
+  const bool is_fixed = !rest.starts_with(',');
+  rest.remove_prefix(is_fixed ? 0 : 1);
+  const auto high = is_fixed ? low : take_number(rest);
+  if ((!low && !high) || !rest.starts_with('}')) {
+    return std::nullopt;
+  }
+  return Interval{low.value_or(0), high, is_fixed, text.size() - rest.size() + 1};
+}
+
 class Translator {
  public:
   Translator(std::string_view from, std::string_view source) : from_(from), source_(source) {}
 
   std::string result() {
     while (at_ < from_.size()) {
-      if (from_[at_] == '\\') {
-        escape();
-      } else if (inside_class_) {
-        class_character();
+      if (inside_class_) {
+        class_part();
       } else {
-        outer_character();
+        outer_part();
       }
     }
     return std::move(to_);
   }
 
  private:
+  /// A character, or a set of them.
+  struct Item {
+    std::size_t length;  ///< in the expression
+    std::string to;      ///< for PCRE2
+    std::optional<char32_t> character;
+  };
   [[noreturn]] void refuse(std::string_view construct) const {
     throw UserError(
         ExitCode::config,
@@ -73,17 +118,24 @@ class Translator {
     at_ += count;
   }
 
-  void escape() {
+  Item plain_item() const {
+    std::string_view rest = from_.substr(at_);
+    const char32_t character = take_character(rest);
+    const std::size_t length = from_.size() - at_ - rest.size();
+    return {length, std::string(from_.substr(at_, length)), character};
+  }
+
+  Item escaped_item() const {
     const char kind = at_ + 1 < from_.size() ? from_[at_ + 1] : '\0';
     switch (kind) {
       case 's':
-        return replace(2, inside_class_ ? white_space_ranges() : "[" + white_space_ranges() + "]");
+        return set(2, inside_class_ ? white_space_ranges() : "[" + white_space_ranges() + "]");
       case 'S':
-        return replace(2, inside_class_ ? other_ranges() : "[" + other_ranges() + "]");
+        return set(2, inside_class_ ? other_ranges() : "[" + other_ranges() + "]");
       case 'd':
-        return replace(2, "\\p{Nd}");
+        return set(2, "\\p{Nd}");
       case 'D':
-        return replace(2, "\\P{Nd}");
+        return set(2, "\\P{Nd}");
       case 'p':
       case 'P':
         return property();
@@ -92,30 +144,37 @@ class Translator {
       case 'x':
         return braced_code_point();
       case 'r':
+        return {2, "\\r", U'\r'};
       case 'n':
+        return {2, "\\n", U'\n'};
       case 't':
+        return {2, "\\t", U'\t'};
       case 'f':
-        return copy(2);
+        return {2, "\\f", U'\f'};
       default:
         if (std::ispunct(static_cast<unsigned char>(kind)) != 0) {
-          return copy(2);
+          return {2, std::string(from_.substr(at_, 2)), static_cast<char32_t>(kind)};
         }
         refuse(format_message("the escape '{}'", from_.substr(at_, 2)));
     }
   }
 
+  static Item set(std::size_t length, std::string to) {
+    return {length, std::move(to), std::nullopt};
+  }
+
   /// \u3000, which PCRE2 writes \x{3000}.
-  void code_point() {
+  Item code_point() const {
     const std::string_view digits = from_.substr(at_ + 2, 4);
     if (digits.size() != 4 || !std::all_of(digits.begin(), digits.end(),
                                            [](unsigned char c) { return std::isxdigit(c) != 0; })) {
       refuse("the escape '\\u' without four hexadecimal digits");
     }
-    replace(6, fmt::format("\\x{{{}}}", digits));
+    return {6, fmt::format("\\x{{{}}}", digits), from_hexadecimal(digits)};
   }
 
   /// \x{3000}, the same to both; without braces it is a byte to one of them.
-  void braced_code_point() {
+  Item braced_code_point() const {
     const std::size_t close = std::min(from_.find('}', at_), from_.size());
     const std::string_view braced = from_.substr(at_ + 2, close - at_ - 2);
     if (!braced.starts_with('{') || braced.size() < 2 || braced.size() > 7 ||
@@ -123,12 +182,19 @@ class Translator {
                      [](unsigned char c) { return std::isxdigit(c) != 0; })) {
       refuse("the escape '\\x' without hexadecimal digits in braces");
     }
-    copy(close + 1 - at_);
+    const std::size_t length = close + 1 - at_;
+    return {length, std::string(from_.substr(at_, length)), from_hexadecimal(braced.substr(1))};
+  }
+
+  static char32_t from_hexadecimal(std::string_view digits) {
+    std::uint32_t value = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    return value;
   }
 
   /// \p{L}, \p{^Lu}, \P{Han}: names of one or two letters are general categories, longer ones
   /// scripts.
-  void property() {
+  Item property() const {
     const std::size_t close = from_.find('}', at_);
     if (at_ + 2 >= from_.size() || from_[at_ + 2] != '{' || close == std::string_view::npos) {
       refuse(format_message("the escape '{}' without a name in braces", from_.substr(at_, 2)));
@@ -140,65 +206,158 @@ class Translator {
                                      [](unsigned char c) { return std::isalpha(c) != 0; })) {
       refuse(format_message("the property '{}'", name));
     }
-    replace(close + 1 - at_, fmt::format("{}{{{}{}{}}}", from_.substr(at_, 2), negation,
-                                         name.size() > 2 ? "sc:" : "", name));
+    return set(close + 1 - at_, fmt::format("{}{{{}{}{}}}", from_.substr(at_, 2), negation,
+                                            name.size() > 2 ? "sc:" : "", name));
   }
 
-  void class_character() {
+  void class_part() {
     if (from_[at_] == '[' || follows("&&")) {
       refuse("a set inside [...]");
     }
-    inside_class_ = from_[at_] != ']';
-    copy(1);
+    if (follows("]")) {
+      inside_class_ = false;
+      return copy(1);
+    }
+    if (from_[at_] == '-' && range_begin_ && !is_range_ && !follows("-]")) {
+      is_range_ = true;
+      return copy(1);
+    }
+    const Item item = from_[at_] == '\\' ? escaped_item() : plain_item();
+    if (is_range_ && !item.character) {
+      refuse("a set as an end of a range");
+    }
+    range_begin_ = is_range_ ? std::nullopt : item.character;
+    is_range_ = false;
+    // To PCRE2 [.a.] is more than three characters, and a - behind a range is not always one.
+    const bool is_special =
+        item.length == 1 && std::string_view("-.:=").find(item.to) != std::string_view::npos;
+    replace(item.length, (is_special ? "\\" : "") + item.to);
   }
 
-  void outer_character() {
+  void outer_part() {
     switch (from_[at_]) {
       case '[':
+        begin_atom();
         copy(follows("[^") ? 2 : 1);
         inside_class_ = true;
+        range_begin_ = std::nullopt;
         if (follows("]")) {
           refuse("']' as the first character of [...]");
         }
         return;
       case '^':  // at the beginning of any line, but not after a line end that ends the text
-        return replace(1, "(?:\\A|(?<=\\n)(?!\\z))");
+        return atom(set(1, "(?:\\A|(?<=\\n)(?!\\z))"));
       case '$':  // at the end of any line
-        return replace(1, "(?=\\n|\\z)");
+        return atom(set(1, "(?=\\n|\\z)"));
+      case '.':
+        return atom(set(1, "."));
+      case '|':
+        end_atoms();
+        return copy(1);
       case '(':
-        return group();
+        return open_group();
+      case ')':
+        return close_group();
+      case '*':
+      case '+':
+      case '?':
+        return quantify();
       case '{':
-        if (follows("{,")) {
-          refuse("a repetition without lower bound");
-        }
-        return copy(1);
-      case '}':
-        if (follows("}+")) {
-          refuse("'}+', which one reads as possessive and the other does not");
-        }
-        return copy(1);
+        return braces();
+      case '\\':
+        return atom(escaped_item());
       default:
-        return copy(1);
+        return atom(plain_item());
     }
   }
 
-  void group() {
-    if (!follows("(?")) {
-      return copy(1);
+  /// What a quantifier behind it repeats begins here.
+  void begin_atom() {
+    atom_begin_ = to_.size();
+    is_repeated_ = false;
+  }
+
+  void end_atoms() {
+    begin_atom();
+    atom_begin_ = std::string::npos;
+  }
+
+  void atom(const Item& item) {
+    begin_atom();
+    replace(item.length, item.to);
+  }
+
+  /// *, +, ? and, with another ? or +, their lazy and possessive forms.
+  void quantify() {
+    const std::string_view rest = from_.substr(at_);
+    const bool has_mode = rest.size() > 1 && (rest[1] == '?' || rest[1] == '+');
+    repeat(has_mode ? 2 : 1, std::string(rest.substr(0, has_mode ? 2 : 1)));
+  }
+
+  /// The only mode of an interval is the lazy one of {n,m}?. A ? behind {n}, and any +, are
+  /// quantifiers of their own; bounds in the wrong order make it possessive.
+  void braces() {
+    const auto interval = interval_of(from_.substr(at_));
+    if (!interval) {
+      return atom({1, "\\{", U'{'});
     }
-    for (const std::string_view known : {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"}) {
-      if (follows(known)) {
-        return copy(known.size());
+    const bool is_swapped = interval->high && *interval->high < interval->low;
+    const unsigned low = is_swapped ? *interval->high : interval->low;
+    const auto high = is_swapped ? interval->low : interval->high;
+    std::string to = fmt::format("{{{},{}}}", low, high ? std::to_string(*high) : "");
+    const bool is_lazy =
+        !interval->is_fixed && !is_swapped && from_.substr(at_ + interval->length).starts_with('?');
+    to += is_swapped ? "+" : is_lazy ? "?" : "";
+    repeat(interval->length + (is_lazy ? 1 : 0), to);
+  }
+
+  /// A second quantifier repeats what the first one does; PCRE2 would read it as a mode of the
+  /// first, or not at all.
+  void repeat(std::size_t count, const std::string& by) {
+    if (is_repeated_ && atom_begin_ != std::string::npos) {
+      to_.insert(atom_begin_, "(?:");
+      to_ += ')';
+    }
+    replace(count, by);
+    is_repeated_ = true;
+  }
+
+  void open_group() {
+    std::string_view kind = "(";
+    if (follows("(?")) {
+      const auto known = {"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>", "(?i:"};
+      const auto* const found =
+          std::find_if(known.begin(), known.end(), [&](const char* one) { return follows(one); });
+      if (found == known.end()) {
+        refuse(format_message("the group '{}'", from_.substr(at_, 4)));
       }
+      kind = *found;
     }
-    refuse(format_message("the group '{}'", from_.substr(at_, 4)));
+    groups_.push_back(to_.size());
+    end_atoms();
+    copy(kind.size());
+  }
+
+  void close_group() {
+    copy(1);
+    if (groups_.empty()) {
+      return;  // PCRE2 refuses it
+    }
+    begin_atom();
+    atom_begin_ = groups_.back();
+    groups_.pop_back();
   }
 
   std::string_view from_;
   std::string_view source_;
   std::string to_;
   std::size_t at_ = 0;
+  std::vector<std::size_t> groups_;             ///< that are open: where they begin in to_
+  std::size_t atom_begin_ = std::string::npos;  ///< in to_, of what a quantifier would repeat
+  bool is_repeated_ = false;                    ///< the atom has a quantifier
   bool inside_class_ = false;
+  std::optional<char32_t> range_begin_;  ///< in a class, the character before
+  bool is_range_ = false;                ///< in a class, behind the - of a range
 };
 
 }  // namespace

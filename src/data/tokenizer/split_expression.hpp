@@ -15,8 +15,9 @@ namespace fourfold::data::detail {
 
 /// Rewrites a regular expression as tokenizer files write it (the Ruby syntax of the Oniguruma
 /// library) into one that means the same to PCRE2 under UTF | UCP: \s becomes Unicode's White_Space
-/// spelled out (PCRE2's has U+180E in it), \d becomes \p{Nd}, script names are made exact. What the
-/// two read differently or only one knows is refused.
+/// spelled out (PCRE2's has U+180E in it), \d becomes \p{Nd}, script names are made exact, {n}? and
+/// {n,m}+ repeat what was repeated before. What the two read differently or only one knows is
+/// refused.
 /// @param source  the file it comes from, for messages
 /// @throws UserError (config) naming the construct
 std::string to_pcre2(std::string_view expression, std::string_view source);
