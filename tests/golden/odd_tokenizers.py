@@ -166,6 +166,11 @@ def cases_with_texts():
                        r"a{b}", r"a{,}", r"a{1,b}", r"a{ 1}", r"{a", r"a++b", r"a?+b", r"a+?b", r"(a|b{2}?)+1"):
         yield f"repetition {expression}", pieces(expression), [
             "12a1ab", "1a2b12b121a", "aab1aaaab aaaaab", "aaaa", "abab1", "bb1 b1", "a{b}a{,}a{1,b}a{ 1}{a"]
+    # case: what folds to one character, and what is text but not side by side
+    for expression in (r"(?i:k)", r"(?i:s|t)", r"(?i:[st]+)", r"(?i:[^s]+)", r"(?i:é)x", r"(?i:s+t)", r"(?i:(?:s|x)s)", r"s(?i:s)",
+                       r"(?i:s{2})", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|s", r"(?i:\p{Ll})", r"(?i:\P{Lu}+)", r"(?i:a(?i:b)A)", r"(?i:a)b",
+                       r"(?i:fa|if)"):
+        yield f"case {expression}", pieces(expression), ["kKKa", "sSſtß", "éxÉx", "ssSſtST", "xsss Ss", "'s'ſ'S", "aBAabaABAB", "FAfaIFif"]
     # characters of [...] that only PCRE2 takes for more
     for expression in (r"[.a.]", r"[:ab:]+", r"[=a=]+", r"[a-c-x]+", r"[--a]+", r"[a-]+"):
         yield f"class {expression}", pieces(expression), ["abcx-.:=a", "a-x"]

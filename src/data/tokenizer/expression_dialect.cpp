@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/case_folding.hpp"
 #include "tokenizer/split_expression.hpp"
 #include "unicode/unicode_text.hpp"
 
@@ -46,6 +47,8 @@ struct Interval {
   std::optional<unsigned> high;
   bool is_fixed = false;   ///< {n}
   std::size_t length = 0;  ///< in the expression
+
+  bool is_once() const { return low == 1 && high == 1U; }
 };
 
 /// The number that a text begins with is taken off it. One that is too large becomes one that PCRE2
@@ -97,6 +100,12 @@ class Translator {
     std::string to;      ///< for PCRE2
     std::optional<char32_t> character;
   };
+  struct Group {
+    std::size_t begin;          ///< in to_
+    bool is_plain;              ///< (?:
+    bool ignored_case_outside;  ///< what holds again behind it
+  };
+
   [[noreturn]] void refuse(std::string_view construct) const {
     throw UserError(
         ExitCode::config,
@@ -104,6 +113,12 @@ class Translator {
                        "differently here than in the tokenizers library); use a tokenizer "
                        "of the GPT-2 or Llama-3 kind",
                        source_, from_, construct));
+  }
+
+  [[noreturn]] void refuse_folding(char32_t character) const {
+    std::string spelled;
+    append_character(character, spelled);
+    refuse(format_message("'{}', or the several characters that it folds to, under (?i:", spelled));
   }
 
   bool follows(std::string_view text) const { return from_.substr(at_).starts_with(text); }
@@ -131,11 +146,11 @@ class Translator {
       case 's':
         return set(2, inside_class_ ? white_space_ranges() : "[" + white_space_ranges() + "]");
       case 'S':
-        return set(2, inside_class_ ? other_ranges() : "[" + other_ranges() + "]");
+        return cased_set(2, inside_class_ ? other_ranges() : "[" + other_ranges() + "]");
       case 'd':
         return set(2, "\\p{Nd}");
       case 'D':
-        return set(2, "\\P{Nd}");
+        return cased_set(2, "\\P{Nd}");
       case 'p':
       case 'P':
         return property();
@@ -161,6 +176,15 @@ class Translator {
 
   static Item set(std::size_t length, std::string to) {
     return {length, std::move(to), std::nullopt};
+  }
+
+  /// A set with letters in it. By itself it means what it says, also under (?i: (newer versions of
+  /// PCRE2 would take either case); in [...] all that its characters fold to would count.
+  Item cased_set(std::size_t length, const std::string& to) const {
+    if (ignores_case_ && inside_class_) {
+      refuse(format_message("'{}' in [...] under (?i:", from_.substr(at_, length)));
+    }
+    return set(length, ignores_case_ ? "(?-i:" + to + ")" : to);
   }
 
   /// \u3000, which PCRE2 writes \x{3000}.
@@ -206,8 +230,8 @@ class Translator {
                                      [](unsigned char c) { return std::isalpha(c) != 0; })) {
       refuse(format_message("the property '{}'", name));
     }
-    return set(close + 1 - at_, fmt::format("{}{{{}{}{}}}", from_.substr(at_, 2), negation,
-                                            name.size() > 2 ? "sc:" : "", name));
+    return cased_set(close + 1 - at_, fmt::format("{}{{{}{}{}}}", from_.substr(at_, 2), negation,
+                                                  name.size() > 2 ? "sc:" : "", name));
   }
 
   void class_part() {
@@ -225,6 +249,12 @@ class Translator {
     const Item item = from_[at_] == '\\' ? escaped_item() : plain_item();
     if (is_range_ && !item.character) {
       refuse("a set as an end of a range");
+    }
+    if (ignores_case_ && item.character) {
+      if (const auto found =
+              folding_to_several(is_range_ ? *range_begin_ : *item.character, *item.character)) {
+        refuse_folding(*found);
+      }
     }
     range_begin_ = is_range_ ? std::nullopt : item.character;
     is_range_ = false;
@@ -275,6 +305,7 @@ class Translator {
   void begin_atom() {
     atom_begin_ = to_.size();
     is_repeated_ = false;
+    text_.clear();
   }
 
   void end_atoms() {
@@ -283,8 +314,27 @@ class Translator {
   }
 
   void atom(const Item& item) {
+    const std::u32string before = item.character && ignores_case_ ? text_ : std::u32string();
     begin_atom();
     replace(item.length, item.to);
+    if (item.character && ignores_case_) {
+      text_ = (repeats_here() ? std::u32string() : before) + *item.character;
+      if (const auto found = folding_to_end_of(text_)) {
+        refuse_folding(*found);
+      }
+      text_.erase(0, text_.size() - std::min<std::size_t>(text_.size(), 2));
+      if (repeats_here()) {
+        text_.clear();
+      }
+    }
+  }
+
+  /// Whether what was copied last is repeated.
+  bool repeats_here() const {
+    const std::string_view rest = from_.substr(at_);
+    const auto interval = rest.starts_with('{') ? interval_of(rest) : std::nullopt;
+    return interval ? !interval->is_once()
+                    : rest.starts_with('*') || rest.starts_with('+') || rest.starts_with('?');
   }
 
   /// *, +, ? and, with another ? or +, their lazy and possessive forms.
@@ -333,8 +383,12 @@ class Translator {
       }
       kind = *found;
     }
-    groups_.push_back(to_.size());
+    groups_.push_back({to_.size(), kind == "(?:", ignores_case_});
+    // To Oniguruma text goes on in a (?:...) that is not repeated.
+    const std::u32string text = groups_.back().is_plain ? text_ : std::u32string();
     end_atoms();
+    text_ = text;
+    ignores_case_ = ignores_case_ || kind == "(?i:";
     copy(kind.size());
   }
 
@@ -343,18 +397,24 @@ class Translator {
     if (groups_.empty()) {
       return;  // PCRE2 refuses it
     }
-    begin_atom();
-    atom_begin_ = groups_.back();
+    const Group group = groups_.back();
     groups_.pop_back();
+    const std::u32string text = group.is_plain && !repeats_here() ? text_ : std::u32string();
+    begin_atom();
+    atom_begin_ = group.begin;
+    text_ = text;
+    ignores_case_ = group.ignored_case_outside;
   }
 
   std::string_view from_;
   std::string_view source_;
   std::string to_;
   std::size_t at_ = 0;
-  std::vector<std::size_t> groups_;             ///< that are open: where they begin in to_
+  std::vector<Group> groups_;  ///< that are open
+  bool ignores_case_ = false;
   std::size_t atom_begin_ = std::string::npos;  ///< in to_, of what a quantifier would repeat
   bool is_repeated_ = false;                    ///< the atom has a quantifier
+  std::u32string text_;  ///< under (?i:, the last characters that stand side by side as text
   bool inside_class_ = false;
   std::optional<char32_t> range_begin_;  ///< in a class, the character before
   bool is_range_ = false;                ///< in a class, behind the - of a range

@@ -17,7 +17,7 @@ namespace fourfold::data::detail {
 /// library) into one that means the same to PCRE2 under UTF | UCP: \s becomes Unicode's White_Space
 /// spelled out (PCRE2's has U+180E in it), \d becomes \p{Nd}, script names are made exact, {n}? and
 /// {n,m}+ repeat what was repeated before. What the two read differently or only one knows is
-/// refused.
+/// refused, as case folding to several characters.
 /// @param source  the file it comes from, for messages
 /// @throws UserError (config) naming the construct
 std::string to_pcre2(std::string_view expression, std::string_view source);

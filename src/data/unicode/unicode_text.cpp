@@ -258,6 +258,15 @@ void lower_case(std::string_view text, std::string& lower) {
   }
 }
 
+std::u32string case_fold(char32_t character) {
+  Decomposed parts{};
+  int boundary = 0;
+  const auto count = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(character), parts.data(),
+                                             std::ssize(parts), UTF8PROC_CASEFOLD, &boundary);
+  FOURFOLD_EXPECT(count > 0 && count <= std::ssize(parts));
+  return {parts.begin(), parts.begin() + count};
+}
+
 bool normalize(NormalForm form, std::string_view text, std::string& normal) {
   std::size_t copied = 0;  // bytes of `text` that `normal` holds
   bool changed = false;

@@ -62,6 +62,9 @@ void append_character(char32_t character, std::string& text);
 /// Each character in lower case by itself: a capital sigma becomes a small one, never a final one.
 void lower_case(std::string_view text, std::string& lower);
 
+/// Unicode's full case folding (C + F of CaseFolding.txt): one character for most, `ss` for `ß`.
+std::u32string case_fold(char32_t character);
+
 enum class NormalForm { nfc, nfd, nfkc, nfkd };
 
 /// Puts one of Unicode's normal forms of `text` into `normal` and returns true; returns false, with
