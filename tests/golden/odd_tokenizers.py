@@ -153,19 +153,30 @@ def cases():
         yield f"decoder {name}", characters(spelled, pre_tokenizer=None, decoder=decoder, added=[(12, "é", {}), (13, "Ġx", {}), (14, "a b", {})])
 
 
-def pieces(expression, behavior="Isolated", added=()):
+BEHAVIORS = ("Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous")
+
+
+def pieces(expression, behavior="Isolated", invert=False):
     """Characters without merges, and a mark before each piece that the expression leaves."""
-    return characters([*"abcABxstSßſkKiİf12 ▁{},\n", "é", "É"], added=added, decoder={"type": "Fuse"}, pre_tokenizer=sequence(
-        split(behavior, pattern={"Regex": expression}), metaspace("always", False)))
+    return characters([*"abcABxstSßſkKiİf12 ▁{},\n", "é", "É"], decoder={"type": "Fuse"}, pre_tokenizer=sequence(
+        split(behavior, invert, {"Regex": expression}), metaspace("always", False)))
 
 
 def cases_with_texts():
     # repetitions: Oniguruma (Ruby syntax) has no lazy {n} and no possessive {n,m}; PCRE2 has both
     for expression in (r"[12]{2}?[ab]", r"(?:1|2){1}?a", r"[12]{1,2}?[ab]?", r"1{,2}?a", r"[12]{2,}?", r"a{,2}b", r"(?:a{,2}){2}b",
                        r"a{1,2}+b", r"[ab]{2}+1", r"(?:ab){1,2}+a", r"a{2,1}a", r"a{2,1}?b", r"a{1,2}{2}b", r"a+?+b", r"a?{2}b",
-                       r"a{b}", r"a{,}", r"a{1,b}", r"a{ 1}", r"{a", r"a++b", r"a?+b", r"a+?b", r"(a|b{2}?)+1"):
+                       r"a{b}", r"a{,}", r"a{1,b}", r"a{ 1}", r"{a", r"a++b", r"a?+b", r"a+?b", r".*?++ab", r"(a|b{2}?)+1"):
         yield f"repetition {expression}", pieces(expression), [
             "12a1ab", "1a2b12b121a", "aab1aaaab aaaaab", "aaaa", "abab1", "bb1 b1", "a{b}a{,}a{1,b}a{ 1}{a"]
+    # matches of nothing, which part what stands around them
+    for expression in ("a?", "a*", "b*?", "^", "$", "(?=a)", "(?<=b)", "|a", "(?:a|1*)+", "\\n*", "a*b*", r"(?<=\s)|(?=\p{L}\p{N})"):
+        for behavior in ("Isolated", "MergedWithNext") if expression != "a?" else BEHAVIORS:
+            yield f"empty {expression} {behavior}", pieces(expression, behavior), ["aabab1", "b1 bb a", "a\nb\n", "éab"]
+    for behavior in BEHAVIORS:
+        for invert in (False, True):
+            yield f"empty text {behavior} {invert}", pieces(r"(?=[ab])|1", behavior, invert), ["aab 1éb", "1x1"]
+    yield "empty string", characters("ab▁é", pre_tokenizer=sequence(split("Isolated", pattern={"String": ""}), metaspace("always")), decoder={"type": "Fuse"}), ["abé"]
     # case: what folds to one character, and what is text but not side by side
     for expression in (r"(?i:k)", r"(?i:s|t)", r"(?i:[st]+)", r"(?i:[^s]+)", r"(?i:é)x", r"(?i:s+t)", r"(?i:(?:s|x)s)", r"s(?i:s)",
                        r"(?i:s{2})", r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|s", r"(?i:\p{Ll})", r"(?i:\P{Lu}+)", r"(?i:a(?i:b)A)", r"(?i:a)b",

@@ -225,12 +225,6 @@ class BpeTokenizer final : public Tokenizer {
         [&](std::int32_t id) { ids_->push_back(id); });
   }
 
-  static std::size_t size_of_first_character(std::string_view text) {
-    std::string_view rest = text;
-    take_character(rest);
-    return text.size() - rest.size();
-  }
-
   void encode_between(Piece piece) {
     const Piece normal = normalizer_.apply(piece);
     added_normal_.cut(

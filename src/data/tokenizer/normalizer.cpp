@@ -31,6 +31,7 @@ Normalizer::Normalizer(const std::vector<NormalizeStep>& steps, std::string_view
     auto& pattern = patterns_.emplace_back();
     if (step.kind == NormalizeStep::Kind::replace) {
       pattern.emplace(step.pattern, source);
+      pattern->refuse_empty_matches("a Replace normalizer");
     }
   }
 }

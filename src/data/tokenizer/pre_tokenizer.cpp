@@ -15,13 +15,11 @@ class Merger {
   Merger(Behavior behavior, const std::function<void(std::size_t, std::size_t)>& emit)
       : behavior_(behavior), emit_(emit) {}
 
+  /// An empty match counts: it parts what stands around it.
   void add(std::size_t begin, std::size_t end, bool is_match) {
-    if (begin == end) {
-      return;
-    }
     const bool joins = has_held_ && joins_held(is_match);
-    if (has_held_ && !joins) {
-      emit_(held_begin_, held_end_);
+    if (!joins) {
+      finish();
     }
     held_begin_ = joins ? held_begin_ : begin;
     held_end_ = end;
@@ -31,7 +29,7 @@ class Merger {
   }
 
   void finish() {
-    if (has_held_) {
+    if (has_held_ && held_begin_ < held_end_) {
       emit_(held_begin_, held_end_);
     }
   }
@@ -98,18 +96,18 @@ void PreTokenizer::split_at_matches(std::size_t number, Piece piece, const Word&
   const bool removes = step.behavior == Behavior::removed;
   const bool keeps_matches = !removes || step.inverted;
   const bool keeps_between = !removes || !step.inverted;
+  const auto keep = [&](std::size_t begin, std::size_t end, bool is_kept) {
+    if (begin < end && is_kept) {
+      split(number + 1, piece.part(begin, end - begin), word);
+    }
+  };
   std::size_t done = 0;
-  while (done < piece.text.size()) {
-    const auto match = patterns_[number]->find(piece.text, done);
-    const std::size_t begin = match ? match->begin : piece.text.size();
-    if (begin > done && keeps_between) {
-      split(number + 1, piece.part(done, begin - done), word);
-    }
-    if (match && keeps_matches) {
-      split(number + 1, piece.part(begin, match->end - begin), word);
-    }
-    done = match ? match->end : piece.text.size();
-  }
+  patterns_[number]->for_each_match(piece.text, [&](SplitExpression::Match match) {
+    keep(done, match.begin, keeps_between);
+    keep(match.begin, match.end, keeps_matches);
+    done = match.end;
+  });
+  keep(done, piece.text.size(), keeps_between);
 }
 
 void PreTokenizer::split_merged(std::size_t number, Piece piece, const Word& word) {
@@ -119,16 +117,18 @@ void PreTokenizer::split_merged(std::size_t number, Piece piece, const Word& wor
     split(number + 1, piece.part(begin, end - begin), word);
   };
   Merger merger(step.behavior, emit);
-  std::size_t done = 0;
-  while (done < piece.text.size()) {
-    const auto match = patterns_[number]->find(piece.text, done);
-    const std::size_t begin = match ? match->begin : piece.text.size();
-    merger.add(done, begin, step.inverted);
-    if (match) {
-      merger.add(begin, match->end, !step.inverted);
+  const auto add_between = [&](std::size_t begin, std::size_t end) {
+    if (begin < end) {
+      merger.add(begin, end, step.inverted);
     }
-    done = match ? match->end : piece.text.size();
-  }
+  };
+  std::size_t done = 0;
+  patterns_[number]->for_each_match(piece.text, [&](SplitExpression::Match match) {
+    add_between(done, match.begin);
+    merger.add(match.begin, match.end, !step.inverted);
+    done = match.end;
+  });
+  add_between(done, piece.text.size());
   merger.finish();
 }
 

@@ -31,8 +31,7 @@ extern const std::string whitespace_expression;
 class SplitExpression {
  public:
   /// @param source  the file it comes from, for messages
-  /// @throws UserError (config) when it cannot be compiled, is outside what to_pcre2 knows, or can
-  /// match nothing
+  /// @throws UserError (config) when it cannot be compiled, or is outside what to_pcre2 knows
   SplitExpression(const Pattern& pattern, std::string_view source);
   SplitExpression(SplitExpression&&) noexcept;
   SplitExpression& operator=(SplitExpression&&) noexcept;
@@ -45,6 +44,32 @@ class SplitExpression {
   /// The first match at or after `from`. @pre text is valid UTF-8, `from` is at the start of a
   /// character or the end
   std::optional<Match> find(std::string_view text, std::size_t from);
+
+  /// Calls `match` for all matches in a text, in order, as the library finds them: an empty one may
+  /// stand at either end of the text and anywhere between, but not right behind the match before.
+  /// @pre text is valid UTF-8
+  template <class Function>
+  void for_each_match(std::string_view text, Function&& match) {
+    std::size_t from = 0;
+    std::optional<std::size_t> last_end;
+    while (from <= text.size()) {
+      const auto found = find(text, from);
+      if (!found) {
+        return;
+      }
+      if (found->begin == found->end && last_end == found->end) {
+        from += from < text.size() ? size_of_first_character(text.substr(from)) : 1;
+        continue;
+      }
+      from = found->end;
+      last_end = found->end;
+      match(*found);
+    }
+  }
+
+  /// @throws UserError (config) if it can match an empty text, where the library does not know what
+  /// to replace (it counts wrongly in the steps that follow); `user` is who may not
+  void refuse_empty_matches(std::string_view user) const;
 
   /// Puts the piece with `content` for each match into `replaced` and returns that; where nothing
   /// matches the piece, with `replaced` as it was. The content comes of the character that its

@@ -115,7 +115,9 @@ class ByteFallback final : public Step {
 class Replace final : public Step {
  public:
   Replace(Step* next, const DecodeStep& step, std::string_view source)
-      : Step(next), pattern_(step.pattern, source), content_(step.content) {}
+      : Step(next), pattern_(step.pattern, source), content_(step.content) {
+    pattern_.refuse_empty_matches("a Replace decoder");
+  }
   void take(std::string token) override {
     std::string replaced;
     const Piece piece = pattern_.replace({token}, content_, replaced);

@@ -55,6 +55,12 @@ inline char32_t take_character(std::string_view& text) noexcept {
   text.remove_prefix(bytes);
   return character;
 }
+/// In bytes. @pre not empty
+inline std::size_t size_of_first_character(std::string_view text) noexcept {
+  const std::size_t all = text.size();
+  take_character(text);
+  return all - text.size();
+}
 /// The character that a text ends with. @pre not empty
 char32_t last_character(std::string_view text) noexcept;
 void append_character(char32_t character, std::string& text);
