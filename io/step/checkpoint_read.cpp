@@ -9,8 +9,8 @@
 
 #include <fourfold/base/contract.hpp>
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/file_descriptor.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/crc32c.hpp>
 
@@ -56,13 +56,13 @@ std::string repair_advice(const std::filesystem::path& folder) {
 /// What this user may not read may be whole: it is neither damaged nor to be worked around.
 /// @throws UserError (config)
 void require_readable(const std::filesystem::path& file) {
-  const FileDescriptor opened(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!opened && (errno == EACCES || errno == EPERM)) {
+  const RegularFile opened = open_regular_file(file, O_RDONLY, Links::refuse);
+  if (opened.error_number == EACCES || opened.error_number == EPERM) {
     throw UserError(
         ExitCode::config,
         format_message("{}: cannot be read ({}), and may be whole; ask its owner for the right to "
                        "read it, or name another checkpoint",
-                       file.string(), std::generic_category().message(errno)));
+                       file.string(), std::generic_category().message(opened.error_number)));
   }
 }
 

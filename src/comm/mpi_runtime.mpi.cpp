@@ -161,6 +161,7 @@ MpiRuntime::~MpiRuntime() {
   if (std::uncaught_exceptions() > impl_->exceptions_at_start && impl_->world->size() > 1) {
     // Others may be waiting in an operation: the program's main ends them. MPI stays as it is, and
     // nothing is freed that it might still write to.
+    Watch::announce_abort();
     impl_->watch.reset();
     static_cast<void>(impl_.release());
     return;

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "sentencepiece_kind.hpp"
+#include "piece_model_type.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/json_from_python.hpp>

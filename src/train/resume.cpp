@@ -251,7 +251,7 @@ void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::
 void refuse_without_saved_steps(const runfile::RunConfig& config) {
   const telemetry::RunFiles record(config.log.dir);
   const auto saved = telemetry::checkpoint_step_of(record.status());
-  if (config.checkpoint.resume == "auto" && saved && *saved > 0) {
+  if (saved && *saved > 0) {
     throw UserError(
         ExitCode::config,
         format_message(
@@ -391,12 +391,15 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
   comm::first_rank_does(world, [&] {
     if (io::list_steps(request.store.directory()).empty()) {
       refuse_to_abandon(request.config, request.store.directory());
-      refuse_without_saved_steps(request.config);
       refuse_folder_of_steps(request.config, request.store.directory());
     }
   });
   if (mode == "auto") {
-    return resume_newest(request, world);
+    auto resumed = resume_newest(request, world);
+    if (!resumed) {
+      comm::first_rank_does(world, [&] { refuse_without_saved_steps(request.config); });
+    }
+    return resumed;
   }
   if (mode != "never") {
     return resume_path(request, world);

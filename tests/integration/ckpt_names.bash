@@ -147,7 +147,9 @@ expect_exit 65 "$fourfold" train run.toml --set log.dir=lost --resume=old/step-0
 expect_stderr 'this run would begin again at step 4'
 expect test -L lost/checkpoints/step-000000006
 rm lost/checkpoints/step-000000006 lost/checkpoints/step-000000004
-expect_exit 0 "$fourfold" train run.toml --set log.dir=lost --set train.steps=2
+expect_exit 78 "$fourfold" train run.toml --set log.dir=lost --set train.steps=2
+expect_stderr 'has the record of a run that has saved step 6'
+expect_exit 0 "$fourfold" train run.toml --set log.dir=lost --set train.steps=2 --resume=never
 expect_stderr 'step 6 was the last one that was saved there, and it is not there any more: this run begins anew'
 expect_exit 78 "$fourfold" ckpt import --format llm.c no.bin lost/checkpoints
 
@@ -188,7 +190,7 @@ short_of_memory 'use a smaller --memory' diff run run
 # A prompt whose end is byte tokens, which a decoder holds back until it knows what follows, is printed once.
 bytes_tokenizer=$SOURCE_DIR/tests/golden/tokenizers/structures/llama2.json
 expect_exit 0 "$fourfold" data prepare --tokenizer "$bytes_tokenizer" --output fallback text.txt
-printf '[model]\nlayers = 1\nhidden = 32\nheads = 2\ncontext = 32\n[train]\nglobal_batch = 2\nsteps = 1\n[data]\ntrain = ["fallback"]\n[log]\ndir = "fell"\n' >fell.toml
+printf '[model]\nlayers = 1\nhidden = 32\nheads = 2\ncontext = 32\n[train]\nglobal_batch = 4\nsteps = 1\n[data]\ntrain = ["fallback"]\n[log]\ndir = "fell"\n' >fell.toml
 expect_exit 0 "$fourfold" train fell.toml
 for prompt in '日本' 'x🙂' 'Größe 中' 'abc' 'verse'; do
   expect_exit 0 "$fourfold" sample fell --prompt "$prompt" --tokens 0

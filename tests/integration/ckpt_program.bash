@@ -229,9 +229,9 @@ expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-every 2 
 expect test "$(json_of 'steps, spared, dry_run')" = "([1], 3, True)"
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-every 2
 expect_stdout 'step 3 stays'
-expect test "$(cd many/checkpoints && echo *)" = 'LATEST damaged-step-000000001-x step-000000002 step-000000003 step-000000004'
+expect test "$(cd many/checkpoints && echo *)" = 'LATEST damaged-step-000000001-0123456789abcdef step-000000002 step-000000003 step-000000004'
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints --set-aside
-expect_stdout 'removes damaged-step-000000001-x'
+expect_stdout 'removes damaged-step-000000001-0123456789abcdef'
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints
 expect_stdout 'nothing to remove'
 

@@ -164,8 +164,8 @@ expect_exit 0 "$fourfold" data info worded.bin
 rm worded.*
 
 mkdir folder
-for output in folder/ folder/. .; do
-  expect_exit 78 "$fourfold" data prepare --output "$output" a.txt
+for place in folder/ folder/. .; do
+  expect_exit 78 "$fourfold" data prepare --output "$place" a.txt
   expect_stderr 'its files would have no name; add one'
 done
 expect rmdir folder

@@ -103,8 +103,11 @@ done
 expect_exit 1 verify --mesh dp=1 --mesh dp=2,train.precision=bf16 --mesh dp=2,model.norm_epsilon=1.01e-5 --steps 20 --json
 python3 -c 'import json, sys
 coarse, other = json.load(open(sys.argv[1]))["meshes"]
-assert coarse["passed"] and coarse["tolerances"]["gradient"] == 0.1, coarse
-assert other["tolerances"] == {"loss": 1e-5, "gradient": 1e-4, "rounding": 30, "weight": 1e-4, "product": 8}, other
+noise = (1024 / (8 * 24)) ** 0.5  # of means over so few tokens
+assert coarse["passed"] and abs(coarse["tolerances"]["gradient"] / (0.1 * noise) - 1) < 1e-9, coarse
+wanted = {"loss": 1e-5 * noise, "gradient": 1e-4 * noise, "rounding": 300, "weight": 1e-4, "product": 8}
+assert other["tolerances"].keys() == wanted.keys(), other
+assert all(abs(other["tolerances"][key] / value - 1) < 1e-9 for key, value in wanted.items()), other
 assert other["differing_steps"] == list(range(1, 21)), other' "$output" || complain "tolerances are not those of each mesh"
 # Steps that prove nothing about gradients are said.
 expect_exit 0 verify --set train.precision=f16 --set train.loss_scale_initial=1073741824 --mesh dp=1 --mesh dp=2 --steps 12

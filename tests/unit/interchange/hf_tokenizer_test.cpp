@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "models.hpp"
+#include "piece_model_type.hpp"
 #include "scratch_folder.hpp"
-#include "sentencepiece_kind.hpp"
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/byte_alphabet.hpp>

@@ -337,6 +337,11 @@ TEST_CASE("links that lie in the folder are followed, as in the cache of Hugging
   std::filesystem::create_symlink(blobs.write("3d4e", R"({"weight_map":{"a":"link.safetensors"}})"),
                                   scratch / fourfold::io::safetensors_index_name);
   CHECK(folder_refusal(scratch) == "accepted");
+  std::filesystem::create_symlink("link.safetensors", scratch / "model.safetensors");
+  CHECK_THAT(folder_refusal(scratch),
+             ContainsSubstring("says that 'a' is in link.safetensors (whose weights are meant"));
+  std::filesystem::remove(scratch / "model.safetensors");
+  std::filesystem::remove(scratch / fourfold::io::safetensors_index_name);
   // Over another link, and with a way that begins at the link.
   std::filesystem::create_symlink("link.safetensors", scratch / "model.safetensors");
   CHECK(folder_refusal(scratch) == "accepted");

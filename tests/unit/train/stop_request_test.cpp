@@ -152,15 +152,38 @@ TEST_CASE("a SAVE file asks for one save, and is removed", "[stop_request]") {
 
 TEST_CASE("a SAVE that cannot be removed is obeyed once", "[stop_request]") {
   const fourfold::harness::ScratchFolder folder;
-  std::filesystem::create_directories(folder.path() / "SAVE" / "full");
+  constexpr uid_t nobody = 65534;
+  const bool is_root = ::geteuid() == 0;  // who may remove everything
   fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
     train::StopRequest request(folder.path(), std::nullopt);
-    CHECK(request.poll(world, 0).save);
-    CHECK_FALSE(request.poll(world, 0).save);
-    std::filesystem::remove_all(fourfold::telemetry::RunFiles(folder.path()).save());
+    folder.write("SAVE", "");
+    std::filesystem::permissions(folder.path(), std::filesystem::perms(0555));
+    REQUIRE((!is_root || ::seteuid(nobody) == 0));
+    const bool first = request.poll(world, 0).save;
+    const bool second = request.poll(world, 0).save;
+    REQUIRE((!is_root || ::seteuid(0) == 0));
+    CHECK(first);
+    CHECK_FALSE(second);
+    std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+    std::filesystem::remove(fourfold::telemetry::RunFiles(folder.path()).save());
     CHECK_FALSE(request.poll(world, 0).save);
     folder.write("SAVE", "");
     CHECK(request.poll(world, 0).save);
+  });
+}
+
+TEST_CASE("a folder or a link called SAVE asks for nothing, and stays", "[stop_request]") {
+  const fourfold::harness::ScratchFolder folder;
+  const auto save = fourfold::telemetry::RunFiles(folder.path()).save();
+  fourfold::comm::run_ranks(1, [&](fourfold::comm::Communicator& world) {
+    train::StopRequest request(folder.path(), std::nullopt);
+    std::filesystem::create_directories(save / "best");
+    CHECK_FALSE(request.poll(world, 0).save);
+    CHECK(std::filesystem::exists(save / "best"));
+    std::filesystem::remove_all(save);
+    std::filesystem::create_symlink("nowhere", save);
+    CHECK_FALSE(request.poll(world, 0).save);
+    CHECK(std::filesystem::is_symlink(save));
   });
 }
 
