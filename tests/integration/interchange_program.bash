@@ -205,8 +205,8 @@ expect_exit 78 "$fourfold" ckpt import $'hf\xe9' latin
 expect_stderr 'not UTF-8'
 expect test ! -e latin
 # A folder of one file, and the index of others.
-cp -r hf both && cp from-one/model.safetensors both/ 2>/dev/null || "$fourfold" ckpt export --format hf run/checkpoints one >/dev/null
-[[ -e both/model.safetensors ]] || cp one/model.safetensors both/
+expect_exit 0 "$fourfold" ckpt export --format hf run/checkpoints one
+cp -r hf both && cp one/model.safetensors both/
 expect_exit 78 "$fourfold" ckpt import both out
 expect_stderr 'both: holds model.safetensors, and model.safetensors.index.json says that'
 expect test ! -e out
@@ -274,6 +274,6 @@ END
 expect_exit 78 "$fourfold" ckpt import --format hf big out
 expect_stderr 'holds 1e+300, which overflows f32'
 expect test ! -e out/step-000000000
-rm -r out
+rm -rf out
 
 expectations_met
