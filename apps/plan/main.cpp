@@ -8,6 +8,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
 #include <fourfold/io/step_place.hpp>
+#include <fourfold/io/text_sum.hpp>
 #include <fourfold/plan/timeline_svg.hpp>
 #include <fourfold/plan/timeline_trace.hpp>
 #include <fourfold/program/print.hpp>
@@ -68,7 +69,8 @@ constexpr fourfold::io::OwnFile own_trace{.mark = plan::timeline_trace_mark,
                                           .is_older = plan::is_older_timeline_trace};
 constexpr fourfold::io::OwnFile own_csv{.mark = schedule::schedule_csv_mark,
                                         .maker = "fourfold plan --csv",
-                                        .is_older = schedule::is_older_schedule_csv};
+                                        .is_older = schedule::is_older_schedule_csv,
+                                        .is_unchanged = fourfold::io::sum_holds};
 
 /// Before anything is written: all or none.
 void refuse_to_replace_others(const Arguments& arguments) {
@@ -109,7 +111,7 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
     write(arguments.trace, plan::timeline_trace(timelines));
   }
   if (!arguments.csv.empty()) {
-    write(arguments.csv, schedule::schedule_csv(schedule));
+    write(arguments.csv, fourfold::io::with_sum(schedule::schedule_csv(schedule)));
   }
 }
 

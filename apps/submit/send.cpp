@@ -11,6 +11,7 @@
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/own_file.hpp>
+#include <fourfold/io/text_sum.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -57,12 +58,15 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   }
   look_for_queued_jobs(submission);
   io::refuse_foreign_file(submission.script,
-                          {batch::script_mark, "fourfold submit", batch::script_opening},
+                          {.mark = batch::script_mark,
+                           .maker = "fourfold submit",
+                           .opening = batch::script_opening,
+                           .is_unchanged = io::sum_holds},
                           Links::refuse);
   telemetry::make_log_dir(submission.log_dir);
   constexpr std::uint64_t most_bytes = 1 << 20;
   const auto older = io::text_if_readable(submission.script, most_bytes);
-  write_script(submission.script, script);
+  write_script(submission.script, io::with_sum(script));
   clear_the_way(submission);
   const batch::SubmittedJob job = submit_instead_of(older, submission);
   program::print("{}\n", job.number);

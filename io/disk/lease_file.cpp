@@ -34,6 +34,9 @@ std::optional<Lease> read_lease(const fs::path& path) {
                ? std::nullopt
                : std::optional(Lease{.word = {}, .holder = {}, .unreadable = *defect});
   }
+  if (text.find_first_not_of('\0') == std::string::npos) {
+    text.clear();  // as a machine that went down leaves it
+  }
   std::istringstream line(text);
   std::string magic;
   int version = 0;

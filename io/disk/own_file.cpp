@@ -3,6 +3,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
+#include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/own_file.hpp>
 
 #include <fcntl.h>
@@ -37,6 +38,16 @@ Beginning beginning_of(const std::filesystem::path& path, Links links) {
   return beginning;
 }
 
+/// As one of ours, and by nobody changed.
+bool is_ours(const std::filesystem::path& path, const std::string& beginning, const OwnFile& own) {
+  if (!begins_as(beginning, own)) {
+    return false;
+  }
+  constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
+  return own.is_unchanged == nullptr ||
+         own.is_unchanged(text_if_readable(followed(path), most_bytes).value_or(""));
+}
+
 bool is_there(const std::filesystem::path& path) {
   struct stat status {};
   return ::lstat(path.c_str(), &status) == 0;
@@ -65,8 +76,14 @@ void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own, 
     return;
   }
   const Beginning beginning = beginning_of(path, links);
-  if (beginning.is_read && (beginning.text.empty() || begins_as(beginning.text, own))) {
+  if (beginning.is_read && (beginning.text.empty() || is_ours(path, beginning.text, own))) {
     return;
+  }
+  if (beginning.is_read && begins_as(beginning.text, own)) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: was changed since `{}` made it, and would be replaced; "
+                                   "choose another name, or move it away",
+                                   path.string(), own.maker));
   }
   throw UserError(
       ExitCode::config,

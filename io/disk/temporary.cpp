@@ -147,7 +147,9 @@ void Temporary::keep() noexcept {
 void sweep_temporaries_of(const std::filesystem::path& path) {
   const std::filesystem::path parent = path.parent_path();
   const std::filesystem::path folder = parent.empty() ? "." : parent;
-  if (!is_first_look_for(std::filesystem::absolute(path))) {
+  std::error_code failure;  // an empty path has no place, which who writes there says
+  const auto whole = std::filesystem::absolute(path, failure);
+  if (failure || !is_first_look_for(whole)) {
     return;
   }
   const auto names = names_in(folder);

@@ -160,11 +160,10 @@ expect_stderr '--set: optim.post_validation has no effect (it needs mesh.pp > 1)
 drawn=("$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 2)
 for _ in 1 2; do expect_exit 0 "${drawn[@]}" --svg own.svg --trace own.json --csv own.csv; done
 # So are those of earlier versions, which had the mark elsewhere, or none.
-{ sed -n 2,3p own.csv && sed -n 1p own.csv && tail -n +4 own.csv; } >older.csv
 sed 's/^{"otherData":{"made_by":"fourfold"},/{/' own.json >older.json
 sed '1s/fourfold/fourfold plan/' own.svg >older.svg
 tail -n +2 own.svg >oldest.svg
-for pair in 'csv older.csv' 'trace older.json' 'svg older.svg' 'svg oldest.svg'; do
+for pair in 'trace older.json' 'svg older.svg' 'svg oldest.svg'; do
   read -r option older <<<"$pair"
   expect_exit 0 "${drawn[@]}" "--$option" "$older"
   expect cmp "own.${option/trace/json}" "$older"
@@ -187,6 +186,19 @@ expect_exit 78 "$fourfold" plan run.toml --ranks 16 --svg ./run.toml
 expect_stderr 'is an input'
 expect_exit 78 "$fourfold" plan --schedule own.csv --stages 2 --micro-batches 2 --csv own.csv
 expect_stderr 'is an input'
+
+# A table that somebody has changed is his, and so is one of a version that did not tell: with this one's mark, and with none.
+sed 's/F1,B0/B0,F1/' own.csv >edited.csv
+{ cat own.csv && echo '# a note of mine'; } >noted.csv
+grep -v crc32c own.csv >unsigned.csv
+{ sed -n 2,3p own.csv && sed -n 1p own.csv && tail -n +4 own.csv; } >older.csv
+for table in edited noted unsigned older; do
+  expect_exit 0 "$fourfold" plan --schedule "$table.csv"
+  cp "$table.csv" kept
+  expect_exit 78 "${drawn[@]}" --csv "$table.csv"
+  expect_stderr "$table.csv: was changed since \`fourfold plan --csv\` made it, and would be replaced; choose another name"
+  expect cmp kept "$table.csv"
+done
 
 # A link to a drawing of ours is followed.
 mkdir far && expect_exit 0 "${drawn[@]}" --svg far/drawn.svg && ln -s far/drawn.svg near.svg && : >far/drawn.svg

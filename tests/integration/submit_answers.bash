@@ -63,6 +63,18 @@ for way in --requeue '--chain 3'; do
 done
 sbatch='echo 4711'
 
+# A script that was edited is the user's: it is left as it is, and said so before sbatch is asked.
+squeue=''
+expect_exit 0 "${submit[@]}" --go
+sed -i 's/^#SBATCH --nodes=.*/&\n#SBATCH --account=physics/' run/submit.sbatch
+cp run/submit.sbatch edited.sbatch
+sbatch='echo asked >>asked' expect_exit 78 "${submit[@]}" --go
+expect_stderr 'submit.sbatch: was changed since `fourfold submit` made it'
+expect cmp run/submit.sbatch edited.sbatch
+expect test ! -e asked
+mv run/submit.sbatch mine.sbatch
+expect_exit 0 "${submit[@]}" --go
+
 # The queue: only lines that are jobs are, and not to know is said.
 squeue="echo 'CLUSTER: alpha'; echo '-----'; echo 'squeue: error: 3 nodes' >&2; echo '17 $work/run/chain.sbatch'"
 expect_exit 78 "${submit[@]}" --chain 2 --go

@@ -65,8 +65,10 @@ TEST_CASE("what is no file is no lease, and all may read one", "[lease]") {
 
 TEST_CASE("a lease that makes no sense is watched like any other", "[lease]") {
   const ScratchFolder scratch;
-  for (const char* text : {"", "fourfold-lease", "fourfold-lease 1",
-                           "fourfold-lease 2 x y - 1 - 0 0\n", "fourfold-lease 1 x\n"}) {
+  for (const std::string& text :
+       {std::string(), std::string("fourfold-lease"), std::string("fourfold-lease 1"),
+        std::string("fourfold-lease 2 x y - 1 - 0 0\n"), std::string("fourfold-lease 1 x\n"),
+        std::string(1, '\0'), std::string(77, '\0')}) {
     write_lease(scratch / "c", text);
     const harness::CapturedLog log;
     const DirectoryLease lease(scratch / "c", other(), quick);

@@ -5,8 +5,11 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/own_file.hpp>
+#include <fourfold/io/text_sum.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <sys/stat.h>
 
 #include <array>
@@ -14,6 +17,7 @@
 
 namespace fs = std::filesystem;
 using namespace fourfold;
+using Catch::Matchers::ContainsSubstring;
 using harness::ScratchFolder;
 
 namespace {
@@ -91,6 +95,26 @@ TEST_CASE("an output that is an input is known by any name", "[own_file]") {
   }
   io::refuse_input_as_output(scratch / "other", inputs);
   io::refuse_input_as_output(scratch.write("same bytes", "x"), inputs);
+}
+
+TEST_CASE("what people have changed is theirs", "[own_file]") {
+  const ScratchFolder scratch;
+  constexpr io::OwnFile table{
+      .mark = "# made here", .maker = "fourfold thing", .is_unchanged = io::sum_holds};
+  const std::string text = io::with_sum("# made here\nF0,B0\n");
+  CHECK(io::sum_holds(text));
+  CHECK_NOTHROW(io::refuse_foreign_file(scratch.write("whole", text), table));
+  std::string other_cell = text;
+  other_cell[text.find("F0")] = 'B';
+  std::string without_sum = text.substr(0, text.rfind('#'));
+  for (const std::string& edited : {other_cell, without_sum, text + "# a note\n", text + "\n",
+                                    text.substr(0, text.size() - 1), io::with_sum(text) + "#"}) {
+    CHECK_FALSE(io::sum_holds(edited));
+    CHECK_THROWS_WITH(io::refuse_foreign_file(scratch.write("edited", edited), table),
+                      ContainsSubstring("edited: was changed since `fourfold thing` made it"));
+  }
+  CHECK(io::sum_holds(io::with_sum("")));
+  CHECK_FALSE(io::sum_holds(""));
 }
 
 TEST_CASE("a mark counts only where its writer puts it", "[own_file]") {

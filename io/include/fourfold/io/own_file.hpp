@@ -23,6 +23,9 @@ struct OwnFile {
   /// Whether a beginning is as an earlier version wrote it, which put no mark there; null: none
   /// did.
   bool (*is_older)(std::string_view beginning) = nullptr;
+  /// For what people are asked to change, and is theirs then: whether a whole text is as it was
+  /// made (sum_holds()). Null: it is ours for good.
+  bool (*is_unchanged)(std::string_view text) = nullptr;
 };
 
 /// Whether text begins as one of ours does.
