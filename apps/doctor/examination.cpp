@@ -90,9 +90,6 @@ class Examiner {
     const auto on_node = static_cast<int>(
         comm::all_reduce_scalar(world_, std::int64_t{mpi_.ranks_on_host()}, comm::ReduceOp::max));
     found_.needs = needs_of(arguments_, world_.rank(), world_.size(), on_node);
-    for (const std::string& warning : found_.needs.warnings) {
-      log::warning(warning);
-    }
     RankFacts own = own_facts([](const char* name) { return std::getenv(name); });
     own.gpu = device::has_own_memory ? device::device_facts().bus_id : "";
     own.rank = world_.rank();

@@ -124,7 +124,7 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_
   if (!arguments.run_file.empty()) {
     const runfile::EffectiveConfig effective =
         train::load_run(arguments.run_file, arguments.overrides);
-    needs.warnings = effective.warnings;
+    runfile::log_remarks(effective);
     needs.precision = effective.config.train.precision;
     needs.algorithm = train::collectives_of(effective.config);
     Save save;

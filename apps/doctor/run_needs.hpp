@@ -24,7 +24,6 @@ struct RunNeeds {
   DType precision = DType::f32;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   std::vector<Directory> directories;  ///< those of --dir last
-  std::vector<std::string> warnings;   ///< of the run file
 };
 
 /// Local; reads the run file and plans this rank as training will set it up.

@@ -240,12 +240,7 @@ std::string tokens_text(const train::RankPlan& plan, std::int64_t context) {
 PlannedRun plan_run(const Arguments& arguments) {
   const runfile::EffectiveConfig effective =
       train::load_run(arguments.run_file, arguments.overrides, program::run_file_in_checkpoint);
-  for (const std::string& warning : effective.warnings) {
-    log::warning(warning);
-  }
-  for (const std::string& note : effective.notes) {
-    log::info(note);
-  }
+  runfile::log_remarks(effective);
   const comm::MeshShape mesh = mesh_of(effective, arguments.ranks);
   runfile::validate_batch(effective.config, mesh.dp, effective.origins);
   return {effective.config, mesh, lay_out(effective, mesh),

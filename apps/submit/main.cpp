@@ -26,12 +26,7 @@ namespace submit = fourfold::submit;
 ExitCode make(const submit::Arguments& arguments) {
   const runfile::EffectiveConfig effective = fourfold::train::load_run(
       arguments.run_file, arguments.overrides, fourfold::program::run_file_in_checkpoint);
-  for (const std::string& warning : effective.warnings) {
-    fourfold::log::warning(warning);
-  }
-  for (const std::string& note : effective.notes) {
-    fourfold::log::info(note);
-  }
+  runfile::log_remarks(effective);
   runfile::validate_data(effective.config, effective.origins);
   const batch::Submission submission = submit::checked_submission(arguments, effective);
   const std::string script = batch::script_of(submission);

@@ -143,12 +143,7 @@ void RunDirectory::open() {
   auto console = std::make_unique<telemetry::Console>(stderr, progress);
   log::set_sink(console->log_sink());
   metrics_.add(std::move(console));
-  for (const std::string& warning : effective_.warnings) {
-    log::warning(warning);
-  }
-  for (const std::string& note : effective_.notes) {
-    log::info(note);
-  }
+  runfile::log_remarks(effective_);
   if (train::is_stop_asked_for(folder_)) {
     throw UserError(
         ExitCode::no_progress,

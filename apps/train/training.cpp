@@ -22,6 +22,7 @@
 #include <fourfold/runfile/run_key.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/product_choices_file.hpp>
@@ -181,6 +182,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   });
   require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
   start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
+  train::look_before_lease(effective.config, arguments.allowed_changes, mpi.world());
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);
   directory->open();
   return while_ours(*directory, [&] {

@@ -30,6 +30,8 @@ void describe(CLI::App& command, Arguments& arguments);
 
 /// Reads "dp=2,tp=2,pp=2,schedule=1f1b": keys of [mesh], or any key with its table in front
 /// ("train.micro_batch=1"). An axis that is not named has degree 1.
+/// Its warnings and notes are logged with the first mesh alone: those of the others are mostly the
+/// same.
 /// @return named as it is written
 /// @throws UserError (config) as the run file, with the mesh's text in front
 train::RunOnMesh read_mesh(const Arguments& arguments, const std::string& text);

@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -34,6 +35,15 @@ std::string Origin::where() const {
       return "--set";
     default:
       return {};
+  }
+}
+
+void log_remarks(const EffectiveConfig& effective) {
+  for (const std::string& warning : effective.warnings) {
+    log::warning(warning);
+  }
+  for (const std::string& note : effective.notes) {
+    log::info(note);
   }
 }
 

@@ -110,7 +110,7 @@ std::vector<RunKey> token_keys() {
        .meaning = "Size of the vocabulary. If you leave it out, and preset too, it is that of the "
                   "checkpoint that the run begins with or goes on from, else what the "
                   "record beside the token files says, rounded up to a multiple of 64. Less is "
-                  "refused, and more than 5 % above it is warned of.",
+                  "refused; more than 5 % above it, and above that multiple, is warned of.",
        .minimum = 1,
        .maximum = most,
        .on_resume = impossible},

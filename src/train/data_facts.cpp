@@ -283,6 +283,11 @@ void refuse_foreign_tokens(const io::Checkpoint& checkpoint, const data::TokenDa
   for (const io::TokenFile& file : dataset.files()) {
     const auto record = data::token_record_of(file);
     if (!record || trained_on.empty()) {
+      log::info(format_message(
+          "{}: whether the tokens are of the tokenizer that the model was trained with is not "
+          "known ({})",
+          file.path().string(),
+          record ? "the checkpoint does not name it" : "no record says which one made them"));
       continue;
     }
     const TokenMaker maker = token_maker(file.path(), *record);

@@ -12,6 +12,7 @@
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
+#include <fourfold/train/first_look.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/training_state.hpp>
@@ -219,33 +220,6 @@ void refuse_fast_step(const runfile::CheckpointConfig& config) {
   }
 }
 
-/// A checkpoint.dir that is written wrongly would begin a run anew over the record of the one that
-/// log.dir has: its metrics and its end would be those of two. Where nothing of that is to be gone
-/// on from any more, the folder is free.
-void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::path& steps) {
-  const std::filesystem::path record = telemetry::RunFiles(config.log.dir).config();
-  std::error_code failure;
-  if (!std::filesystem::is_regular_file(record, failure)) {
-    return;
-  }
-  std::filesystem::path recorded;
-  comm::attempt([&] { recorded = runfile::places_of(record).checkpoint_dir; });
-  if (!std::filesystem::is_directory(recorded, failure) ||
-      std::filesystem::equivalent(recorded, steps, failure)) {
-    return;
-  }
-  const auto held = io::list_steps(recorded);
-  if (!held.empty()) {
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), "
-            "and checkpoint.dir = \"{}\" holds none: the run would begin anew; set "
-            "checkpoint.dir to where its checkpoints are, or choose another log.dir",
-            config.log.dir, recorded.string(), held.back(), config.checkpoint.dir));
-  }
-}
-
 /// Checkpoints that were moved away, or whose file system is not mounted, would have the run begin
 /// anew over its own record.
 void refuse_without_saved_steps(const runfile::RunConfig& config) {
@@ -259,26 +233,6 @@ void refuse_without_saved_steps(const runfile::RunConfig& config) {
             "\"{}\" holds no step: the run would begin anew over it; bring its checkpoints back, "
             "choose another log.dir, or say --resume=never to begin anew there",
             config.log.dir, *saved, config.checkpoint.dir));
-  }
-}
-
-/// A log.dir that names the folder of another run's steps would have a new run's files lie among
-/// them.
-void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesystem::path& steps) {
-  std::error_code failure;
-  const std::filesystem::path log_dir = config.log.dir;
-  if (!std::filesystem::is_directory(log_dir, failure) ||
-      std::filesystem::equivalent(log_dir, steps, failure)) {
-    return;
-  }
-  const auto held = io::list_steps(log_dir);
-  if (!held.empty()) {
-    throw UserError(
-        ExitCode::config,
-        format_message("log.dir = \"{}\" is a folder of checkpoints (it holds step {}), and a new "
-                       "run would begin in it; set log.dir to the folder of the run, or to one of "
-                       "its own",
-                       config.log.dir, held.back()));
   }
 }
 
@@ -388,12 +342,7 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
                        "\"{}\" (whose weights?); name a step directory there, or leave it out",
                        mode));
   }
-  comm::first_rank_does(world, [&] {
-    if (io::list_steps(request.store.directory()).empty()) {
-      refuse_to_abandon(request.config, request.store.directory());
-      refuse_folder_of_steps(request.config, request.store.directory());
-    }
-  });
+  comm::first_rank_does(world, [&] { refuse_folders_of_others(request.config); });
   if (mode == "auto") {
     auto resumed = resume_newest(request, world);
     if (!resumed) {

@@ -35,7 +35,7 @@ printf '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/><title>min
 expect_exit 78 "$fourfold" report run --output theirs.html
 expect_stderr "theirs.html: is there already, and not made by \`fourfold report\`"
 # Somebody's config.toml that is not the run file is in the way, and so are other files that no run has made.
-expect_exit 78 "$fourfold" train run.toml --set train.steps=9
+expect_exit 78 "$fourfold" train run.toml --set train.steps=9 --allow-change=data.train
 expect_stderr 'run/config.toml is not a file that fourfold wrote (fourfold would write its own there); rename it, or choose another log.dir'
 expect cmp run.toml run/config.toml
 for name in metrics.jsonl exit.json status.json hang.json attempts.jsonl report.html; do

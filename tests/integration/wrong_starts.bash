@@ -101,7 +101,8 @@ wrong=(
   'late 78 @ --resume=run/checkpoints/step-000000002'
   'late 78 @ --set checkpoint.weights_only=true'
   'late 78 @ --resume-weights-only=another/checkpoints/step-000000004'
-  'late 73 @ --set checkpoint.dir=in_the_way/checkpoints'
+  '78 @ --set checkpoint.dir=in_the_way/checkpoints'
+  'late 73 @ --set checkpoint.fast_dir=in_the_way/fast --set checkpoint.fast_every_steps=1 --set train.steps=900000 --set optim.decay_steps=4'
   'late 78 @ --set checkpoint.dir=run/chekpoints'
   '78 @ --set log.dir=run/checkpoints'
   '78 @ --set log.dir=run/checkpoints --set checkpoint.dir=elsewhere'
@@ -174,6 +175,16 @@ $changed"
 
 for state in finished killed; do
   cp -r "$state" run
+  if [[ $state == killed ]]; then  # whose leases are somebody's who stands still: what is wrong shows without taking them
+    for lease in run/.run-lease run/checkpoints/.lease; do
+      printf 'fourfold-lease 1 0123456789abcdef elsewhere elsewhere 1 - 0 1 -\n' >"$lease"
+    done
+    for way in optim.lr=0.5 model.head_dim=1000000 checkpoint.dir=elsewhere; do
+      expect_exit 78 "$fourfold" train run.toml --set train.steps=900000 --set optim.decay_steps=4 --set "$way"
+      grep -q 'watching for' "$errors" && complain "a lease is waited for before $way is refused"
+    done
+    cp killed/.run-lease run/.run-lease && cp killed/checkpoints/.lease run/checkpoints/.lease
+  fi
   try_all "$state"
   rm -rf run
 done

@@ -256,6 +256,9 @@ struct EffectiveConfig {
   std::vector<std::string> notes;
 };
 
+/// Logs the warnings and the notes, on rank 0.
+void log_remarks(const EffectiveConfig& effective);
+
 /// Reads and validates a run file. Paths inside it are relative to the working directory, as on a
 /// command line.
 /// @param overrides  texts of --set, "table.key=value" with a TOML value; quotes around strings may

@@ -32,7 +32,7 @@ bool are_different(const TokenMaker& a, const TokenMaker& b);
 ///
 /// - model.vocab: the value written, else the preset's or the checkpoint's, else the largest of the
 ///   records', rounded up to a multiple of 64, else the default. Less than the records' is refused,
-///   and more than 5 % above it is warned of.
+///   and more than 5 % above it, and above that multiple, is warned of.
 /// - data.tokenizer: the one written, else the records', else the default. One that is not the
 ///   records' is refused, and so are records of different tokenizers, unless
 ///   data.allow_mixed_tokenizers.

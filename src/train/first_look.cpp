@@ -1,0 +1,104 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/comm/fail_together.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
+#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/first_look.hpp>
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+namespace fourfold::train {
+namespace {
+
+/// A checkpoint.dir that is written wrongly would begin a run anew over the record of the one that
+/// log.dir has: its metrics and its end would be those of two. Where nothing of that is to be gone
+/// on from any more, the folder is free.
+void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::path& steps) {
+  const std::filesystem::path record = telemetry::RunFiles(config.log.dir).config();
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(record, failure)) {
+    return;
+  }
+  std::filesystem::path recorded;
+  comm::attempt([&] { recorded = runfile::places_of(record).checkpoint_dir; });
+  if (!std::filesystem::is_directory(recorded, failure) ||
+      std::filesystem::equivalent(recorded, steps, failure)) {
+    return;
+  }
+  const auto held = io::list_steps(recorded);
+  if (!held.empty()) {
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), "
+            "and checkpoint.dir = \"{}\" holds none: the run would begin anew; set "
+            "checkpoint.dir to where its checkpoints are, or choose another log.dir",
+            config.log.dir, recorded.string(), held.back(), config.checkpoint.dir));
+  }
+}
+
+/// A log.dir that names the folder of another run's steps would have a new run's files lie among
+/// them.
+void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesystem::path& steps) {
+  std::error_code failure;
+  const std::filesystem::path log_dir = config.log.dir;
+  if (!std::filesystem::is_directory(log_dir, failure) ||
+      std::filesystem::equivalent(log_dir, steps, failure)) {
+    return;
+  }
+  const auto held = io::list_steps(log_dir);
+  if (!held.empty()) {
+    throw UserError(
+        ExitCode::config,
+        format_message("log.dir = \"{}\" is a folder of checkpoints (it holds step {}), and a new "
+                       "run would begin in it; set log.dir to the folder of the run, or to one of "
+                       "its own",
+                       config.log.dir, held.back()));
+  }
+}
+
+/// The newest step of the run, where it can be opened.
+std::optional<io::Checkpoint> newest_of(const runfile::RunConfig& config,
+                                        comm::Communicator& world) {
+  try {
+    std::string newest;
+    comm::first_rank_does(world, [&] {
+      const auto folders = io::step_folders(config.checkpoint.dir);
+      newest = folders.empty() ? "" : folders.back().string();
+    });
+    newest = comm::broadcast_text(world, newest, 0);
+    return newest.empty() ? std::nullopt : std::optional(io::open_checkpoint(newest, world));
+  } catch (const UserError&) {  // on all ranks alike
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+void refuse_folders_of_others(const runfile::RunConfig& config) {
+  const std::filesystem::path steps = config.checkpoint.dir;
+  if (io::list_steps(steps).empty()) {
+    refuse_to_abandon(config, steps);
+    refuse_folder_of_steps(config, steps);
+  }
+}
+
+void look_before_lease(const runfile::RunConfig& config,
+                       std::span<const std::string> allowed_changes, comm::Communicator& world) {
+  comm::first_rank_does(world, [&] { refuse_folders_of_others(config); });
+  if (config.checkpoint.resume != "auto" || config.checkpoint.weights_only) {
+    return;
+  }
+  if (const auto newest = newest_of(config, world)) {
+    runfile::refuse_changes(
+        runfile::config_difference(newest->scalars().text(runfile::config_text_name), config),
+        allowed_changes);
+  }
+}
+
+}  // namespace fourfold::train

@@ -1,0 +1,30 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+/// @file
+/// What shows that a start will be refused before anything of the run is touched, its lease
+/// included: a start that was mistyped ends no other one, not even one that stands still.
+#pragma once
+
+#include <fourfold/comm/communicator.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <span>
+#include <string>
+
+namespace fourfold::train {
+
+/// Where checkpoint.dir holds no step: that log.dir is neither the folder of a run whose
+/// checkpoints are elsewhere, nor a folder of checkpoints. Local; only reads.
+/// @throws UserError (config)
+void refuse_folders_of_others(const runfile::RunConfig& config);
+
+/// What resume() will refuse, as far as it shows without the lease of checkpoint.dir: the folders,
+/// and where checkpoint.resume is "auto" each key that the newest step was saved with and that may
+/// not change. A step that cannot be opened, or goes meanwhile, is left to resume(). Only reads.
+/// Collective, with the same arguments on all ranks; rank 0 looks.
+/// @param allowed_changes  keys that may differ from the checkpoint's
+/// @throws UserError (config) on all ranks alike
+void look_before_lease(const runfile::RunConfig& config,
+                       std::span<const std::string> allowed_changes, comm::Communicator& world);
+
+}  // namespace fourfold::train
