@@ -216,8 +216,9 @@ ExitCode end(const Request& request) {
     end.retry = false;
   }
   attempts.end(attempt, end);
-  log::info(format_message("ended with code {}: {}", static_cast<int>(end.code),
-                           MadeLines{printable_message(end.reason)}));
+  std::string on_one_line = end.reason;  // it comes from a file, and is not to look like more
+  std::ranges::replace(on_one_line, '\n', ' ');
+  log::info(format_message("ended with code {}: {}", static_cast<int>(end.code), on_one_line));
   if (end.retry) {
     const std::vector<std::string> none;
     program::print("again {}\n", fmt::join(has_told ? left.end->bad_nodes : none, ","));

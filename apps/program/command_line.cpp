@@ -57,6 +57,25 @@ ExitCode refuse(const CLI::App& command, const std::string& what) {
   return ExitCode::usage;
 }
 
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+/// What CLI11 says of a value, in words that people use.
+std::string own_words(const CLI::ParseError& error) {
+  const std::string_view said = error.what();
+  const std::string name(said.substr(0, said.find(':')));
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    if (contains(said, "required") && contains(said, "missing")) {
+      return fmt::format("{} needs a value after it", name);
+    }
+    if (contains(said, "At Most 1 required")) {
+      return fmt::format("{} is given more than once; give it once", name);
+    }
+  }
+  return std::string(said);
+}
+
 /// Whether a word is that option of several characters, with its value behind "=" or in the next
 /// word.
 bool is_long_option(const std::string& word, const CLI::Option& option) {
@@ -139,7 +158,7 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
       const std::vector<std::string> typed(argv + 1, argv + argc);
       return refuse(command, unknown_words_text(command, typed, keys));
     }
-    return refuse(command, printable(end.what()));  // a value of the user's is part of it
+    return refuse(command, printable(own_words(end)));  // a value of the user's is part of it
   }
 }
 
@@ -153,8 +172,11 @@ CLI::Validator whole_number(std::int64_t low, std::int64_t high) {
     if (is_number && number >= low && number <= high) {
       return {};
     }
-    return is_number && number > high ? fmt::format("{} is more than {}", text, high)
-                                      : fmt::format("{} is no whole number {}", text, range);
+    const bool is_too_long =
+        !is_number && !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+    return is_too_long || (is_number && number > high)
+               ? fmt::format("{} is more than {}", text, high)
+               : fmt::format("{} is no whole number {}", text, range);
   };
   return {refuse, range};
 }

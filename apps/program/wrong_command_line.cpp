@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -61,11 +62,29 @@ std::string did_you_mean(const std::vector<std::string>& meant) {
 }
 
 /// What other programs call it.
-std::string own_word(const std::string& word) {
-  if (word == "ckpt") {
-    return "checkpoint";
-  }
-  return word == "batch-size" || word == "batch_size" ? "global_batch" : word;
+std::string own_word(std::string word) {
+  constexpr std::array<std::array<std::string_view, 2>, 17> words{
+      {{"ckpt", "checkpoint"},
+       {"batch_size", "global_batch"},
+       {"global_batch_size", "global_batch"},
+       {"micro_batch_size", "micro_batch"},
+       {"learning_rate", "lr"},
+       {"max_steps", "steps"},
+       {"num_steps", "steps"},
+       {"train_iters", "steps"},
+       {"warmup", "warmup_steps"},
+       {"num_layers", "layers"},
+       {"hidden_size", "hidden"},
+       {"num_heads", "heads"},
+       {"seq_length", "context"},
+       {"seq_len", "context"},
+       {"vocab_size", "vocab"},
+       {"max_tokens", "tokens"},
+       {"max_new_tokens", "tokens"}}};
+  std::ranges::replace(word, '-', '_');
+  const auto found =
+      std::ranges::find_if(words, [&](const auto& pair) { return pair.front() == word; });
+  return found == words.end() ? word : std::string(found->back());
 }
 
 /// "--steps" with "100" is --set train.steps=100, and so is "--train.steps".
@@ -73,8 +92,7 @@ std::vector<std::string> as_keys(const std::string& name, const std::string& val
                                  const KeySearch& keys) {
   std::vector<std::string> meant;
   if (keys && name.starts_with("--")) {
-    std::string full = own_word(name.substr(2));
-    std::ranges::replace(full, '-', '_');
+    const std::string full = own_word(name.substr(2));
     const std::size_t dot = full.rfind('.');  // npos + 1 is 0
     for (const std::string& key : keys(full.substr(dot + 1))) {
       if (dot == std::string::npos || key == full) {

@@ -58,7 +58,8 @@ void describe(CLI::App& command, Arguments& arguments) {
       ->capture_default_str()
       ->check(fourfold::program::whole_number(0));
   command.add_option("--seed", arguments.sampling.seed, "Same seed and prompt, same text")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(fourfold::program::whole_number(0));
   command.add_option("--tokenizer", arguments.tokenizer,
                      "Tokenizer; default: the one of the run file (data.tokenizer)");
   command.add_flag("--allow-mixed-tokenizers", arguments.allow_mixed_tokenizers,

@@ -32,9 +32,12 @@ constexpr std::array unmendable_words{
     Words{"Failed to parse"},
     Words{"Invalid numeric value"},
     Words{"Invalid --", "specification"},
+    Words{"Invalid --", "argument"},
+    Words{"invalid --", "option"},
     Words{"Invalid generic resource"},
     // what the job, or its user, may not have
     Words{"More processors requested than permitted"},
+    Words{"Cannot request more threads per core"},
     Words{"Requested node configuration is not available"},
     Words{"Memory required by task is not available"},
     Words{"Invalid account"},

@@ -65,10 +65,13 @@ void note_end(const telemetry::ExitStatus& exit, std::optional<double> written_s
   }
 }
 
-/// The newest refusal, unless a start that was not refused began behind it.
+/// The newest refusal, unless a start that was not refused began behind it, as a job or, in the
+/// same allocation, by itself.
 std::optional<RefusedStart> last_refusal(const std::vector<RefusedStart>& refused,
-                                         const RunAttempt* newest) {
-  if (refused.empty() || (newest != nullptr && newest->began_unix_s > refused.back().unix_s)) {
+                                         const RunAttempt* newest,
+                                         const std::vector<TrainerStart>& starts) {
+  if (refused.empty() || (newest != nullptr && newest->began_unix_s > refused.back().unix_s) ||
+      (!starts.empty() && starts.back().began_unix_s > refused.back().unix_s)) {
     return std::nullopt;
   }
   return refused.back();
@@ -185,7 +188,7 @@ RunView RunReader::look(double now_unix_s) {
   const AttemptRecords noted = AttemptLog(files.attempts()).read();
   view.attempts = attempts_of_run(noted.attempts, starts);
   const RunAttempt* newest = newest_of_run(view.attempts);
-  view.refused = last_refusal(noted.refused, newest);
+  view.refused = last_refusal(noted.refused, newest, starts);
 
   const fs::path exit_file = files.exit_status();
   const telemetry::ExitRecord left = telemetry::read_exit(exit_file);

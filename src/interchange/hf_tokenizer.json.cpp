@@ -65,15 +65,19 @@ std::optional<std::int32_t> id_of(data::Tokenizer& tokenizer, const std::string&
   return ids.size() == 1 ? std::optional(ids.front()) : std::nullopt;
 }
 
-/// Takes the special tokens that a tokenizer_config.json names.
-void take_special(const std::string& text, const std::string& file, data::Tokenizer& tokenizer,
-                  SpecialTokens& special) {
-  const auto config = parse_json<json>(json_from_python(text), file);
-  if (!config.is_object()) {
+/// All of them but the template are JSON objects, and who loads the model reads them as such.
+json object_in(const std::string& text, const std::string& file) {
+  json object = parse_json<json>(json_from_python(text), file);
+  if (!object.is_object()) {
     throw UserError(
         ExitCode::data_corrupt,
         format_message("{}: is JSON, but no object; fetch or make the file again", file));
   }
+  return object;
+}
+
+/// Takes the special tokens that a tokenizer_config.json names.
+void take_special(const json& config, data::Tokenizer& tokenizer, SpecialTokens& special) {
   if (const auto eos = id_of(tokenizer, token_in(config, "eos_token"));
       eos && std::ranges::count(special.eos, *eos) == 0) {
     special.eos.insert(special.eos.begin(), *eos);
@@ -90,13 +94,18 @@ void add_config(const std::filesystem::path& folder, const char* tokenizer_class
   bool is_there = false;
   for (const char* const name : beside_names) {
     const std::filesystem::path file = folder / name;
-    if (!std::filesystem::exists(file, ignored)) {
+    const auto status = std::filesystem::symlink_status(file, ignored);
+    if (!std::filesystem::exists(status)) {
       continue;
     }
-    result.files.push_back({name, io::text_of_file(file, longest_file)});
+    result.files.push_back({name, io::text_of_file(file, longest_file)});  // also through a link
+    if (file.extension() != ".json") {
+      continue;
+    }
+    const json object = object_in(result.files.back().contents, file.string());
     if (name == config_name) {
       is_there = true;
-      take_special(result.files.back().contents, file.string(), tokenizer, result.special);
+      take_special(object, tokenizer, result.special);
     }
   }
   if (!is_there) {
@@ -145,6 +154,11 @@ HfTokenizer hf_tokenizer(data::Tokenizer& tokenizer, std::int64_t context) {
           "the model says: runs of blanks and rare characters may become other tokens there");
       add_config(folder, "LlamaTokenizer", "", context, tokenizer, result);
       break;
+  }
+  if (result.special.eos.empty()) {
+    result.notes.emplace_back(
+        "no token of it ends a text: eos_token_id is left open, and generate stops only at its "
+        "max_new_tokens");
   }
   return result;
 }

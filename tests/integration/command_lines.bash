@@ -47,6 +47,22 @@ for verb in train plan; do
   expect_exit 64 "$fourfold" "$verb" gpt2.toml --batch-size=8
   expect_stderr "unknown option '--batch-size'; did you mean '--set train.global_batch=8'?"
 done
+for words in '--learning-rate 3 optim.lr' '--max_steps 3 train.steps' '--num-layers 3 model.layers' '--seq-len 3 model.context'; do
+  read -r option value key <<<"$words"
+  expect_exit 64 "$fourfold" train gpt2.toml "$option" "$value"
+  expect_stderr "unknown option '$option'; did you mean '--set $key=$value'?"
+done
+expect_exit 64 "$fourfold" sample x --prompt y --max-new-tokens 3
+expect_stderr "unknown option '--max-new-tokens'; did you mean '--tokens'?"
+# Values that are no values.
+expect_exit 64 "$fourfold" plan run.toml --rank
+expect_stderr 'fourfold plan: error: --rank needs a value after it'
+expect_exit 64 "$fourfold" sample --checkpoint a --checkpoint b --prompt y
+expect_stderr 'fourfold sample: error: --checkpoint is given more than once; give it once'
+for seed in -1 1.5 18446744073709551616 99999999999999999999999; do
+  expect_exit 64 "$fourfold" sample a --prompt y --seed "$seed"
+  expect_stderr "fourfold sample: error: --seed: $seed is "
+done
 expect_exit 64 "$fourfold" sample --ckpt x --prompt y
 expect_stderr "unknown option '--ckpt'; did you mean '--checkpoint'?"
 expect_exit 64 "$fourfold" ckpt gc x --keep 3

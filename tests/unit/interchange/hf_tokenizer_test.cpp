@@ -116,6 +116,41 @@ TEST_CASE("a tokenizer.json goes as it is, with what lies beside it") {
                     ContainsSubstring("tokenizer_config.json: line 1, byte 15: is not JSON"));
 }
 
+TEST_CASE("what lies beside a tokenizer goes along only where its readers can read it") {
+  const ScratchFolder scratch;
+  scratch.write("tokenizer.json", read_bytes(golden + "gpt2.json"));
+  const auto export_of = [&] { return hf_tokenizer(*open_tokenizer(scratch.path().string()), 64); };
+  CHECK(export_of().notes.empty());
+  for (const char* const name : {"added_tokens.json", "special_tokens_map.json"}) {
+    scratch.write(name, "{}");
+    CHECK(contents(export_of(), name) == "{}");
+    for (const char* const text : {"not json", "[1, 2]", "{\"a\": 1", ""}) {
+      CAPTURE(name, text);
+      scratch.write(name, text);
+      CHECK_THROWS_WITH(export_of(), ContainsSubstring(name));
+    }
+    std::filesystem::remove(scratch / name);
+  }
+  // As a cache of Hugging Face has them that was fetched in part.
+  for (const char* const name : {"tokenizer_config.json", "chat_template.jinja"}) {
+    std::filesystem::create_symlink("../blobs/0123", scratch / name);
+    CHECK_THROWS_WITH(export_of(), ContainsSubstring(name) && ContainsSubstring("No such file"));
+    std::filesystem::remove(scratch / name);
+  }
+}
+
+TEST_CASE("a tokenizer without an end of text says that generation does not stop") {
+  const ScratchFolder scratch;
+  scratch.write("tokenizer.json",
+                R"({"version":"1.0","added_tokens":[],"normalizer":null,"pre_tokenizer":null,)"
+                R"("decoder":null,"model":{"type":"BPE","vocab":{"a":0,"b":1,"ab":2},)"
+                R"("merges":["a b"]}})");
+  const HfTokenizer made = hf_tokenizer(*open_tokenizer(scratch.path().string()), 64);
+  CHECK(made.special.eos.empty());
+  REQUIRE(made.notes.size() == 1);
+  CHECK_THAT(made.notes.front(), ContainsSubstring("eos_token_id is left open"));
+}
+
 TEST_CASE("other kinds of tokenizers go under the names that transformers looks for") {
   const HfTokenizer pair = hf_tokenizer(*open_tokenizer(golden + "gpt2"), 64);
   CHECK(contents(pair, "vocab.json") == read_bytes(golden + "gpt2/vocab.json"));
