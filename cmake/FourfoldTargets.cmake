@@ -30,11 +30,18 @@ endfunction()
 # ranks are those of MpiRuntime::device_world(). The target tests_<label> builds the programs of a label. The label
 # `threads` says that ranks are threads, so ThreadSanitizer has something to see; `device` that a GPU, an emulated one
 # too, is what it is about; `gpu_long` that it is worth its time on a real one. The last two are what
-# fourfold_list_device_tests() lists, with the seconds that a GPU gets for all of it (300).
+# fourfold_list_device_tests() lists, with the seconds that a GPU gets for all of it (300). `crash` says that the process
+# is ended in the middle, which sanitizers do not allow. One without ranks and without a label, `threads` aside, is
+# `portable`: the same code whatever computes, and seen best under sanitizers (FOURFOLD_PORTABLE_TESTS).
 function(fourfold_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT;GPU_SECONDS" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower
     set(arg_TIMEOUT 1000)
+  endif()
+  set(optimised_too ${arg_LABELS})
+  list(REMOVE_ITEM optimised_too threads)
+  if(NOT arg_RANKS AND NOT optimised_too)
+    list(APPEND arg_LABELS portable)
   endif()
   if(BUILD_SHARED_LIBS AND NOT arg_RANKS)
     add_library(${name} MODULE ${arg_SOURCES})
@@ -55,9 +62,6 @@ function(fourfold_add_test name)
     endif()
     add_dependencies(tests_${label} ${name})
   endforeach()
-  if("device" IN_LIST arg_LABELS AND NOT FOURFOLD_BUILD_DEVICE_TESTS)
-    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
-  endif()
   if("device" IN_LIST arg_LABELS OR "gpu_long" IN_LIST arg_LABELS)
     if(NOT arg_GPU_SECONDS)
       set(arg_GPU_SECONDS 300)
@@ -74,6 +78,10 @@ function(fourfold_add_test name)
     endif()
     add_test(NAME ${name} COMMAND ${PROJECT_BINARY_DIR}/tests/${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LABELS}")
+    if("portable" IN_LIST arg_LABELS AND NOT FOURFOLD_PORTABLE_TESTS)
+      set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
+      set_tests_properties(${name} PROPERTIES DISABLED ON)
+    endif()
     return()
   endif()
   if(arg_DEVICES)

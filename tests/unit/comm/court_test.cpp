@@ -228,13 +228,10 @@ TEST_CASE("many short lines are read in one go", "[court]") {
   // Each as the first of what is left, they would be moved as often as there are.
   Court court(1, secret);
   LineConnection rank = introduced(court, 0);
-  const std::string lines(std::size_t{1} << 20, '\n');
-  for (int piece = 0; piece < 8; ++piece) {
-    rank.send(lines);
-    while (rank.has_unsent()) {
-      rank.move();
-      court.listen(0ms);
-    }
+  rank.send(std::string(std::size_t{1} << 20, '\n'));
+  while (rank.has_unsent()) {
+    rank.move();
+    court.listen(0ms);
   }
   rank.send(line_of(Bye{}));
   rank.move();

@@ -74,7 +74,8 @@ std::vector<Box> whole_boxes(const model::ModelConfig& config) {
 using Gradient = std::function<float(int rank, int step, std::int64_t element)>;
 
 float random_gradient(int rank, int step, std::int64_t element) {
-  const auto place = static_cast<std::uint64_t>((step * 64 + rank) * 1'000'000 + element);
+  const auto place =
+      static_cast<std::uint64_t>((step * 64 + rank) * std::int64_t{1'000'000} + element);
   return 0.01F * uniform_float(static_cast<std::uint32_t>(mix64(place))) - 0.004F;
 }
 
