@@ -10,10 +10,23 @@
 
 #include <filesystem>
 #include <optional>
+#include <string>
 #include <system_error>
 
 namespace fourfold::train {
 namespace {
+
+/// The newest step that a folder holds; nothing where it is none, or the one of `steps` itself.
+std::optional<std::string> newest_step_beside(const std::filesystem::path& folder,
+                                              const std::filesystem::path& steps) {
+  std::error_code failure;
+  if (!std::filesystem::is_directory(folder, failure) ||
+      std::filesystem::equivalent(folder, steps, failure)) {
+    return std::nullopt;
+  }
+  const auto held = io::list_steps(folder);
+  return held.empty() ? std::nullopt : std::optional(format_message("{}", held.back()));
+}
 
 /// A checkpoint.dir that is written wrongly would begin a run anew over the record of the one that
 /// log.dir has: its metrics and its end would be those of two. Where nothing of that is to be gone
@@ -26,39 +39,27 @@ void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::
   }
   std::filesystem::path recorded;
   comm::attempt([&] { recorded = runfile::places_of(record).checkpoint_dir; });
-  if (!std::filesystem::is_directory(recorded, failure) ||
-      std::filesystem::equivalent(recorded, steps, failure)) {
-    return;
-  }
-  const auto held = io::list_steps(recorded);
-  if (!held.empty()) {
+  if (const auto step = newest_step_beside(recorded, steps)) {
     throw UserError(
         ExitCode::config,
         format_message(
             "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), "
             "and checkpoint.dir = \"{}\" holds none: the run would begin anew; set "
             "checkpoint.dir to where its checkpoints are, or choose another log.dir",
-            config.log.dir, recorded.string(), held.back(), config.checkpoint.dir));
+            config.log.dir, recorded.string(), *step, config.checkpoint.dir));
   }
 }
 
 /// A log.dir that names the folder of another run's steps would have a new run's files lie among
 /// them.
 void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesystem::path& steps) {
-  std::error_code failure;
-  const std::filesystem::path log_dir = config.log.dir;
-  if (!std::filesystem::is_directory(log_dir, failure) ||
-      std::filesystem::equivalent(log_dir, steps, failure)) {
-    return;
-  }
-  const auto held = io::list_steps(log_dir);
-  if (!held.empty()) {
+  if (const auto step = newest_step_beside(config.log.dir, steps)) {
     throw UserError(
         ExitCode::config,
         format_message("log.dir = \"{}\" is a folder of checkpoints (it holds step {}), and a new "
                        "run would begin in it; set log.dir to the folder of the run, or to one of "
                        "its own",
-                       config.log.dir, held.back()));
+                       config.log.dir, *step));
   }
 }
 
