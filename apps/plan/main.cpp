@@ -69,7 +69,6 @@ constexpr fourfold::io::OwnFile own_trace{.mark = plan::timeline_trace_mark,
                                           .is_older = plan::is_older_timeline_trace};
 constexpr fourfold::io::OwnFile own_csv{.mark = schedule::schedule_csv_mark,
                                         .maker = "fourfold plan --csv",
-                                        .is_older = schedule::is_older_schedule_csv,
                                         .is_unchanged = fourfold::io::sum_holds};
 
 /// Before anything is written: all or none.

@@ -284,16 +284,6 @@ Schedule read_schedule_csv(std::string_view text, const std::string& file_name, 
   return schedule;
 }
 
-bool is_older_schedule_csv(std::string_view beginning) {
-  const std::size_t first_end = std::min(beginning.find('\n'), beginning.size());
-  const std::string_view first = beginning.substr(0, first_end);
-  beginning.remove_prefix(first_end);
-  const std::size_t third = beginning.find('\n', std::min<std::size_t>(1, beginning.size()));
-  return first.starts_with("# ") && first.ends_with(" micro-batches") &&
-         beginning.starts_with("\n# placement: ") && third != std::string_view::npos &&
-         beginning.substr(third + 1).starts_with(schedule_csv_mark);
-}
-
 std::string schedule_csv(const Schedule& schedule) {
   std::string text = fmt::format(
       "{}{}\n"

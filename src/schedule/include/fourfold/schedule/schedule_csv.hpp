@@ -33,9 +33,6 @@ Schedule read_schedule_csv(std::string_view text, const std::string& file_name, 
 inline constexpr std::string_view schedule_csv_mark =
     "# One line per rank. F forward, B backward, I and W its input and weight halves; ";
 
-/// Whether one begins as earlier versions wrote it: that line came third.
-bool is_older_schedule_csv(std::string_view beginning);
-
 /// The compute actions as such a text, with comments that say how to read it.
 std::string schedule_csv(const Schedule& schedule);
 
