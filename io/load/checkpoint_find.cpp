@@ -33,6 +33,18 @@ std::optional<std::int64_t> step_of_latest(const std::filesystem::path& director
              : std::nullopt;
 }
 
+/// @param after  the step that is used instead; -1: none
+void warn_of_lost_latest(const std::filesystem::path& directory, std::int64_t after) {
+  if (const auto latest = step_of_latest(directory); latest && *latest > after) {
+    log::warning(
+        format_message("{}: step {} was the last one that was saved there, and it is not "
+                       "there any more: {}",
+                       (directory / latest_name).string(), *latest,
+                       after < 0 ? std::string("this run begins anew")
+                                 : format_message("step {} is used instead", after)));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> link_of_step(const std::filesystem::path& directory, std::int64_t step) {
@@ -65,13 +77,7 @@ void require_no_lost_steps(const std::filesystem::path& directory, std::int64_t 
                 after < 0 ? "anew" : format_message("again at step {}", after)));
       }
     }
-    if (const auto latest = step_of_latest(directory); latest && *latest > after) {
-      log::warning(
-          format_message("{}: step {} was the last one that was saved there, and it is not "
-                         "there any more: this run begins {}",
-                         (directory / latest_name).string(), *latest,
-                         after < 0 ? "anew" : format_message("again at step {}", after)));
-    }
+    warn_of_lost_latest(directory, after);
   });
 }
 
@@ -91,6 +97,9 @@ std::optional<Checkpoint> find_newest_valid(const std::filesystem::path& directo
     StepListing listing = list_directory(directory);
     if (before == std::numeric_limits<std::int64_t>::max()) {
       warn_of_passed_over(listing.passed_over);
+      if (!listing.steps.empty()) {
+        warn_of_lost_latest(directory, listing.steps.back());
+      }
     }
     std::ranges::reverse(listing.steps);
     for (const std::int64_t step : listing.steps) {

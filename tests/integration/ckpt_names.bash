@@ -152,6 +152,16 @@ expect_stderr 'has the record of a run that has saved step 6'
 expect_exit 0 "$fourfold" train run.toml --set log.dir=lost --set train.steps=2 --resume=never
 expect_stderr 'step 6 was the last one that was saved there, and it is not there any more: this run begins anew'
 expect_exit 78 "$fourfold" ckpt import --format llm.c no.bin lost/checkpoints
+# Only the newest is gone: an older one is taken, and that is said.
+to_six=("$fourfold" train run.toml --set log.dir=purged --set train.steps=6 --set checkpoint.keep_last=0)
+expect_exit 0 "${to_six[@]}"
+rm -r purged/checkpoints/step-000000006
+expect_exit 0 "$fourfold" evaluate --data tokens --samples 1 purged
+expect_stderr 'purged/checkpoints/LATEST: step 6 was the last one that was saved there, and it is not there any more: step 4 is used instead'
+expect_exit 0 "${to_six[@]}"
+expect_stderr 'step 4 is used instead'
+expect_exit 0 "$fourfold" evaluate --data tokens --samples 1 purged
+! grep -q 'is used instead' "$errors" || complain 'a step is told lost behind its save'
 
 # Nothing replaces a link that somebody made, not even one that leads nowhere.
 ln -s no/such merged.h5

@@ -48,9 +48,9 @@ std::vector<std::filesystem::path> step_folders(const std::filesystem::path& dir
 std::int64_t newest_step(const std::filesystem::path& directory, comm::Communicator& communicator);
 
 /// The newest step below `before` whose manifest and index hold and whose files have their exact
-/// names and sizes. Collective; rank 0 looks and the others learn. LATEST is not consulted. Each
-/// newer step that is passed over is named in a warning with the reason, and without `before` each
-/// entry of passed_over_in() too.
+/// names and sizes. Collective; rank 0 looks and the others learn. Each newer step that is passed
+/// over is named in a warning with the reason, and without `before` each entry of passed_over_in(),
+/// and the step of LATEST where that is a later one and is not there.
 std::optional<Checkpoint> find_newest_valid(
     const std::filesystem::path& directory, comm::Communicator& communicator,
     std::int64_t before = std::numeric_limits<std::int64_t>::max());
