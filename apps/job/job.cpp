@@ -148,8 +148,7 @@ ExitCode begin_run(const Request& request) {
   batch::Attempt attempt = this_attempt();
   attempt.from_step = telemetry::checkpoint_step_of(telemetry::RunFiles(log_dir).status());
   const batch::AttemptLog attempts = log_in(log_dir);
-  if (const auto refusal = batch::refusal(attempts.read().attempts, attempt.chain,
-                                          attempt.from_step, request.limits)) {
+  if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, request.limits)) {
     throw UserError(refusal->code, refusal->reason);
   }
   const std::string lines = start_lines(effective);

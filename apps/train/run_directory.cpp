@@ -172,8 +172,7 @@ void RunDirectory::require_ours() const {
 
 bool RunDirectory::is_finished() const {
   const auto end = telemetry::read_exit(files_.exit_status()).end;  // written after FINISHED
-  return end && end->code == ExitCode::finished &&
-         batch::is_finished(folder_, effective_.config.train.steps);
+  return end && end->code == ExitCode::finished && batch::is_finished(folder_, 0);
 }
 
 bool RunDirectory::may_write() const {

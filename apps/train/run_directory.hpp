@@ -48,7 +48,7 @@ class RunDirectory {
   /// @throws UserError (no_progress) when another start has taken over
   void require_ours() const;
 
-  /// Whether the files here say, as a whole, that the run is finished at the steps that are wanted.
+  /// Whether the files here say, as a whole, that the run is finished, at however many steps.
   /// @pre rank 0
   bool is_finished() const;
 

@@ -141,6 +141,13 @@ ExitCode make_steps(train::Trainer& trainer, train::ProductChoicesFile& choices,
                        trainer.progress().step, log_dir));
     return ExitCode::finished;
   }
+  if (trainer.stop_while_finished() != train::StopReason::none) {
+    log::info(format_message(
+        "stopped before the first step: {}; the run stays finished at step {}, "
+        "and {} stays as it is",
+        train::name(trainer.stop_while_finished()), trainer.progress().step, log_dir));
+    return ExitCode::stopped_saved;
+  }
   const train::RunResult result = trainer.run();
   try_to("keep the choices of products", [&] { choices.write(); });
   directory.finish(status_of(result, log_dir));

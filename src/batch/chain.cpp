@@ -63,6 +63,9 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
   } else if (says_running) {
     end.reason =
         format_message("killed without a word (the launcher ended with code {})", launcher_code);
+  } else if (launcher_code == static_cast<int>(ExitCode::stopped_saved)) {
+    end.code = ExitCode::stopped_saved;  // of a finished run that was to go on
+    end.reason = "stopped before the first step";
   } else if (const auto line = unmendable(launcher_words)) {
     end.code = ExitCode::config;
     end.reason = format_message(
@@ -93,12 +96,13 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
 
 }  // namespace
 
-std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::string& chain,
-                               std::optional<std::int64_t> checkpoint_step,
+std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt& next,
                                const ChainLimits& limits) {
   std::vector<const Attempt*> links;
   for (const Attempt& attempt : attempts) {
-    if (attempt.chain == chain) {
+    const bool was_mended = attempt.job == next.job && attempt.restart == next.restart &&
+                            attempt.end && !attempt.end->retry;
+    if (attempt.chain == next.chain && !was_mended) {
       links.push_back(&attempt);
     }
   }
@@ -121,14 +125,14 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::str
             "whether it gets on, then submit anew",
             links.size())};
   }
-  const std::int64_t stuck = starts_without_progress(links, checkpoint_step);
+  const std::int64_t stuck = starts_without_progress(links, next.from_step);
   if (limits.most_without_progress > 0 && stuck >= limits.most_without_progress) {
     return Refusal{
         ExitCode::no_progress,
         format_message(
             "the last {} starts of this chain got no further than {} (job {} ended: {}); "
             "see to the reason, then submit anew",
-            stuck, step_text(checkpoint_step), links.back()->job,
+            stuck, step_text(next.from_step), links.back()->job,
             last ? last->reason : std::string("without a word"))};
   }
   return std::nullopt;

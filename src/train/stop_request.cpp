@@ -168,6 +168,11 @@ Asked StopRequest::poll(comm::Communicator& world, double needed_s) {
   return finish_poll();
 }
 
+StopReason StopRequest::stop_before_first_step(comm::Communicator& world, double needed_s) const {
+  const auto reason = static_cast<std::int64_t>(local_reason(world.rank() == 0, needed_s));
+  return static_cast<StopReason>(comm::all_reduce_scalar(world, reason, comm::ReduceOp::max));
+}
+
 void StopRequest::begin_poll(comm::Communicator& world, double needed_s) {
   const bool first_rank = world.rank() == 0;
   const StopReason reason = local_reason(first_rank, needed_s);

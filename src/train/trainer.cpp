@@ -110,7 +110,10 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   const RunFacts facts{config_, mesh, dataset_, runner_, arena_};
   announce(facts);
   mesh.world().barrier();  // no rank refuses any more when the first one writes that the run starts
-  if (metrics_ != nullptr && !has_nothing_to_do()) {
+  if (is_told_finished_ && !has_nothing_to_do()) {
+    stop_while_finished_ = stop_request_.stop_before_first_step(mesh.world(), needed_s());
+  }
+  if (metrics_ != nullptr && !has_nothing_to_do() && stop_while_finished_ == StopReason::none) {
     telemetry::RunStart start = run_start(facts, options.facts);
     start.first_step = progress_.step;
     start.checkpoint = saves_->newest().string();

@@ -214,6 +214,13 @@ done
 expect_exit 0 ranks 2 train run.toml --set train.micro_batch=1
 listing finished >after.txt
 expect diff before.txt after.txt
+# One that is to go on, and is stopped before its first new step: taken back at once, or a job with too little time.
+for ranks in 1 2; do
+  expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) mpiexec -n "$ranks" "$fourfold" train run.toml --set train.steps=900000 --set train.micro_batch=1
+  expect_stderr 'stopped before the first step: time limit; the run stays finished at step 4, and run stays as it is'
+  listing finished >after.txt
+  expect diff before.txt after.txt
+done
 sed -i 's/"code": 0/"code": null/' run/exit.json
 rm run/FINISHED
 expect_exit 0 "$fourfold" train run.toml
@@ -256,6 +263,10 @@ assert run["state"] == "finished" and run["code"] == 0, run
 assert run["refused"]["code"] == 78 and run["refused"]["job"] == "71" and "optim.lr" in run["refused"]["reason"], run' "$output"
 export SLURM_JOB_ID=72
 expect_exit 0 "$fourfold" job begin run.toml --set train.steps=8
+expect_exit 78 "$fourfold" train run.toml --set train.steps=8 --set optim.lr=0.5
+expect_exit 78 "$fourfold" job end run.toml --launcher-code 78
+# Corrected, in the same allocation.
+expect_exit 0 "$fourfold" job begin run.toml --set train.steps=8
 expect_exit 0 "$fourfold" status run
 expect_stdout 'run: starting'
 expect_exit 0 "$fourfold" train run.toml --set train.steps=8
@@ -266,6 +277,15 @@ expect_exit 0 "$fourfold" job end run.toml --launcher-code 0
 expect_exit 0 "$fourfold" status run
 expect_stdout 'run: finished'
 ! grep -q refused "$output" || complain 'a refusal is told behind a start that was right'
+# As a job, it goes on with the next one.
+export SLURM_JOB_ID=73
+expect_exit 0 "$fourfold" job begin run.toml --set train.steps=12
+expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) "$fourfold" train run.toml --set train.steps=12
+expect_exit 75 "$fourfold" job end run.toml --launcher-code 75
+expect_stdout again
+expect_stderr 'ended with code 75: stopped before the first step'
+expect grep -q '"code": 0' run/exit.json
+expect test -e run/FINISHED
 # A schedule that is written down stays what it was; that it is over is said.
 unset SLURM_JOB_ID
 expect_exit 0 "$fourfold" train run.toml --set train.steps=10 --set optim.decay_steps=8

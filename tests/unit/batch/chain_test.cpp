@@ -21,6 +21,11 @@ AttemptEnd ended(ExitCode code, bool retry) {
   return {.code = code, .reason = "because", .retry = retry};
 }
 
+/// The start that is asked for.
+Attempt next(const std::string& chain, std::optional<std::int64_t> checkpoint_step) {
+  return {.chain = chain, .job = "next", .from_step = checkpoint_step};
+}
+
 const BatchJob own{.id = "7"};
 const Attempt begun{.job = "7", .exit_unix_s = 1};  // behind a start whose end lies there
 
@@ -39,7 +44,7 @@ TEST_CASE("a chain goes on as long as it makes progress", "[chain]") {
   std::vector<Attempt> attempts;
   std::optional<std::int64_t> checkpoint;
   for (int start = 0; start < 20; ++start) {
-    CHECK_FALSE(refusal(attempts, "c", checkpoint, {}));
+    CHECK_FALSE(refusal(attempts, next("c", checkpoint), {}));
     attempts.push_back(attempt(checkpoint, saved));
     checkpoint = checkpoint.value_or(0) + 10;
   }
@@ -47,42 +52,52 @@ TEST_CASE("a chain goes on as long as it makes progress", "[chain]") {
 
 TEST_CASE("starts that get nowhere end", "[chain]") {
   const std::vector<Attempt> none{attempt({}), attempt({}), attempt({})};
-  const auto stuck = refusal(none, "c", std::nullopt, {});
+  const auto stuck = refusal(none, next("c", std::nullopt), {});
   REQUIRE(stuck);
   CHECK(stuck->code == ExitCode::no_progress);
   CHECK(stuck->reason.find("no checkpoint at all") != std::string::npos);
   CHECK(stuck->reason.find("without a word") != std::string::npos);
-  CHECK_FALSE(refusal(std::span(none).first(2), "c", std::nullopt, {}));
-  CHECK_FALSE(refusal(none, "c", 10, {}));  // the last one came somewhere
-  CHECK_FALSE(refusal(none, "c", std::nullopt, {.most_without_progress = 4}));
-  CHECK_FALSE(refusal(none, "c", std::nullopt, {.most_without_progress = 0}));
+  CHECK_FALSE(refusal(std::span(none).first(2), next("c", std::nullopt), {}));
+  CHECK_FALSE(refusal(none, next("c", 10), {}));  // the last one came somewhere
+  CHECK_FALSE(refusal(none, next("c", std::nullopt), {.most_without_progress = 4}));
+  CHECK_FALSE(refusal(none, next("c", std::nullopt), {.most_without_progress = 0}));
 
   const std::vector<Attempt> later{attempt(10, saved), attempt(10), attempt(20, saved),
                                    attempt(20, saved)};
-  CHECK_FALSE(refusal(later, "c", 20, {}));
-  CHECK(refusal(later, "c", 20, {.most_without_progress = 2}));
+  CHECK_FALSE(refusal(later, next("c", 20), {}));
+  CHECK(refusal(later, next("c", 20), {.most_without_progress = 2}));
 }
 
 TEST_CASE("an end that no other start mends holds the later jobs of the chain", "[chain]") {
   for (const ExitCode code : {ExitCode::cannot_write, ExitCode::config, ExitCode::data_corrupt,
                               ExitCode::internal, ExitCode::no_progress}) {
     const std::vector<Attempt> attempts{attempt(10, saved), attempt(20, ended(code, false))};
-    const auto refused = refusal(attempts, "c", 20, {});
+    const auto refused = refusal(attempts, next("c", 20), {});
     REQUIRE(refused);
     CHECK(refused->code == code);
     CHECK(refused->reason.find("because") != std::string::npos);
-    CHECK_FALSE(refusal(attempts, "another", 20, {}));  // submitted anew, by a person
+    CHECK_FALSE(refusal(attempts, next("another", 20), {}));  // submitted anew, by a person
   }
+  // Mended by hand, inside the allocation in which it was found.
+  const std::vector<Attempt> wrong{attempt(10, ended(ExitCode::config, false))};
+  Attempt mended = next("c", 10);
+  CHECK(refusal(wrong, mended, {}));
+  mended.job = wrong[0].job;
+  CHECK_FALSE(refusal(wrong, mended, {}));
+  mended.restart = 1;
+  CHECK(refusal(wrong, mended, {}));
   // Stopped by a STOP file: saved, but not to be gone on with.
-  CHECK(refusal(std::vector{attempt(10, ended(ExitCode::stopped_saved, false))}, "c", 20, {}));
+  CHECK(
+      refusal(std::vector{attempt(10, ended(ExitCode::stopped_saved, false))}, next("c", 20), {}));
   // Finished, and wanted longer since.
-  CHECK_FALSE(refusal(std::vector{attempt(10, ended(ExitCode::finished, false))}, "c", 20, {}));
+  CHECK_FALSE(
+      refusal(std::vector{attempt(10, ended(ExitCode::finished, false))}, next("c", 20), {}));
 }
 
 TEST_CASE("the starts of a chain are counted if that is wanted", "[chain]") {
   const std::vector<Attempt> attempts{attempt(10, saved), attempt(20, saved)};
-  CHECK_FALSE(refusal(attempts, "c", 30, {.most_starts = 3}));
-  CHECK(refusal(attempts, "c", 30, {.most_starts = 2})->code == ExitCode::no_progress);
+  CHECK_FALSE(refusal(attempts, next("c", 30), {.most_starts = 3}));
+  CHECK(refusal(attempts, next("c", 30), {.most_starts = 2})->code == ExitCode::no_progress);
 }
 
 TEST_CASE("exit.json is believed over the launcher", "[chain]") {
@@ -143,6 +158,8 @@ TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") 
   CHECK_FALSE(not_found.retry);
   CHECK(end_of({}, begun, own, 78, 5).code == ExitCode::config);
   CHECK_FALSE(end_of({}, begun, own, 64, 5).retry);
+  const AttemptEnd taken_back = end_of({}, begun, own, 75, 5);  // of a run that was finished
+  CHECK((taken_back.code == ExitCode::stopped_saved && taken_back.retry));
   const AttemptEnd no_step = end_of({}, begun, own, 1, 5);  // srun could make no step
   CHECK(no_step.code == ExitCode::node_fault);
   CHECK(no_step.retry);

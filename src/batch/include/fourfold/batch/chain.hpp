@@ -29,12 +29,13 @@ struct Refusal {
   std::string reason;
 };
 
-/// @param attempts         all of the run, in order; those of other chains do not count
-/// @param checkpoint_step  of the newest checkpoint; nothing: none
+/// @param attempts  all of the run, in order; those of other chains do not count. Nor do those of
+///   the same job and restart that ended in a way that another start does not mend: who starts
+///   again inside one allocation is a person, who has mended it
+/// @param next      the start that is asked for: its chain, job, restart and checkpoint
 /// @return nothing when it may start. Otherwise the code of the attempt before, if that ended in a
 /// way that another start does not mend, or no_progress
-std::optional<Refusal> refusal(std::span<const Attempt> attempts, const std::string& chain,
-                               std::optional<std::int64_t> checkpoint_step,
+std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt& next,
                                const ChainLimits& limits);
 
 /// Whether the chain has a later start than this one: Slurm has given up a node that lives on, and

@@ -61,6 +61,8 @@ class StopRequest {
   /// Collective; the same answer on all ranks. A host round trip of eight bytes.
   /// @param needed_s  time that one more step and a save will take, this rank's estimate
   Asked poll(comm::Communicator& world, double needed_s);
+  /// The same before the first step: a SAVE file stays where it is.
+  StopReason stop_before_first_step(comm::Communicator& world, double needed_s) const;
   /// The two halves of it: nobody waits for the others in the first. The second belongs to it.
   void begin_poll(comm::Communicator& world, double needed_s);
   Asked finish_poll();

@@ -42,8 +42,8 @@ struct TrainerOptions {
   telemetry::RunStart facts;
   /// Only rehearse() will be called: of where checkpoints go it is tried whether they can.
   bool rehearses = false;
-  /// The record in log.dir says that the run is finished: a start that finds no step to make leaves
-  /// it as it is. The same on all ranks.
+  /// The record in log.dir says that the run is finished, at however many steps: a start that finds
+  /// no step to make, or is stopped before it makes one, leaves it as it is. The same on all ranks.
   bool is_told_finished = false;
 };
 
@@ -77,6 +77,10 @@ class Trainer {
   bool has_nothing_to_do() const noexcept {
     return is_told_finished_ && progress_.step >= config_.train.steps;
   }
+
+  /// Why a finished run that was to go on stays as it is: this was asked for before its first step,
+  /// and nothing has been told to `metrics`. `none`: it goes on. Alike on all ranks.
+  StopReason stop_while_finished() const noexcept { return stop_while_finished_; }
 
   /// Trains to train.steps, or until a stop is asked for (perhaps during set-up: then no step is
   /// made, and nothing saved that is not already); saves and evaluates as the run file says.
@@ -144,6 +148,7 @@ class Trainer {
   comm::Mesh* mesh_;
   telemetry::MetricsLog* metrics_;
   bool is_told_finished_;
+  StopReason stop_while_finished_ = StopReason::none;
   device::Stream stream_;
   device::MemoryWatch memory_watch_;
   device::DeviceMemoryWatch device_watch_;
