@@ -112,6 +112,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   mesh.world().barrier();  // no rank refuses any more when the first one writes that the run starts
   if (is_told_finished_ && !has_nothing_to_do()) {
     stop_while_finished_ = stop_request_.stop_before_first_step(mesh.world(), needed_s());
+    require_not_superseded(stop_while_finished_);
   }
   if (metrics_ != nullptr && !has_nothing_to_do() && stop_while_finished_ == StopReason::none) {
     telemetry::RunStart start = run_start(facts, options.facts);
@@ -237,13 +238,17 @@ RunResult Trainer::run() {
 Asked Trainer::ask() {
   const Asked asked =
       ahead_ ? stop_request_.finish_poll() : stop_request_.poll(mesh_->world(), needed_s());
-  if (asked.stop == StopReason::superseded) {
+  require_not_superseded(asked.stop);
+  return asked;
+}
+
+void Trainer::require_not_superseded(StopReason stop) const {
+  if (stop == StopReason::superseded) {
     throw UserError(ExitCode::no_progress,
                     format_message("{}: another start of this run has taken over; this one ends at "
                                    "step {} and writes nothing more",
                                    config_.log.dir, progress_.step));
   }
-  return asked;
 }
 
 void Trainer::give_up_next() {

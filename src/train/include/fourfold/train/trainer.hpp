@@ -129,6 +129,8 @@ class Trainer {
   void evaluate();
   /// What is asked of the run behind the step that was made. Collective.
   Asked ask();
+  /// @throws UserError (no_progress)
+  void require_not_superseded(StopReason stop) const;
   /// Of what goes on behind the step that was made, nothing is left.
   void give_up_next();
   /// A checkpoint out of turn, unless the step is saved already. Collective.
