@@ -36,7 +36,7 @@ endfunction()
 function(fourfold_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT;GPU_SECONDS" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower
-    set(arg_TIMEOUT 2000)
+    set(arg_TIMEOUT 1000)
   endif()
   set(optimised_too ${arg_LABELS})
   list(REMOVE_ITEM optimised_too threads)

@@ -8,9 +8,9 @@ set -u
 begin "$1"
 check=$SOURCE_DIR/scripts/gpu-check
 
-expect_exit 0 "$check" --build "$1" --out out --only device_test --only verify --only same --reference none --only curve
+expect_exit 0 "$check" --build "$1" --out out --mesh dp=2,zero=3 pp=2,tp=2 --only device_test --only verify --only same --reference none --only curve
 expect_stdout 'All tests passed'
-expect_stdout '11 meshes, losses within'
+expect_stdout '2 meshes, losses within'
 expect_stdout 'same bits bf16  50 steps'
 expect_stdout 'loss curve  no reference'
 expect_stdout ' 0 FAILED'
