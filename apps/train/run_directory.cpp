@@ -126,7 +126,7 @@ void RunDirectory::open() {
     metrics_.only_while([this] { return is_ours(); });
     metrics_.add(std::make_unique<OnStart>([this] {
       try_files();
-      lease_->settle();  // first: from here on no earlier start changes what this one writes
+      lease_->settle();  // from here on no earlier start changes what this one writes
       lease_->check();
       telemetry::write_running(files_.exit_status());
     }));
@@ -153,6 +153,10 @@ void RunDirectory::open() {
   if (!dry_run_) {
     add_files();
   }
+}
+
+void RunDirectory::agree_on_holder(comm::Communicator& world) {
+  holder_ = comm::broadcast_text(world, io::LeaseHolder::this_process().str(), 0);
 }
 
 bool RunDirectory::is_ours() const {
@@ -183,6 +187,9 @@ bool RunDirectory::may_write() const {
 
 bool RunDirectory::is_leased_to_another() const {
   const auto holder = telemetry::run_lease_holder(folder_);
+  if (holder && !holder_.empty()) {
+    return holder->str() != holder_;
+  }
   // Rank 0 that has not got it yet knows of no other process that could have it for this start.
   return holder && (rank_ == 0 || !holder->is_of_start(io::LeaseHolder::this_process()));
 }

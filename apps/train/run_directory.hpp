@@ -5,6 +5,7 @@
 #include "run_end.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/comm/communicator.hpp>
 #include <fourfold/comm/watch.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/runfile/run_config.hpp>
@@ -42,6 +43,10 @@ class RunDirectory {
   ///   when another start of the run lives, or a file that no run wrote is in the way
   void open();
 
+  /// Tells the other ranks who has the lease of this start, and whose another one is then.
+  /// Collective, once it is open.
+  void agree_on_holder(comm::Communicator& world);
+
   /// Whether this start may write here: no other one has taken over. Any rank, any thread.
   bool is_ours() const;
   /// Looks now, not at what the last beats of the lease told.
@@ -64,9 +69,9 @@ class RunDirectory {
   /// time to tell of its own error, so that one rank writes (program::run sees to that). Nothing
   /// where log.dir lies in a checkpoint.
   ///
-  /// Before the metrics start: exit.json alone for the codes internal, node_fault and hang. All
-  /// others refuse the start, and leave one line in attempts.jsonl where `fourfold job begin` has
-  /// noted the start, else nothing.
+  /// Before the metrics start: exit.json alone for the codes internal, stopped_saved, node_fault
+  /// and hang. All others refuse the start, and leave one line in attempts.jsonl where `fourfold
+  /// job begin` has noted the start, else nothing.
   /// @throws UserError (cannot_write)
   void fail(ExitCode code, const std::string& message);
 
@@ -92,7 +97,7 @@ class RunDirectory {
   /// What a process writes that may not have the lease itself: another rank, or rank 0 before it.
   /// @throws UserError (cannot_write), and what `write` throws
   void write_if_ours(const std::function<void()>& write) const;
-  /// For others: where the batch system's job tells whose a lease is.
+  /// For others. Until the ranks have agreed, the batch system's job tells whose a lease is.
   bool is_leased_to_another() const;
 
   runfile::EffectiveConfig effective_;
@@ -102,6 +107,7 @@ class RunDirectory {
   bool dry_run_;
   bool writes_config_;                         ///< the run file is another one
   std::unique_ptr<io::DirectoryLease> lease_;  ///< of rank 0, once it is open
+  std::string holder_;                         ///< LeaseHolder::str() of rank 0, once agreed on
   std::optional<double> exit_before_unix_s_;   ///< of the exit.json of an earlier start
   telemetry::MetricsLog metrics_;
   std::shared_ptr<SharedLastState> last_;

@@ -193,6 +193,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);
   directory->open();
   return while_ours(*directory, [&] {
+    directory->agree_on_holder(mpi.world());
     watch(mpi, effective.config.watch, *directory);
     comm::Communicator& world = mpi.device_world({.may_share = effective.config.mesh.share_devices,
                                                   .deadline_s = effective.config.watch.deadline_s,

@@ -166,6 +166,23 @@ expect_exit 0 "$fourfold" report mine -o made.html
 expect_exit 0 "$fourfold" report mine -o made.html
 [[ $(cat theirs.html) == mine ]] || complain 'a report was written through a link'
 
+# Outside of jobs: another start has the lease while rank 0 stands still. The other rank ends the run, and tells nothing of that in
+# what is the other start's folder; nor does rank 0, when it goes on.
+mpiexec -n 2 "$fourfold" train run.toml --set log.dir=taken --set train.steps=100000000 --set checkpoint.every_steps=0 \
+  --set optim.schedule=constant --set watch.silence_s=5 >taken.out 2>&1 </dev/null &
+launcher=$!
+for _ in $(seq 600); do
+  grep -qs '"step":3,' taken/metrics.jsonl && break
+  sleep 0.05
+done
+read -ra lease <taken/.run-lease
+kill -STOP "${lease[5]}"
+printf 'fourfold-lease 1 0123456789abcdef %s %s 1 - 0 1 -\n' "${lease[3]}" "${lease[4]}" >taken/.run-lease
+rm -rf theirs && cp -r taken theirs
+wait "$launcher" && complain 'a run of which a rank stands still ends with 0'
+grep -q 'has given no sign of life' taken.out || complain "the rank that stands still is not named: $(tail -n 3 taken.out)"
+expect diff -r theirs taken
+
 # What TensorBoard's own reader makes of a start that was killed before it had saved, and one that began again.
 if [[ -n ${FOURFOLD_TEST_PYTHON-} ]]; then
   begin_long board

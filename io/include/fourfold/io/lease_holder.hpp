@@ -16,6 +16,7 @@ struct LeaseHolder {
   std::string chain = {};  ///< of jobs that follow each other; empty: none
 
   std::string str() const;  ///< "job 1234 (process 77 on node3)"
+  /// Whether both are processes of one start of one job. Outside of jobs that is true of any two.
   bool is_of_start(const LeaseHolder& other) const {
     return job == other.job && restarts == other.restarts;
   }
