@@ -25,9 +25,9 @@ ENVIRONMENT
   SLURM_JOB_ID, SLURM_RESTART_COUNT, SLURM_JOB_NUM_NODES  noted with each start
   FOURFOLD_TASKS_PER_NODE, SLURM_NTASKS, SLURM_MEM_PER_NODE, SLURM_MEM_PER_CPU
                                                           what the mesh is chosen for
-  FOURFOLD_CHAIN  the same for jobs that are to go on with each other; an earlier job of the chain
-                  that ended for good keeps the later ones from starting. Default: each job is
-                  its own
+  FOURFOLD_CHAIN  a name of your choice, in all jobs that are to go on with each other; an earlier
+                  job of the chain that ended for good keeps the later ones from starting.
+                  Default: each job is its own
 )";
 
 /// What both verbs take: the arguments of `fourfold train`, of which --set counts.

@@ -17,7 +17,7 @@ FILES (in log.dir)
                    the run file itself
   exit.json        how the run ended ("running" until it has); trust it over the launcher's
                    exit code. A start that is refused before its first step leaves all files as
-                   they are
+                   they are, but for a line in attempts.jsonl under `fourfold job begin`
   FINISHED         the target is reached, and at which step; batch scripts start nothing more
   STOP             make this file and the run saves and stops after its step (exit code 75); as
                    long as it lies there nothing starts again (exit code 93)

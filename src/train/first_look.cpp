@@ -81,7 +81,7 @@ std::optional<io::Checkpoint> newest_of(const runfile::RunConfig& config,
 
 }  // namespace
 
-void refuse_folders_of_others(const runfile::RunConfig& config) {
+void refuse_wrong_folders(const runfile::RunConfig& config) {
   const std::filesystem::path steps = config.checkpoint.dir;
   if (io::list_steps(steps).empty()) {
     refuse_to_abandon(config, steps);
@@ -91,7 +91,7 @@ void refuse_folders_of_others(const runfile::RunConfig& config) {
 
 void look_before_lease(const runfile::RunConfig& config,
                        std::span<const std::string> allowed_changes, comm::Communicator& world) {
-  comm::first_rank_does(world, [&] { refuse_folders_of_others(config); });
+  comm::first_rank_does(world, [&] { refuse_wrong_folders(config); });
   if (config.checkpoint.resume != "auto" || config.checkpoint.weights_only) {
     return;
   }

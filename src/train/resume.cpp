@@ -342,7 +342,8 @@ std::optional<Resumed> resume(const ResumeRequest& request, comm::Communicator& 
                        "\"{}\" (whose weights?); name a step directory there, or leave it out",
                        mode));
   }
-  comm::first_rank_does(world, [&] { refuse_folders_of_others(request.config); });
+  // Once more: what look_before_lease() saw may have changed until the lease was there.
+  comm::first_rank_does(world, [&] { refuse_wrong_folders(request.config); });
   if (mode == "auto") {
     auto resumed = resume_newest(request, world);
     if (!resumed) {

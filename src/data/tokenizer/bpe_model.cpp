@@ -26,8 +26,7 @@ constexpr std::size_t most_ranks_in_a_row = (std::uint32_t{1} << 25) - 1;
 
 [[noreturn]] void corrupt(const BpeDescription& description, const std::string& problem) {
   throw UserError(ExitCode::data_corrupt,
-                  format_message("{}: {}; the tokenizer file is damaged or not one of byte-level "
-                                 "BPE",
+                  format_message("{}: {}; the tokenizer file is damaged, fetch or make it again",
                                  description.file.string(), problem));
 }
 

@@ -110,8 +110,8 @@ class Translator {
     throw UserError(
         ExitCode::config,
         format_message("{}: the splitting expression '{}' uses {} (not supported: it could split "
-                       "differently here than in the tokenizers library); use a tokenizer "
-                       "of the GPT-2 or Llama-3 kind",
+                       "differently here than in the tokenizers library); use another "
+                       "tokenizer (docs/data.md lists the kinds)",
                        source_, from_, construct));
   }
 

@@ -16,7 +16,7 @@ namespace fourfold::train {
 /// Where checkpoint.dir holds no step: that log.dir is neither the folder of a run whose
 /// checkpoints are elsewhere, nor a folder of checkpoints. Local; only reads.
 /// @throws UserError (config)
-void refuse_folders_of_others(const runfile::RunConfig& config);
+void refuse_wrong_folders(const runfile::RunConfig& config);
 
 /// What resume() will refuse, as far as it shows without the lease of checkpoint.dir: the folders,
 /// and where checkpoint.resume is "auto" each key that the newest step was saved with and that may

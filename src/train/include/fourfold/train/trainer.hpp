@@ -88,7 +88,7 @@ class Trainer {
   ///   not hold the run any more; and as saves do
   RunResult run();
 
-  /// Loads the first batch and tries to write where checkpoints will go. For --dry-run.
+  /// Tries to write where checkpoints will go. For --dry-run.
   void rehearse();
 
   const Progress& progress() const noexcept { return progress_; }
