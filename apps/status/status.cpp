@@ -12,6 +12,7 @@
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
+#include <fourfold/io/step_place.hpp>
 #include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
@@ -64,6 +65,7 @@ ExitCode show(const Request& request) {
   ExitCode code = ExitCode::finished;
   const std::vector<batch::RunView> views = views_of(request.runs, code);
   if (!request.prometheus_file.empty()) {
+    io::refuse_place_in_step(request.prometheus_file);
     io::refuse_foreign_file(request.prometheus_file,
                             {"# HELP fourfold_run_", "fourfold status --prometheus"});
     io::AtomicFile file(io::followed(request.prometheus_file));

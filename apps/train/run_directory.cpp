@@ -58,11 +58,9 @@ bool is_leftover(const std::filesystem::path& file) {
 void sweep_leftovers(const std::filesystem::path& folder) {
   std::error_code ignored;  // they take room and do no harm
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
-    // A meeting: of ranks that were killed there.
     if (is_leftover(entry.path())) {
       static_cast<void>(io::remove_fenced(entry.path()));
-    } else if (name.starts_with(comm::start_meeting_prefix)) {
+    } else if (comm::is_start_meeting(entry.path())) {  // of ranks that were killed there
       static_cast<void>(io::remove_folder_fenced(entry.path()));
     }
   }

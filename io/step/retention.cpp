@@ -11,6 +11,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/retention.hpp>
+#include <fourfold/io/temporary_name.hpp>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,19 @@ std::optional<double> validation_loss(const std::filesystem::path& folder) {
   const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), loss);
   const bool is_number = failure == std::errc() && rest == text.data() + text.size();
   return is_number && std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+}
+
+/// What somebody has put into a folder that has the name of a step.
+std::optional<std::string> name_that_no_step_has(const std::filesystem::path& folder) {
+  const auto names = names_in(folder);
+  if (!names) {
+    return std::nullopt;
+  }
+  const auto found = std::ranges::find_if(*names, [](const std::string& name) {
+    return name != manifest_name && name != index_name && !payload_number(name) &&
+           !name_of_temporary(name) && !name.starts_with(".nfs");
+  });
+  return found == names->end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace
@@ -99,6 +113,12 @@ std::vector<std::string> remove_steps(const std::filesystem::path& directory,
   for (const std::int64_t step : steps) {
     const std::filesystem::path folder = directory / step_folder_name(step);
     const auto leads_to = link_target(folder);
+    if (const auto foreign = leads_to ? std::nullopt : name_that_no_step_has(folder)) {
+      problems.push_back(format_message(
+          "{}: is not removed, since it holds {}, which no checkpoint has; move that away",
+          folder.string(), *foreign));
+      continue;
+    }
     const std::filesystem::path trash =
         work_folder_in(directory) / fmt::format("{}{}", trash_prefix, random_word());
     if (ask) {

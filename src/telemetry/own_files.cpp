@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <sstream>
@@ -128,6 +129,21 @@ void require_appendable(const fs::path& file) {
 }
 
 void require_replaceable(const fs::path& file) {
+  constexpr std::uint64_t is_mount_root = 0x2000;  // STATX_ATTR_MOUNT_ROOT, from Linux 5.8 on
+  struct statx facts {};
+  if (::statx(AT_FDCWD, file.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &facts) == 0) {
+    const char* const why =
+        (facts.stx_attributes & is_mount_root) != 0          ? "is mounted there by itself"
+        : (facts.stx_attributes & STATX_ATTR_IMMUTABLE) != 0 ? "is immutable (chattr +i)"
+        : (facts.stx_attributes & STATX_ATTR_APPEND) != 0    ? "is append-only (chattr +a)"
+                                                             : nullptr;
+    if (why != nullptr) {
+      throw UserError(ExitCode::cannot_write,
+                      format_message("{}: {}, so it cannot be replaced; undo that, or choose "
+                                     "another log.dir",
+                                     file.string(), why));
+    }
+  }
   struct stat folder {};
   struct stat found {};
   const fs::path parent = file.parent_path();

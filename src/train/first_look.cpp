@@ -8,10 +8,12 @@
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
 
+#include <algorithm>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace fourfold::train {
 namespace {
@@ -28,25 +30,55 @@ std::optional<std::string> newest_step_beside(const std::filesystem::path& folde
   return held.empty() ? std::nullopt : std::optional(format_message("{}", held.back()));
 }
 
+/// Where the run wrote whose folder log.dir is; nothing where it is no run's.
+std::optional<runfile::RunPlaces> recorded_places(const runfile::RunConfig& config) {
+  const std::filesystem::path record = telemetry::RunFiles(config.log.dir).config();
+  std::error_code failure;
+  std::optional<runfile::RunPlaces> places;
+  if (std::filesystem::is_regular_file(record, failure)) {
+    comm::attempt([&] { places = runfile::places_of(record); });
+  }
+  return places;
+}
+
 /// A checkpoint.dir that is written wrongly would begin a run anew over the record of the one that
 /// log.dir has: its metrics and its end would be those of two. Where nothing of that is to be gone
 /// on from any more, the folder is free.
 void refuse_to_abandon(const runfile::RunConfig& config, const std::filesystem::path& steps) {
-  const std::filesystem::path record = telemetry::RunFiles(config.log.dir).config();
-  std::error_code failure;
-  if (!std::filesystem::is_regular_file(record, failure)) {
+  const auto recorded = recorded_places(config);
+  if (!recorded) {
     return;
   }
-  std::filesystem::path recorded;
-  comm::attempt([&] { recorded = runfile::places_of(record).checkpoint_dir; });
-  if (const auto step = newest_step_beside(recorded, steps)) {
+  if (const auto step = newest_step_beside(recorded->checkpoint_dir, steps)) {
     throw UserError(
         ExitCode::config,
         format_message(
             "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), "
             "and checkpoint.dir = \"{}\" holds none: the run would begin anew; set "
             "checkpoint.dir to where its checkpoints are, or choose another log.dir",
-            config.log.dir, recorded.string(), *step, config.checkpoint.dir));
+            config.log.dir, recorded->checkpoint_dir, *step, config.checkpoint.dir));
+  }
+}
+
+/// Nor may another run, whose checkpoint.dir this is, go on over it. The run's own checkpoints may
+/// lie elsewhere than they did, and a copied folder has the record of the one it was copied from.
+void refuse_to_go_on_as_another(const runfile::RunConfig& config,
+                                const runfile::ConfigChange& log_dir) {
+  const auto recorded = recorded_places(config);
+  std::error_code failure;
+  if (!recorded || !std::filesystem::equivalent(recorded->log_dir, config.log.dir, failure)) {
+    return;
+  }
+  if (const auto step = newest_step_beside(recorded->checkpoint_dir, config.checkpoint.dir)) {
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "log.dir = \"{}\" is the folder of a run whose checkpoints are in {} (step {}), and "
+            "those of checkpoint.dir = \"{}\" are of another run (log.dir: {} -> {}), which would "
+            "go on over its record; set checkpoint.dir to where its checkpoints are, or choose "
+            "another log.dir",
+            config.log.dir, recorded->checkpoint_dir, *step, config.checkpoint.dir, log_dir.before,
+            log_dir.after));
   }
 }
 
@@ -96,9 +128,13 @@ void look_before_lease(const runfile::RunConfig& config,
     return;
   }
   if (const auto newest = newest_of(config, world)) {
-    runfile::refuse_changes(
-        runfile::config_difference(newest->scalars().text(runfile::config_text_name), config),
-        allowed_changes);
+    const std::vector<runfile::ConfigChange> changes =
+        runfile::config_difference(newest->scalars().text(runfile::config_text_name), config);
+    runfile::refuse_changes(changes, allowed_changes);
+    const auto log_dir = std::ranges::find(changes, "log.dir", &runfile::ConfigChange::key);
+    if (log_dir != changes.end()) {
+      comm::first_rank_does(world, [&] { refuse_to_go_on_as_another(config, *log_dir); });
+    }
   }
 }
 

@@ -37,6 +37,54 @@ keeps 78 'has the record of a run that has saved step 4, and checkpoint.dir = "s
 keeps 78 'has the record of a run that has saved step 4' "${longer[@]}" --set checkpoint.dir=stepz
 rm -rf steps stepz && mv moved steps
 
+# Checkpoints of another run do not go on over the record, though a copy of the run's own does, and a copied run with its own.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=another --set train.seed=2
+keeps 78 'those of checkpoint.dir = "another/checkpoints" are of another run (log.dir: "another" -> "run")' \
+  "$fourfold" train run.toml --set train.seed=2 --set checkpoint.dir=another/checkpoints --set train.steps=8
+cp -r steps copied && cp -r run run.kept
+expect_exit 0 "$fourfold" train run.toml --set checkpoint.dir=copied --set train.steps=6
+rm -r run copied && mv run.kept run
+cp -r another fork
+expect_exit 0 "$fourfold" train run.toml --set log.dir=fork --set train.seed=2 --set train.steps=6
+rm -r another fork
+
+# What cannot be replaced, whoever asks.
+if [[ $EUID -eq 0 ]]; then
+  cp run/config.toml outside.toml
+  if unshare --mount true 2>/dev/null; then
+    sums run >before.txt
+    expect_exit 73 unshare --mount bash -c 'mount --bind outside.toml run/config.toml && exec "$@"' - "${longer[@]}"
+    expect_stderr 'run/config.toml: is mounted there by itself, so it cannot be replaced'
+    sums run >after.txt
+    expect diff before.txt after.txt
+  fi
+  if chattr +i run/status.json 2>/dev/null; then
+    keeps 73 'run/status.json: is immutable (chattr +i), so it cannot be replaced' "${longer[@]}"
+    chattr -i run/status.json
+  fi
+fi
+
+# A folder that only looks like one where ranks met.
+mkdir run/.start-watch-notes && echo precious >run/.start-watch-notes/page
+cp -r run run.kept && cp -r steps steps.kept
+expect_exit 0 "${longer[@]}"
+expect grep -qx precious run/.start-watch-notes/page
+rm -r run steps && mv run.kept run && mv steps.kept steps && rm -r run/.start-watch-notes
+
+# Nor does retention, or gc, remove what somebody has put into a folder with the name of a step.
+cp -r run run.kept && cp -r steps steps.kept
+mkdir steps/step-000000001 && echo precious >steps/step-000000001/thesis.tex
+expect_exit 0 "${longer[@]}" --set checkpoint.keep_last=1
+expect_stderr 'step-000000001: is not removed, since it holds thesis.tex, which no checkpoint has'
+expect_exit 73 "$fourfold" ckpt gc steps --keep-last 1
+expect_stderr 'step-000000001: is not removed'
+expect grep -qx precious steps/step-000000001/thesis.tex
+rm -r run steps && mv run.kept run && mv steps.kept steps
+
+# A page for Prometheus does not lie in a checkpoint.
+keeps 78 'lies in the checkpoint' "$fourfold" status run --prometheus steps/step-000000004/run.prom
+[[ ! -e steps/step-000000004/run.prom ]] || complain 'a checkpoint is written into'
+
 # Folders of the user's: not removed with all that is in them.
 for name in SAVE FINISHED; do
   cp -r run run.kept

@@ -49,6 +49,11 @@ std::string name_of(int rank) {
   return std::string(prefix) + std::to_string(rank);
 }
 
+/// Whose file it is; nothing for other names.
+std::optional<int> rank_of(std::string_view name) {
+  return name.starts_with(prefix) ? number(name.substr(prefix.size())) : std::nullopt;
+}
+
 /// When a file was written last; nothing: there is none.
 std::optional<double> written_s(int folder, const std::string& file) {
   struct stat status = {};
@@ -98,6 +103,19 @@ std::vector<int> ranks_beside(const Environment& environment, const Launch& laun
     }
   }
   return std::ranges::count(ranks, launch.rank) == 0 ? std::vector<int>{} : ranks;
+}
+
+bool is_start_meeting(const fs::path& folder) {
+  if (!folder.filename().string().starts_with(start_meeting_prefix) ||
+      !open_folder(folder, Links::refuse)) {
+    return false;
+  }
+  std::error_code failure;
+  fs::directory_iterator entries(folder, failure);
+  const bool is_one = !failure && std::all_of(begin(entries), end(entries), [](const auto& entry) {
+    return rank_of(entry.path().filename().string()).has_value();
+  });
+  return is_one;
 }
 
 StartMeeting::StartMeeting(const fs::path& folder, const std::string& name, int rank)
@@ -151,9 +169,7 @@ std::map<int, Arrival> StartMeeting::arrivals(double most_age_s) const {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder_, ignored)) {
     const std::string name = entry.path().filename().string();
-    const auto rank = name.starts_with(prefix)
-                          ? number(std::string_view(name).substr(prefix.size()))
-                          : std::nullopt;
+    const auto rank = rank_of(name);
     if (!rank || !is_of_now(folder.get(), name, most_age_s)) {
       continue;
     }

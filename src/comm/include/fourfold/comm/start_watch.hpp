@@ -18,6 +18,8 @@ namespace fourfold::comm {
 
 /// Of the folders in which ranks meet, for who sweeps what killed ones have left.
 inline constexpr std::string_view start_meeting_prefix = ".start-watch-";
+/// Whether a folder is one of these: by its name, and by nothing but ranks' files in it. Local.
+bool is_start_meeting(const std::filesystem::path& folder);
 
 struct StartWatchOptions {
   double limit_s = 300;  ///< that this process may wait in MPI_Init

@@ -31,7 +31,8 @@ struct OutputsOfRun {
 void require_appendable(const std::filesystem::path& file);
 
 /// @throws UserError (cannot_write) when a file is there that this process may not replace, being
-///   another user's in a folder where each removes only his own (/tmp). Local.
+///   another user's in a folder where each removes only his own (/tmp), a mount of its own (as
+///   containers make of single files), or immutable. Local.
 void require_replaceable(const std::filesystem::path& file);
 
 /// Whether lines of events may be appended there: metrics.jsonl or attempts.jsonl of a run, or
