@@ -34,10 +34,14 @@ std::vector<batch::QueuedJob> queued_jobs(const std::string& option = "--sort=i"
 
 void look_for_queued_jobs(const batch::Submission& submission) {
   const auto is_of_run = [&](const batch::QueuedJob& job) {
-    return std::filesystem::path(job.script).parent_path() == submission.log_dir;
+    const auto folder = std::filesystem::path(job.script).parent_path();
+    std::error_code failure;  // of a folder that is not there yet, or not any more
+    return folder == submission.log_dir ||
+           std::filesystem::equivalent(folder, submission.log_dir, failure);  // by a link
   };
   for (const batch::QueuedJob& job : queued_jobs()) {
-    if (submission.chain > 0 && job.script == submission.script.string()) {
+    const std::string name = std::filesystem::path(job.script).filename();
+    if (submission.chain > 0 && is_of_run(job) && name == submission.script.filename()) {
       throw UserError(
           ExitCode::config,
           format_message("job {} in the queue is of a chain of this run already, whose "

@@ -79,6 +79,10 @@ expect_exit 0 "${submit[@]}" --go
 squeue="echo 'CLUSTER: alpha'; echo '-----'; echo 'squeue: error: 3 nodes' >&2; echo '17 $work/run/chain.sbatch'"
 expect_exit 78 "${submit[@]}" --chain 2 --go
 expect_stderr 'job 17 in the queue is of a chain of this run already'
+ln -s run current
+expect_exit 78 "${submit[@]}" --chain 2 --go --set log.dir=current
+expect_stderr 'job 17 in the queue is of a chain of this run already'
+rm current
 squeue="echo 'Welcome $work/run/chain.sbatch'; echo '$work/run/chain.sbatch'; echo '18 $work/run/chain.sbatch' >&2"
 expect_exit 0 "${submit[@]}" --chain 2 --go
 expect test "$(grep -c 'in the queue' "$errors")" -eq 0
