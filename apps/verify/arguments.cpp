@@ -225,6 +225,7 @@ train::Tolerances tolerances_of(const Arguments& arguments, const train::RunOnMe
   return {.loss = arguments.loss_tolerance.value_or(usual.loss),
           .gradient = arguments.gradient_tolerance.value_or(usual.gradient),
           .rounding = arguments.rounding_tolerance.value_or(usual.rounding),
+          .least_gradient = usual.least_gradient,
           .weight = arguments.weight_tolerance.value_or(usual.weight),
           .product = arguments.product_tolerance.value_or(usual.product)};
 }

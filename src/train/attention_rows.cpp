@@ -22,6 +22,8 @@ using kernels::AttentionShape;
 
 constexpr std::int64_t most_rows = most_attention_rows;
 constexpr double single = 0x1p-24;
+/// A probability below that may be zero to a kernel.
+constexpr double least_p = 0x1p-126;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 double square(double x) {
@@ -196,7 +198,7 @@ Attended attend(const HostAttention& made, Row query) {
   }
   for (std::int64_t j = 0; j < keys; ++j) {
     const double p = std::exp(scores[static_cast<std::size_t>(j)] - most) / sum;
-    result.out.add(p, at(shape, made.v, key_of(shape, query, j)));
+    result.out.add(p, at(shape, made.v, key_of(shape, query, j)), least_p);
   }
   result.lse = keys == 0 ? -infinity : most + std::log(sum);
   result.rounding += std::sqrt(static_cast<double>(shape.head_dim)) *
@@ -247,19 +249,23 @@ Pair pair_of(const HostAttentionGradient& made, const QueryFacts& facts, Row que
   const AttentionShape& shape = made.shape;
   const Vector k = at(shape, made.k, key);
   const Vector v = at(shape, made.v, key);
+  constexpr double most = 300;  // of an exponent that a double can hold with all its products
   const double scale = shape.scale;
   const double score = scale * dot(at(shape, made.q, query), k);
   const double root = std::sqrt(static_cast<double>(shape.head_dim));
-  const double p = std::exp(score - facts.lse);
+  const double p = std::exp(std::min(score - facts.lse, most));
   const double dp = dot(at(shape, made.dout, query), v);
   const double off = single * (4 + root * scale * facts.q_norm * norm(k) + std::fabs(score) +
                                std::fabs(facts.lse));
-  const double ds = scale * p * (dp - facts.delta);
+  const double ds_of_p = scale * (dp - facts.delta);
+  // Scores of millions are rounded to whole numbers and more, which is the exponent of p.
+  const double p_off = std::exp(std::min(score - facts.lse + off, most)) - p + least_p;
   return {.p = p,
-          .ds = ds,
-          .p_off = p * off,
-          .ds_off = std::fabs(ds) * off + scale * p * single * root * facts.dout_norm * norm(v),
-          .ds_of_delta = scale * p * facts.delta_off};
+          .ds = p * ds_of_p,
+          .p_off = p_off,
+          .ds_off = std::fabs(ds_of_p) * p_off +
+                    scale * (p + p_off) * single * root * facts.dout_norm * norm(v),
+          .ds_of_delta = scale * (p + p_off) * facts.delta_off};
 }
 
 /// Compares one row of a gradient.
@@ -343,14 +349,16 @@ Departure check_attention(const HostAttention& made, PhiloxKey key) {
     const double rounding =
         single *
         (part.rounding + (merges && l1 > -infinity ? 4 + std::fabs(l1) + std::fabs(lse) : 0));
+    const double of_exponent =
+        std::expm1(std::min(rounding, 300.0));  // of large scores it may be more than 1
     const double before = l1 == -infinity ? 0 : std::exp(l1 - lse);
     const double now = part.lse == -infinity ? 0 : std::exp(part.lse - lse);
     const Vector out = at(shape, made.out, query);
     for (std::int64_t h = 0; h < shape.head_dim; ++h) {
       const double old = merges ? before * at(shape, made.out_before, query)[h] : 0;
       const double unit = storage_unit(made.out.stored, out[h]) +
-                          now * part.out.unit(h, made.softmax_roundoff + rounding) +
-                          rounding * std::fabs(old);
+                          now * part.out.unit(h, made.softmax_roundoff + of_exponent) +
+                          of_exponent * std::fabs(old);
       note(worst, {out[h], old + now * part.out.sum(h), made.out.stored, unit}, "feature", h,
            query);
     }

@@ -16,8 +16,6 @@ namespace {
 
 /// A tensor counts as at least this share of the average element.
 constexpr double floor_share = 1e-2;
-/// And as so many times what rounding makes of it, which is held against that besides.
-constexpr double least_in_rounding = 30;
 
 /// The sign of a nan means nothing.
 std::string number_text(double value) {
@@ -49,6 +47,7 @@ MeshComparer::MeshComparer(const runfile::OptimConfig& optim,
                    .rounding = tolerances.rounding,
                    .weight = tolerances.weight,
                    .product = tolerances.product}),
+      least_gradient_(tolerances.least_gradient),
       replay_(optim_, table_) {}
 
 template <class Words>
@@ -127,16 +126,19 @@ void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
   }
   const double floor = floor_share * std::sqrt(mean_square(a.gradients));
   const double share = rounded == nullptr ? 0 : rounding_share(a.gradients, *rounded);
+  double least_norm2 = 0;
   for (std::size_t tensor = table_.size(); tensor-- > 0;) {
     const double rounding =
         rounded == nullptr ? 0 : distance(a.gradients[tensor], (*rounded)[tensor]);
-    compare_gradient(tensor, a.gradients[tensor], b.gradients[tensor], floor,
-                     std::isfinite(rounding) ? least_in_rounding * rounding : 0);
+    const double least = std::isfinite(rounding) ? least_gradient_ * rounding : 0;
+    least_norm2 += least * least;
+    compare_gradient(tensor, a.gradients[tensor], b.gradients[tensor], floor, least);
     if (rounded != nullptr) {
       compare_rounding(tensor, a.gradients[tensor], b.gradients[tensor], (*rounded)[tensor], share);
     }
   }
-  const double error = ratio(std::fabs(b.grad_norm - a.grad_norm), a.grad_norm);
+  const double error = ratio(std::fabs(b.grad_norm - a.grad_norm),
+                             std::max(a.grad_norm, std::sqrt(least_norm2)));
   note(&StepErrors::gradient, error, [&] {
     return fmt::format("the gradient norm is {} instead of {} (error {:.1e})",
                        number_text(b.grad_norm), number_text(a.grad_norm), error);

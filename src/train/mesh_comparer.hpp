@@ -53,6 +53,7 @@ class MeshComparer {
   runfile::OptimConfig optim_;
   std::vector<model::ParameterSpec> table_;
   StepErrors tolerances_;
+  double least_gradient_;
   UpdateReplay replay_;
   MeshComparison result_;
 };

@@ -106,6 +106,7 @@ Tolerances tolerances_for(const runfile::RunConfig& config) noexcept {
     tolerances.loss = 5e-4;
     tolerances.gradient = 0.1;
     tolerances.rounding = 16;
+    tolerances.least_gradient = 30;
   }
   constexpr double usual_tokens = 1024;  // of a step, for which those are
   const auto tokens = static_cast<double>(config.train.global_batch * config.model.context);

@@ -182,6 +182,33 @@ TEST_CASE("a tensor that rounds alike by chance is held against the others", "[m
   CHECK_FALSE(error_of(1e-3F).passed());
 }
 
+TEST_CASE("a gradient that all but cancels is held against what rounding makes of it",
+          "[mesh_comparer]") {
+  MeshTrace reference = small_trace();
+  reference.steps[0].gradients[1] = {1.5F, -1.5F};  // sums of thousands
+  reference.steps[0].weights[1] = {7, 8};
+  train::ParameterValues rounded = reference.steps[0].gradients;
+  rounded[0][0] += 1e-6F;
+  rounded[1][0] += 1e-4F;
+  const auto off_by = [&](float off, const train::Tolerances& tolerances) {
+    train::StepTrace other = reference.steps[0];
+    other.gradients[1][0] += off;
+    train::MeshComparer comparer(reference.optim, reference.table, tolerances);
+    comparer.compare_step({reference.initial_weights, {}}, reference.steps[0], other, &rounded);
+    return comparer.finish({});
+  };
+  train::Tolerances tolerances;
+  tolerances.weight = 1e9;
+  CHECK(off_by(1e-3F, tolerances).first_difference.value_or("") == "");  // 5e-4 of its norm
+  CHECK_THAT(off_by(4e-2F, tolerances).first_difference.value_or(""),
+             ContainsSubstring("the gradient of second"));
+  // In 16 bits a tensor's own norm decides.
+  tolerances.gradient = 1e-4;
+  tolerances.least_gradient = 30;
+  CHECK_THAT(off_by(1e-3F, tolerances).first_difference.value_or(""),
+             ContainsSubstring("of its norm"));
+}
+
 TEST_CASE("a gradient of rounding noise is held against the others", "[mesh_comparer]") {
   MeshTrace reference = small_trace();
   reference.steps[0].gradients[1] = {1e-9F, -1e-9F};

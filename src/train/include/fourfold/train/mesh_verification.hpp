@@ -33,6 +33,9 @@ struct Tolerances {
   double loss = 1e-5;
   double gradient = 1e-4;
   double rounding = 300;  ///< in units of rounding
+  /// What a tensor's gradient counts as at least, in units of rounding. In f32 so much that the
+  /// tolerance before decides where a gradient all but cancels.
+  double least_gradient = 3e6;
   double weight = 1e-4;
   double product = 8;  ///< in units of rounding; the same in every precision
 };
@@ -48,9 +51,10 @@ Tolerances tolerances_for(const runfile::RunConfig& config) noexcept;
 ///
 /// With a the reference's numbers and b the other's, the error of a loss (or gradient norm) is
 /// |b - a| / |a|; that of a tensor is |b - a| / |a| in the L2 norm, where |a| counts as at least
-/// 1e-2 of what an equally large piece of all tensors has on average, and as at least 30 times what
-/// rounding makes there. So gradients that are zero but for rounding (of the key biases, which a
-/// softmax does not see) are held against the others, and against that.
+/// 1e-2 of what an equally large piece of all tensors has on average. In all gradients, and their
+/// norm, it counts as at least so many times what rounding makes there (least_gradient). So
+/// gradients that are zero but for rounding (of the key biases, which a softmax does not see), or
+/// all but cancel (of a norm's weights), are held against the others, and against that.
 ///
 /// In units of rounding the same |b - a| is held against how far rounding moves the gradient: with
 /// r the gradient of a step that rounds in other ways (compare_meshes), |b - a| / |r - a|, of every
