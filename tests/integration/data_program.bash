@@ -69,6 +69,24 @@ json.dump(cases[sys.argv[2]]["tokenizer"], open("lacking.json", "w"))' "$golden/
   expect_exit 0 "$fourfold" data prepare --output lost --tokenizer lacking.json abc.txt
   ! grep -q 'have no token' "$errors" || complain 'nothing is lost of abc'
 done
+# Counted is what the model is given: behind the normalizer, and characters that nothing stands for at all.
+made_of_words() { # made_of_words NORMALIZER MODEL_FIELDS: a tokenizer of a, b, "ab".
+  printf '{"version":"1.0","added_tokens":[],"normalizer":%s,"pre_tokenizer":{"type":"WhitespaceSplit"},"decoder":null,
+"model":{"type":"BPE",%s"vocab":{"a":0,"b":1,"ab":2,"<0xC3>":3},"merges":["a b"]}}' "$1" "$2" >words.json
+}
+printf 'ab AB \u00e9\u00e9 ab\u00e9' >lost.txt
+for case in '5 null' '3 {"type":"Lowercase"}' '8 {"type":"NFD"}'; do
+  made_of_words "${case#* }" ''
+  expect_exit 0 "$fourfold" data prepare --output lost --tokenizer words.json lost.txt
+  expect_stderr "${case%% *} places of the text have no token in this vocabulary"
+done
+made_of_words null '"byte_fallback":true,'
+expect_exit 0 "$fourfold" data prepare --output lost --tokenizer words.json lost.txt
+expect_stderr '5 places of the text have no token in this vocabulary'
+made_of_words '{"type":"Replace","pattern":{"String":"z"},"content":"a"}' ''
+printf 'zab ab zb' >abc.txt
+expect_exit 0 "$fourfold" data prepare --output lost --tokenizer words.json abc.txt
+! grep -q 'have no token' "$errors" || complain 'nothing is lost of zab'
 printf 'a\xff\xfeb\u00e9' >odd.txt
 expect_exit 0 "$fourfold" data prepare --output odd odd.txt
 expect_stderr '2 bytes of the text are not UTF-8'

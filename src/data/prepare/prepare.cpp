@@ -216,6 +216,9 @@ class Preparation {
       folder_.emplace(folder);
     }
     for (const std::string& prefix : prefixes) {
+      if (!io::is_own_file(prefix + ".json", own_token_record)) {
+        new_prefixes_.push_back(prefix);
+      }
       parts_.emplace_back(prefix, tokenizer.vocab_size());
     }
   }
@@ -290,6 +293,9 @@ class Preparation {
     for (Part& part : parts_) {
       part.finish(record());
     }
+    for (const std::string& prefix : new_prefixes_) {  // what has come there in the meantime
+      refuse_to_replace_others(prefix, options_);
+    }
     for (const Part& part : parts_) {
       part.withdraw_older();
     }
@@ -355,7 +361,7 @@ class Preparation {
     }
     ids_.clear();
     tokenizer_.encode(text, ids_);
-    lost_places_ += tokenizer_.lost_places(text, ids_);
+    lost_places_ += tokenizer_.lost_places(ids_);
     count_odd_bytes(text);
     if (ids_.empty()) {
       return;
@@ -389,6 +395,7 @@ class Preparation {
   std::deque<Part> parts_;  ///< training and validation, or one for all; a part cannot move
   PrepareProgress progress_;
   std::vector<std::int32_t> ids_;
+  std::vector<std::string> new_prefixes_;  ///< where nothing of ours was at the beginning
   std::int64_t lost_places_ = 0;
   std::int64_t odd_bytes_ = 0;  ///< not UTF-8
 };

@@ -110,6 +110,7 @@ void BpeModel::read_merges(const BpeDescription& description) {
   }
   has_all_byte_tokens_ = byte_fallback_ && !is_byte_level_ &&
                          std::count(byte_token_ids_.begin(), byte_token_ids_.end(), -1) == 0;
+  leaves_bytes_out_ = unknown_bytes() > 0 && !unknown_token_;
   unknown_never_merges_ = has_all_byte_tokens_;
   std::sort(never_in_merges.begin(), never_in_merges.end());
   std::int32_t rank = 0;
@@ -162,18 +163,12 @@ int BpeModel::unknown_bytes() const noexcept {
   return is_byte_level_ ? static_cast<int>(std::count(byte_ids_.begin(), byte_ids_.end(), -1)) : 0;
 }
 
-std::int64_t BpeModel::lost_places(std::string_view text, std::span<const std::int32_t> ids) const {
+std::int64_t BpeModel::lost_places(std::span<const std::int32_t> ids) const {
   const bool has_all_bytes = is_byte_level_ ? unknown_bytes() == 0 : has_all_byte_tokens_;
   if (has_all_bytes) {
     return 0;  // the unknown token has a name alone, often that of the end of text
   }
-  if (unknown_token_) {
-    return std::ranges::count(ids, unknown_id_);
-  }
-  return is_byte_level_
-             ? std::ranges::count_if(
-                   text, [&](char byte) { return byte_ids_[static_cast<unsigned char>(byte)] < 0; })
-             : 0;
+  return unknown_token_ ? std::ranges::count(ids, unknown_id_) : left_out_;
 }
 
 std::int32_t BpeModel::id_of_character(char32_t character) const {
@@ -191,7 +186,7 @@ bool BpeModel::is_barrier(char32_t left, char32_t right) const {
 void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) {
   FOURFOLD_EXPECT(!word.empty());
   if (is_byte_level_) {
-    encode_part(word, ids);
+    encode_bytes(word, ids);
     return;
   }
   if (const auto whole = whole_words_.find(word); whole != whole_words_.end()) {
@@ -202,10 +197,14 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) {
   std::size_t begin = 0;
   char32_t left = take_character(rest);
   bool left_is_known = id_of_character(left) >= 0;
+  left_out_ += !left_is_known && leaves_out(word.substr(0, word.size() - rest.size())) ? 1 : 0;
   while (!rest.empty()) {
     const std::size_t place = word.size() - rest.size();
     const char32_t right = take_character(rest);
     const bool right_is_known = id_of_character(right) >= 0;
+    if (!right_is_known && leaves_out(word.substr(place, word.size() - rest.size() - place))) {
+      ++left_out_;
+    }
     if (left_is_known && right_is_known ? is_barrier(left, right) : unknown_never_merges_) {
       encode_part(word.substr(begin, place - begin), ids);
       begin = place;
@@ -219,6 +218,12 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) {
 void BpeModel::encode_bytes(std::string_view bytes, std::vector<std::int32_t>& ids) {
   FOURFOLD_EXPECT(takes_any_bytes());
   if (is_byte_level_) {
+    if (leaves_bytes_out_ && !whole_words_.contains(bytes)) {
+      left_out_ += std::ranges::count_if(bytes, [&](char byte) {
+        const auto value = static_cast<unsigned char>(byte);
+        return byte_ids_[value] < 0 && leaves_out(spelling_of_byte(value));
+      });
+    }
     encode_part(bytes, ids);
     return;
   }
@@ -255,11 +260,21 @@ void BpeModel::add_known(std::int32_t id, Unknown& unknown) {
   add_symbol(id);
 }
 
+/// Whether the tokens of its bytes stand for it.
+bool BpeModel::falls_back(std::string_view spelled) const {
+  return byte_fallback_ && std::ranges::all_of(spelled, [&](char byte) {
+           return byte_token_ids_[static_cast<unsigned char>(byte)] >= 0;
+         });
+}
+
+/// Whether nothing stands for what the vocabulary lacks.
+bool BpeModel::leaves_out(std::string_view spelled) const {
+  return !unknown_token_ && !falls_back(spelled);
+}
+
 /// As the library has it: bytes of a fallback come before an unknown token that is still open.
 void BpeModel::add_unknown(std::string_view spelled, Unknown& unknown) {
-  if (byte_fallback_ && std::all_of(spelled.begin(), spelled.end(), [&](char byte) {
-        return byte_token_ids_[static_cast<unsigned char>(byte)] >= 0;
-      })) {
+  if (falls_back(spelled)) {
     for (const char byte : spelled) {
       add_symbol(byte_token_ids_[static_cast<unsigned char>(byte)]);
     }

@@ -44,8 +44,9 @@ class BpeModel {
 
   /// How many of the 256 bytes byte-level encoding has no token for.
   int unknown_bytes() const noexcept;
-  /// Tokenizer::lost_places()
-  std::int64_t lost_places(std::string_view text, std::span<const std::int32_t> ids) const;
+  /// Of the words since the last call of begin_text(): Tokenizer::lost_places()
+  std::int64_t lost_places(std::span<const std::int32_t> ids) const;
+  void begin_text() noexcept { left_out_ = 0; }
 
  private:
   struct Hash : std::hash<std::string_view> {
@@ -81,6 +82,8 @@ class BpeModel {
   void add_symbol(std::int32_t id);
   void add_known(std::int32_t id, Unknown& unknown);
   void add_unknown(std::string_view spelled, Unknown& unknown);
+  bool falls_back(std::string_view spelled) const;
+  bool leaves_out(std::string_view spelled) const;
   void merge(std::string_view part, std::vector<std::int32_t>& ids);
   void merge_row(std::vector<std::int32_t>& ids) const;
   void merge_heap(std::vector<std::int32_t>& ids);
@@ -91,6 +94,8 @@ class BpeModel {
   bool fuse_unknown_;
   bool has_all_byte_tokens_ = false;   ///< <0x00> to <0xFF>, and they are used
   bool unknown_never_merges_ = false;  ///< what stands for unknown characters is in no merge
+  bool leaves_bytes_out_ = false;      ///< byte-level: for some it has nothing at all
+  std::int64_t left_out_ = 0;          ///< characters, or bytes
   std::string file_;                   ///< for messages
   std::optional<std::string> unknown_token_;
   std::int32_t unknown_id_ = -1;

@@ -142,6 +142,7 @@ class BpeTokenizer final : public Tokenizer {
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
     ids_ = &ids;
+    model_.begin_text();
     for (std::size_t done = 0; done < text.size();) {
       const std::size_t valid = valid_utf8_prefix(text.substr(done));
       if (valid > 0) {
@@ -160,9 +161,8 @@ class BpeTokenizer final : public Tokenizer {
     return std::make_unique<BpeDecoder>(description_, spelled_, vocab_size_);
   }
 
-  std::int64_t lost_places(std::string_view text,
-                           std::span<const std::int32_t> ids) const override {
-    return model_.lost_places(text, ids);
+  std::int64_t lost_places(std::span<const std::int32_t> ids) const override {
+    return model_.lost_places(ids);
   }
 
   std::int32_t vocab_size() const noexcept override { return vocab_size_; }

@@ -94,8 +94,7 @@ class SentencePieceTokenizer final : public Tokenizer {
     return std::make_unique<SentencePieceDecoder>(processor_, model());
   }
 
-  std::int64_t lost_places(std::string_view /*text*/,
-                           std::span<const std::int32_t> ids) const override {
+  std::int64_t lost_places(std::span<const std::int32_t> ids) const override {
     return std::ranges::count(ids, processor_.unk_id());
   }
 

@@ -57,12 +57,9 @@ class Tokenizer {
   /// @throws UserError (data_corrupt) when an id lies outside [0, vocab_size())
   std::string decode(std::span<const std::int32_t> ids) const;
 
-  /// How many places of a text have no token of their own: unknown tokens among the `ids` that
-  /// encode() gave for it, or bytes that it left out.
-  virtual std::int64_t lost_places(std::string_view /*text*/,
-                                   std::span<const std::int32_t> /*ids*/) const {
-    return 0;
-  }
+  /// How many places of the text that encode() took last have no token of their own: unknown tokens
+  /// among the `ids` that it gave, or characters and bytes that it left out.
+  virtual std::int64_t lost_places(std::span<const std::int32_t> /*ids*/) const { return 0; }
 
   virtual std::int32_t vocab_size() const noexcept = 0;
   /// The token that ends a document, where the tokenizer has one.
