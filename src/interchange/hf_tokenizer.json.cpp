@@ -87,6 +87,47 @@ void take_special(const json& config, data::Tokenizer& tokenizer, SpecialTokens&
   }
 }
 
+constexpr const char* generic_class = "PreTrainedTokenizerFast";
+
+/// Where the text of a JSON object has the value of `key`, a text of plain characters, in quotes.
+/// Nothing when that is not to be seen at a glance.
+std::optional<std::size_t> place_of(const std::string& key, const std::string& value,
+                                    const std::string& text) {
+  const std::string quoted = '"' + key + '"';
+  const std::size_t found = text.find(quoted);
+  if (found == std::string::npos || text.find(quoted, found + 1) != std::string::npos) {
+    return std::nullopt;
+  }
+  constexpr const char* blanks = " \t\r\n";
+  const std::size_t colon = text.find_first_not_of(blanks, found + quoted.size());
+  const std::size_t place = text.find_first_not_of(blanks, colon + 1);
+  return place != std::string::npos && text.compare(place, value.size() + 2, '"' + value + '"') == 0
+             ? std::optional(place + 1)
+             : std::nullopt;
+}
+
+/// A class of its own may read a tokenizer.json in its own way, into other tokens than it says; the
+/// generic one reads it as it is. The rest of the text stays, byte by byte.
+void make_generic(const json& config, std::string& text, std::vector<std::string>& notes) {
+  const auto found = config.find("tokenizer_class");
+  if (found == config.end() || !found->is_string() || *found == generic_class) {
+    return;
+  }
+  const auto its_class = found->get<std::string>();
+  if (const auto place = place_of("tokenizer_class", its_class, text)) {
+    text.replace(*place, its_class.size(), generic_class);
+    notes.push_back(format_message(
+        "tokenizer_class is {} in the exported tokenizer_config.json ({} in yours): it reads "
+        "tokenizer.json as it is, where a class of its own may make other tokens of some texts",
+        generic_class, its_class));
+  } else {
+    notes.push_back(format_message(
+        "tokenizer_config.json names the class {}, which may make other tokens of some texts than "
+        "tokenizer.json says; {} reads that as it is",
+        its_class, generic_class));
+  }
+}
+
 void add_config(const std::filesystem::path& folder, const char* tokenizer_class,
                 const std::string& end_of_text, std::int64_t context, data::Tokenizer& tokenizer,
                 HfTokenizer& result) {
@@ -106,6 +147,9 @@ void add_config(const std::filesystem::path& folder, const char* tokenizer_class
     if (name == config_name) {
       is_there = true;
       take_special(object, tokenizer, result.special);
+      if (tokenizer.files().kind == data::TokenizerKind::tokenizer_json) {
+        make_generic(object, result.files.back().contents, result.notes);
+      }
     }
   }
   if (!is_there) {
@@ -127,13 +171,12 @@ HfTokenizer hf_tokenizer(data::Tokenizer& tokenizer, std::int64_t context) {
   }
   switch (files.kind) {
     case data::TokenizerKind::bytes:
-      result.files = {
-          {"tokenizer.json", data::byte_tokenizer_json()},
-          {config_name, made_config("PreTrainedTokenizerFast", end_of_text_name, context)}};
+      result.files = {{"tokenizer.json", data::byte_tokenizer_json()},
+                      {config_name, made_config(generic_class, end_of_text_name, context)}};
       break;
     case data::TokenizerKind::tokenizer_json:
       result.files = {{"tokenizer.json", files.main.bytes}};
-      add_config(folder, "PreTrainedTokenizerFast", end_text, context, tokenizer, result);
+      add_config(folder, generic_class, end_text, context, tokenizer, result);
       break;
     case data::TokenizerKind::vocab_and_merges:
       result.files = {{"vocab.json", files.main.bytes}, {"merges.txt", files.merges->bytes}};

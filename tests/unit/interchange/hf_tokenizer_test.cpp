@@ -106,11 +106,23 @@ TEST_CASE("a tokenizer.json goes as it is, with what lies beside it") {
                                   scratch / "tokenizer_config.json");
   scratch.write("chat_template.jinja", "{{ x }}");
   const HfTokenizer own = hf_tokenizer(*open_tokenizer((scratch / "tokenizer.json").string()), 64);
-  CHECK(contents(own, "tokenizer_config.json") == config);
+  CHECK(contents(own, "tokenizer_config.json") ==  // of another class other tokens may come
+        R"({"tokenizer_class":"PreTrainedTokenizerFast","eos_token":{"content":"a"},)"
+        R"("bos_token":"b","x":NaN})");
+  CHECK_THAT(own.notes.front(), ContainsSubstring("GPT2Tokenizer in yours"));
   CHECK(contents(own, "chat_template.jinja") == "{{ x }}");
   CHECK(own.special.bos == ids_of(*ours, "b").front());
   CHECK(own.special.eos ==
         std::vector<std::int32_t>{ids_of(*ours, "a").front(), *ours->end_of_text()});
+  for (const char* const unusual :
+       {R"({"tokenizer_class" : "A\u0042"})", R"({"a":{"tokenizer_class":1},"tokenizer_class":"B"})",
+        R"({"tokenizer_class":"B","tokenizer_class":"C"})"}) {
+    CAPTURE(unusual);
+    scratch.write("config-blob", unusual);
+    const HfTokenizer kept = hf_tokenizer(*open_tokenizer(scratch.path().string()), 64);
+    CHECK(contents(kept, "tokenizer_config.json") == unusual);
+    CHECK_THAT(kept.notes.front(), ContainsSubstring("may make other tokens"));
+  }
   scratch.write("config-blob", R"({"eos_token": )");
   CHECK_THROWS_WITH(hf_tokenizer(*open_tokenizer(scratch.path().string()), 64),
                     ContainsSubstring("tokenizer_config.json: line 1, byte 15: is not JSON"));

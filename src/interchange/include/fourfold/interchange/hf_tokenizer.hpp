@@ -32,8 +32,9 @@ struct HfTokenizer {
 /// The files of a tokenizer, from the bytes that it was made of. "byte" becomes a tokenizer.json
 /// with the same tokens. Files of Hugging Face stay as they are, byte for byte, under the names
 /// that transformers looks for (x-vocab.json becomes vocab.json, its merges merges.txt);
-/// tokenizer_config.json comes from beside them, or is made. A SentencePiece model stays as it is,
-/// too, as tokenizer.model for transformers' LlamaTokenizer.
+/// tokenizer_config.json comes from beside them, or is made; beside a tokenizer.json its class is
+/// the generic one, since others may make other tokens of a text. A SentencePiece model stays as it
+/// is, too, as tokenizer.model for transformers' LlamaTokenizer.
 ///
 /// A text ends at the tokenizer's end of text, and at the eos_token of tokenizer_config.json where
 /// that is another; it begins with the bos_token there, else with an end of text, as in the data.
