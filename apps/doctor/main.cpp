@@ -66,6 +66,7 @@ int main(int argc, char** argv) {
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
+    fourfold::program::tell_everything();
     validate(arguments);
     return examine(arguments, argc, argv);
   });

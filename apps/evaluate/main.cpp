@@ -5,6 +5,7 @@
 
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/remedies.hpp>
+#include <fourfold/comm/fail_together.hpp>
 #include <fourfold/comm/mesh.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/io/own_file.hpp>
@@ -153,7 +154,9 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   }
   const train::Evaluation evaluation = evaluator.run(train::forward_pass(model.stage()), {}, visit);
   progress.finish();
-  if (logits) {
+  if (logits) {  // what has come to that name in the meantime is looked at, too
+    fourfold::comm::first_rank_does(
+        mpi.world(), [&] { fourfold::io::refuse_foreign_file(arguments.logits, own_logits); });
     logits->publish();
   }
   if (mpi.world().rank() == 0) {
@@ -196,6 +199,7 @@ int main(int argc, char** argv) {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;
     }
+    fourfold::program::tell_everything();
     return evaluate(arguments, argc, argv);
   });
 }

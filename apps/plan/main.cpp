@@ -15,6 +15,7 @@
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/schedule/schedule_csv.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 
 #include <fmt/format.h>
 
@@ -80,6 +81,7 @@ void refuse_to_replace_others(const Arguments& arguments) {
         std::pair(arguments.csv, own_csv)}) {
     if (!path.empty()) {
       fourfold::io::refuse_place_in_step(path);
+      fourfold::telemetry::refuse_place_of_run(path);
       fourfold::io::refuse_input_as_output(path, inputs);
       fourfold::io::refuse_foreign_file(path, own);
     }
@@ -159,6 +161,7 @@ int main(int argc, char** argv) {
             fourfold::program::parse(command, argc, argv, fourfold::runfile::keys_called)) {
       return *end;
     }
+    fourfold::program::tell_everything();
     return run_plan(arguments);
   });
 }

@@ -6,6 +6,7 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
@@ -13,6 +14,7 @@
 
 #include <filesystem>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace {
@@ -33,6 +35,11 @@ ExitCode make_report(std::vector<std::string> run_dirs, const std::string& outpu
   const std::filesystem::path file =
       output.empty() ? usual_output(run_dirs) : std::filesystem::path(output);
   fourfold::io::refuse_place_in_step(file);
+  std::error_code ignored;  // a page that is not there yet is no run's
+  if (run_dirs.size() > 1 ||
+      !std::filesystem::equivalent(run_dirs.front(), file.parent_path() / ".", ignored)) {
+    fourfold::telemetry::refuse_place_of_run(file);
+  }
   fourfold::io::refuse_foreign_file(
       file, fourfold::telemetry::own_report,
       output.empty() ? fourfold::Links::refuse : fourfold::Links::follow);

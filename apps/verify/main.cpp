@@ -182,6 +182,7 @@ int main(int argc, char** argv) {
     }
     fourfold::comm::require_single_process("fourfold verify",
                                            [](const char* name) { return std::getenv(name); });
+    fourfold::program::tell_everything();
     return verify(arguments);
   });
 }

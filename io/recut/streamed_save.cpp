@@ -256,6 +256,7 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   std::optional<DirectoryLease> lease;  // a run that starts there would sweep what is unfinished
   first_rank_writes(communicator, [&] {
     refuse_step_as_directory(directory);
+    refuse_foreign_latest(directory);
     lease.emplace(directory, LeaseHolder::this_process());
     if (!request.goes_on) {
       warn_of_leftovers(remove_leftovers(directory));

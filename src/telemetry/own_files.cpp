@@ -5,6 +5,7 @@
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/telemetry/event_lines.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -161,6 +162,22 @@ void require_replaceable(const fs::path& file) {
 
 bool may_append_events(const fs::path& file) {
   return objection(file, begins_with_events).empty();
+}
+
+void require_attempts(const fs::path& log_dir) {
+  refuse_those_in_the_way({{RunFiles(log_dir).attempts(), begins_with_events}});
+}
+
+void refuse_place_of_run(const fs::path& output) {
+  const fs::path parent = output.parent_path();
+  const fs::path folder = parent.empty() ? "." : parent;
+  const auto names = RunFiles({}).replaced_whole();
+  if (holds_run(folder) && std::ranges::count(names, output.filename()) > 0) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: is the place of a file of the run whose directory {} is; "
+                                   "choose another name",
+                                   output.string(), folder.string()));
+  }
 }
 
 void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) {

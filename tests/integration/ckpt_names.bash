@@ -163,6 +163,21 @@ expect_stderr 'step 4 is used instead'
 expect_exit 0 "$fourfold" evaluate --data tokens --samples 1 purged
 ! grep -q 'is used instead' "$errors" || complain 'a step is told lost behind its save'
 
+# Tokens of which nobody knows what made them.
+cp tokens.bin bare.bin && cp tokens.idx bare.idx
+expect_exit 0 "$fourfold" evaluate run --data bare --samples 1
+expect_stderr 'bare.bin: whether the tokens are of the tokenizer that the model was trained with is not known (no record says which one made them)'
+
+# Somebody's file called LATEST is in the way of whatever writes steps beside it.
+mkdir theirs && echo 'my latest notes' >theirs/LATEST
+expect_exit 78 "$fourfold" ckpt reshard run theirs --to dp=2
+expect_stderr 'theirs/LATEST: is not a file that fourfold wrote'
+expect_exit 0 "$fourfold" ckpt export --format hf run hf
+expect_exit 78 "$fourfold" ckpt import hf theirs
+expect test "$(ls -A theirs)" = LATEST
+expect grep -qx 'my latest notes' theirs/LATEST
+rm -r hf
+
 # Nothing replaces a link that somebody made, not even one that leads nowhere.
 ln -s no/such merged.h5
 expect_exit 73 "$fourfold" ckpt merge run merged.h5

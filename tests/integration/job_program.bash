@@ -65,6 +65,14 @@ SLURM_JOB_ID=81 expect_exit 85 "$fourfold" job end run.toml --set log.dir=beside
 expect_stdout again
 expect test "$(grep -c '"event":"refused"' beside/attempts.jsonl)" -eq 0
 
+# Somebody's own notes are no list of starts, for neither verb.
+mkdir noted && echo 'my notes on attempts' >noted/attempts.jsonl
+SLURM_JOB_ID=82 expect_exit 78 "$fourfold" job begin run.toml --set log.dir=noted
+SLURM_JOB_ID=82 expect_exit 78 "$fourfold" job end run.toml --set log.dir=noted --launcher-code 1
+expect_stderr 'attempts.jsonl is not a file that fourfold wrote'
+expect grep -qx 'my notes on attempts' noted/attempts.jsonl
+expect test "$(wc -l <noted/attempts.jsonl)" -eq 1
+
 # The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
 # shellcheck disable=SC2016  # expanded by the shell inside
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71

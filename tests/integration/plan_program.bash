@@ -206,6 +206,16 @@ for table in edited noted unsigned older; do
   expect cmp kept "$table.csv"
 done
 
+# What a run has measured is not replaced by what was planned, even where it is of the same kind.
+mkdir measured && echo '{"event":"start"}' >measured/metrics.jsonl
+expect_exit 0 "${drawn[@]}" --svg measured/timeline.new --trace measured/trace.new
+for file in trace.json timeline.svg; do
+  cp "measured/${file%.*}.new" "measured/$file"
+  expect_exit 78 "${drawn[@]}" "--$([[ $file == trace.json ]] && echo trace || echo svg)" "measured/$file"
+  expect_stderr "measured/$file: is the place of a file of the run whose directory measured is"
+  expect cmp "measured/${file%.*}.new" "measured/$file"
+done
+
 # A link to a drawing of ours is followed.
 mkdir far && expect_exit 0 "${drawn[@]}" --svg far/drawn.svg && ln -s far/drawn.svg near.svg && : >far/drawn.svg
 expect_exit 0 "${drawn[@]}" --svg near.svg

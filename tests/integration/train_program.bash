@@ -256,6 +256,10 @@ cp tokens_train.bin bare.bin && cp tokens_train.idx bare.idx
 expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad --set 'data.train=["bare"]' --set 'data.validation=[]'
 expect_stderr 'bare.bin: token'
 expect_stderr 'no record says which tokenizer made it'
+expect_exit 0 "$fourfold" plan run.toml --ranks 2 --set 'data.train=["bare"]' --set 'data.validation=[]'
+expect_stderr 'no record says which tokenizer made it'
+expect_exit 0 "$fourfold" verify run.toml --steps 1 --mesh dp=1 --mesh tp=2 --set 'data.train=["bare"]' --set 'data.validation=[]'
+expect_stderr 'no record says which tokenizer made it'
 expect_exit 78 ranks 2 train run.toml --set 'data.train=["absent"]' --set log.dir=bad
 cp tokens_train.idx short.idx && head -c 1001 tokens_train.bin >short.bin
 expect_exit 65 ranks 2 train run.toml --set 'data.train=["short"]' --set log.dir=bad

@@ -92,6 +92,13 @@ expect_stderr "metrics.jsonl"
 # Its own files are replaced, those of others are not.
 expect_exit 0 "$fourfold" report run run --output both.html
 echo mine >notes.html
+# Nor is one run's page replaced by that of another.
+cp -r run second
+expect_exit 78 "$fourfold" report second --output run/report.html
+expect_stderr 'run/report.html: is the place of a file of the run whose directory run is'
+expect_exit 78 "$fourfold" report run second -o run/report.html
+expect_exit 0 "$fourfold" report run -o run/report.html
+rm -r second
 expect_exit 78 "$fourfold" report run --output notes.html
 expect_stderr "not made by \`fourfold report\`"
 expect test "$(cat notes.html)" = mine

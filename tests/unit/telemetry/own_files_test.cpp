@@ -223,6 +223,8 @@ TEST_CASE("what cannot be read is in the way: it may be anybody's", "[own_files]
     fs::permissions(log_dir / name, fs::perms::none);
   }
   fs::permissions(dir.path(), fs::perms::all);
+  fs::permissions(log_dir, fs::perms::owner_all | fs::perms::group_exec | fs::perms::others_exec |
+                               fs::perms::others_read);  // whatever the umask
   constexpr uid_t nobody = 65534;
   const bool is_root = ::geteuid() == 0;  // who may read everything
   REQUIRE((!is_root || ::seteuid(nobody) == 0));

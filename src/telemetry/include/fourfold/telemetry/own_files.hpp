@@ -39,6 +39,14 @@ void require_replaceable(const std::filesystem::path& file);
 /// nothing yet. Local.
 bool may_append_events(const std::filesystem::path& file);
 
+/// @throws UserError (config) where attempts.jsonl of a run is somebody else's file. Local.
+void require_attempts(const std::filesystem::path& log_dir);
+
+/// For programs whose outputs have the names and marks of a run's own files, wherever they are told
+/// to write them. Local.
+/// @throws UserError (config) where `output` is the place of such a file in the directory of a run
+void refuse_place_of_run(const std::filesystem::path& output);
+
 /// Looks at the beginning of each file that the run would replace or append to. What no run has
 /// written is not touched. Local; reads at most 256 KiB of each.
 /// @throws UserError (config) naming every file that is in the way
