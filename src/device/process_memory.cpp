@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <mutex>
 #include <string>
 
 namespace fourfold::device {
@@ -46,6 +47,11 @@ void keep_heap_small() noexcept {
 
 void return_freed_memory() noexcept {
 #ifdef __GLIBC__
+  // Where another malloc is in the place of glibc's (a sanitizer's, jemalloc's), this is the first
+  // call that glibc's own gets, and it sets that up without a lock: of two ranks that are threads
+  // both would have its main arena, and the second to end would find nobody attached to it.
+  static std::mutex one_at_a_time;
+  const std::scoped_lock lock(one_at_a_time);
   malloc_trim(0);
 #endif
 }
