@@ -88,10 +88,10 @@ void refuse_to_replace_others(const Arguments& arguments) {
   }
 }
 
-void write(const std::string& path, const std::string& text) {
+void write(const std::string& path, const std::string& text, const fourfold::io::OwnFile& own) {
   fourfold::io::AtomicFile file(fourfold::io::followed(path));
   file.write(text);
-  file.publish();
+  file.publish([&] { fourfold::io::refuse_foreign_file(path, own); });  // once more
   fourfold::program::print("wrote {}\n", path);
 }
 
@@ -106,13 +106,14 @@ void price(const Arguments& arguments, const schedule::Schedule& schedule) {
     write(arguments.svg,
           plan::timeline_svg(timelines, {.title = fourfold::plan_program::title(schedule),
                                          .subtitle = subtitle(arguments, schedule, timeline),
-                                         .unit = plan::Drawing::Unit::own}));
+                                         .unit = plan::Drawing::Unit::own}),
+          own_svg);
   }
   if (!arguments.trace.empty()) {
-    write(arguments.trace, plan::timeline_trace(timelines));
+    write(arguments.trace, plan::timeline_trace(timelines), own_trace);
   }
   if (!arguments.csv.empty()) {
-    write(arguments.csv, fourfold::io::with_sum(schedule::schedule_csv(schedule)));
+    write(arguments.csv, fourfold::io::with_sum(schedule::schedule_csv(schedule)), own_csv);
   }
 }
 

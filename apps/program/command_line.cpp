@@ -151,14 +151,16 @@ std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* ar
     log::write_stderr(error.str());
     return ExitCode::finished;
   } catch (const CLI::ParseError& end) {
+    const std::vector<std::string> typed(argv + 1, argv + argc);
     // What is missing is so perhaps because of what is there and means nothing: a misspelt verb.
-    const bool may_be_unknown = dynamic_cast<const CLI::RequiredError*>(&end) != nullptr ||
-                                dynamic_cast<const CLI::ExtrasError*>(&end) != nullptr;
-    if (may_be_unknown && !command.remaining(true).empty()) {
-      const std::vector<std::string> typed(argv + 1, argv + argc);
-      return refuse(command, unknown_words_text(command, typed, keys));
+    const bool is_of_the_unknown = dynamic_cast<const CLI::RequiredError*>(&end) != nullptr ||
+                                   dynamic_cast<const CLI::ExtrasError*>(&end) != nullptr;
+    const std::string wrong = printable(own_words(end));  // a value of the user's is part of it
+    if (command.remaining(true).empty()) {
+      return refuse(command, wrong);
     }
-    return refuse(command, printable(own_words(end)));  // a value of the user's is part of it
+    return refuse(command,
+                  unknown_words_text(command, typed, keys, is_of_the_unknown ? "" : wrong));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace fourfold::program {
@@ -173,7 +174,7 @@ std::string unknown_verb_text(const CLI::App& command, const std::string& word) 
 }
 
 std::string unknown_words_text(const CLI::App& command, std::span<const std::string> typed,
-                               const KeySearch& keys) {
+                               const KeySearch& keys, std::string_view wrong) {
   std::vector<std::string> unknown = command.remaining(true);
   std::vector<std::string> lines;
   bool is_value = false;  // of the unknown option before it
@@ -182,6 +183,10 @@ std::string unknown_words_text(const CLI::App& command, std::span<const std::str
     const auto found = std::ranges::find(unknown, word);
     if (found == unknown.end()) {
       is_value = false;
+      const std::string name = word.substr(0, word.find('='));
+      if (wrong.starts_with(name + ":") || wrong.starts_with(name + " ")) {
+        lines.emplace_back(std::exchange(wrong, {}));
+      }
       continue;
     }
     unknown.erase(found);
@@ -195,6 +200,9 @@ std::string unknown_words_text(const CLI::App& command, std::span<const std::str
       }
     }
     is_value = is_option(word) && word.find('=') == std::string::npos;
+  }
+  if (!wrong.empty()) {
+    lines.emplace_back(wrong);
   }
   return format_message("{}", fmt::join(lines, "\n  "));
 }

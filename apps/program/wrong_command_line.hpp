@@ -6,6 +6,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::program {
@@ -23,8 +24,10 @@ std::string unknown_verb_text(const CLI::App& command, const std::string& word);
 /// What is wrong about words that no option and no argument takes, a line each in the order in
 /// which they were typed, with what was probably meant.
 /// @param typed  the command line without the program's name
+/// @param wrong  what is wrong about a word that is known, which it begins with: "--steps: ...";
+///   a line of its own where that word stands. Empty: nothing
 /// @pre command.remaining(true) is not empty
 std::string unknown_words_text(const CLI::App& command, std::span<const std::string> typed,
-                               const KeySearch& keys);
+                               const KeySearch& keys, std::string_view wrong = {});
 
 }  // namespace fourfold::program

@@ -5,6 +5,7 @@
 #include "run_argument.hpp"
 
 #include <fourfold/base/text.hpp>
+#include <fourfold/base/whole_path.hpp>
 
 #include <fmt/format.h>
 

@@ -9,6 +9,7 @@
 
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/own_file.hpp>
@@ -66,11 +67,14 @@ ExitCode show(const Request& request) {
   const std::vector<batch::RunView> views = views_of(request.runs, code);
   if (!request.prometheus_file.empty()) {
     io::refuse_place_in_step(request.prometheus_file);
-    io::refuse_foreign_file(request.prometheus_file,
-                            {"# HELP fourfold_run_", "fourfold status --prometheus"});
+    const auto refuse_foreign = [&] {
+      io::refuse_foreign_file(request.prometheus_file,
+                              {"# HELP fourfold_run_", "fourfold status --prometheus"});
+    };
+    refuse_foreign();
     io::AtomicFile file(io::followed(request.prometheus_file));
     file.write(to_prometheus(views));
-    file.publish();
+    file.publish(refuse_foreign);  // what has come there meanwhile
   }
   if (request.json) {
     program::print_text(to_json(views) + "\n");

@@ -8,7 +8,9 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/own_file.hpp>
 #include <fourfold/telemetry/report.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 
@@ -43,11 +45,7 @@ std::string text_if_there(const std::filesystem::path& file, std::uint64_t most_
 ReportedRun load_reported_run(const std::filesystem::path& log_dir) {
   ReportedRun run;
   run.history = read_history(RunFiles(log_dir).metrics());
-  std::error_code ignored;
-  const std::filesystem::path whole =
-      std::filesystem::absolute(log_dir, ignored).lexically_normal();
-  run.name =
-      whole.has_filename() ? whole.filename().string() : whole.parent_path().filename().string();
+  run.name = whole_path(log_dir).filename().string();
   const std::filesystem::path config_file = RunFiles(log_dir).config();
   run.config_toml = text_if_there(config_file, most_config_bytes);
   if (!run.config_toml.empty()) {
@@ -94,7 +92,7 @@ std::string render_report(std::span<const ReportedRun> runs) {
 void write_report(const std::filesystem::path& file, std::span<const ReportedRun> runs) {
   io::AtomicFile out(file);
   out.write(render_report(runs));
-  out.publish();
+  out.publish([&] { io::refuse_foreign_file(file, own_report); });  // what has come there meanwhile
 }
 
 }  // namespace fourfold::telemetry

@@ -137,8 +137,8 @@ void MeshComparer::compare_gradients(const StepTrace& a, const StepTrace& b,
       compare_rounding(tensor, a.gradients[tensor], b.gradients[tensor], (*rounded)[tensor], share);
     }
   }
-  const double error = ratio(std::fabs(b.grad_norm - a.grad_norm),
-                             std::max(a.grad_norm, std::sqrt(least_norm2)));
+  const double error =
+      ratio(std::fabs(b.grad_norm - a.grad_norm), std::max(a.grad_norm, std::sqrt(least_norm2)));
   note(&StepErrors::gradient, error, [&] {
     return fmt::format("the gradient norm is {} instead of {} (error {:.1e})",
                        number_text(b.grad_norm), number_text(a.grad_norm), error);

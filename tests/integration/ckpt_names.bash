@@ -176,7 +176,14 @@ expect_exit 0 "$fourfold" ckpt export --format hf run hf
 expect_exit 78 "$fourfold" ckpt import hf theirs
 expect test "$(ls -A theirs)" = LATEST
 expect grep -qx 'my latest notes' theirs/LATEST
-rm -r hf
+# Above a link is above what it leads to: the run file of an import names the step that was written, and status finds the run.
+mkdir -p else/exp home && ln -s ../else/exp home/link
+expect_exit 0 "$fourfold" ckpt import hf home/link/../imported
+expect grep -q "^resume = .*\"$(realpath else)/imported/step-000000000\"" else/imported/run.toml
+expect_exit 0 "$fourfold" train run.toml --set log.dir=home/link/../there
+expect_exit 0 "$fourfold" status home/link/../there
+expect_stdout 'there: finished'
+rm -r hf else home
 
 # Nothing replaces a link that somebody made, not even one that leads nowhere.
 ln -s no/such merged.h5

@@ -59,6 +59,18 @@ expect_exit 64 "$fourfold" plan run.toml --rank
 expect_stderr 'fourfold plan: error: --rank needs a value after it'
 expect_exit 64 "$fourfold" sample --checkpoint a --checkpoint b --prompt y
 expect_stderr 'fourfold sample: error: --checkpoint is given more than once; give it once'
+# Each of them, in the order in which they were typed.
+both_told() { # both_told FIRST SECOND COMMAND...
+  local first=$1 second=$2
+  shift 2
+  expect_exit 64 "$fourfold" "$@"
+  expect_stderr "error: $first"
+  expect_stderr "  $second"
+}
+both_told "unknown option '--bogus'" '--set needs a value after it' train run.toml --bogus --set
+both_told "unknown option '--foo'" '--tokens: x is no whole number' sample run --foo --tokens x
+both_told '--tokens: x is no whole number' "unknown option '--foo'" sample run --tokens=x --foo
+both_told "unknown option '--bogus'" '--keep-last: ' ckpt gc run --bogus --keep-last -1
 for seed in -1 1.5 18446744073709551616 99999999999999999999999; do
   expect_exit 64 "$fourfold" sample a --prompt y --seed "$seed"
   expect_stderr "fourfold sample: error: --seed: $seed is "

@@ -75,6 +75,14 @@ expect test ! -e asked
 mv run/submit.sbatch mine.sbatch
 expect_exit 0 "${submit[@]}" --go
 
+# What is above a link is above what it leads to: the run file that is checked is the one that is submitted.
+mkdir -p else/exp && ln -s else/exp link && sed 's/^steps = .*/steps = 7/' run.toml >else/run.toml
+submitted=$(realpath else)/run.toml
+expect_exit 0 "${submit[@]/run.toml/link/../run.toml}" --set log.dir=link/../logs
+expect_stdout "$submitted"
+expect_stdout "$(realpath else)/logs"
+rm -r else link
+
 # The queue: only lines that are jobs are, and not to know is said.
 squeue="echo 'CLUSTER: alpha'; echo '-----'; echo 'squeue: error: 3 nodes' >&2; echo '17 $work/run/chain.sbatch'"
 expect_exit 78 "${submit[@]}" --chain 2 --go

@@ -114,9 +114,9 @@ TEST_CASE("a tokenizer.json goes as it is, with what lies beside it") {
   CHECK(own.special.bos == ids_of(*ours, "b").front());
   CHECK(own.special.eos ==
         std::vector<std::int32_t>{ids_of(*ours, "a").front(), *ours->end_of_text()});
-  for (const char* const unusual :
-       {R"({"tokenizer_class" : "A\u0042"})", R"({"a":{"tokenizer_class":1},"tokenizer_class":"B"})",
-        R"({"tokenizer_class":"B","tokenizer_class":"C"})"}) {
+  for (const char* const unusual : {R"({"tokenizer_class" : "A\u0042"})",
+                                    R"({"a":{"tokenizer_class":1},"tokenizer_class":"B"})",
+                                    R"({"tokenizer_class":"B","tokenizer_class":"C"})"}) {
     CAPTURE(unusual);
     scratch.write("config-blob", unusual);
     const HfTokenizer kept = hf_tokenizer(*open_tokenizer(scratch.path().string()), 64);

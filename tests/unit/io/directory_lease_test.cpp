@@ -483,7 +483,8 @@ TEST_CASE("a lease left behind that only its owner may remove is told of", "[lea
   fs::permissions(scratch.path(), fs::perms::all);
   write_lease(scratch / "c", "fourfold-lease 1 aaaa node1 - 77 41 1 12\n");
   fs::permissions(scratch / "c", fs::perms::all | fs::perms::sticky_bit);
-  fs::permissions(scratch / "c" / ".lease", fs::perms::others_read, fs::perm_options::add);
+  fs::permissions(scratch / "c" / ".lease", fs::perms::group_read | fs::perms::others_read,
+                  fs::perm_options::add);
   const pid_t child = in_process([&] {
     constexpr uid_t nobody = 65534;
     if (::setuid(nobody) != 0) {

@@ -39,8 +39,8 @@ std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::
                                    bool with_losses);
 
 /// Removes steps, each renamed to ".trash-<random>" first, so that no folder with a step's name is
-/// ever incomplete. One in which somebody has put something is kept, which is a problem. Of a link the link is removed and what it leads to is kept, which is logged.
-/// Local.
+/// ever incomplete. One in which somebody has put something is kept, which is a problem. Of a link
+/// the link is removed and what it leads to is kept, which is logged. Local.
 /// @param ask  called before each of them: what it throws ends the removal
 /// @return what went wrong, line by line
 std::vector<std::string> remove_steps(const std::filesystem::path& directory,

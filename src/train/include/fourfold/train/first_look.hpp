@@ -20,8 +20,9 @@ void refuse_wrong_folders(const runfile::RunConfig& config);
 
 /// What resume() will refuse, as far as it shows without the lease of checkpoint.dir: the folders,
 /// and where checkpoint.resume is "auto" each key that the newest step was saved with and that may
-/// not change; also that another run would go on over the record in log.dir. A step that cannot be opened, or goes meanwhile, is left to resume(). Only reads.
-/// Collective, with the same arguments on all ranks; rank 0 looks.
+/// not change; also that another run would go on over the record in log.dir. A step that cannot be
+/// opened, or goes meanwhile, is left to resume(). Only reads. Collective, with the same arguments
+/// on all ranks; rank 0 looks.
 /// @param allowed_changes  keys that may differ from the checkpoint's
 /// @throws UserError (config) on all ranks alike
 void look_before_lease(const runfile::RunConfig& config,
