@@ -6,6 +6,7 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/import.hpp>
@@ -139,8 +140,7 @@ ExitCode import_model(const ImportRequest& request) {
   refuse_steps(request.to);
   refuse_run_file(request.to);
   refuse_directory_of_run(request.to);
-  const std::filesystem::path step =
-      std::filesystem::absolute(request.to).lexically_normal() / "step-000000000";
+  const std::filesystem::path step = whole_path(request.to) / "step-000000000";
   const std::filesystem::path run_file_path = std::filesystem::path(request.to) / run_file_name;
   const std::string run_file_text = interchange::run_file_of(
       model.config, tokenizer ? tokenizer->tokenizer : "", step, run_file_path);

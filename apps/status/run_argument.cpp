@@ -4,6 +4,7 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 
@@ -16,9 +17,14 @@ namespace fourfold::status_program {
 namespace fs = std::filesystem;
 namespace {
 
-/// "runs/a/" and "./runs/a" are runs/a.
+/// "runs/a/" and "./runs/a" are runs/a; above a link is above what it leads to.
 fs::path plain(const fs::path& path) {
-  const fs::path normal = path.lexically_normal();
+  std::error_code failure;
+  fs::path normal = path.lexically_normal();
+  if (std::ranges::find(path, fs::path("..")) != path.end() &&
+      !fs::equivalent(normal, path, failure)) {
+    normal = whole_path(path);
+  }
   return normal.has_filename() || !normal.has_parent_path() ? normal : normal.parent_path();
 }
 
@@ -83,12 +89,6 @@ FoundRuns runs_in(const fs::path& folder) {
     return {.runs = {folder}};  // who looks into it tells
   }
   return found;
-}
-
-fs::path whole_path(const fs::path& path) {
-  std::error_code error;
-  const fs::path whole = fs::absolute(path, error);
-  return (error ? path : whole).lexically_normal();
 }
 
 }  // namespace fourfold::status_program

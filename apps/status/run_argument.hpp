@@ -21,7 +21,4 @@ struct FoundRuns {
 /// The runs that lie in a folder of runs, by name; else the folder itself.
 FoundRuns runs_in(const std::filesystem::path& folder);
 
-/// One name for one run, wherever it is looked at from: absolute, without "." and "..".
-std::filesystem::path whole_path(const std::filesystem::path& path);
-
 }  // namespace fourfold::status_program

@@ -9,6 +9,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
@@ -256,14 +257,14 @@ batch::Submission checked_submission(const Arguments& arguments,
   for (const int count : std::set{nodes.least, nodes.most}) {
     tell_mesh(effective, count, tasks_per_node, node_bytes);
   }
-  const fs::path log_dir = fs::absolute(effective.config.log.dir).lexically_normal();
+  const fs::path log_dir = whole_path(effective.config.log.dir);
   const telemetry::RunFiles files(log_dir);
   return {.program = installed.front_door,
           .scripts = installed.scripts,
           // The jobs of a chain submit it again: no single job must replace it under them.
           .script = arguments.chain > 0 ? files.chain_script() : files.submit_script(),
           .log_dir = log_dir,
-          .run_file = fs::absolute(arguments.run_file).lexically_normal(),
+          .run_file = whole_path(arguments.run_file),
           .arguments = train_arguments(arguments),
           .name = name_of(arguments, log_dir),
           .nodes = nodes,

@@ -5,6 +5,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_load.hpp>
@@ -149,10 +150,8 @@ std::optional<Resumed> resume_newest(const ResumeRequest& request, comm::Communi
 /// The folder that a path names, however it is written; it need not be there.
 std::filesystem::path folder_named(const std::string& path) {
   std::error_code failure;
-  const std::filesystem::path whole = std::filesystem::absolute(path, failure).lexically_normal();
-  // "a/b/" and "a/b/." are "a/b".
-  const auto folder = std::filesystem::weakly_canonical(
-      whole.has_filename() ? whole : whole.parent_path(), failure);
+  const std::filesystem::path whole = whole_path(path);
+  const auto folder = std::filesystem::weakly_canonical(whole, failure);
   return failure ? whole : folder;
 }
 
