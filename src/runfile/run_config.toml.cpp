@@ -288,6 +288,23 @@ void begin_with_model_of_checkpoint(const std::vector<Entry>& entries,
   }
 }
 
+/// The command line may give a key twice, as where a script adds to what a person has written.
+void note_replaced(const Entry& entry, const std::vector<Entry>& entries,
+                   EffectiveConfig& effective) {
+  const auto replaces = [&](const Entry& earlier) {
+    return earlier.key == entry.key && earlier.origin.source == Origin::Source::command_line &&
+           earlier.value != entry.value;
+  };
+  const std::span<const Entry> before(entries.data(), &entry);
+  if (entry.origin.source == Origin::Source::command_line &&
+      std::ranges::any_of(before, replaces)) {
+    effective.notes.push_back(
+        format_message("{} is given more than once on the command line, with different values: the "
+                       "last one counts",
+                       entry.key->full_name()));
+  }
+}
+
 /// Lays preset or checkpoint, and entries, over the defaults.
 EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoint& model_of = {}) {
   EffectiveConfig effective;
@@ -304,6 +321,7 @@ EffectiveConfig layered(const std::vector<Entry>& entries, const ModelOfCheckpoi
     }
   }
   for (const Entry& entry : entries) {
+    note_replaced(entry, entries, effective);
     entry.key->field.set(effective.config, entry.value);
     effective.origins[entry.key->full_name()] = entry.origin;
   }

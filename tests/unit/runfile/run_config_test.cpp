@@ -340,6 +340,17 @@ TEST_CASE("validate_batch names the resolved dp when it was automatic", "[run_co
                         ContainsSubstring("set it to 1, or train.global_batch to 16"));
 }
 
+TEST_CASE("of two values for one key on the command line the last counts, with a note",
+          "[run_config]") {
+  const EffectiveConfig twice = parse(data_table, {"train.steps=3", "optim.lr=1", "train.steps=4"});
+  CHECK(twice.config.train.steps == 4);
+  CHECK(twice.notes ==
+        std::vector<std::string>{"train.steps is given more than once on the command "
+                                 "line, with different values: the last one counts"});
+  CHECK(parse(data_table, {"train.steps=4", "train.steps=4"}).notes.empty());
+  CHECK(parse("[train]\nsteps = 3\n" + data_table, {"train.steps=4"}).notes.empty());
+}
+
 TEST_CASE("values that do nothing are accepted with a warning", "[run_config]") {
   const EffectiveConfig effective =
       parse("[optim]\nmomentum = 0.5\n[model]\nrope_theta = 5e5\n" + data_table,
