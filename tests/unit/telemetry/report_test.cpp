@@ -274,6 +274,10 @@ TEST_CASE("a run directory becomes a report", "[report]") {
   CHECK_THROWS_WITH(load_reported_run(dir / "runs/small"), ContainsSubstring("config.toml:1:"));
   CHECK_THROWS_AS(load_reported_run(dir / "absent"), fourfold::UserError);
   CHECK_THROWS_AS(write_report("/proc/nonexistent/report.html", std::vector{run}), fourfold::Error);
+  // What has come to that name since anybody looked.
+  write_bytes(dir / "mine.html", "precious");
+  CHECK_THROWS_AS(write_report(dir / "mine.html", std::vector{run}), fourfold::UserError);
+  CHECK(read_bytes(dir / "mine.html") == "precious");
 }
 
 TEST_CASE("the report shows loss scale and skipped steps of f16, and of no other run", "[report]") {

@@ -202,6 +202,16 @@ TEST_CASE("a gradient that all but cancels is held against what rounding makes o
   CHECK(off_by(1e-3F, tolerances).first_difference.value_or("") == "");  // 5e-4 of its norm
   CHECK_THAT(off_by(4e-2F, tolerances).first_difference.value_or(""),
              ContainsSubstring("the gradient of second"));
+  // So is the norm of all of them.
+  const auto norm_of = [&](double norm) {
+    train::StepTrace other = reference.steps[0];
+    other.grad_norm = norm;
+    train::MeshComparer comparer(reference.optim, reference.table, tolerances);
+    comparer.compare_step({reference.initial_weights, {}}, reference.steps[0], other, &rounded);
+    return comparer.finish({});
+  };
+  CHECK(norm_of(5.01).first_difference.value_or("") == "");  // 2e-3 of it
+  CHECK_THAT(norm_of(5.1).first_difference.value_or(""), ContainsSubstring("the gradient norm is"));
   // In 16 bits a tensor's own norm decides.
   tolerances.gradient = 1e-4;
   tolerances.least_gradient = 30;

@@ -253,6 +253,22 @@ TEST_CASE("a folder's tokenizer that cannot be used is told once for all parts",
   CHECK(fourfold::data::read_token_record(parts[1].bin)->tokenizer == model.string());
 }
 
+TEST_CASE("what comes to an output's name while the text is read is not replaced", "[prepare]") {
+  for (const char* const name : {"out.bin", "out.idx", "out.json"}) {
+    CAPTURE(name);
+    const ScratchFolder folder;
+    const PrepareOptions options{.inputs = {folder.write("a.txt", "text")},
+                                 .output_prefix = folder / "out"};
+    const auto tokenizer = fourfold::data::make_byte_tokenizer();
+    CHECK_THROWS_WITH(
+        fourfold::data::prepare(*tokenizer, options,
+                                [&](const PrepareProgress&) { folder.write(name, "precious"); }),
+        ContainsSubstring(std::string(name) + ": is there already"));
+    CHECK(fourfold::harness::read_bytes(folder / name) == "precious");
+    CHECK(fourfold::harness::files_below(folder.path()).size() == 2);
+  }
+}
+
 TEST_CASE("no input is replaced, and nothing that another program has made", "[prepare]") {
   const ScratchFolder folder;
   namespace fs = std::filesystem;
