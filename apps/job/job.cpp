@@ -186,7 +186,7 @@ ExitCode begin(const Request& request) {
 ExitCode end(const Request& request) {
   const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
   io::refuse_place_in_step(log_dir);
-  telemetry::require_attempts(log_dir);
+  telemetry::refuse_foreign_attempts(log_dir);
   const batch::AttemptLog attempts = log_in(log_dir);
   batch::Attempt attempt = this_attempt();
   const batch::AttemptRecords records = attempts.read();

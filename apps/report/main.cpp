@@ -35,7 +35,7 @@ ExitCode make_report(std::vector<std::string> run_dirs, const std::string& outpu
   const std::filesystem::path file =
       output.empty() ? usual_output(run_dirs) : std::filesystem::path(output);
   fourfold::io::refuse_place_in_step(file);
-  std::error_code ignored;  // a page that is not there yet is no run's
+  std::error_code ignored;  // a folder that is not there is no run's
   if (run_dirs.size() > 1 ||
       !std::filesystem::equivalent(run_dirs.front(), file.parent_path() / ".", ignored)) {
     fourfold::telemetry::refuse_place_of_run(file);

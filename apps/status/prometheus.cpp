@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prometheus.hpp"
 
-#include "run_argument.hpp"
-
 #include <fourfold/base/text.hpp>
 #include <fourfold/base/whole_path.hpp>
 

@@ -164,7 +164,7 @@ bool may_append_events(const fs::path& file) {
   return objection(file, begins_with_events).empty();
 }
 
-void require_attempts(const fs::path& log_dir) {
+void refuse_foreign_attempts(const fs::path& log_dir) {
   refuse_those_in_the_way({{RunFiles(log_dir).attempts(), begins_with_events}});
 }
 

@@ -1,12 +1,12 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "scratch_folder.hpp"
+
 #include <fourfold/base/whole_path.hpp>
 
 #include <catch2/catch_test_macros.hpp>
-#include <unistd.h>
 
 #include <filesystem>
-#include <string>
 
 using fourfold::whole_path;
 namespace fs = std::filesystem;
@@ -23,14 +23,12 @@ TEST_CASE("a path leads to one place, however it is spelled", "[whole_path]") {
 }
 
 TEST_CASE("above a link is above what it leads to", "[whole_path]") {
-  std::string name = (fs::temp_directory_path() / "fourfold-test-XXXXXX").string();
-  REQUIRE(::mkdtemp(name.data()) != nullptr);
-  const fs::path folder = fs::canonical(name);
+  const fourfold::harness::ScratchFolder scratch;
+  const fs::path folder = fs::canonical(scratch.path());
   fs::create_directories(folder / "else/exp");
   fs::create_directory(folder / "home");
   fs::create_directory_symlink("../else/exp", folder / "home/link");
   CHECK(whole_path(folder / "home/link/../run.toml") == folder / "else/run.toml");
   CHECK(whole_path(folder / "home/link/../new/deep/..") == folder / "else/new");
   CHECK(whole_path(folder / "home/link/run.toml") == folder / "home/link/run.toml");
-  fs::remove_all(folder);
 }

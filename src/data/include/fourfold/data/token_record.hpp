@@ -47,9 +47,8 @@ std::filesystem::path token_record_path(const std::filesystem::path& bin);
 
 /// The record beside token file `bin`, or nothing when there is none, or only a file of another
 /// program by that name.
-/// @throws UserError: data_corrupt when the record is damaged; config when it cannot be read or is
-/// no
-///   regular file
+/// @throws UserError: data_corrupt when the record is damaged; config when it cannot be read, or is
+///   no regular file
 std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin);
 
 /// The record of an open token file.

@@ -40,7 +40,7 @@ void require_replaceable(const std::filesystem::path& file);
 bool may_append_events(const std::filesystem::path& file);
 
 /// @throws UserError (config) where attempts.jsonl of a run is somebody else's file. Local.
-void require_attempts(const std::filesystem::path& log_dir);
+void refuse_foreign_attempts(const std::filesystem::path& log_dir);
 
 /// For programs whose outputs have the names and marks of a run's own files, wherever they are told
 /// to write them. Local.
