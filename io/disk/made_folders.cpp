@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "disk/file.hpp"
+#include "disk/temporary.hpp"
 
 #include <fourfold/io/made_folders.hpp>
 
@@ -28,6 +29,9 @@ std::vector<std::filesystem::path> missing_folders(const std::filesystem::path& 
 MadeFolders::MadeFolders(const std::filesystem::path& folder) : made_(missing_folders(folder)) {
   try {
     make_directories(folder);
+    for (const std::filesystem::path& made : made_) {
+      at_signal_.push_back(remove_empty_folder_at_signal(std::filesystem::absolute(made)));
+    }
   } catch (...) {
     remove();
     throw;
@@ -36,6 +40,7 @@ MadeFolders::MadeFolders(const std::filesystem::path& folder) : made_(missing_fo
 
 MadeFolders& MadeFolders::operator=(MadeFolders&& other) noexcept {
   std::swap(made_, other.made_);
+  std::swap(at_signal_, other.at_signal_);
   return *this;
 }
 
@@ -45,6 +50,15 @@ void MadeFolders::remove() noexcept {
       break;  // somebody else has come to it
     }
   }
+  keep();
+}
+
+void MadeFolders::keep() noexcept {
+  made_.clear();
+  for (const std::size_t slot : at_signal_) {
+    keep_folder_at_signal(slot);
+  }
+  at_signal_.clear();
 }
 
 }  // namespace fourfold::io

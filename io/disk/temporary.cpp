@@ -31,6 +31,7 @@ namespace {
 struct Slot {
   enum class State : std::uint8_t { free, filling, used };
   std::atomic<State> state = State::free;
+  bool goes_if_empty = false;  ///< a folder for what may not come
   std::array<char, 4096> path{};
 };
 static_assert(std::atomic<Slot::State>::is_always_lock_free, "a signal handler reads it");
@@ -38,11 +39,12 @@ std::array<Slot, 64> slots;
 
 constexpr std::size_t no_slot = slots.size();
 
-std::size_t take_slot(const std::string& path) {
+std::size_t take_slot(const std::string& path, bool goes_if_empty) {
   for (std::size_t i = 0; i < slots.size() && path.size() < slots[i].path.size(); ++i) {
     Slot::State expected = Slot::State::free;
     if (slots[i].state.compare_exchange_strong(expected, Slot::State::filling)) {
       std::memcpy(slots[i].path.data(), path.c_str(), path.size() + 1);
+      slots[i].goes_if_empty = goes_if_empty;
       slots[i].state = Slot::State::used;
       return i;
     }
@@ -110,7 +112,7 @@ bool is_first_look_for(const std::filesystem::path& path) {
 }  // namespace
 
 Temporary::Temporary(std::filesystem::path path)
-    : path_(std::move(path)), slot_(take_slot(path_.string())) {
+    : path_(std::move(path)), slot_(take_slot(path_.string(), false)) {
   set_at_end_by_signal([] { remove_temporaries(); });
 }
 
@@ -137,11 +139,19 @@ bool Temporary::lock() {
 
 void Temporary::keep() noexcept {
   path_.clear();
-  if (slot_ < slots.size()) {
-    slots[slot_].state = Slot::State::free;
-    slot_ = no_slot;
-  }
+  keep_folder_at_signal(std::exchange(slot_, no_slot));
   lock_.reset();
+}
+
+std::size_t remove_empty_folder_at_signal(const std::filesystem::path& folder) {
+  set_at_end_by_signal([] { remove_temporaries(); });
+  return take_slot(folder.string(), true);
+}
+
+void keep_folder_at_signal(std::size_t slot) noexcept {
+  if (slot < slots.size()) {
+    slots[slot].state = Slot::State::free;
+  }
 }
 
 void sweep_temporaries_of(const std::filesystem::path& path) {
@@ -166,8 +176,19 @@ void sweep_temporaries_of(const std::filesystem::path& path) {
 
 void remove_temporaries() noexcept {
   for (const Slot& slot : slots) {
-    if (slot.state.load() == Slot::State::used) {
+    if (slot.state.load() == Slot::State::used && !slot.goes_if_empty) {
       remove_now(slot.path.data());
+    }
+  }
+  // What was in these is gone by now. They may lie in each other, whatever their slots.
+  for (std::size_t pass = 0; pass < slots.size(); ++pass) {
+    bool has_gone = false;
+    for (const Slot& slot : slots) {
+      has_gone |= slot.state.load() == Slot::State::used && slot.goes_if_empty &&
+                  ::rmdir(slot.path.data()) == 0;
+    }
+    if (!has_gone) {
+      return;
     }
   }
 }

@@ -39,7 +39,13 @@ class Temporary {
 /// cannot be, stays. The folder is looked through once per process and path.
 void sweep_temporaries_of(const std::filesystem::path& path);
 
-/// Removes the temporaries of this process. Async-signal-safe.
+/// A signal that ends the process removes this folder if it is empty, until the number that is
+/// returned is given to keep_folder_at_signal().
+std::size_t remove_empty_folder_at_signal(const std::filesystem::path& folder);
+void keep_folder_at_signal(std::size_t slot) noexcept;
+
+/// Removes the temporaries of this process, and what it made for them if that is empty then.
+/// Async-signal-safe.
 void remove_temporaries() noexcept;
 
 }  // namespace fourfold::io

@@ -86,7 +86,16 @@ std::string to_json(const TokenRecord& record) {
 }
 
 std::filesystem::path token_record_path(const std::filesystem::path& bin) {
-  return std::filesystem::path(bin).replace_extension(".json");
+  const auto beside = [](std::filesystem::path file) { return file.replace_extension(".json"); };
+  std::error_code failure;
+  if (std::filesystem::is_symlink(bin, failure) &&
+      !std::filesystem::exists(std::filesystem::symlink_status(beside(bin), failure))) {
+    const auto target = std::filesystem::canonical(bin, failure);
+    if (!failure && std::filesystem::exists(beside(target), failure)) {
+      return beside(target);
+    }
+  }
+  return beside(bin);
 }
 
 std::optional<TokenRecord> read_token_record(const std::filesystem::path& bin) {

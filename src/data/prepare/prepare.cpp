@@ -11,6 +11,7 @@
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/folder_lock.hpp>
 #include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/mapped_file.hpp>
 #include <fourfold/io/own_file.hpp>
@@ -209,8 +210,11 @@ class Preparation {
     }
     open_inputs();
     const std::vector<std::string> prefixes = prefixes_of(options);
-    for (const std::string& prefix : prefixes) {
-      refuse_to_replace_others(prefix, options);
+    {
+      const io::FolderLock lock(options.output_prefix.parent_path());  // as in publish()
+      for (const std::string& prefix : prefixes) {
+        refuse_to_replace_others(prefix, options);
+      }
     }
     if (const auto folder = options.output_prefix.parent_path(); !folder.empty()) {
       folder_.emplace(folder);
@@ -293,6 +297,9 @@ class Preparation {
     for (Part& part : parts_) {
       part.finish(record());
     }
+    // Another preparation of the same name may be as far: one's index must not come beside the
+    // other's tokens.
+    const io::FolderLock lock(options_.output_prefix.parent_path());
     for (const std::string& prefix : new_prefixes_) {  // what has come there in the meantime
       refuse_to_replace_others(prefix, options_);
     }

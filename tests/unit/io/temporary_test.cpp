@@ -17,6 +17,7 @@
 #include <array>
 #include <csignal>
 #include <functional>
+#include <set>
 #include <string>
 
 namespace fs = std::filesystem;
@@ -68,6 +69,29 @@ TEST_CASE("a signal that ends a process leaves nothing unfinished", "[temporary]
     CHECK(files_below(scratch.path()) == std::map<std::string, std::string>{{"file", "older"}});
     CHECK(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()) == 1);
   }
+}
+
+TEST_CASE("a signal takes folders that were made for what has not come, no others", "[temporary]") {
+  const ScratchFolder scratch;
+  fs::create_directories(scratch / "mine");
+  const auto is_ended_by = signal_that_ends([&] {
+    clean_up_on_signals(false);
+    const io::MadeFolders nested(scratch / "new" / "and" / "deeper");
+    const io::AtomicFile unfinished(scratch / "new" / "and" / "deeper" / "file");
+    const io::MadeFolders there(scratch / "mine");
+    const io::MadeFolders visited(scratch / "visited");
+    harness::write_bytes(scratch / "visited" / "by another", "x");
+    io::MadeFolders kept(scratch / "kept");
+    kept.keep();
+    const io::MadeFolders moved = io::MadeFolders(scratch / "moved");
+    std::raise(SIGTERM);
+  });
+  CHECK(is_ended_by == SIGTERM);
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(scratch.path())) {
+    names.insert(entry.path().filename().string());
+  }
+  CHECK(names == std::set<std::string>{"kept", "mine", "visited"});
 }
 
 TEST_CASE("a signal that is ignored stays so, what a library has taken does not", "[temporary]") {

@@ -6,13 +6,17 @@
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
 #include <fourfold/data/tokenizer.hpp>
+#include <fourfold/io/folder_lock.hpp>
 #include <fourfold/io/token_file.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -22,6 +26,29 @@ using Catch::Matchers::ContainsSubstring;
 using fourfold::ExitCode;
 using fourfold::data::InputFormat;
 using namespace fourfold::test;
+
+TEST_CASE("a link to a token file has the record of the file", "[prepare]") {
+  const ScratchFolder folder;
+  namespace fs = std::filesystem;
+  fs::create_directories(folder / "far");
+  prepare({.inputs = {folder.write("a.txt", "text")}, .output_prefix = folder / "far" / "tokens"});
+  fs::create_symlink("far/tokens.bin", folder / "x.bin");
+  fs::create_symlink("far/tokens.idx", folder / "x.idx");
+  fs::create_symlink("x.bin", folder / "y.bin");
+  fs::create_symlink("x.idx", folder / "y.idx");
+  for (const char* const name : {"x.bin", "y.bin"}) {
+    const auto record =
+        fourfold::data::token_record_of(fourfold::io::TokenFile(folder / name));
+    REQUIRE(record);
+    CHECK(record->tokens == 4);
+    CHECK(fourfold::data::token_record_path(folder / name) ==
+          fs::canonical(folder / "far" / "tokens.json"));
+  }
+  folder.write("x.json", "{}");  // of another program: it is what lies beside
+  CHECK_FALSE(fourfold::data::token_record_of(fourfold::io::TokenFile(folder / "x.bin")));
+  fs::remove(folder / "far" / "tokens.json");
+  CHECK(fourfold::data::token_record_path(folder / "y.bin") == folder / "y.json");
+}
 
 TEST_CASE("files become documents, in order, with their record", "[prepare]") {
   const ScratchFolder folder;
@@ -267,6 +294,46 @@ TEST_CASE("what comes to an output's name while the text is read is not replaced
     CHECK(fourfold::harness::read_bytes(folder / name) == "precious");
     CHECK(fourfold::harness::files_below(folder.path()).size() == 2);
   }
+}
+
+TEST_CASE("two preparations of one name leave the files of one of them", "[prepare]") {
+  const ScratchFolder folder;
+  const auto prepared_by_child = [&](const char* name, int letter) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto text = folder.write(name, std::string(100, static_cast<char>(letter)));
+      try {
+        for (int round = 0; round < 100; ++round) {
+          prepare({.inputs = {text}, .output_prefix = folder / "out"});
+        }
+      } catch (const std::exception& failure) {
+        std::fprintf(stderr, "%s\n", failure.what());
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    return child;
+  };
+  REQUIRE(prepared_by_child("a.txt", 'a') > 0);
+  REQUIRE(prepared_by_child("b.txt", 'b') > 0);
+  int refused = 0;
+  for (int running = 2; running > 0;) {
+    int status = 0;
+    if (::waitpid(-1, &status, WNOHANG) > 0) {
+      CHECK(status == 0);
+      --running;
+    }
+    const fourfold::io::FolderLock between(folder.path());
+    if (std::filesystem::exists(folder / "out.idx")) {
+      const fourfold::io::TokenFile file(folder / "out.bin");
+      try {
+        fourfold::data::verify_digests(file, *fourfold::data::token_record_of(file));
+      } catch (const fourfold::UserError&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused == 0);
 }
 
 TEST_CASE("no input is replaced, and nothing that another program has made", "[prepare]") {
