@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace fourfold::data::detail {
 namespace {
@@ -54,7 +55,7 @@ std::string text_of_line(const std::filesystem::path& file, std::size_t line_num
                 ? defect_in(line, line_number)
                 : format_message("line {}: has no text under the key \"text\"", line_number)));
   }
-  std::string text = document["text"].get<std::string>();
+  std::string text = std::move(document["text"].get_ref<std::string&>());
   if (const std::size_t halves = is_pythons ? lone_halves(text, line) : 0; halves > 0) {
     log::warning(
         format_message("{}: line {}: {} halves of surrogate pairs are no characters, and "

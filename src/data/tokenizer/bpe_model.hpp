@@ -3,9 +3,11 @@
 #pragma once
 
 #include "tokenizer/bpe_description.hpp"
+#include "tokenizer/bpe_merger.hpp"
 #include "tokenizer/pair_table.hpp"
 #include "tokenizer/word_memory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <bitset>
 #include <cstdint>
@@ -46,7 +48,12 @@ class BpeModel {
   int unknown_bytes() const noexcept;
   /// Of the words since the last call of begin_text(): Tokenizer::lost_places()
   std::int64_t lost_places(std::span<const std::int32_t> ids) const;
-  void begin_text() noexcept { left_out_ = 0; }
+  void begin_text() noexcept {
+    left_out_ = 0;
+    row_.clear();
+    parts_count_ = 0;
+    unknown_is_open_ = false;
+  }
 
  private:
   struct Hash : std::hash<std::string_view> {
@@ -55,39 +62,53 @@ class BpeModel {
   template <class Value>
   using Words = std::unordered_map<std::string, Value, Hash, std::equal_to<>>;
 
-  struct Symbol {
-    std::int32_t id;
-    std::int32_t previous;  ///< -1 at the start
-    std::int32_t next;      ///< -1 at the end
+  struct Part {
+    std::string_view text;
+    std::size_t end = 0;  ///< in row_, where the next part begins
+    std::uint64_t hash = 0;
+    bool may_be_known = false;  ///< hash is that of the text
   };
-  struct Candidate {
-    std::int32_t rank;
-    std::int32_t position;
-    std::int32_t merged;
-    bool operator>(const Candidate& other) const noexcept {
-      return rank != other.rank ? rank > other.rank : position > other.position;
-    }
-  };
-
-  /// Unknown characters in a row that are one unknown token, not yet among the symbols.
-  using Unknown = std::optional<std::int32_t>;
 
   void read_vocabulary(const BpeDescription& description);
   void read_merges(const BpeDescription& description);
   void find_barriers(const BpeDescription& description);
-  bool is_barrier(char32_t left, char32_t right) const;
-  std::int32_t id_of_character(char32_t character) const;
-  void encode_part(std::string_view part, std::vector<std::int32_t>& ids);
-  void start(std::string_view part);
-  void add_symbol(std::int32_t id);
-  void add_known(std::int32_t id, Unknown& unknown);
-  void add_unknown(std::string_view spelled, Unknown& unknown);
+  /// Of the characters of most seams, which are looked up in a table of bits: ASCII, and the mark
+  /// that stands for a blank. 255 for others.
+  static std::size_t near_number(char32_t character) noexcept {
+    constexpr char32_t blank_mark = 0x2581;
+    return character < 128 ? character : character == blank_mark ? 128 : 255;
+  }
+  bool is_barrier(char32_t left, char32_t right) const {
+    const std::size_t left_number = near_number(left);
+    const std::size_t right_number = near_number(right);
+    if (std::max(left_number, right_number) < 255) {
+      return !near_joins_[left_number << 8 | right_number];
+    }
+    const auto join =
+        other_joins_.find(static_cast<std::int32_t>(left), static_cast<std::int32_t>(right));
+    return join.rank < 0;
+  }
+  std::int32_t id_of_character(char32_t character) const {
+    return character < character_ids_.size() ? character_ids_[character] : -1;
+  }
   bool falls_back(std::string_view spelled) const;
-  bool leaves_out(std::string_view spelled) const;
-  void merge(std::string_view part, std::vector<std::int32_t>& ids);
-  void merge_row(std::vector<std::int32_t>& ids) const;
-  void merge_heap(std::vector<std::int32_t>& ids);
-  void consider(std::int32_t position);
+  void add(std::int32_t id, std::string_view spelled) {
+    if (id < 0) {
+      add_unknown(spelled);
+      return;
+    }
+    close_unknown();
+    row_.push_back(id);
+  }
+  void add_unknown(std::string_view spelled);
+  void close_unknown() {
+    if (unknown_is_open_) {
+      row_.push_back(unknown_id_);
+      unknown_is_open_ = false;
+    }
+  }
+  void end_part(std::string_view text, std::vector<std::int32_t>& ids);
+  void encode_parts(std::vector<std::int32_t>& ids);
 
   bool is_byte_level_;
   bool byte_fallback_;
@@ -103,13 +124,16 @@ class BpeModel {
   std::array<std::int32_t, 256> byte_ids_{};        ///< byte-level: of each byte, or -1
   std::array<std::int32_t, 256> byte_token_ids_{};  ///< <0x00> to <0xFF>, or -1
   std::vector<std::int32_t> character_ids_;         ///< of the characters up to the largest, or -1
-  std::bitset<128 * 128> ascii_joins_;              ///< pairs of characters that a merge may join
+  std::bitset<256 * 256> near_joins_;               ///< pairs of characters that a merge may join
   PairTable other_joins_;
-  std::size_t merges_count_;
-  PairTable merges_;
+  BpeMerger merger_;
   WordMemory remembered_;
-  std::vector<Symbol> symbols_;
-  std::vector<Candidate> candidates_;  ///< a heap, best first
+  /// Characters that have been read and not been merged, or what stands for them, and the parts
+  /// that these are. Several wait together for what the memory of words has of them.
+  std::vector<std::int32_t> row_;
+  std::array<Part, 16> parts_;
+  std::size_t parts_count_ = 0;
+  bool unknown_is_open_ = false;  ///< unknown ones in a row that are one token, not yet in row_
 };
 
 }  // namespace fourfold::data::detail

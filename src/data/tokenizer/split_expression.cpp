@@ -44,12 +44,14 @@ struct SplitExpression::Compiled {
   std::unique_ptr<pcre2_jit_stack, Free> stack;
   std::string pattern;
   std::string source;
+  bool is_plain = false;  ///< text that is found as it is, and not empty
 };
 
 SplitExpression::SplitExpression(const Pattern& pattern, std::string_view source)
     : compiled_(std::make_unique<Compiled>()) {
   compiled_->pattern = pattern.text;
   compiled_->source = source;
+  compiled_->is_plain = !pattern.is_expression && !pattern.text.empty();
   const std::string translated =
       pattern.is_expression ? to_pcre2(pattern.text, source) : pattern.text;
   const std::unique_ptr<pcre2_compile_context, Free> context(pcre2_compile_context_create(nullptr));
@@ -95,6 +97,12 @@ void SplitExpression::refuse_empty_matches(std::string_view user) const {
 std::optional<SplitExpression::Match> SplitExpression::find(std::string_view text,
                                                             std::size_t from) {
   FOURFOLD_EXPECT(from <= text.size());
+  if (compiled_->is_plain) {
+    const std::size_t begin = text.find(compiled_->pattern, from);
+    return begin == std::string_view::npos
+               ? std::nullopt
+               : std::optional(Match{begin, begin + compiled_->pattern.size()});
+  }
   const int outcome =
       pcre2_match(compiled_->code.get(), reinterpret_cast<PCRE2_SPTR>(text.data()), text.size(),
                   from, PCRE2_NO_UTF_CHECK, compiled_->match.get(), compiled_->context.get());
