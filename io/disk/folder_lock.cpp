@@ -1,8 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/io/folder_lock.hpp>
 
-#include <fcntl.h>
 #include <sys/file.h>
 
 #include <cerrno>
@@ -10,7 +10,7 @@
 namespace fourfold::io {
 
 FolderLock::FolderLock(const std::filesystem::path& folder)
-    : folder_(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
+    : folder_(open_folder(folder.empty() ? "." : folder, Links::follow)) {
   while (folder_ && ::flock(folder_.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
 }

@@ -58,7 +58,8 @@ void BpeMerger::merge_short(std::span<const std::int32_t> row,
   for (std::size_t place = 0; place < length; ++place) {
     consider_pair(place);
   }
-  std::fill_n(order.begin() + length, (length + group_size - 1) / group_size * group_size - length, none);
+  std::fill_n(order.begin() + length, (length + group_size - 1) / group_size * group_size - length,
+              none);
   for (;;) {
     std::uint32_t best = none;
     for (std::size_t group = 0; group < length; group += group_size) {

@@ -14,15 +14,15 @@ namespace fourfold::data::detail {
 
 /// The tokens of words that have been encoded: open addressing, at most half full, each word with
 /// its tokens after it in one row of bytes, because most of a text is found here and the two places
-/// in memory are what that costs. Forgets everything when it is full: a text whose words do not come
-/// back must not fill the memory (some 20 MB).
+/// in memory are what that costs. Forgets everything when it is full: a text whose words do not
+/// come back must not fill the memory (some 20 MB).
 class WordMemory {
  public:
   /// Longer words are not remembered.
   static constexpr std::size_t most_bytes = 64;
 
-  /// Eight bytes at a time, the last of them twice where they overlap: most words are shorter than a
-  /// call of the library's hash is long. @pre word is not empty
+  /// Eight bytes at a time, the last of them twice where they overlap: most words are shorter than
+  /// a call of the library's hash is long. @pre word is not empty
   static std::uint64_t hash_of(std::string_view word) noexcept {
     const char* from = word.data();
     const std::size_t size = word.size();
@@ -65,9 +65,9 @@ class WordMemory {
       *this = WordMemory();
     }
     ++words_;
-    slots_[place_of(word, hash)] = {
-        static_cast<std::uint32_t>(row_.size()), tag_of(hash),
-        static_cast<std::uint8_t>(word.size()), static_cast<std::uint8_t>(count)};
+    slots_[place_of(word, hash)] = {static_cast<std::uint32_t>(row_.size()), tag_of(hash),
+                                    static_cast<std::uint8_t>(word.size()),
+                                    static_cast<std::uint8_t>(count)};
     const char* first = reinterpret_cast<const char*>(tokens);
     row_.insert(row_.end(), word.begin(), word.end());
     row_.insert(row_.end(), first, first + count * sizeof(std::int32_t));

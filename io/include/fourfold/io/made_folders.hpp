@@ -10,8 +10,8 @@
 namespace fourfold::io {
 
 /// A folder that is there from now on, with those above it. What was made for that goes with this,
-/// unless it is kept or somebody else has come to it: a start that is refused, or ended by a signal,
-/// leaves no folder.
+/// unless it is kept or somebody else has come to it: a start that is refused, or ended by a
+/// signal, leaves no folder.
 class MadeFolders {
  public:
   /// @throws UserError (cannot_write), with nothing left behind

@@ -37,8 +37,7 @@ TEST_CASE("a link to a token file has the record of the file", "[prepare]") {
   fs::create_symlink("x.bin", folder / "y.bin");
   fs::create_symlink("x.idx", folder / "y.idx");
   for (const char* const name : {"x.bin", "y.bin"}) {
-    const auto record =
-        fourfold::data::token_record_of(fourfold::io::TokenFile(folder / name));
+    const auto record = fourfold::data::token_record_of(fourfold::io::TokenFile(folder / name));
     REQUIRE(record);
     CHECK(record->tokens == 4);
     CHECK(fourfold::data::token_record_path(folder / name) ==
