@@ -130,6 +130,17 @@ void refuse_steps(const std::string& directory) {
   }
 }
 
+/// A folder of somebody else's model does not become one of checkpoints, too.
+void refuse_own_input(const ImportRequest& request) {
+  std::error_code failure;
+  if (std::filesystem::equivalent(request.from, request.to, failure)) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: is the folder of the model that is imported; name another "
+                                   "folder",
+                                   request.to));
+  }
+}
+
 }  // namespace
 
 ExitCode import_model(const ImportRequest& request) {
@@ -137,6 +148,7 @@ ExitCode import_model(const ImportRequest& request) {
   program::Progress progress(request.dry_run ? "none" : request.progress, "imported");
   const interchange::ForeignModel model = open_model(request);
   const auto tokenizer = tokenizer_of(request, model.config);
+  refuse_own_input(request);
   refuse_steps(request.to);
   refuse_run_file(request.to);
   refuse_directory_of_run(request.to);

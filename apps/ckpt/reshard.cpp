@@ -8,6 +8,7 @@
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_facts.hpp>
+#include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -15,6 +16,7 @@
 #include <fourfold/io/tensor_source.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
+#include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
@@ -167,6 +169,28 @@ void refuse_own_input(const ReshardRequest& request) {
   }
 }
 
+/// Steps of two runs in one folder would be taken for those of one, and the newest for its model.
+/// Collective.
+void refuse_steps_of_another_run(const ReshardRequest& request, const io::Checkpoint& checkpoint,
+                                 comm::Communicator& world) {
+  const auto there = io::find_newest_valid(request.to, world);
+  if (!there) {
+    return;
+  }
+  const auto changes =
+      runfile::config_difference(train::saved_config(checkpoint), train::saved_config(*there));
+  for (const runfile::ConfigChange& change : changes) {
+    if (change.rule != runfile::OnResume::free) {
+      throw UserError(
+          ExitCode::config,
+          format_message(
+              "{}: holds steps of another run ({}; step {} there would be taken for that "
+              "run's); name another folder",
+              request.to, change.str(), checkpoint.step()));
+    }
+  }
+}
+
 }  // namespace
 
 ExitCode reshard(const ReshardRequest& request) {
@@ -180,6 +204,7 @@ ExitCode reshard(const ReshardRequest& request) {
     const io::Checkpoint checkpoint = train::open_named_checkpoint(request.from, world);
     const train::TargetMesh target = target_of(checkpoint, request.mesh);
     refuse_other_tensors(checkpoint, target.layouts);
+    refuse_steps_of_another_run(request, checkpoint, world);
     const io::PlanOptions plan = plan_options(request.files, target.shape.ranks());
     if (request.dry_run) {
       comm::together(world, [&] { io::refuse_step_as_directory(request.to); });

@@ -3,6 +3,7 @@
 #include "disk/file.hpp"
 #include "disk/lease_file.hpp"
 #include "disk/random_word.hpp"
+#include "disk/temporary.hpp"
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -73,6 +74,7 @@ struct DirectoryLease::Impl {
   std::mutex mutex;
   std::condition_variable wake;
   std::thread thread;
+  std::optional<std::size_t> at_signal;  ///< where a signal handler finds it
 
   /// Into the file that is or was ours, under whatever name: never into another's.
   void write() {
@@ -100,6 +102,12 @@ struct DirectoryLease::Impl {
       if (word_in(path) != lease.word) {
         return false;
       }
+    }
+    if (options.gone_at_signal && !at_signal) {
+      const fs::path directory =
+          fs::absolute(path.parent_path().empty() ? "." : path.parent_path());
+      at_signal = give_lease_back_at_signal(directory / work->path().filename(),
+                                            directory / path.filename());
     }
     seen = now;
     return true;
@@ -243,6 +251,10 @@ struct DirectoryLease::Impl {
 
   /// Also of a lease that was never had.
   void give_back() {
+    if (at_signal) {
+      keep_at_signal(*at_signal);
+      at_signal.reset();
+    }
     const bool is_free = work ? release() : kind_of(path) == EntryKind::missing;
     if (!aside.empty()) {
       if (is_free) {

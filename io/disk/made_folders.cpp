@@ -56,7 +56,7 @@ void MadeFolders::remove() noexcept {
 void MadeFolders::keep() noexcept {
   made_.clear();
   for (const std::size_t slot : at_signal_) {
-    keep_folder_at_signal(slot);
+    keep_at_signal(slot);
   }
   at_signal_.clear();
 }

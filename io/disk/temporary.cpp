@@ -4,6 +4,7 @@
 
 #include "disk/file.hpp"
 
+#include <fourfold/base/contract.hpp>
 #include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/io/temporary_name.hpp>
 
@@ -27,11 +28,14 @@
 namespace fourfold::io {
 namespace {
 
+enum class AtSignal : std::uint8_t { remove, remove_if_empty, give_lease_back };
+
 /// A path that a signal handler can remove. Never moves.
 struct Slot {
   enum class State : std::uint8_t { free, filling, used };
   std::atomic<State> state = State::free;
-  bool goes_if_empty = false;  ///< a folder for what may not come
+  AtSignal what = AtSignal::remove;
+  std::size_t lease_bytes = 0;  ///< of a work folder: so much of its path is that of the lease
   std::array<char, 4096> path{};
 };
 static_assert(std::atomic<Slot::State>::is_always_lock_free, "a signal handler reads it");
@@ -39,12 +43,13 @@ std::array<Slot, 64> slots;
 
 constexpr std::size_t no_slot = slots.size();
 
-std::size_t take_slot(const std::string& path, bool goes_if_empty) {
+std::size_t take_slot(const std::string& path, AtSignal what, std::size_t lease_bytes = 0) {
   for (std::size_t i = 0; i < slots.size() && path.size() < slots[i].path.size(); ++i) {
     Slot::State expected = Slot::State::free;
     if (slots[i].state.compare_exchange_strong(expected, Slot::State::filling)) {
       std::memcpy(slots[i].path.data(), path.c_str(), path.size() + 1);
-      slots[i].goes_if_empty = goes_if_empty;
+      slots[i].what = what;
+      slots[i].lease_bytes = lease_bytes;
       slots[i].state = Slot::State::used;
       return i;
     }
@@ -93,6 +98,42 @@ void remove_now(const char* path) noexcept {
   }
 }
 
+/// Whether a file has these bytes among its first. Async-signal-safe.
+bool begins_with_word(const char* path, const char* word) noexcept {
+  std::array<char, 1024> text;
+  const int file = ::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+  const ssize_t bytes = file >= 0 ? ::read(file, text.data(), text.size() - 1) : -1;
+  if (file >= 0) {
+    ::close(file);
+  }
+  if (bytes <= 0) {
+    return false;
+  }
+  text[static_cast<std::size_t>(bytes)] = '\0';
+  return std::strstr(text.data(), word) != nullptr;
+}
+
+/// By a rename into the work folder, as the lease itself does it: that fails where another has
+/// taken over and swept the folder. Async-signal-safe.
+void give_lease_back(const Slot& slot) noexcept {
+  std::array<char, 4096> lease;
+  std::array<char, 4096> target;
+  constexpr const char* name = "/given-back";
+  const std::size_t size = std::strlen(slot.path.data());
+  if (size + std::strlen(name) >= target.size()) {
+    return;
+  }
+  std::memcpy(lease.data(), slot.path.data(), slot.lease_bytes);
+  lease[slot.lease_bytes] = '\0';
+  std::memcpy(target.data(), slot.path.data(), size);
+  std::memcpy(target.data() + size, name, std::strlen(name) + 1);
+  const char* const word = std::strrchr(slot.path.data(), '-') + 1;
+  if (begins_with_word(lease.data(), word)) {
+    static_cast<void>(::rename(lease.data(), target.data()));
+  }
+  remove_now(slot.path.data());
+}
+
 /// For a lock: some file systems lock only what is open for writing.
 FileDescriptor opened(const std::filesystem::path& path) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -112,7 +153,7 @@ bool is_first_look_for(const std::filesystem::path& path) {
 }  // namespace
 
 Temporary::Temporary(std::filesystem::path path)
-    : path_(std::move(path)), slot_(take_slot(path_.string(), false)) {
+    : path_(std::move(path)), slot_(take_slot(path_.string(), AtSignal::remove)) {
   set_at_end_by_signal([] { remove_temporaries(); });
 }
 
@@ -139,16 +180,24 @@ bool Temporary::lock() {
 
 void Temporary::keep() noexcept {
   path_.clear();
-  keep_folder_at_signal(std::exchange(slot_, no_slot));
+  keep_at_signal(std::exchange(slot_, no_slot));
   lock_.reset();
 }
 
 std::size_t remove_empty_folder_at_signal(const std::filesystem::path& folder) {
   set_at_end_by_signal([] { remove_temporaries(); });
-  return take_slot(folder.string(), true);
+  return take_slot(folder.string(), AtSignal::remove_if_empty);
 }
 
-void keep_folder_at_signal(std::size_t slot) noexcept {
+std::size_t give_lease_back_at_signal(const std::filesystem::path& work_folder,
+                                      const std::filesystem::path& lease) {
+  set_at_end_by_signal([] { remove_temporaries(); });
+  const std::string path = work_folder.string();
+  FOURFOLD_EXPECT(path.starts_with(lease.string()));
+  return take_slot(path, AtSignal::give_lease_back, lease.string().size());
+}
+
+void keep_at_signal(std::size_t slot) noexcept {
   if (slot < slots.size()) {
     slots[slot].state = Slot::State::free;
   }
@@ -176,16 +225,21 @@ void sweep_temporaries_of(const std::filesystem::path& path) {
 
 void remove_temporaries() noexcept {
   for (const Slot& slot : slots) {
-    if (slot.state.load() == Slot::State::used && !slot.goes_if_empty) {
+    if (slot.state.load() != Slot::State::used) {
+      continue;
+    }
+    if (slot.what == AtSignal::remove) {
       remove_now(slot.path.data());
+    } else if (slot.what == AtSignal::give_lease_back) {
+      give_lease_back(slot);
     }
   }
   // What was in these is gone by now. They may lie in each other, whatever their slots.
   for (std::size_t pass = 0; pass < slots.size(); ++pass) {
     bool has_gone = false;
     for (const Slot& slot : slots) {
-      has_gone |= slot.state.load() == Slot::State::used && slot.goes_if_empty &&
-                  ::rmdir(slot.path.data()) == 0;
+      has_gone |= slot.state.load() == Slot::State::used &&
+                  slot.what == AtSignal::remove_if_empty && ::rmdir(slot.path.data()) == 0;
     }
     if (!has_gone) {
       return;

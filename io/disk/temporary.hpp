@@ -40,9 +40,13 @@ class Temporary {
 void sweep_temporaries_of(const std::filesystem::path& path);
 
 /// A signal that ends the process removes this folder if it is empty, until the number that is
-/// returned is given to keep_folder_at_signal().
+/// returned is given to keep_at_signal().
 std::size_t remove_empty_folder_at_signal(const std::filesystem::path& folder);
-void keep_folder_at_signal(std::size_t slot) noexcept;
+/// The same of a lease that is still this process's, and of all that is in its work folder.
+/// @pre the folder's path is the lease's and more, and ends with "-" and the lease's word
+std::size_t give_lease_back_at_signal(const std::filesystem::path& work_folder,
+                                      const std::filesystem::path& lease);
+void keep_at_signal(std::size_t slot) noexcept;
 
 /// Removes the temporaries of this process, and what it made for them if that is empty then.
 /// Async-signal-safe.

@@ -257,7 +257,8 @@ SaveReport save_streamed(const std::filesystem::path& directory, const StreamedS
   first_rank_writes(communicator, [&] {
     refuse_step_as_directory(directory);
     refuse_foreign_latest(directory);
-    lease.emplace(directory, LeaseHolder::this_process());
+    lease.emplace(directory, LeaseHolder::this_process(),
+                  LeaseOptions{.gone_at_signal = !request.goes_on});
     if (!request.goes_on) {
       warn_of_leftovers(remove_leftovers(directory));
     }

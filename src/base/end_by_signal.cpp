@@ -2,11 +2,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/end_by_signal.hpp>
 
+#include <array>
 #include <atomic>
-#include <csignal>
 
 namespace fourfold {
 namespace {
+
+constexpr std::array ending{SIGHUP,  SIGINT,  SIGQUIT, SIGTERM,   SIGUSR1, SIGUSR2,
+                            SIGXCPU, SIGPIPE, SIGALRM, SIGVTALRM, SIGPROF};
 
 std::atomic<AtEndBySignal> at_end = nullptr;
 static_assert(std::atomic<AtEndBySignal>::is_always_lock_free, "a signal handler reads it");
@@ -29,8 +32,7 @@ void clean_up_on_signals(bool ignores_hangup) noexcept {
   if (ignores_hangup) {
     std::signal(SIGHUP, SIG_IGN);
   }
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGXCPU, SIGPIPE,
-                           SIGALRM, SIGVTALRM, SIGPROF}) {
+  for (const int number : ending) {
     struct sigaction before {};
     if (sigaction(number, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {
       struct sigaction action {};
@@ -38,6 +40,19 @@ void clean_up_on_signals(bool ignores_hangup) noexcept {
       sigaction(number, &action, nullptr);
     }
   }
+}
+
+HeldSignals::HeldSignals() noexcept {
+  sigset_t held;
+  sigemptyset(&held);
+  for (const int number : ending) {
+    sigaddset(&held, number);
+  }
+  pthread_sigmask(SIG_BLOCK, &held, &before_);
+}
+
+HeldSignals::~HeldSignals() {
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 }  // namespace fourfold

@@ -17,17 +17,21 @@ namespace fourfold::batch {
 namespace {
 
 /// sbatch splits these lines by rules of its own: nothing that it could take for more than a word.
+/// What Slurm reads in a line of #SBATCH as it stands there: a "#" begins a comment, anywhere.
 bool is_one_word(std::string_view option) {
-  const auto is_plain = [](char c) { return '!' <= c && c <= '~' && c != '\'' && c != '"'; };
+  const auto is_plain = [](char c) {
+    return '!' <= c && c <= '~' && c != '\'' && c != '"' && c != '#';
+  };
   return !option.empty() && std::ranges::all_of(option, is_plain);
 }
 
 std::string line_of(std::string_view option) {
   if (!is_one_word(option)) {
-    throw UserError(ExitCode::usage,
-                    format_message("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes and "
-                                   "other than ASCII are not safe there); choose another value",
-                                   option));
+    throw UserError(
+        ExitCode::usage,
+        format_message("\"{}\" cannot stand in a line of #SBATCH (blanks, quotes, # and "
+                       "other than ASCII are not safe there); choose another value",
+                       option));
   }
   return fmt::format("#SBATCH {}\n", option);
 }

@@ -174,6 +174,8 @@ expect_exit 78 "$fourfold" ckpt reshard run theirs --to dp=2
 expect_stderr 'theirs/LATEST: is not a file that fourfold wrote'
 expect_exit 0 "$fourfold" ckpt export --format hf run hf
 expect_exit 78 "$fourfold" ckpt import hf theirs
+expect_exit 78 "$fourfold" ckpt import hf hf/. # the folder of the model itself
+expect_stderr 'is the folder of the model that is imported'
 expect test "$(ls -A theirs)" = LATEST
 expect grep -qx 'my latest notes' theirs/LATEST
 # Above a link is above what it leads to: the run file of an import names the step that was written, and status finds the run.

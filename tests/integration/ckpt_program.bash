@@ -168,6 +168,12 @@ for names in 'recut recut' 'recut/step-000000004 recut' 'run run' 'run run/check
   expect_stderr 'is read from (a step is never replaced by another cut of it); name another folder'
 done
 expect diff before <(find run recut | sort)
+# Nor among the steps of another run.
+expect_exit 0 ranks 1 train run.toml --set log.dir=of_other_seed --set train.seed=7 --set train.steps=2
+find of_other_seed | sort >before
+expect_exit 78 ranks 2 ckpt reshard run of_other_seed/checkpoints --to dp=2
+expect_stderr 'of_other_seed/checkpoints: holds steps of another run (train.seed: '
+expect diff before <(find of_other_seed | sort)
 expect_exit 0 ranks 3 ckpt reshard recut back --to tp=2 --memory 96M
 expect diff -r run/checkpoints/step-000000004 back/step-000000004
 expect_exit 0 ranks 4 train run.toml --set log.dir=on --set mesh.pp=2 --set mesh.zero=1 --set train.steps=6 --set optim.decay_steps=4 \

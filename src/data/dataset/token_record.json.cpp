@@ -87,13 +87,17 @@ std::string to_json(const TokenRecord& record) {
 
 std::filesystem::path token_record_path(const std::filesystem::path& bin) {
   const auto beside = [](std::filesystem::path file) { return file.replace_extension(".json"); };
-  std::error_code failure;
-  if (std::filesystem::is_symlink(bin, failure) &&
-      !std::filesystem::exists(std::filesystem::symlink_status(beside(bin), failure))) {
-    const auto target = std::filesystem::canonical(bin, failure);
-    if (!failure && std::filesystem::exists(beside(target), failure)) {
-      return beside(target);
+  constexpr int most_links = 40;  // as the kernel follows
+  std::filesystem::path file = bin;
+  for (int links = 0; links < most_links; ++links) {
+    std::error_code failure;
+    if (std::filesystem::exists(std::filesystem::symlink_status(beside(file), failure))) {
+      return beside(file);
     }
+    if (!std::filesystem::is_symlink(file, failure)) {
+      break;
+    }
+    file = file.parent_path() / std::filesystem::read_symlink(file, failure);
   }
   return beside(bin);
 }

@@ -86,6 +86,24 @@ bool are_values_on_lines(std::string_view text) {
   return values > 1;
 }
 
+/// Whether of the first lines that are not blank half or more are objects with a text: JSON lines
+/// of which some are damaged, the first among them.
+bool have_documents_on_lines(std::string_view text) {
+  constexpr int most_lines = 64;
+  int lines = 0;
+  int documents = 0;
+  while (!text.empty() && lines < most_lines) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    if (line.find_first_not_of(blanks) != std::string_view::npos) {
+      ++lines;
+      documents += line.find("\"text\"") != std::string_view::npos && is_value(line, "{") ? 1 : 0;
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return documents > 0 && 2 * documents >= lines;
+}
+
 /// A "JSON text sequence" (RFC 7464) has a record separator before each.
 bool is_sequence(std::string_view text) {
   constexpr char record_separator = '\x1e';
@@ -99,6 +117,9 @@ JsonShape json_shape(std::string_view text) {
   text = without_mark(text);
   if (are_values_on_lines(text) || is_sequence(text)) {
     return JsonShape::document;
+  }
+  if (have_documents_on_lines(text)) {
+    return JsonShape::lines;
   }
   const std::size_t begin = text.find_first_not_of(blanks);
   if (begin == std::string_view::npos || (text[begin] != '{' && text[begin] != '[')) {

@@ -4,6 +4,7 @@
 #include "unicode/utf8.hpp"
 
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
@@ -303,6 +304,7 @@ class Preparation {
     for (const std::string& prefix : new_prefixes_) {  // what has come there in the meantime
       refuse_to_replace_others(prefix, options_);
     }
+    const HeldSignals until_all_have_their_names;
     for (const Part& part : parts_) {
       part.withdraw_older();
     }

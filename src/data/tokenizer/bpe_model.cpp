@@ -127,6 +127,12 @@ void BpeModel::read_merges(const BpeDescription& description) {
 /// A merge joins a token that ends with one character and a token that begins with another, so two
 /// characters that no merge has at its seam stay apart in every text.
 void BpeModel::find_barriers(const BpeDescription& description) {
+  std::set<std::int32_t> numbers;
+  for (const auto& [spelled, id] : description.vocab) {
+    numbers.insert(id);
+  }
+  // Merges go by numbers: where two texts have one, what a merge joins has other characters, too.
+  has_barriers_ = numbers.size() == description.vocab.size();
   std::set<std::pair<char32_t, char32_t>> others;
   for (const auto& [left, right] : description.merges) {
     if (left.empty() || right.empty()) {
@@ -213,7 +219,7 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) {
     const std::int32_t right_id = id_of_character(right);
     const bool are_apart =
         left_id >= 0 && right_id >= 0 ? is_barrier(left, right) : unknown_never_merges_;
-    if (place > 0 && are_apart) {
+    if (place > 0 && has_barriers_ && are_apart) {
       end_part(word.substr(begin, place - begin), ids);
       begin = place;
     }

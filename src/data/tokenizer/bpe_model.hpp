@@ -124,6 +124,7 @@ class BpeModel {
   std::array<std::int32_t, 256> byte_ids_{};        ///< byte-level: of each byte, or -1
   std::array<std::int32_t, 256> byte_token_ids_{};  ///< <0x00> to <0xFF>, or -1
   std::vector<std::int32_t> character_ids_;         ///< of the characters up to the largest, or -1
+  bool has_barriers_ = true;                        ///< the two below tell what stays apart
   std::bitset<256 * 256> near_joins_;               ///< pairs of characters that a merge may join
   PairTable other_joins_;
   BpeMerger merger_;

@@ -78,7 +78,7 @@ TEST_CASE("the log lies in log.dir where sbatch can be told so", "[submission]")
   job.log_dir = "/runs/lr%3e%%j";  // Slurm would read numbers there
   CHECK(output() == "/runs/lr%%3e%%%%j/%x-%j.log");
   CHECK(log_of(job, "7") == "/runs/lr%3e%%j/fourfold-a-7.log");
-  for (const char* folder : {"/runs/two words", "/runs/back\\slash", "/runs/\"a\""}) {
+  for (const char* folder : {"/runs/two words", "/runs/back\\slash", "/runs/\"a\"", "/runs/a#2"}) {
     job.log_dir = folder;
     CHECK(output() == "%x-%j.log");
     CHECK(log_of(job, "7") == "fourfold-a-7.log");
@@ -230,7 +230,7 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
 }
 
 TEST_CASE("what sbatch would take for something else is refused", "[submission]") {
-  for (const char* wrong : {"a b", "a\n#SBATCH --uid=0", "a'b", "a\"b", "caf\xc3\xa9"}) {
+  for (const char* wrong : {"a b", "a\n#SBATCH --uid=0", "a'b", "a\"b", "caf\xc3\xa9", "--comment=a#b"}) {
     CAPTURE(wrong);
     Submission job = plain();
     job.name = wrong;

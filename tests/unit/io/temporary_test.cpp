@@ -6,6 +6,8 @@
 
 #include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/lease_holder.hpp>
 #include <fourfold/io/made_folders.hpp>
 #include <fourfold/io/new_folder.hpp>
 #include <fourfold/io/temporary_name.hpp>
@@ -92,6 +94,34 @@ TEST_CASE("a signal takes folders that were made for what has not come, no other
     names.insert(entry.path().filename().string());
   }
   CHECK(names == std::set<std::string>{"kept", "mine", "visited"});
+}
+
+TEST_CASE("a signal gives back a lease that is this process's, with what lies below it",
+          "[temporary]") {
+  const io::LeaseHolder me = io::LeaseHolder::this_process();
+  for (const bool is_taken_over : {false, true}) {
+    CAPTURE(is_taken_over);
+    const ScratchFolder scratch;
+    const auto is_ended_by = signal_that_ends([&] {
+      clean_up_on_signals(false);
+      const io::MadeFolders made(scratch / "new" / "deep");
+      const io::DirectoryLease lease(scratch / "new" / "deep", me, {.gone_at_signal = true});
+      for (const auto& entry : fs::directory_iterator(scratch / "new" / "deep")) {
+        if (entry.is_directory()) {
+          fs::create_directories(entry.path() / ".tmp-step" / "x");
+          harness::write_bytes(entry.path() / ".tmp-step" / "x" / "shard", "half");
+        }
+      }
+      if (is_taken_over) {
+        harness::write_bytes(scratch / "new" / "deep" / ".lease",
+                             "fourfold-lease 1 0123456789abcdef node9 - 7 - 0 1 -\n");
+      }
+      std::raise(SIGINT);
+    });
+    CHECK(is_ended_by == SIGINT);
+    CHECK(fs::exists(scratch / "new") == is_taken_over);
+    CHECK(fs::exists(scratch / "new" / "deep" / ".lease") == is_taken_over);
+  }
 }
 
 TEST_CASE("a signal that is ignored stays so, what a library has taken does not", "[temporary]") {

@@ -35,6 +35,9 @@ struct LeaseOptions {
   /// Until settle(), what the directory was like comes back at the end: a lease that was left
   /// behind, and no folders where there were none. For a start that may still be refused.
   bool provisional = false;
+  /// A signal that ends the process gives the lease back, with what was under way below it. Where
+  /// nobody would go on with that.
+  bool gone_at_signal = false;
 };
 
 /// Local; one process of a job takes it for all. Not movable: a thread counts.

@@ -10,7 +10,7 @@ namespace fourfold::io {
 
 /// Holds a folder while several names in it change together: another process that locks it waits.
 /// Advisory (flock), and gone with the process. Where the file system knows no such locks, as some
-/// network file systems do not, nobody waits.
+/// network file systems do not, nobody waits, and nobody waits for more than 5 seconds.
 class FolderLock {
  public:
   /// @param folder  an empty path is the working directory

@@ -98,6 +98,29 @@ TEST_CASE("lists and texts on lines, and JSON sequences, are JSON of another for
   }
 }
 
+TEST_CASE("JSON lines whose first ones are damaged are no text", "[prepare]") {
+  const ScratchFolder folder;
+  const std::string good = "{\"text\": \"one\"}\n{\"id\": 2, \"text\": \"two\"}\n";
+  for (const std::string first :
+       {"{\"text\": \"a\tb\"}\n", "{\"text\": \"caf\xe9\"}\n", "{\"text\": \"cut\n",
+        "{\"text\": \"a\\xb\"}\n", "# made today\n", "\n\n{\"text\": 'single'}\n",
+        "{\"text\": \"a\tb\"}\n{\"text\": \"c\td\"}\n"}) {
+    for (const char* const name : {"in.json", "in.ndjson", "in"}) {
+      CAPTURE(first, name);
+      const PrepareOptions options{.inputs = {folder.write(name, first + good)},
+                                   .output_prefix = folder / "o"};
+      CHECK_THAT(error_of(ExitCode::data_corrupt, options), ContainsSubstring("JSON lines"));
+    }
+  }
+  // Prose about them.
+  const std::string prose =
+      "Each line is an object:\n\n{\"text\": \"one\"}\n\nand so on,\nand so on.\n";
+  const PrepareOptions options{.inputs = {folder.write("in", prose)},
+                               .output_prefix = folder / "o"};
+  prepare(options);
+  CHECK(documents_of(folder / "o") == Texts{prose});
+}
+
 TEST_CASE("JSON lines are read as Python writes them", "[prepare]") {
   const ScratchFolder folder;
   const std::string lines =

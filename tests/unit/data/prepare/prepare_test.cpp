@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "prepared.hpp"
 
+#include <fourfold/base/end_by_signal.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/data/prepare.hpp>
 #include <fourfold/data/token_record.hpp>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -45,7 +47,9 @@ TEST_CASE("a link to a token file has the record of the file", "[prepare]") {
   }
   folder.write("x.json", "{}");  // of another program: it is what lies beside
   CHECK_FALSE(fourfold::data::token_record_of(fourfold::io::TokenFile(folder / "x.bin")));
-  fs::remove(folder / "far" / "tokens.json");
+  fs::rename(folder / "far" / "tokens.json", folder / "x.json");  // beside a link on the way
+  CHECK(fourfold::data::token_record_of(fourfold::io::TokenFile(folder / "y.bin")));
+  fs::remove(folder / "x.json");
   CHECK(fourfold::data::token_record_path(folder / "y.bin") == folder / "y.json");
 }
 
@@ -333,6 +337,41 @@ TEST_CASE("two preparations of one name leave the files of one of them", "[prepa
     }
   }
   CHECK(refused == 0);
+}
+
+TEST_CASE("a signal leaves the older files or the newer ones, at every moment", "[prepare]") {
+  const ScratchFolder folder;
+  const auto text = folder.write("a.txt", "text of some length");
+  prepare({.inputs = {text}, .output_prefix = folder / "out"});
+  for (int round = 0; round < 60; ++round) {
+    CAPTURE(round);
+    const fourfold::HeldSignals until_they_are_caught;
+    const pid_t child = ::fork();
+    if (child == 0) {
+      fourfold::clean_up_on_signals(false);
+      sigset_t none;
+      sigemptyset(&none);
+      ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
+      for (;;) {
+        prepare({.inputs = {text}, .output_prefix = folder / "out"});
+      }
+    }
+    ::usleep(2000 + 700 * (round % 13));
+    ::kill(child, SIGTERM);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    REQUIRE(WIFSIGNALED(status));
+    const fourfold::io::TokenFile file(folder / "out.bin");
+    fourfold::data::verify_digests(file, *fourfold::data::token_record_of(file));
+    REQUIRE(fourfold::harness::files_below(folder.path()).size() == 4);  // and the text
+  }
+}
+
+TEST_CASE("an output's folder that another process holds is waited for a while", "[prepare]") {
+  const ScratchFolder folder;
+  const fourfold::io::FolderLock held(folder.path());  // as flock(1) does for what it starts
+  prepare({.inputs = {folder.write("a.txt", "text")}, .output_prefix = folder / "out"});
+  CHECK(documents_of(folder / "out") == Texts{"text"});
 }
 
 TEST_CASE("no input is replaced, and nothing that another program has made", "[prepare]") {

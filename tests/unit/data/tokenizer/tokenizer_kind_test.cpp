@@ -259,3 +259,25 @@ TEST_CASE("an added token of which the normalizer leaves nothing is refused", "[
         ContainsSubstring("an added token ' ' of which the normalizer leaves nothing"));
   }
 }
+
+TEST_CASE("merges go by numbers, where two characters have one, too", "[tokenizer]") {
+  const ScratchFolder folder;
+  const auto ids = [&](const std::string& model, const std::string& text) {
+    const auto file =
+        folder.write("t.json", R"({"added_tokens": [], "model": {"type": "BPE", )" + model + "}}");
+    std::vector<std::int32_t> tokens;
+    open_tokenizer(file.string())->encode(text, tokens);
+    return tokens;
+  };
+  using Ids = std::vector<std::int32_t>;
+  const std::string latin = R"("vocab": {"a": 1, "b": 1, "c": 2, "ac": 3}, "merges": ["a c"])";
+  CHECK(ids(latin, "bc") == Ids{3});  // tokenizers 0.23.3
+  CHECK(ids(latin, "abc") == Ids{1, 3});
+  CHECK(ids(latin, "bbc") == Ids{1, 3});
+  const std::string other =
+      "\"vocab\": {\"x\": 0, \"\u00e9\": 0, \"y\": 2, \"xy\": 3, \"yx\": 4}, "
+      "\"merges\": [\"x y\", \"y x\"]";
+  CHECK(ids(other, "\u00e9y") == Ids{3});
+  CHECK(ids(other, "y\u00e9") == Ids{4});
+  CHECK(ids(other, "\u00e9y\u00e9") == Ids{3, 0});
+}

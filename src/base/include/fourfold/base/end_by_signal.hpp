@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <csignal>
+
 namespace fourfold {
 
 /// What has to be done before a signal ends the process. It runs in a signal handler: it may call
@@ -19,5 +21,19 @@ void set_at_end_by_signal(AtEndBySignal clean_up) noexcept;
 /// starts.
 /// @param ignores_hangup  SIGHUP was ignored when the process began, before any library
 void clean_up_on_signals(bool ignores_hangup) noexcept;
+
+/// Holds those signals back from the calling thread while it does what has to be done whole, such
+/// as giving several files their names; what has come in the meantime is delivered then. For
+/// moments, in programs of one thread: another thread would take them.
+class HeldSignals {
+ public:
+  HeldSignals() noexcept;
+  ~HeldSignals();
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 }  // namespace fourfold

@@ -43,7 +43,7 @@ inline constexpr io::OwnFile own_token_record{"{\n  \"format\": \"fourfold token
 std::string to_json(const TokenRecord& record);
 
 /// Where the record of token file `bin` is, or would be: beside it, or, for a link with nothing
-/// beside it, beside the file that the link leads to.
+/// beside it, beside what the link leads to, which may be a link, too.
 std::filesystem::path token_record_path(const std::filesystem::path& bin);
 
 /// The record beside token file `bin`, or nothing when there is none, or only a file of another
