@@ -5,6 +5,12 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/runfile/run_config.hpp>
 
+#include <algorithm>
+#include <array>
+#include <map>
+#include <string>
+#include <vector>
+
 namespace fourfold::train_program {
 namespace {
 
@@ -42,17 +48,43 @@ EXAMPLES
 RUN FILE
 )";
 
-/// An option that stands for --set `key`="VALUE".
-void add_short(CLI::App& command, Arguments& arguments, const char* option, const std::string& key,
-               const char* help) {
-  command
-      .add_option_function<std::string>(
-          option,
-          [&arguments, key](const std::string& value) {
-            arguments.overrides.push_back(key + "=" + value);
-          },
-          help)
-      ->type_name("MODE");
+constexpr const char* set_option = "--set";
+constexpr const char* weights_option = "--resume-weights-only";
+
+/// Options that stand for --set KEY=VALUE.
+struct Short {
+  const char* option;
+  const char* key;
+  const char* help;
+};
+constexpr std::array shorts{
+    Short{"--resume", "checkpoint.resume",
+          "Short for --set checkpoint.resume=...: auto, never, or a step, a folder of steps or a "
+          "run"},
+    Short{"--progress", "log.progress",
+          "Short for --set log.progress=...: auto, bar, plain or none"}};
+
+/// What the options set, in the order in which they stand on the command line: the last counts.
+std::vector<std::string> overrides_in(const CLI::App& command) {
+  std::vector<std::string> overrides;
+  std::map<const CLI::Option*, std::size_t> seen;
+  for (const CLI::Option* const option : command.parse_order()) {
+    const std::string name = option->get_name();
+    const auto is_short = std::ranges::find(shorts, name, &Short::option);
+    if (name != set_option && name != weights_option && is_short == shorts.end()) {
+      continue;
+    }
+    const std::string& value = option->results().at(seen[option]++);
+    if (name == set_option) {
+      overrides.push_back(value);
+    } else if (name == weights_option) {
+      overrides.push_back("checkpoint.resume=" + value);
+      overrides.emplace_back("checkpoint.weights_only=true");
+    } else {
+      overrides.push_back(std::string(is_short->key) + "=" + value);
+    }
+  }
+  return overrides;
 }
 
 }  // namespace
@@ -63,27 +95,22 @@ void describe(CLI::App& command, Arguments& arguments) {
         CLI::MultiOptionPolicy::TakeAll);
   };
   command.add_option("RUN_FILE", arguments.run_file, "The run file (TOML)")->required();
-  repeatable(command.add_option("--set", arguments.overrides,
+  repeatable(command.add_option(set_option, arguments.overrides,
                                 "Override a key of the run file; may be given several times"),
              "KEY=VALUE");
   repeatable(command.add_option("--allow-change", arguments.allowed_changes,
                                 "Go on although this key differs in meaning from the checkpoint's"),
              "KEY");
-  add_short(command, arguments, "--resume", "checkpoint.resume",
-            "Short for --set checkpoint.resume=...: auto, never, or a step, a folder of steps or a "
-            "run");
+  for (const Short& one : shorts) {
+    command.add_option(one.option, one.help)->type_name("MODE");
+  }
   command
-      .add_option_function<std::string>(
-          "--resume-weights-only",
-          [&arguments](const std::string& path) {
-            arguments.overrides.push_back("checkpoint.resume=" + path);
-            arguments.overrides.emplace_back("checkpoint.weights_only=true");
-          },
+      .add_option(
+          weights_option,
           "Begin a new run with the weights of this step, folder of steps or run, and nothing else "
           "of it; without a [model] table also with its model")
       ->type_name("PATH");
-  add_short(command, arguments, "--progress", "log.progress",
-            "Short for --set log.progress=...: auto, bar, plain or none");
+  command.parse_complete_callback([&] { arguments.overrides = overrides_in(command); });
   command.add_flag("--print-config", arguments.print_config,
                    "Print the effective run file with the origin of each value, and stop");
   command.add_flag("--dry-run", arguments.dry_run,

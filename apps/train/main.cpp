@@ -26,8 +26,10 @@ using fourfold::train_program::RunDirectory;
 namespace runfile = fourfold::runfile;
 
 ExitCode print_config(const Arguments& arguments) {
-  fourfold::program::print_text(runfile::print_run_config(
-      fourfold::train::load_run(arguments.run_file, arguments.overrides)));
+  const auto effective = fourfold::train::load_run(arguments.run_file, arguments.overrides);
+  fourfold::program::tell_everything();
+  runfile::log_remarks(effective);
+  fourfold::program::print_text(runfile::print_run_config(effective));
   return ExitCode::finished;
 }
 

@@ -182,4 +182,16 @@ expect_exit 0 "$fourfold" train run.toml --set log.dir=quiet --set checkpoint.di
 expect_stderr_lines 0
 expect_exit 0 "$fourfold" train run.toml --set log.dir=quiet --set checkpoint.dir=quiet/c --progress none --dry-run
 expect_stderr 'everything is in place'
+
+# Options that stand for --set count in the order in which they are typed, and a line says which are given twice.
+for words in 'auto --resume=never --set=checkpoint.resume=auto' 'never --set checkpoint.resume=auto --resume never' \
+  'never --resume-weights-only=x --set checkpoint.resume=never' 'x --set checkpoint.resume=never --resume-weights-only x'; do
+  read -r last typed <<<"$words"
+  # shellcheck disable=SC2086 # words
+  expect_exit 0 "$fourfold" train run.toml --print-config $typed
+  expect_stdout "resume = \"$last\""
+  expect_stderr 'checkpoint.resume is given more than once on the command line, with different values: the last one counts'
+done
+expect_exit 0 "$fourfold" train run.toml --print-config --progress=none --set log.progress=plain
+expect_stdout 'progress = "plain"'
 expectations_met
