@@ -87,7 +87,7 @@ class Hold {
   std::string take() {
     const io::LeaseHolder me = io::LeaseHolder::this_process();
     try {
-      lease_.emplace(directory_, me);
+      lease_.emplace(directory_, me, io::LeaseOptions{.gone_at_signal = true});
     } catch (const io::NoRoom& full) {
       if (const auto holder = io::living_holder_of(directory_, me, io::LeaseOptions{}.name)) {
         throw UserError(

@@ -122,6 +122,7 @@ void read_llama(const Members& members, bool is_qwen2, HfModel& model) {
                          "attention without biases, or as Qwen 2 has them,");
   }
   members.require_flag("mlp_bias", false, "feed-forward layers without biases");
+  members.require_flag("is_causal", true, "attention to what came before");
   refuse_sliding_windows(members);
   model::ModelConfig& config = model.config;
   config.family = model::Family::llama;

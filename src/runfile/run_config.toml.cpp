@@ -114,6 +114,13 @@ bool holds_nul(const Value& value) {
   return (text != nullptr && in(*text)) || (list != nullptr && std::ranges::any_of(*list, in));
 }
 
+/// A shell's word for a home, which nobody but a shell reads.
+bool begins_with_home(const RunKey& key, const Value& value) {
+  const auto* const text = std::get_if<std::string>(&value);
+  return text != nullptr && key.full_name().ends_with("dir") &&
+         (*text == "~" || text->starts_with("~/"));
+}
+
 void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& origin) {
   const std::optional<Value> value = typed_value(key, node);
   if (!value) {
@@ -122,6 +129,11 @@ void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& o
     problems_.add(origin,
                   format_message("{} holds a NUL character, at which the system would end it; "
                                  "leave it out",
+                                 key.full_name()));
+  } else if (begins_with_home(key, *value)) {
+    problems_.add(origin,
+                  format_message("{} begins with ~ (only a shell reads that as your home; here it "
+                                 "would be a folder of that name); write the whole path, or ./~",
                                  key.full_name()));
   } else {
     entries_.push_back({&key, *value, origin});

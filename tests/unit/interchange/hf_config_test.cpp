@@ -167,6 +167,7 @@ TEST_CASE("what we do not compute is refused by name and value") {
       {llama(R"(,"hidden_act":"gelu")"), R"(hidden_act = "gelu")"},
       {llama(R"(,"attention_bias":true)"), "attention_bias = true"},
       {llama(R"(,"mlp_bias":true)"), "mlp_bias = true"},
+      {llama(R"(,"is_causal":false)"), "is_causal = false"},
       {llama(R"(,"rope_scaling":{"type":"dynamic","factor":2})"), R"(type = "dynamic")"},
       {llama(R"(,"rope_parameters":{"rope_type":"yarn","factor":2})"), R"(rope_type = "yarn")"},
       {llama(R"(,"rope_parameters":{"rope_type":"linear"})"), "factor = (nothing)"},

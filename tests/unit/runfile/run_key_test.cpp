@@ -240,6 +240,8 @@ TEST_CASE("what cannot be read again is not written", "[run_config]") {
     CHECK_THAT(refusal(text), ContainsSubstring("is not UTF-8"));
   }
   CHECK_THAT(refusal("log.dir=\"a\\u0000b\""), ContainsSubstring("log.dir holds a NUL character"));
+  CHECK_THAT(refusal("log.dir=~/runs/x"), ContainsSubstring("log.dir begins with ~"));
+  CHECK_THAT(refusal("checkpoint.dir='~'"), ContainsSubstring("checkpoint.dir begins with ~"));
   CHECK(refusal("log.dir=run-\xc3\xa9-\xf0\x9f\x8c\x8d").empty());
   RunConfig config = parse_run_config(data_table, "run.toml").config;
   config.data.tokenizer = "lat\xe9.json";  // set by a program
