@@ -230,7 +230,8 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
 }
 
 TEST_CASE("what sbatch would take for something else is refused", "[submission]") {
-  for (const char* wrong : {"a b", "a\n#SBATCH --uid=0", "a'b", "a\"b", "caf\xc3\xa9", "--comment=a#b"}) {
+  for (const char* wrong :
+       {"a b", "a\n#SBATCH --uid=0", "a'b", "a\"b", "caf\xc3\xa9", "--comment=a#b"}) {
     CAPTURE(wrong);
     Submission job = plain();
     job.name = wrong;
