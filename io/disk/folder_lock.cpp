@@ -24,7 +24,7 @@ FolderLock::FolderLock(const std::filesystem::path& folder)
   const auto end = std::chrono::steady_clock::now() + longest_wait;
   while (folder_ && ::flock(folder_.get(), LOCK_EX | LOCK_NB) != 0 &&
          (errno == EWOULDBLOCK || errno == EINTR) && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
 }
 

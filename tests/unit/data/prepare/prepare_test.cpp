@@ -326,6 +326,7 @@ TEST_CASE("two preparations of one name leave the files of one of them", "[prepa
       CHECK(status == 0);
       --running;
     }
+    ::usleep(20'000);  // the others get their turns
     const fourfold::io::FolderLock between(folder.path());
     if (std::filesystem::exists(folder / "out.idx")) {
       const fourfold::io::TokenFile file(folder / "out.bin");
