@@ -1,9 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/at_signal.hpp"
 #include "disk/file.hpp"
 #include "disk/lease_file.hpp"
 #include "disk/random_word.hpp"
-#include "disk/temporary.hpp"
 #include "disk/work_folder.hpp"
 
 #include <fourfold/base/error.hpp>

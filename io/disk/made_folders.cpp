@@ -1,7 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "disk/at_signal.hpp"
 #include "disk/file.hpp"
-#include "disk/temporary.hpp"
 
 #include <fourfold/io/made_folders.hpp>
 

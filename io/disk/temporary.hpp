@@ -32,24 +32,11 @@ class Temporary {
  private:
   std::filesystem::path path_;
   FileDescriptor lock_;
-  std::size_t slot_;  ///< where a signal handler finds it; or too large a number
+  std::size_t slot_;  ///< what a signal finds it by
 };
 
 /// Removes what killed processes have left of `path` (temporary_name.hpp); what is locked, or
 /// cannot be, stays. The folder is looked through once per process and path.
 void sweep_temporaries_of(const std::filesystem::path& path);
-
-/// A signal that ends the process removes this folder if it is empty, until the number that is
-/// returned is given to keep_at_signal().
-std::size_t remove_empty_folder_at_signal(const std::filesystem::path& folder);
-/// The same of a lease that is still this process's, and of all that is in its work folder.
-/// @pre the folder's path is the lease's and more, and ends with "-" and the lease's word
-std::size_t give_lease_back_at_signal(const std::filesystem::path& work_folder,
-                                      const std::filesystem::path& lease);
-void keep_at_signal(std::size_t slot) noexcept;
-
-/// Removes the temporaries of this process, and what it made for them if that is empty then.
-/// Async-signal-safe.
-void remove_temporaries() noexcept;
 
 }  // namespace fourfold::io

@@ -138,7 +138,7 @@ owned_pids() {
             p=${p%/ns}
             [[ -n $link && $link != "$self" ]] || continue
             if [[ -z ${seen[$link]:-} ]]; then
-                if grep -sqxF "# $DIR ${want:-any node}" "/proc/$p/root/etc/hosts"; then
+                if (cd "/proc/$p/root" && grep -sqxF "# $DIR ${want:-any node}" etc/hosts) 2>/dev/null; then
                     seen[$link]=ours
                 else
                     seen[$link]=other

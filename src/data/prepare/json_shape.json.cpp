@@ -97,7 +97,9 @@ bool have_documents_on_lines(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     if (line.find_first_not_of(blanks) != std::string_view::npos) {
       ++lines;
-      documents += line.find("\"text\"") != std::string_view::npos && is_value(line, "{") ? 1 : 0;
+      const bool may_be_one = line[line.find_first_not_of(blanks)] == '{' &&
+                              line.find("\"text\"") != std::string_view::npos;
+      documents += may_be_one && is_value(line, "{") ? 1 : 0;
     }
     text.remove_prefix(std::min(end + 1, text.size()));
   }

@@ -224,7 +224,11 @@ void BpeModel::encode(std::string_view word, std::vector<std::int32_t>& ids) {
       begin = place;
     }
     const std::size_t end = word.size() - rest.size();
-    add(right_id, word.substr(place, end - place));
+    if (right_id >= 0) {
+      add_known(right_id);
+    } else {
+      add_unknown(word.substr(place, end - place));
+    }
     place = end;
     left = right;
     left_id = right_id;
@@ -252,8 +256,11 @@ void BpeModel::encode_bytes(std::string_view bytes, std::vector<std::int32_t>& i
   } else {
     for (const char byte : bytes) {
       const auto value = static_cast<unsigned char>(byte);
-      const std::int32_t id = byte_ids_[value];
-      add(id, id < 0 ? spelling_of_byte(value) : std::string());
+      if (byte_ids_[value] >= 0) {
+        add_known(byte_ids_[value]);
+      } else {
+        add_unknown(spelling_of_byte(value));
+      }
     }
     close_unknown();
     merger_.merge(row_, ids);

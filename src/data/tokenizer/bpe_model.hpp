@@ -92,11 +92,7 @@ class BpeModel {
     return character < character_ids_.size() ? character_ids_[character] : -1;
   }
   bool falls_back(std::string_view spelled) const;
-  void add(std::int32_t id, std::string_view spelled) {
-    if (id < 0) {
-      add_unknown(spelled);
-      return;
-    }
+  void add_known(std::int32_t id) {
     close_unknown();
     row_.push_back(id);
   }

@@ -15,7 +15,8 @@ namespace fourfold::data::detail {
 /// The tokens of words that have been encoded: open addressing, at most half full, each word with
 /// its tokens after it in one row of bytes, because most of a text is found here and the two places
 /// in memory are what that costs. Forgets everything when it is full: a text whose words do not
-/// come back must not fill the memory (some 20 MB).
+/// come back must not fill the memory (10 MB with words of a
+/// text, 84 MB with the longest).
 class WordMemory {
  public:
   /// Longer words are not remembered.

@@ -1,6 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "disk/temporary.hpp"
+#include "disk/at_signal.hpp"
 #include "file_size_limit.hpp"
 #include "scratch_folder.hpp"
 
@@ -69,7 +69,7 @@ TEST_CASE("a probe file is seen by its word alone, and swept when its maker has 
     CHECK_FALSE(ProbeFile::is_seen(folder.path(), word));
   }
   const ProbeFile file(folder.path(), ProbeFile::new_word());
-  remove_temporaries();  // as a signal would
+  remove_noted();  // as a signal would
   CHECK(fs::is_empty(folder.path()));
 }
 
