@@ -62,6 +62,8 @@ NcclCalls::~NcclCalls() {
 void NcclCalls::settle(ncclComm_t comm, ncclResult_t result, const std::string& what) {
   const auto in_use = use();
   const Clock::time_point began = Clock::now();
+  // ncclCommSplit() returns ncclSuccess for what has only begun: only the communicator knows.
+  result = result == ncclSuccess ? ncclInProgress : result;
   while (result == ncclInProgress) {
     check_nccl(ncclCommGetAsyncError(comm, &result), "ncclCommGetAsyncError", comm);
     if (result == ncclInProgress && Clock::now() - began > deadline_) {

@@ -60,7 +60,9 @@ class NcclCalls {
     return std::unique_lock(using_nccl_);
   }
 
-  /// Waits for what a non-blocking communicator does in the background. @param what  for errors
+  /// Waits for what a non-blocking communicator does in the background.
+  /// @param result  of the call that began it, which may say ncclSuccess before it is done
+  /// @param what  for errors
   /// @throws SystemError (node_fault) when it fails, (hang) when it takes longer than the deadline
   void settle(ncclComm_t comm, ncclResult_t result, const std::string& what);
 

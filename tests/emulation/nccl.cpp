@@ -354,7 +354,8 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_t* chil
     const std::scoped_lock lock(asking());
     comm->split = ncclComm::Split{color, serial, child, lent(config->commName)};
   }
-  return finish(*comm, config);
+  // As NCCL says of what goes on in the background (2.28.9).
+  return config->blocking == 0 ? ncclSuccess : finish(*comm, config);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
