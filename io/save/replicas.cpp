@@ -30,7 +30,8 @@ std::vector<bool> equal_everywhere(comm::Communicator& communicator,
       both[count + i] = ~words[i];
     }
   }
-  communicator.all_reduce(TensorView(both.data(), {std::ssize(both)}), comm::ReduceOp::max, {})
+  communicator.host()
+      .all_reduce(TensorView(both.data(), {std::ssize(both)}), comm::ReduceOp::max, {})
       .wait({});
   std::vector<bool> equal(count);
   for (std::size_t i = 0; i < count; ++i) {

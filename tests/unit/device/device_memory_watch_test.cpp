@@ -16,6 +16,7 @@ TEST_CASE("memory of a device that was taken since is seen, and remembered",
   const Buffer before(bytes, MemoryKind::device);
   DeviceMemoryWatch watch;
   CHECK(watch.peak_bytes() == 0);
+  std::size_t most = 0;
   {
     const Buffer buffer(bytes, MemoryKind::device);
     watch.look();
@@ -26,11 +27,12 @@ TEST_CASE("memory of a device that was taken since is seen, and remembered",
     CHECK(watch.total_bytes() == device_facts().total_bytes);
     CHECK(watch.used_bytes() >= 2 * bytes);
     CHECK(watch.used_bytes() < watch.total_bytes());
+    most = watch.used_bytes();
   }
   watch.look();
   CHECK(watch.peak_bytes() >= bytes);
   CHECK(watch.peak_bytes() < bytes + bytes / 2);
-  CHECK(watch.used_bytes() < 2 * bytes + bytes / 2);
+  CHECK(watch.used_bytes() <= most - bytes / 2);  // CUDA itself takes some hundred MiB
 }
 
 TEST_CASE("the device is asked behind the first steps, then every ten seconds",

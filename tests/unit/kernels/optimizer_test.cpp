@@ -35,19 +35,26 @@ struct Parameters {
   }
 };
 
+/// One number where kernels can read it.
+device::Tensor number(float value) {
+  device::Tensor tensor(DType::f32, {1});
+  tensor.as<float>()[0] = value;
+  return tensor;
+}
+
 }  // namespace
 
 TEST_CASE("adam equals its reference", "[optimizer]") {
   const bool decoupled = GENERATE(true, false);
   const auto weight_dtype = GENERATE(DType::f32, DType::bf16, DType::f16);
-  const float gradient_scale = 0.37F;
+  const device::Tensor gradient_scale = number(0.37F);
   const AdamStep step{.lr = 1e-2F,
                       .beta1 = 0.9,
                       .beta2 = 0.999,
                       .weight_decay = 0.1F,
                       .decoupled = decoupled,
                       .step = 7,
-                      .gradient_scale = &gradient_scale};
+                      .gradient_scale = gradient_scale.as<float>()};
   Parameters fast;
   Parameters plain;
   device::Tensor fast_weight(weight_dtype, {count});
@@ -135,9 +142,11 @@ TEST_CASE("three steps of sgd follow the published recurrence", "[optimizer]") {
 }
 
 TEST_CASE("sgd equals its reference", "[optimizer]") {
-  const float gradient_scale = 0.37F;
-  const SgdStep step{
-      .lr = 0.1F, .momentum = 0.9F, .weight_decay = 0.01F, .gradient_scale = &gradient_scale};
+  const device::Tensor gradient_scale = number(0.37F);
+  const SgdStep step{.lr = 0.1F,
+                     .momentum = 0.9F,
+                     .weight_decay = 0.01F,
+                     .gradient_scale = gradient_scale.as<float>()};
   Parameters fast;
   Parameters plain;
   sgd(step, fast.master, fast.exp_avg, fast.gradient, TensorView(), {});
@@ -206,24 +215,27 @@ TEST_CASE("an update that is tried gives the weight its bits and nothing else", 
 
 TEST_CASE("an overflow leaves every bit of weights, masters and moments", "[optimizer]") {
   const DType weight_dtype = GENERATE(DType::bf16, DType::f16);
-  const float gradient_scale = GENERATE(NAN, INFINITY, -INFINITY);
+  const float overflow = GENERATE(NAN, INFINITY, -INFINITY);
   const bool fast = GENERATE(true, false);
-  CAPTURE(name(weight_dtype), gradient_scale, fast);
+  CAPTURE(name(weight_dtype), overflow, fast);
+  const device::Tensor gradient_scale = number(overflow);
   Parameters now;
   const Parameters before;
   now.gradient.as<float>()[77] = INFINITY;
   const device::Tensor weight = random_tensor(weight_dtype, {count}, 5);
   const device::Tensor weight_before = copy_of(weight);
   const AdamStep adam_step{
-      .lr = 0.1F, .weight_decay = 0.1F, .step = 3, .gradient_scale = &gradient_scale};
-  const SgdStep sgd_step{
-      .lr = 0.1F, .momentum = 0.9F, .weight_decay = 0.1F, .gradient_scale = &gradient_scale};
+      .lr = 0.1F, .weight_decay = 0.1F, .step = 3, .gradient_scale = gradient_scale.as<float>()};
+  const SgdStep sgd_step{.lr = 0.1F,
+                         .momentum = 0.9F,
+                         .weight_decay = 0.1F,
+                         .gradient_scale = gradient_scale.as<float>()};
   const auto run_adam = fast ? adam : reference::adam;
   const auto run_sgd = fast ? sgd : reference::sgd;
   run_adam(adam_step, now.master, now.exp_avg, now.exp_avg_sq, now.gradient, weight, {});
   run_sgd(sgd_step, now.master, now.exp_avg, now.gradient, weight, {});
-  run_sgd(SgdStep{.lr = 0.1F, .gradient_scale = &gradient_scale}, now.master, TensorView(),
-          now.gradient, weight, {});
+  run_sgd(SgdStep{.lr = 0.1F, .gradient_scale = gradient_scale.as<float>()}, now.master,
+          TensorView(), now.gradient, weight, {});
   CHECK(same_bits(now.master, before.master));
   CHECK(same_bits(now.exp_avg, before.exp_avg));
   CHECK(same_bits(now.exp_avg_sq, before.exp_avg_sq));

@@ -15,7 +15,8 @@ TEST_CASE("the kernels say what they run on", "[runtime]") {
   const std::string text = fourfold::kernels::description();
   CHECK_THAT(text,
              Catch::Matchers::Matches(
-                 R"(Kokkos \d+\.\d+\.\d+ \(\w+\), oneDNN \d+\.\d+\.\d+ \(.+\), \d+ threads?)"));
+                 R"((.+, )?Kokkos \d+\.\d+\.\d+ \(\w+\), )"
+                 R"((oneDNN \d+\.\d+\.\d+ \(.+\), \d+ threads?|cuBLASLt \d+\.\d+\.\d+, .+))"));
 }
 
 TEST_CASE(

@@ -32,6 +32,7 @@ using fourfold::Range;
 using fourfold::Shape;
 using fourfold::TensorView;
 using fourfold::device::StreamRef;
+using fourfold::device::Tensor;
 using fourfold::model::Family;
 using fourfold::model::Gradients;
 using fourfold::model::ModelConfig;
@@ -89,7 +90,7 @@ struct Meeting {
   std::array<const float*, 2> shown{};
 };
 
-/// Rank `rank` of two on the tensor axis, f32, host memory.
+/// Rank `rank` of two on the tensor axis, f32, memory that host and device reach.
 class TensorPair : public Seams {
  public:
   TensorPair(Meeting& meeting, int rank, bool sequence_parallel)
@@ -106,15 +107,15 @@ class TensorPair : public Seams {
       return x_RD;
     }
     const std::int64_t features = x_RD.dim(1);
-    gathered_.resize(static_cast<std::size_t>(rows * features));
+    gathered_ = Tensor(DType::f32, Shape{rows, features});
     meet(x_RD.as<float>());
     for (int peer = 0; peer < 2; ++peer) {
       const Range part = fourfold::even_part(rows, 2, peer);
       std::copy_n(meeting_.shown[static_cast<std::size_t>(peer)], part.count * features,
-                  gathered_.begin() + part.begin * features);
+                  gathered_.as<float>() + part.begin * features);
     }
     meeting_.both.arrive_and_wait();
-    return {gathered_.data(), Shape{rows, features}};
+    return gathered_;
   }
 
   void reduce_rows(TensorView partial_TD, TensorView y_RD, StreamRef /*stream*/) override {
@@ -134,25 +135,22 @@ class TensorPair : public Seams {
                      TensorView loss_T, std::optional<float> gradient_scale,
                      StreamRef stream) override {
     const std::int64_t rows = logits_TV.dim(0);
-    std::vector<float> whole(static_cast<std::size_t>(rows * part.vocabulary));
+    const Tensor whole(DType::f32, Shape{rows, part.vocabulary});
     meet(logits_TV.as<float>());
     for (int peer = 0; peer < 2; ++peer) {
       const Range columns = fourfold::even_part(part.vocabulary, 2, peer);
       for (std::int64_t row = 0; row < rows; ++row) {
         std::copy_n(meeting_.shown[static_cast<std::size_t>(peer)] + row * columns.count,
-                    columns.count, whole.begin() + row * part.vocabulary + columns.begin);
+                    columns.count, whole.as<float>() + row * part.vocabulary + columns.begin);
       }
     }
     meeting_.both.arrive_and_wait();
-    const TensorView view(whole.data(), Shape{rows, part.vocabulary});
-    Seams::cross_entropy({0, part.vocabulary}, view, target_T, loss_T, gradient_scale, stream);
+    Seams::cross_entropy({0, part.vocabulary}, whole, target_T, loss_T, gradient_scale, stream);
     for (std::int64_t row = 0; row < rows; ++row) {
-      std::copy_n(whole.begin() + row * part.vocabulary + part.first_column, logits_TV.dim(1),
+      std::copy_n(whole.as<float>() + row * part.vocabulary + part.first_column, logits_TV.dim(1),
                   logits_TV.as<float>() + row * logits_TV.dim(1));
     }
   }
-
-  /// For odd numbers of rows: rank 0 holds one more.
 
  private:
   void meet(const float* data) {
@@ -163,7 +161,7 @@ class TensorPair : public Seams {
   Meeting& meeting_;
   int rank_;
   bool sequence_parallel_;
-  std::vector<float> gathered_;
+  Tensor gathered_;
 };
 
 /// The part of a parameter that rank `rank` of two on the tensor axis holds.

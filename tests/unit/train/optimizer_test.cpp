@@ -38,6 +38,13 @@ model::ModelConfig tiny_model() {
   return config.resolved();
 }
 
+/// One number where kernels can read it.
+fourfold::device::Tensor number(float value) {
+  fourfold::device::Tensor tensor(DType::f32, {1});
+  tensor.as<float>()[0] = value;
+  return tensor;
+}
+
 void update_all(train::Optimizer& optimizer, const fourfold::parallel::ParameterShare& share,
                 const train::Optimizer::Step& step) {
   for (const fourfold::parallel::ParameterShare::Run& run : share.runs()) {
@@ -80,8 +87,8 @@ TEST_CASE("an update follows the formula; norms and biases do not decay", "[opti
       parameter.gradient.as<float>()[i] = 0.25F;
     }
   }
-  const float scale = 2.0F;
-  update_all(optimizer, share, {.update = 1, .lr = 0.01, .gradient_scale = &scale});
+  const fourfold::device::Tensor scale = number(2.0F);
+  update_all(optimizer, share, {.update = 1, .lr = 0.01, .gradient_scale = scale.as<float>()});
 
   std::size_t next = 0;
   for (const model::Parameter& parameter : parameters) {
@@ -112,9 +119,10 @@ TEST_CASE("the betas reach the kernel in double", "[optimizer]") {
   train::Optimizer optimizer(config, share, tier, 0, {});
   const model::Parameter& parameter = *parameters.begin();
   parameter.gradient.as<float>()[0] = 0.25F;
-  const float scale = 1.0F;
+  const fourfold::device::Tensor scale = number(1.0F);
   // So late that nothing corrects a bias: 1 - beta2 enters as it is, and as a float is off by 1e-5.
-  update_all(optimizer, share, {.update = 1'000'000, .lr = 1.0, .gradient_scale = &scale});
+  update_all(optimizer, share,
+             {.update = 1'000'000, .lr = 1.0, .gradient_scale = scale.as<float>()});
   const double moved = -0.1 * 0.25 / (std::sqrt(0.001 * 0.25 * 0.25) + 1e-8);
   CHECK_THAT(static_cast<double>(parameter.master.as<float>()[0]),
              WithinAbs(moved, 5e-7 * std::abs(moved)));
