@@ -70,6 +70,18 @@ printf '%s\n' 'cuda_graphs_test 300' 'device_test 60' >some/tests/device_tests.t
 expect_exit 0 "$check" --build some --out out3 --only tests
 expect_stdout 'cuda_graphs_test  not built'
 expect_stdout '1 passed, 0 FAILED, 1 skipped'
+# Two that wait for each other, which they need not when both run at once.
+for pair in 'one two' 'two one'; do
+  printf '#!/usr/bin/env bash\ntouch met-%s\nfor _ in {1..100}; do [[ ! -e met-%s ]] || exit 0; sleep 0.1; done\nexit 1\n' "${pair% *}" "${pair#* }" \
+    >"some/tests/${pair% *}_test"
+  chmod +x "some/tests/${pair% *}_test"
+done
+printf '%s\n' 'one_test 60' 'two_test 60' >some/tests/device_tests.txt
+expect_exit 1 "$check" --build some --out out4 --only tests
+expect_stdout '1 passed, 1 FAILED, 0 skipped'
+rm met-*
+expect_exit 0 "$check" --build some --out out4 --only tests --jobs 2
+expect_stdout '2 passed, 0 FAILED, 0 skipped'
 rm some/tests/device_tests.txt
 expect_exit 78 "$check" --build some --out out3
 expect_stderr 'is no build for GPUs'
