@@ -13,10 +13,9 @@
 namespace fourfold::kernels {
 namespace {
 
-template <class T, bool with_gradient>
+template <class T, bool whole, bool with_gradient>
 struct CrossEntropy {
   LossOperands<T> with;
-  bool whole;
 
   KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
     SoftmaxThreads threads(team);
@@ -25,18 +24,18 @@ struct CrossEntropy {
     if (target == ignored_target) {
       threads.once([&] { with.loss_T[t] = 0; });
       if constexpr (with_gradient) {
-        clear_row(threads, with.gradient_TV + t * with.columns, with.columns, whole);
+        clear_row<whole>(threads, with.gradient_TV + t * with.columns, with.columns);
       }
       return;
     }
     const T* const row = with.logits_TV + t * with.columns;
     const float target_logit = to_float(row[target]);  // before anyone writes: behind the barriers
-    const SoftmaxSum all = sum_logits(threads, row, with.vocabulary, whole);
+    const SoftmaxSum all = sum_logits<whole>(threads, row, with.vocabulary);
     threads.once([&] { with.loss_T[t] = std::log(all.sum) + (all.largest - target_logit); });
     if constexpr (with_gradient) {
       T* const gradient = with.gradient_TV + t * with.columns;
       const float factor = with.gradient_scale / all.sum;
-      write_softmax(threads, gradient, with.columns, with.vocabulary, all.largest, factor, whole);
+      write_softmax<whole>(threads, gradient, with.columns, with.vocabulary, all.largest, factor);
       if (is_mine<T>(threads, target)) {
         const float softmax = fast_exp_minus(all.largest - target_logit) * factor;
         store(gradient[target], softmax - with.gradient_scale);
@@ -49,9 +48,15 @@ struct CrossEntropy {
 
 template <class T, bool with_gradient>
 void cross_entropy_rows(const LossOperands<T>& with, device::StreamRef stream) {
-  for_teams<softmax_warps, softmax_teams>(
-      "cross_entropy", with.rows, SoftmaxThreads::team_bytes, stream,
-      CrossEntropy<T, with_gradient>{with, in_packs(with.columns, with.logits_TV)});
+  const auto start = [&](const auto& body) {
+    for_teams<softmax_warps, softmax_teams>("cross_entropy", with.rows, SoftmaxThreads::team_bytes,
+                                            stream, body);
+  };
+  if (in_packs(with.columns, with.logits_TV)) {
+    start(CrossEntropy<T, true, with_gradient>{with});
+  } else {
+    start(CrossEntropy<T, false, with_gradient>{with});
+  }
 }
 template void cross_entropy_rows<float, false>(const LossOperands<float>&, device::StreamRef);
 template void cross_entropy_rows<float, true>(const LossOperands<float>&, device::StreamRef);

@@ -9,9 +9,9 @@
 namespace fourfold::kernels {
 
 /// A team per row, which reads it twice, and leaves the weight gradients to another kernel.
-template <class T, bool centred>
+template <class T, bool whole, bool centred>
 struct LongNormBackward {
-  BlockedRows<T> with;
+  BlockedRows<T, whole> with;
 
   using Threads = RowThreads<norm_warps, false>;
   static constexpr int step = Threads::threads * pack_elements<T>;
@@ -41,9 +41,9 @@ struct LongNormBackward {
 };
 
 /// Of one block and one column: neighbouring threads read neighbouring columns.
-template <class T, bool centred>
+template <class T, bool whole, bool centred>
 struct LongWeightGradient {
-  BlockedRows<T> with;
+  BlockedRows<T, whole> with;
 
   KOKKOS_FUNCTION void operator()(std::int64_t item) const {
     const std::int64_t block = item / with.features;

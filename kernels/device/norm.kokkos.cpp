@@ -11,9 +11,10 @@
 namespace fourfold::kernels {
 namespace {
 
-template <class T>
+/// @tparam whole_  as in_packs says of all operands
+template <class T, bool whole_>
 struct Operands : NormOperands<T> {
-  bool whole;
+  static constexpr bool whole = whole_;
 };
 
 struct RowStatistics {
@@ -31,8 +32,8 @@ KOKKOS_FORCEINLINE_FUNCTION RowStatistics statistics(float sum, float squares, f
 }
 
 /// y = (x - mean) * rstd * weight + bias of the pack at `first`.
-template <bool centred, class T>
-KOKKOS_FORCEINLINE_FUNCTION void finish_pack(const Operands<T>& with, T* y, int first,
+template <bool centred, class T, bool whole>
+KOKKOS_FORCEINLINE_FUNCTION void finish_pack(const Operands<T, whole>& with, T* y, int first,
                                              const PackOf<T>& x, const RowStatistics& row) {
   const PackWords weight = load_part(with.weight_D, first, with.features, with.whole);
   PackWords bias;
@@ -53,9 +54,9 @@ KOKKOS_FORCEINLINE_FUNCTION void finish_pack(const Operands<T>& with, T* y, int 
 
 /// The pack at `first` of row t of what is normalised, as storage holds it: x, or x + residual,
 /// which is written too.
-template <bool adds, class T>
-KOKKOS_FORCEINLINE_FUNCTION PackWords pack_to_normalise(const Operands<T>& with, std::int64_t t,
-                                                        int first) {
+template <bool adds, class T, bool whole>
+KOKKOS_FORCEINLINE_FUNCTION PackWords pack_to_normalise(const Operands<T, whole>& with,
+                                                        std::int64_t t, int first) {
   const std::int64_t begin = t * with.features;
   const PackWords x = load_part(with.x_TD + begin, first, with.features, with.whole);
   if constexpr (!adds) {
@@ -75,9 +76,9 @@ KOKKOS_FORCEINLINE_FUNCTION PackWords pack_to_normalise(const Operands<T>& with,
 
 /// The mean is taken off in two steps: what the first one leaves, by rounding, the second one
 /// finds.
-template <class T, bool centred, bool adds, class Row>
+template <class T, bool whole, bool centred, bool adds, class Row>
 struct Norm {
-  Operands<T> with;
+  Operands<T, whole> with;
 
   static constexpr int packs = Row::packs_each;
   static constexpr int n = pack_elements<T>;
@@ -160,9 +161,10 @@ struct Norm {
     FOURFOLD_UNROLL
     for (int k = 0; k < packs; ++k) {
       const int left = with.features - first_of_pack<T, Row::threads>(threads.rank(), k);
+      const float shift = left > 0 ? mean : 0.0F;
       FOURFOLD_UNROLL
       for (int i = 0; i < n; ++i) {
-        x[k][i] = i < left ? x[k][i] - mean : 0.0F;
+        x[k][i] = whole || i < left ? x[k][i] - shift : 0.0F;
       }
     }
     return mean;
@@ -170,9 +172,9 @@ struct Norm {
 };
 
 /// The same for rows of any length, which a team reads three times, or twice.
-template <class T, bool centred, bool adds>
+template <class T, bool whole, bool centred, bool adds>
 struct LongNorm {
-  Operands<T> with;
+  Operands<T, whole> with;
 
   using Threads = RowThreads<norm_warps, false>;
   static constexpr int n = pack_elements<T>;
@@ -237,33 +239,44 @@ struct LongNorm {
   }
 };
 
-template <class T, bool centred, bool adds>
-void norm(const char* label, const Operands<T>& with, device::StreamRef stream) {
+template <bool centred, bool adds, class T, bool whole>
+void norm(const char* label, const Operands<T, whole>& with, device::StreamRef stream) {
   const std::int64_t packs = (with.features + pack_elements<T> - 1) / pack_elements<T>;
   const std::int64_t teams_by_warp =
       (with.rows + warps_here(norm_warps) - 1) / warps_here(norm_warps);
-  if (packs <= 128) {
+  if (packs <= 96) {  // 768 of 16 bits
+    using Row = NormRow<96, true>;
+    for_teams<norm_warps, 3>(label, teams_by_warp, 0, stream,
+                             Norm<T, whole, centred, adds, Row>{with});
+  } else if (packs <= 128) {
     using Row = NormRow<128, true>;
-    for_teams<norm_warps, 3>(label, teams_by_warp, 0, stream, Norm<T, centred, adds, Row>{with});
+    for_teams<norm_warps, 3>(label, teams_by_warp, 0, stream,
+                             Norm<T, whole, centred, adds, Row>{with});
   } else if (packs <= 256) {
     using Row = NormRow<256, true>;
-    for_teams<norm_warps, 2>(label, teams_by_warp, 0, stream, Norm<T, centred, adds, Row>{with});
+    for_teams<norm_warps, 2>(label, teams_by_warp, 0, stream,
+                             Norm<T, whole, centred, adds, Row>{with});
+  } else if (packs <= 512) {
+    using Row = NormRow<512, false>;
+    for_teams<norm_warps, 4>(label, with.rows, Row::Threads::team_bytes, stream,
+                             Norm<T, whole, centred, adds, Row>{with});
   } else if (packs <= 1024) {
     using Row = NormRow<1024, false>;
     for_teams<norm_warps, 3>(label, with.rows, Row::Threads::team_bytes, stream,
-                             Norm<T, centred, adds, Row>{with});
+                             Norm<T, whole, centred, adds, Row>{with});
   } else {
-    using Body = LongNorm<T, centred, adds>;
+    using Body = LongNorm<T, whole, centred, adds>;
     for_teams<norm_warps, 4>(label, with.rows, Body::Threads::team_bytes, stream, Body{with});
   }
 }
 
-template <class T, bool adds>
-void norm(const char* label, const Operands<T>& with, device::StreamRef stream) {
-  if (with.bias_D != nullptr) {
-    norm<T, true, adds>(label, with, stream);
+template <class T, bool whole>
+void norm(const char* label, const Operands<T, whole>& with, device::StreamRef stream) {
+  const bool centred = with.bias_D != nullptr;
+  if (with.residual_TD != nullptr) {
+    centred ? norm<true, true>(label, with, stream) : norm<false, true>(label, with, stream);
   } else {
-    norm<T, false, adds>(label, with, stream);
+    centred ? norm<true, false>(label, with, stream) : norm<false, false>(label, with, stream);
   }
 }
 
@@ -272,12 +285,10 @@ void norm(const char* label, const Operands<T>& with, device::StreamRef stream) 
 template <class T>
 void norm_rows(const char* label, const NormOperands<T>& of, device::StreamRef stream) {
   // An absent operand is at a pack.
-  const Operands<T> with{of, in_packs(of.features, of.x_TD, of.residual_TD, of.weight_D, of.bias_D,
-                                      of.sum_TD, of.y_TD)};
-  if (of.residual_TD != nullptr) {
-    norm<T, true>(label, with, stream);
+  if (in_packs(of.features, of.x_TD, of.residual_TD, of.weight_D, of.bias_D, of.sum_TD, of.y_TD)) {
+    norm(label, Operands<T, true>{of}, stream);
   } else {
-    norm<T, false>(label, with, stream);
+    norm(label, Operands<T, false>{of}, stream);
   }
 }
 template void norm_rows(const char*, const NormOperands<float>&, device::StreamRef);

@@ -5,6 +5,7 @@
 /// dy and x are read once, and a thread keeps the sums for dweight and dbias of its columns in
 /// registers. The blocks' sums are added up in a second pass. How rows are cut depends on their
 /// number only.
+#include "block_sums.hpp"
 #include "launch.hpp"
 #include "long_norm_gradient.hpp"
 #include "norm_gradient.hpp"
@@ -16,18 +17,21 @@
 namespace fourfold::kernels {
 namespace {
 
-/// Enough for four teams on each multiprocessor of the largest device there is.
-constexpr std::int64_t most_blocks = 528;
+/// Of an H100. Nothing is asked of the device: sums do not depend on which it is.
+constexpr std::int64_t multiprocessors = 132;
 constexpr std::int64_t fewest_block_rows = 32;
 
-std::int64_t rows_of_block(std::int64_t rows) {
-  const std::int64_t most = most_blocks * fewest_block_rows;
-  return fewest_block_rows * std::max<std::int64_t>(1, (rows + most - 1) / most);
+/// As many blocks as run at once, where each is long enough: their sums go through memory.
+std::int64_t rows_of_block(std::int64_t rows, int resident) {
+  constexpr std::int64_t multiple = norm_warps;  // every warp of a team has as many rows
+  const std::int64_t blocks = multiprocessors * std::min(resident, 4);
+  const std::int64_t even = (rows + blocks - 1) / blocks;
+  return std::max(fewest_block_rows, (even + multiple - 1) / multiple * multiple);
 }
 
-template <class T, bool centred, class Row>
+template <class T, bool whole, bool centred, class Row>
 struct NormBackward {
-  BlockedRows<T> with;
+  BlockedRows<T, whole> with;
 
   using Threads = typename Row::Threads;
   static constexpr int packs = Row::packs_each;
@@ -56,8 +60,20 @@ struct NormBackward {
     Sums total;
     clear(total);
     const int step = Row::by_warp ? team.team_size() : 1;
-    for (std::int64_t t = begin + (Row::by_warp ? team.team_rank() : 0); t < end; t += step) {
-      take_row(threads, t, total);
+    std::int64_t t = begin + (Row::by_warp ? team.team_rank() : 0);
+    if constexpr (Row::by_warp) {  // other warps compute while one waits for its row
+      for (; t < end; t += step) {
+        take_row(threads, t, load_row(threads, t), total);
+      }
+    } else if (t < end) {
+      Mine mine = load_row(threads, t);
+      for (; t < end; t += step) {
+        const Mine now = mine;
+        if (t + step < end) {
+          mine = load_row(threads, t + step);
+        }
+        take_row(threads, t, now, total);
+      }
     }
     if constexpr (Row::by_warp) {
       add_across_warps(team, threads.rank(), total);
@@ -84,7 +100,7 @@ struct NormBackward {
     return first_of_pack<T, Row::threads>(rank, k);
   }
 
-  KOKKOS_FORCEINLINE_FUNCTION void take_row(Threads& threads, std::int64_t t, Sums& total) const {
+  KOKKOS_FORCEINLINE_FUNCTION Mine load_row(const Threads& threads, std::int64_t t) const {
     Mine mine;
     load_packs<Row::threads>(with.dy_TD + t * with.features, with.features, threads.rank(),
                              with.whole, mine.dy);
@@ -94,6 +110,11 @@ struct NormBackward {
                              threads.rank(), with.whole, mine.dx);
     mine.mean = centred ? with.mean_T[t] : 0.0F;
     mine.rstd = with.rstd_T[t];
+    return mine;
+  }
+
+  KOKKOS_FORCEINLINE_FUNCTION void take_row(Threads& threads, std::int64_t t, const Mine& mine,
+                                            Sums& total) const {
     float row_sums[2] = {0, 0};
     FOURFOLD_UNROLL
     for (int k = 0; k < packs; ++k) {
@@ -174,98 +195,94 @@ struct NormBackward {
   }
 };
 
-/// Adds the blocks' sums to dweight and dbias. A lane has a column; the warps share the blocks.
-struct AddBlocks {
-  const float* partial_BD;
+/// Of a block's sums, to dweight and dbias.
+struct AddGradients {
   float* dweight_D;
   float* dbias_D;
-  std::int64_t blocks;
-  int columns;  // of partial_BD
   int padded;
   int features;
 
-  static constexpr int device_warps = 32;
-  static constexpr int warps = warps_here(device_warps);
-  static constexpr std::size_t team_bytes = std::size_t{warps} * warp_lanes * sizeof(float);
-
-  KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
-    auto* const sums = static_cast<float*>(team.team_shmem().get_shmem(+team_bytes));
-    const int lane = RowThreads<device_warps, true>(team).rank();
-    const int column = team.league_rank() * warp_lanes + lane;
-    float sum = 0;
-    if (column < columns) {
-      for (std::int64_t block = team.team_rank(); block < blocks; block += warps) {
-        sum += partial_BD[block * columns + column];
-      }
-    }
-    sums[team.team_rank() * warp_lanes + lane] = sum;
-    team.team_barrier();  // the first warp reads what all have written
+  KOKKOS_FUNCTION void operator()(int column, float sum) const {
     const int d = column < padded ? column : column - padded;
-    if (team.team_rank() != 0 || column >= columns || d >= features) {
-      return;
+    if (d < features) {
+      (column < padded ? dweight_D : dbias_D)[d] += sum;
     }
-    float total = sums[lane];
-    for (int warp = 1; warp < warps; ++warp) {
-      total += sums[warp * warp_lanes + lane];
-    }
-    (column < padded ? dweight_D : dbias_D)[d] += total;
   }
 };
 
-template <class T, bool centred, int row_packs, bool by_warp, int resident>
-void take_blocks(const char* label, std::int64_t blocks, const BlockedRows<T>& with,
-                 device::StreamRef stream) {
-  using Body = NormBackward<T, centred, NormRow<row_packs, by_warp>>;
-  for_teams<norm_warps, resident>(label, blocks, Body::team_bytes, stream, Body{with});
-}
+/// What becomes of the blocks' sums.
+struct Gradients {
+  float* dweight_D;
+  float* dbias_D;
+  device::StreamRef stream;
+};
 
-template <class T, bool centred>
-void norm_backward(const char* label, const NormBackwardOperands<T>& of, float* dweight_D,
-                   float* dbias_D, device::StreamRef stream) {
+/// Cuts rows into blocks for start(rows cut so, number of blocks), and adds up the sums they leave.
+template <bool whole, bool centred, class T, class Start>
+void in_blocks(const NormBackwardOperands<T>& of, int resident, const Gradients& to,
+               const Start& start) {
   constexpr int most_pack_elements = 8;
-  const int packs = (of.features + pack_elements<T> - 1) / pack_elements<T>;
   const int padded =
       (of.features + most_pack_elements - 1) / most_pack_elements * most_pack_elements;
-  const std::int64_t block_rows = rows_of_block(of.rows);
+  const std::int64_t block_rows = rows_of_block(of.rows, resident);
   const std::int64_t blocks = (of.rows + block_rows - 1) / block_rows;
   const int columns = (centred ? 2 : 1) * padded;
   auto* const partial_BD = static_cast<float*>(
-      scratch(static_cast<std::size_t>(blocks * columns) * sizeof(float), stream));
-  const bool whole = in_packs(of.features, of.dy_TD, of.x_TD, of.weight_D, of.dx_TD);
-  const BlockedRows<T> with{of, padded, partial_BD, block_rows, whole};
+      scratch(static_cast<std::size_t>(blocks * columns) * sizeof(float), to.stream));
+  start(BlockedRows<T, whole>{of, padded, partial_BD, block_rows}, blocks);
+  add_blocks("norm_add_blocks", partial_BD, blocks, columns, to.stream,
+             AddGradients{to.dweight_D, to.dbias_D, padded, of.features});
+}
+
+template <bool whole, bool centred, class Row, int resident, class T>
+void take_blocks(const char* label, const NormBackwardOperands<T>& of, const Gradients& to) {
+  using Body = NormBackward<T, whole, centred, Row>;
+  in_blocks<whole, centred>(of, resident, to,
+                            [&](const BlockedRows<T, whole>& with, std::int64_t blocks) {
+                              for_teams<Row::team_warps, resident>(label, blocks, Body::team_bytes,
+                                                                   to.stream, Body{with});
+                            });
+}
+
+template <bool whole, bool centred, class T>
+void take_long_rows(const char* label, const NormBackwardOperands<T>& of, const Gradients& to) {
+  using Body = LongNormBackward<T, whole, centred>;
+  in_blocks<whole, centred>(of, 4, to, [&](const BlockedRows<T, whole>& with, std::int64_t blocks) {
+    for_each("norm_dweight", blocks * of.features, to.stream,
+             LongWeightGradient<T, whole, centred>{with});
+    for_teams<norm_warps, 3>(label, of.rows, Body::Threads::team_bytes, to.stream, Body{with});
+  });
+}
+
+template <bool whole, bool centred, class T>
+void norm_backward(const char* label, const NormBackwardOperands<T>& of, const Gradients& to) {
+  const int packs = (of.features + pack_elements<T> - 1) / pack_elements<T>;
   if (packs <= 96) {
-    take_blocks<T, centred, 96, true, 2>(label, blocks, with, stream);
-  } else if (packs <= 128) {
-    // Two teams of a multiprocessor have no registers for both sums of 16-bit rows.
-    take_blocks<T, centred, 128, true, centred && sizeof(T) == 2 ? 1 : 2>(label, blocks, with,
-                                                                          stream);
+    take_blocks<whole, centred, NormRow<96, true>, 2>(label, of, to);
+  } else if (packs <= 128) {  // a warp has no registers for both sums of a row of 16 bits
+    take_blocks<whole, centred, NormRow<128, false, 4>, 6>(label, of, to);
   } else if (packs <= 256) {
-    take_blocks<T, centred, 256, false, 3>(label, blocks, with, stream);
+    take_blocks<whole, centred, NormRow<256, false>, 3>(label, of, to);
   } else if (packs <= 512) {
-    take_blocks<T, centred, 512, false, 2>(label, blocks, with, stream);
+    take_blocks<whole, centred, NormRow<512, false>, 2>(label, of, to);
   } else if (packs <= 1024) {
-    take_blocks<T, centred, 1024, false, 1>(label, blocks, with, stream);
+    take_blocks<whole, centred, NormRow<1024, false>, 1>(label, of, to);
   } else {
-    using Body = LongNormBackward<T, centred>;
-    for_each("norm_dweight", blocks * of.features, stream, LongWeightGradient<T, centred>{with});
-    for_teams<norm_warps, 3>(label, of.rows, Body::Threads::team_bytes, stream, Body{with});
-  }
-  if (blocks > 0) {
-    for_teams<AddBlocks::device_warps, 1>(
-        "norm_add_blocks", (columns + warp_lanes - 1) / warp_lanes, AddBlocks::team_bytes, stream,
-        AddBlocks{partial_BD, dweight_D, dbias_D, blocks, columns, padded, of.features});
+    take_long_rows<whole, centred>(label, of, to);
   }
 }
 
 }  // namespace
 
 template <class T>
-void norm_rows_backward(const char* label, const NormBackwardOperands<T>& operands,
-                        float* dweight_D, float* dbias_D, device::StreamRef stream) {
-  if (operands.mean_T != nullptr) {
-    norm_backward<T, true>(label, operands, dweight_D, dbias_D, stream);
+void norm_rows_backward(const char* label, const NormBackwardOperands<T>& of, float* dweight_D,
+                        float* dbias_D, device::StreamRef stream) {
+  const bool whole = in_packs(of.features, of.dy_TD, of.x_TD, of.weight_D, of.dx_TD);
+  const Gradients to{dweight_D, dbias_D, stream};
+  if (of.mean_T != nullptr) {
+    whole ? norm_backward<true, true>(label, of, to) : norm_backward<false, true>(label, of, to);
   } else {
-    norm_backward<T, false>(label, operands, dweight_D, dbias_D, stream);
+    whole ? norm_backward<true, false>(label, of, to) : norm_backward<false, false>(label, of, to);
   }
 }
 template void norm_rows_backward(const char*, const NormBackwardOperands<float>&, float*, float*,

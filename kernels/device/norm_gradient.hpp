@@ -12,12 +12,13 @@
 namespace fourfold::kernels {
 
 /// Operands of a backward pass, and how its rows are cut.
-template <class T>
+/// @tparam whole_  as in_packs says of all operands
+template <class T, bool whole_>
 struct BlockedRows : NormBackwardOperands<T> {
+  static constexpr bool whole = whole_;
   int padded;         ///< features rounded up to whole packs, of any T
   float* partial_BD;  ///< per block `padded` sums for dweight, then, where centred, for dbias
   std::int64_t block_rows;
-  bool whole;  ///< as in_packs says
 };
 
 /// What an element needs to know of its row.
@@ -54,11 +55,11 @@ KOKKOS_FORCEINLINE_FUNCTION RowMeans row_means(Threads& threads, float (&sums)[2
 
 /// dx = before + rstd * (g - mean of g - xhat * mean of g * xhat) in the pack at `first`. Calls
 /// each(i, dy, xhat) for its elements.
-template <class T, class Each>
-KOKKOS_FORCEINLINE_FUNCTION void add_gradient(const BlockedRows<T>& with, T* dx_row, int first,
-                                              const PackWords& before, const PackWords& dy_pack,
-                                              const PackWords& x_pack, const RowMeans& row,
-                                              const Each& each) {
+template <class T, bool whole, class Each>
+KOKKOS_FORCEINLINE_FUNCTION void add_gradient(const BlockedRows<T, whole>& with, T* dx_row,
+                                              int first, const PackWords& before,
+                                              const PackWords& dy_pack, const PackWords& x_pack,
+                                              const RowMeans& row, const Each& each) {
   const PackWords weight = load_part(with.weight_D, first, with.features, with.whole);
   PackOf<T> dx;
   FOURFOLD_UNROLL

@@ -11,10 +11,11 @@ namespace fourfold::kernels {
 inline constexpr int norm_warps = 8;
 
 /// A row of at most `packs` packs, in the registers of a warp or of a team.
-template <int packs, bool by_warp_>
+template <int packs, bool by_warp_, int team_warps_ = norm_warps>
 struct NormRow {
   static constexpr bool by_warp = by_warp_;
-  using Threads = RowThreads<norm_warps, by_warp>;
+  static constexpr int team_warps = team_warps_;
+  using Threads = RowThreads<team_warps, by_warp>;
   static constexpr int threads = Threads::threads;
   static constexpr int packs_each = packs / threads;
 };

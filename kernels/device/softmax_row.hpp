@@ -32,8 +32,8 @@ struct SoftmaxSum {
 };
 
 /// The next packs of a thread's, from that at `first` on; those behind `end` are of no use.
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void load_ahead(const T* row, int first, int end, bool whole,
+template <bool whole, class T>
+KOKKOS_FORCEINLINE_FUNCTION void load_ahead(const T* row, int first, int end,
                                             PackWords (&ahead)[packs_ahead]) {
   FOURFOLD_UNROLL
   for (int k = 0; k < packs_ahead; ++k) {
@@ -64,15 +64,15 @@ KOKKOS_FORCEINLINE_FUNCTION void add_logits(const PackWords& pack, int valid, So
 }
 
 /// Of the first `vocabulary` logits of a row; the whole team. The team's barriers are behind all
-/// its reads. @param whole  as in_packs says of whole rows
-template <class T>
+/// its reads. @tparam whole  as in_packs says of whole rows
+template <bool whole, class T>
 KOKKOS_FORCEINLINE_FUNCTION SoftmaxSum sum_logits(SoftmaxThreads& threads, const T* row,
-                                                  int vocabulary, bool whole) {
+                                                  int vocabulary) {
   SoftmaxSum mine = {lowest_logit, 0};
   for (int first = threads.rank() * pack_elements<T>; first < vocabulary;
        first += packs_ahead * softmax_step<T>) {
     PackWords ahead[packs_ahead];
-    load_ahead(row, first, vocabulary, whole, ahead);
+    load_ahead<whole>(row, first, vocabulary, ahead);
     FOURFOLD_UNROLL
     for (int k = 0; k < packs_ahead; ++k) {
       const int valid = vocabulary - (first + k * softmax_step<T>);
@@ -96,31 +96,34 @@ KOKKOS_FORCEINLINE_FUNCTION bool is_mine(const SoftmaxThreads& threads, std::int
 }
 
 /// row = factor * exp(row - largest), zero from `vocabulary` on.
-template <class T>
+template <bool whole, class T>
 KOKKOS_FORCEINLINE_FUNCTION void write_softmax(const SoftmaxThreads& threads, T* row, int columns,
-                                               int vocabulary, float largest, float factor,
-                                               bool whole) {
+                                               int vocabulary, float largest, float factor) {
   for (int begin = threads.rank() * pack_elements<T>; begin < columns;
        begin += packs_ahead * softmax_step<T>) {
     PackWords ahead[packs_ahead];
-    load_ahead(static_cast<const T*>(row), begin, columns, whole, ahead);
+    load_ahead<whole>(static_cast<const T*>(row), begin, columns, ahead);
     FOURFOLD_UNROLL
     for (int k = 0; k < packs_ahead; ++k) {
       const int first = begin + k * softmax_step<T>;
       PackOf<T> y;
       FOURFOLD_UNROLL
       for (int i = 0; i < pack_elements<T>; ++i) {
-        const float softmax = fast_exp_minus(largest - element_of<T>(ahead[k], i)) * factor;
-        y[i] = first + i < vocabulary ? softmax : 0.0F;
+        y[i] = fast_exp_minus(largest - element_of<T>(ahead[k], i)) * factor;
+      }
+      if (first + pack_elements < T >> vocabulary) {
+        FOURFOLD_UNROLL
+        for (int i = 0; i < pack_elements<T>; ++i) {
+          y[i] = first + i < vocabulary ? y[i] : 0.0F;
+        }
       }
       store_part(row, first, columns, whole, y);
     }
   }
 }
 
-template <class T>
-KOKKOS_FORCEINLINE_FUNCTION void clear_row(const SoftmaxThreads& threads, T* row, int columns,
-                                           bool whole) {
+template <bool whole, class T>
+KOKKOS_FORCEINLINE_FUNCTION void clear_row(const SoftmaxThreads& threads, T* row, int columns) {
   const PackOf<T> zeros = {};
   for (int first = threads.rank() * pack_elements<T>; first < columns; first += softmax_step<T>) {
     store_part(row, first, columns, whole, zeros);

@@ -12,16 +12,15 @@
 namespace fourfold::kernels {
 namespace {
 
-template <class T>
+template <class T, bool whole>
 struct Part {
   LossPartOperands<T> with;
-  bool whole;
 
   KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
     SoftmaxThreads threads(team);
     const std::int64_t t = team.league_rank();
     const T* const row = with.logits_TV + t * with.columns;
-    const SoftmaxSum all = sum_logits(threads, row, with.columns, whole);
+    const SoftmaxSum all = sum_logits<whole>(threads, row, with.columns);
     threads.once([&] {
       const std::int64_t target = with.target_T[t] - with.first_column;
       float* const statistics = with.statistics_T3 + t * part_statistics;
@@ -32,17 +31,16 @@ struct Part {
   }
 };
 
-template <class T>
+template <class T, bool whole>
 struct PartGradient {
   LossPartGradient<T> with;
-  bool whole;
 
   KOKKOS_FUNCTION void operator()(const RowTeam& team) const {
     const SoftmaxThreads threads(team);
     const std::int64_t t = team.league_rank();
     T* const row = with.logits_TV + t * with.columns;
     if (with.target_T[t] == ignored_target) {
-      clear_row(threads, row, with.columns, whole);
+      clear_row<whole>(threads, row, with.columns);
       return;
     }
     const float largest = with.normaliser_T2[2 * t];
@@ -51,20 +49,28 @@ struct PartGradient {
     // Read and written by one thread: nobody waits for the others here.
     const bool is_here = target >= 0 && target < with.columns && is_mine<T>(threads, target);
     const float target_logit = is_here ? to_float(row[target]) : 0.0F;
-    write_softmax(threads, row, with.columns, with.columns, largest, factor, whole);
+    write_softmax<whole>(threads, row, with.columns, with.columns, largest, factor);
     if (is_here) {
       store(row[target], fast_exp_minus(largest - target_logit) * factor - with.gradient_scale);
     }
   }
 };
 
+template <class Body>
+void for_rows(const char* label, std::int64_t rows, device::StreamRef stream, const Body& body) {
+  for_teams<softmax_warps, softmax_teams>(label, rows, SoftmaxThreads::team_bytes, stream, body);
+}
+
 }  // namespace
 
 template <class T>
 void cross_entropy_part_rows(const LossPartOperands<T>& with, device::StreamRef stream) {
-  for_teams<softmax_warps, softmax_teams>("cross_entropy_part", with.rows,
-                                          SoftmaxThreads::team_bytes, stream,
-                                          Part<T>{with, in_packs(with.columns, with.logits_TV)});
+  constexpr auto label = "cross_entropy_part";
+  if (in_packs(with.columns, with.logits_TV)) {
+    for_rows(label, with.rows, stream, Part<T, true>{with});
+  } else {
+    for_rows(label, with.rows, stream, Part<T, false>{with});
+  }
 }
 template void cross_entropy_part_rows(const LossPartOperands<float>&, device::StreamRef);
 template void cross_entropy_part_rows(const LossPartOperands<BFloat16>&, device::StreamRef);
@@ -72,9 +78,12 @@ template void cross_entropy_part_rows(const LossPartOperands<Float16>&, device::
 
 template <class T>
 void cross_entropy_part_gradient_rows(const LossPartGradient<T>& with, device::StreamRef stream) {
-  for_teams<softmax_warps, softmax_teams>(
-      "cross_entropy_grad", with.rows, SoftmaxThreads::team_bytes, stream,
-      PartGradient<T>{with, in_packs(with.columns, static_cast<const T*>(with.logits_TV))});
+  constexpr auto label = "cross_entropy_grad";
+  if (in_packs(with.columns, static_cast<const T*>(with.logits_TV))) {
+    for_rows(label, with.rows, stream, PartGradient<T, true>{with});
+  } else {
+    for_rows(label, with.rows, stream, PartGradient<T, false>{with});
+  }
 }
 template void cross_entropy_part_gradient_rows(const LossPartGradient<float>&, device::StreamRef);
 template void cross_entropy_part_gradient_rows(const LossPartGradient<BFloat16>&,
