@@ -15,6 +15,7 @@
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/batch_loader.hpp>
+#include <fourfold/train/product_choices_file.hpp>
 #include <fourfold/train/training_data.hpp>
 
 #include <fmt/format.h>
@@ -103,6 +104,7 @@ benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
   runfile::RunConfig config = benchmarks::run_config(options.run);
   benchmarks::fit_micro_batch(config, bytes_for_tensors());
   benchmarks::StepReport report = empty_report(options, config);
+  train::ProductChoicesFile choices(config, mpi.world());
   comm::Mesh mesh({}, world);
   const device::Stream stream;
   device::Arena arena;
@@ -125,6 +127,7 @@ benchmarks::StepReport measure(const Options& options, int argc, char** argv) {
   };
   report.times = benchmarks::time_steps(runner, mpi.world(), options.counts, next, stream);
   report.memory = memory_behind(arena);
+  choices.write();
   return report;
 }
 
