@@ -27,7 +27,9 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <string>
 #include <system_error>
+#include <vector>
 
 namespace fourfold::ckpt {
 namespace {
@@ -169,7 +171,28 @@ void refuse_own_input(const ReshardRequest& request) {
   }
 }
 
+/// The identity of step `step` where `checkpoint` is a step of; empty when it is not there.
+/// Collective.
+std::string identity_beside(const io::Checkpoint& checkpoint, std::int64_t step,
+                            comm::Communicator& world) {
+  if (step == checkpoint.step()) {
+    return checkpoint.identity();
+  }
+  const std::filesystem::path folder = checkpoint.path().parent_path();
+  std::string found;
+  comm::first_rank_does(world, [&] {
+    const std::vector<std::int64_t> steps = io::list_steps(folder);
+    const auto place = std::ranges::find(steps, step);
+    if (place != steps.end()) {
+      found = io::step_folders(folder)[static_cast<std::size_t>(place - steps.begin())].string();
+    }
+  });
+  found = comm::broadcast_text(world, found, 0);
+  return found.empty() ? "" : io::open_checkpoint(found, world).identity();
+}
+
 /// Steps of two runs in one folder would be taken for those of one, and the newest for its model.
+/// Runs may have the same run file and other data or first weights: a step that both have tells.
 /// Collective.
 void refuse_steps_of_another_run(const ReshardRequest& request, const io::Checkpoint& checkpoint,
                                  comm::Communicator& world) {
@@ -188,6 +211,18 @@ void refuse_steps_of_another_run(const ReshardRequest& request, const io::Checkp
               "run's); name another folder",
               request.to, change.str(), checkpoint.step()));
     }
+  }
+  const std::string ours = identity_beside(checkpoint, there->step(), world);
+  if (ours != there->identity()) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: holds step {} ({}), and step {} would be taken for the same run's; "
+                       "name another folder",
+                       request.to, there->step(),
+                       ours.empty() ? format_message("there is none in {} to compare it with",
+                                                     checkpoint.path().parent_path().string())
+                                    : "with other numbers than that of " + request.from,
+                       checkpoint.step()));
   }
 }
 

@@ -5,6 +5,7 @@
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
 
@@ -95,6 +96,19 @@ void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesys
   }
 }
 
+/// A checkpoint.dir that names another run's folder would have this one's steps lie beside those of
+/// that run, and every program take them for its newest.
+void refuse_folder_of_run(const runfile::RunConfig& config, const std::filesystem::path& steps) {
+  std::error_code failure;
+  if (telemetry::holds_run(steps) && !std::filesystem::equivalent(config.log.dir, steps, failure)) {
+    throw UserError(
+        ExitCode::config,
+        format_message("checkpoint.dir = \"{}\" is the folder of another run (it has a record, and "
+                       "no steps: they would be taken for that run's); name another folder",
+                       config.checkpoint.dir));
+  }
+}
+
 /// The newest step of the run, where it can be opened.
 std::optional<io::Checkpoint> newest_of(const runfile::RunConfig& config,
                                         comm::Communicator& world) {
@@ -118,6 +132,7 @@ void refuse_wrong_folders(const runfile::RunConfig& config) {
   if (io::list_steps(steps).empty()) {
     refuse_to_abandon(config, steps);
     refuse_folder_of_steps(config, steps);
+    refuse_folder_of_run(config, steps);
   }
 }
 

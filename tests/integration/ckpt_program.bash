@@ -174,6 +174,21 @@ find of_other_seed | sort >before
 expect_exit 78 ranks 2 ckpt reshard run of_other_seed/checkpoints --to dp=2
 expect_stderr 'of_other_seed/checkpoints: holds steps of another run (train.seed: '
 expect diff before <(find of_other_seed | sort)
+# Which may have the same run file: other tokens, or other weights to begin with.
+expect_exit 0 ranks 1 train run.toml --set log.dir=first --set train.steps=2 --set checkpoint.every_steps=1 --set optim.decay_steps=4
+cp -r first other_numbers
+find other_numbers/checkpoints -name 'step-*2' -exec rm -r {} + && rm -f other_numbers/checkpoints/LATEST
+expect_exit 0 ranks 1 train run.toml --set log.dir=second --set train.steps=2 --set checkpoint.every_steps=1 --set optim.decay_steps=4 \
+  --resume-weights-only=run/checkpoints
+expect_exit 78 "$fourfold" ckpt reshard second/checkpoints/step-000000002 other_numbers/checkpoints --to dp=2
+expect_stderr 'holds step 1 (with other numbers than that of second'
+expect_exit 0 "$fourfold" ckpt reshard first/checkpoints/step-000000001 same_run --to dp=2
+expect_exit 0 "$fourfold" ckpt reshard first same_run --to dp=2
+expect_exit 0 "$fourfold" ckpt diff first same_run
+rm -r first/checkpoints/step-000000001
+expect_exit 0 "$fourfold" ckpt reshard first/checkpoints another --to dp=2
+expect_exit 78 "$fourfold" ckpt reshard first other_numbers/checkpoints --to dp=2
+expect_stderr 'holds step 1 (there is none in '
 expect_exit 0 ranks 3 ckpt reshard recut back --to tp=2 --memory 96M
 expect diff -r run/checkpoints/step-000000004 back/step-000000004
 expect_exit 0 ranks 4 train run.toml --set log.dir=on --set mesh.pp=2 --set mesh.zero=1 --set train.steps=6 --set optim.decay_steps=4 \

@@ -72,7 +72,7 @@ expect_stdout 'cuda_graphs_test  not built'
 expect_stdout '1 passed, 0 FAILED, 1 skipped'
 # Two that wait for each other, which they need not when both run at once.
 for pair in 'one two' 'two one'; do
-  printf '#!/usr/bin/env bash\ntouch met-%s\nfor _ in {1..100}; do [[ ! -e met-%s ]] || exit 0; sleep 0.1; done\nexit 1\n' "${pair% *}" "${pair#* }" \
+  printf '#!/usr/bin/env bash\ntouch met-%s\nfor _ in {1..100}; do [[ ! -e met-%s ]] || { echo met; exit 0; }; sleep 0.1; done\nexit 1\n' "${pair% *}" "${pair#* }" \
     >"some/tests/${pair% *}_test"
   chmod +x "some/tests/${pair% *}_test"
 done

@@ -74,4 +74,14 @@ TEST_CASE("a first look finds a run whose checkpoints are elsewhere", "[first_lo
        look(tiny.config(4, "other", {"log.dir=" + steps, "checkpoint.dir=" + elsewhere}).config)) {
     CHECK_THAT(told, ContainsSubstring("is a folder of checkpoints (it holds step 2)"));
   }
+  const fs::path theirs = tiny.folder() / "theirs";
+  fs::create_directory(theirs);
+  const std::string into = "checkpoint.dir=" + theirs.string();
+  CHECK(look(tiny.config(4, "mine", {"log.dir=" + elsewhere, into}).config) == nothing);
+  std::ofstream(theirs / "metrics.jsonl") << "{}\n";
+  for (const std::string& told :
+       look(tiny.config(4, "mine", {"log.dir=" + elsewhere, into}).config)) {
+    CHECK_THAT(told, ContainsSubstring("is the folder of another run"));
+  }
+  CHECK(look(tiny.config(4, "mine", {"log.dir=" + theirs.string(), into}).config) == nothing);
 }
