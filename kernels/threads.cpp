@@ -18,6 +18,9 @@
 namespace fourfold::kernels {
 namespace {
 
+/// More than any machine has cores.
+constexpr int most_threads = 4096;
+
 /// "4", or one number for each level of nesting: "4,2".
 bool is_list_of_threads(std::string_view text) {
   for (;;) {
@@ -44,7 +47,7 @@ void check_kokkos_threads() {
   const std::string_view digits = text;
   int threads = 0;
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), threads);
-  if (error != std::errc{} || end != digits.end() || threads < 1) {
+  if (error != std::errc{} || end != digits.end() || threads < 1 || threads > most_threads) {
     throw UserError(ExitCode::config,
                     format_message("KOKKOS_NUM_THREADS is \"{}\" (no number of threads, and Kokkos "
                                    "starts with it); unset it",
@@ -64,7 +67,14 @@ int threads_from_environment() {
                        "takes every core); set it to one, or unset it",
                        text));
   }
-  return omp_get_max_threads();
+  const int threads = omp_get_max_threads();
+  if (threads > most_threads) {
+    throw UserError(ExitCode::config,
+                    format_message("OMP_NUM_THREADS is \"{}\" (more than {}, with which OpenMP can "
+                                   "end without a word); set it to the cores of a rank",
+                                   text, most_threads));
+  }
+  return threads;
 }
 
 }  // namespace fourfold::kernels

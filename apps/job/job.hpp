@@ -13,6 +13,7 @@ namespace fourfold::job {
 struct Request {
   std::string run_file;
   std::vector<std::string> overrides;
+  std::vector<std::string> allowed_changes;  ///< as train's --allow-change
   batch::ChainLimits limits;
   int launcher_code = 0;
   std::string launcher_words;  ///< its standard error, of a start of which nothing was heard

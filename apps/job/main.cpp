@@ -30,12 +30,18 @@ ENVIRONMENT
                   Default: each job is its own
 )";
 
-/// What both verbs take: the arguments of `fourfold train`, of which --set counts.
+/// What both verbs take: the arguments of `fourfold train`, of which --set and --allow-change
+/// count.
 void describe(CLI::App& verb, job::Request& request) {
   verb.add_option("RUN_FILE", request.run_file, "The run file (TOML)")->required();
   verb.add_option("--set", request.overrides,
                   "Override a key of the run file; may be given several times")
       ->type_name("KEY=VALUE")
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb.add_option("--allow-change", request.allowed_changes,
+                  "A key that may differ from the checkpoint's, where the run is finished")
+      ->type_name("KEY")
       ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   verb.allow_extras();  // the other options of train

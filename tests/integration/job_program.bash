@@ -37,6 +37,19 @@ wait "$winner"
 SLURM_JOB_ID=31 expect_exit 78 "$fourfold" job end run.toml --launcher-code 143
 expect_stdout 'stop'
 
+# A finished run answers for itself alone: not for one with other keys that was given its log.dir.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=done --set train.steps=2
+SLURM_JOB_ID=51 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2
+expect_stdout 'finished'
+find done | sort >before
+for other in train.seed=7 optim.lr=0.5; do
+  SLURM_JOB_ID=51 expect_exit 78 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2 --set "$other"
+  expect_stderr "${other%=*}"
+  expect_no_stdout finished
+done
+SLURM_JOB_ID=51 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2 --set train.seed=7 --allow-change train.seed
+expect_stdout 'finished'
+
 # A wrong word on the command line of train, which job begin passes over: another start would not mend that, whatever srun made of it.
 for code in 1 137 255; do
   SLURM_JOB_ID=7$code expect_exit 0 "$fourfold" job begin run.toml --set log.dir=typed

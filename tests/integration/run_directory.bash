@@ -91,6 +91,8 @@ for threads in many 0 -2 4x '2,' ','; do
   expect_exit 78 env OMP_NUM_THREADS="$threads" "$fourfold" train run.toml --set log.dir=threads
   expect_stderr "OMP_NUM_THREADS is \"$threads\" (no number of threads, for which OpenMP takes every core)"
 done
+expect_exit 78 env OMP_NUM_THREADS=100000 "$fourfold" train run.toml --set log.dir=threads
+expect_stderr 'OMP_NUM_THREADS is "100000" (more than 4096'
 for threads in '' 1 2,1; do
   expect_exit 0 env OMP_NUM_THREADS="$threads" "$fourfold" train run.toml --set log.dir=threads
 done
