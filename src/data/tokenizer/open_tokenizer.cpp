@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/folder_claims.hpp"
 #include "tokenizer/tokenizer_kinds.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -29,6 +30,9 @@ struct Opened {
 Opened open_file(const fs::path& file) {
   Opened opened;
   TokenizerFiles files = read_tokenizer_files(file);
+  if (files.kind == TokenizerKind::vocab_and_merges) {
+    detail::refuse_other_claims_beside(files);
+  }
   opened.tokenizer = files.kind == TokenizerKind::sentencepiece
                          ? detail::make_sentencepiece(std::move(files))
                          : detail::make_bpe(std::move(files), opened.warnings);

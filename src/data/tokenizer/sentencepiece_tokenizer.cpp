@@ -1,5 +1,6 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include "tokenizer/folder_claims.hpp"
 #include "tokenizer/tokenizer_kinds.hpp"
 
 #include <fourfold/base/error.hpp>
@@ -78,6 +79,11 @@ class SentencePieceTokenizer final : public Tokenizer {
           format_message("{}: is not a SentencePiece model ({}); fetch or train it again", model(),
                          status.ToString()));
     }
+    refuse_other_claims_beside(
+        files(), [&](const std::string& text) -> std::optional<std::int64_t> {
+          const int id = processor_.PieceToId(text);
+          return processor_.IdToPiece(id) == text ? std::optional<std::int64_t>(id) : std::nullopt;
+        });
   }
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {

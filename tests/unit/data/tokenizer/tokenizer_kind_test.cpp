@@ -66,6 +66,74 @@ TEST_CASE("the kind of a tokenizer file is told by its content, not by its name"
   }
 }
 
+// What save_pretrained of a slow tokenizer leaves: other tokens than those of the files alone.
+TEST_CASE("files whose folder says that they are another tokenizer's are refused", "[tokenizer]") {
+  struct Claim {
+    const char* file;
+    std::string text;
+    std::string told;  ///< empty: it says what the files are
+  };
+  const auto check = [](const std::string& model, const Claim& claim) {
+    CAPTURE(model, claim.file, claim.text);
+    const ScratchFolder folder;
+    folder.write("merges.txt", read_bytes(golden + "gpt2/merges.txt"));
+    const std::string named =
+        folder.write(model, read_bytes(golden + (model == "vocab.json" ? "gpt2/" : "") + model))
+            .string();
+    const ScratchFolder cache;  // as the cache of Hugging Face has it
+    std::filesystem::create_symlink(cache.write("blob", claim.text), folder.path() / claim.file);
+    if (claim.told.empty()) {
+      CHECK_NOTHROW(open_tokenizer(named));
+      return;
+    }
+    try {
+      open_tokenizer(named);
+      FAIL_CHECK("it was taken");
+    } catch (const UserError& error) {
+      CHECK(error.code() == ExitCode::config);
+      CHECK_THAT(error.what(), ContainsSubstring(named) && ContainsSubstring(claim.file) &&
+                                   ContainsSubstring(claim.told));
+    }
+  };
+  const auto end_of = [](const std::string& file) {
+    return std::to_string(open_tokenizer(golden + file)->end_of_text().value());
+  };
+  const std::string ends = end_of("gpt2/vocab.json");
+  for (const Claim& claim : {
+           Claim{"tokenizer_config.json", R"({"tokenizer_class": "Qwen2Tokenizer"})", "Qwen2"},
+           Claim{"tokenizer_config.json", R"({"add_prefix_space": true})", "add_prefix_space"},
+           Claim{"tokenizer_config.json",
+                 R"({"added_tokens_decoder": {"901": {"content": "<|im_start|>"}}})", "im_start"},
+           Claim{"added_tokens.json", R"({"<|im_start|>": 901})", "which it has not"},
+           Claim{"added_tokens.json", R"({"<|endoftext|>": 0})", ("which is " + ends)},
+           Claim{"added_tokens.json", R"({"<|endoftext|>": )" + ends + "}", ""},
+           Claim{"tokenizer_config.json",
+                 R"({"tokenizer_class": "GPT2TokenizerFast", "add_prefix_space": false,)"
+                 R"("added_tokens_decoder": {")" +
+                     ends + R"(": {"content": "<|endoftext|>"}}})",
+                 ""},
+           Claim{"tokenizer_config.json", "{", ""},
+           Claim{"tokenizer_config.json", R"({"tokenizer_class": 3, "added_tokens_decoder": []})",
+                 ""},
+       }) {
+    check("vocab.json", claim);
+  }
+  const std::string stops = end_of("spm.model");
+  for (const Claim& claim : {
+           Claim{"tokenizer_config.json", R"({"tokenizer_class": "XLMRobertaTokenizerFast"})",
+                 "XLMRoberta"},
+           Claim{"added_tokens.json", R"({"<|im_start|>": 600})", "which it has not"},
+           Claim{"tokenizer_config.json", R"({"added_tokens_decoder": {"1": {"content": "</s>"}}})",
+                 ("which is " + stops)},
+           Claim{"tokenizer_config.json",
+                 R"({"tokenizer_class": "LlamaTokenizer", "added_tokens_decoder": {")" + stops +
+                     R"(": {"content": "</s>"}}})",
+                 ""},
+       }) {
+    check("spm.model", claim);
+  }
+}
+
 TEST_CASE("the file that is written for the byte tokenizer is the byte tokenizer", "[tokenizer]") {
   const ScratchFolder folder;
   const std::string& json = fourfold::data::byte_tokenizer_json();
