@@ -38,6 +38,10 @@ std::string payload_file_name(int file, int files) {
   return fmt::format("shard-{:05}-of-{:05}.h5", file, files);
 }
 
+bool is_left_by_file_system(std::string_view name) noexcept {
+  return name.starts_with(".nfs") || name.starts_with("._") || name == ".DS_Store";
+}
+
 std::optional<PayloadNumber> payload_number(std::string_view name) noexcept {
   constexpr std::string_view prefix = "shard-";
   PayloadNumber number;

@@ -37,6 +37,9 @@ struct PayloadNumber {
   int files = 1;
 };
 std::optional<PayloadNumber> payload_number(std::string_view name) noexcept;
+/// Of files that nobody has put into a folder: NFS keeps one that is removed while it is open, the
+/// Finder of macOS leaves its views, and copies of its attributes.
+bool is_left_by_file_system(std::string_view name) noexcept;
 std::string extent_path(const TensorId& id, std::int64_t number);  ///< "/t/<name>/<state>/b0"
 
 /// Bytes of a tensor or extent of this shape, unless that is more than any file holds.

@@ -89,7 +89,7 @@ void list_payloads(DamagedStep& step) {
   }
   std::optional<PayloadNumber> first;
   for (const std::string& name : *names) {
-    if (name == manifest_name || name == index_name || name.starts_with(".nfs")) {
+    if (name == manifest_name || name == index_name || is_left_by_file_system(name)) {
       continue;
     }
     const auto number = payload_number(name);

@@ -90,7 +90,7 @@ Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest
   }
   const auto names = names_in(folder);
   for (const std::string& name : names.value_or(std::vector<std::string>{})) {
-    if (!expected.contains(name) && !name.starts_with(".nfs")) {
+    if (!expected.contains(name) && !is_left_by_file_system(name)) {
       return fmt::format("{} does not belong to the checkpoint", name);
     }
   }

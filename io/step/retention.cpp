@@ -52,7 +52,7 @@ std::optional<std::string> name_that_no_step_has(const std::filesystem::path& fo
   }
   const auto found = std::ranges::find_if(*names, [](const std::string& name) {
     return name != manifest_name && name != index_name && !payload_number(name) &&
-           !name_of_temporary(name) && !name.starts_with(".nfs");
+           !name_of_temporary(name) && !is_left_by_file_system(name);
   });
   return found == names->end() ? std::nullopt : std::optional(*found);
 }

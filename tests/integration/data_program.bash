@@ -201,6 +201,16 @@ if [[ $EUID -eq 0 ]] && command -v setpriv >/dev/null; then
     done
     expect_exit 0 "${user[@]}" "$fourfold" data info 'parts/a/*.bin'
   fi
+  # A folder in which names cannot be made to last: an older set there stays as it is.
+  mkdir blind && chmod 777 blind
+  expect_exit 0 "$fourfold" data prepare --output blind/x a.txt
+  sha256sum blind/* >blind.sums
+  chmod 333 blind
+  if "${user[@]}" test -x "$fourfold"; then
+    expect_exit 73 "${user[@]}" "$fourfold" data prepare --output blind/x a.txt a.txt
+    expect_stderr 'may be written, but not read'
+  fi
+  expect sha256sum --quiet --check blind.sums
   expect_exit 0 "$fourfold" data info 'parts/*/x'
   expect_exit 78 "$fourfold" data info 'parts/*/y'
   expect_stderr 'no file matches'

@@ -151,6 +151,13 @@ std::vector<std::string> expand_patterns(std::span<const std::string> names) {
       files.push_back(name);
       continue;
     }
+    if (name.find("**") != std::string::npos) {
+      throw UserError(ExitCode::config,
+                      format_message("{}: ** means no more than * in a pattern (of folders at any "
+                                     "depth there is none); name one for each depth, as in "
+                                     "[\"d/*.bin\", \"d/*/*.bin\"]",
+                                     name));
+    }
     const std::vector<std::string> matches = matches_of(name);
     for (const std::string& match : matches) {
       // What prepare writes beside a .bin is not another token file.
