@@ -189,7 +189,7 @@ for name in metrics.jsonl config.toml; do
     expect_stderr 'is not a regular file'
     expect test ! -e odd/report.html
     if [[ $name == metrics.jsonl ]]; then
-      expect_exit 78 timeout 60 "$fourfold" train run.toml --set log.dir=odd --set checkpoint.dir=elsewhere --set checkpoint.resume=never
+      expect_exit 78 timeout 60 "$fourfold" train run.toml --set log.dir=odd --set checkpoint.dir=of_odd --set checkpoint.resume=never
       expect_stderr "odd/$name is a link, a device, a pipe or a socket"
     fi
     expect test "$(cat kept/file)" = mine
