@@ -14,7 +14,8 @@ namespace fourfold::io {
 class FolderLock {
  public:
   /// @param folder  an empty path is the working directory
-  /// @throws UserError (cannot_write) for a folder that may not be read, whose names cannot be synced
+  /// @throws UserError (cannot_write) for a folder that may not be read, whose names cannot be
+  /// synced
   explicit FolderLock(const std::filesystem::path& folder);
 
  private:
