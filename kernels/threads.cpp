@@ -48,10 +48,11 @@ void check_kokkos_threads() {
   int threads = 0;
   const auto [end, error] = std::from_chars(digits.begin(), digits.end(), threads);
   if (error != std::errc{} || end != digits.end() || threads < 1 || threads > most_threads) {
-    throw UserError(ExitCode::config,
-                    format_message("KOKKOS_NUM_THREADS is \"{}\" (no number of threads, and Kokkos "
-                                   "starts with it); unset it",
-                                   text));
+    throw UserError(
+        ExitCode::config,
+        format_message("KOKKOS_NUM_THREADS is \"{}\" (no number of threads up to {}, and "
+                       "Kokkos starts with it); unset it",
+                       text, most_threads));
   }
 }
 

@@ -10,7 +10,6 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
 #include <fourfold/batch/finished_file.hpp>
-#include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -136,22 +135,13 @@ void note_refusal(const Request& request, const UserError& error) {
   }
 }
 
-/// A finished run is no answer to one with other keys that has its log.dir by mistake: what train
-/// would say is said here, as nobody starts it.
-void refuse_another_run(const runfile::RunConfig& config,
-                        const std::vector<std::string>& allowed_changes) {
-  comm::run_ranks(1, [&](comm::Communicator& self) {
-    train::look_before_lease(config, allowed_changes, self);
-  });
-}
-
 ExitCode begin_run(const Request& request) {
   const runfile::EffectiveConfig effective =
       train::load_run(request.run_file, request.overrides, program::run_file_in_checkpoint);
   const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps)) {
-    refuse_another_run(config, request.allowed_changes);
+    train::look_before_answer(config, request.allowed_changes);
     program::print("finished\n");
     return ExitCode::finished;
   }

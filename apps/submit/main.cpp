@@ -12,6 +12,7 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
+#include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
 
 #include <filesystem>
@@ -42,6 +43,7 @@ ExitCode make(const submit::Arguments& arguments) {
     return ExitCode::finished;
   }
   if (batch::is_finished(effective.config.log.dir, effective.config.train.steps)) {
+    fourfold::train::look_before_answer(effective.config, {});
     fourfold::log::info(fourfold::format_message(
         "{}: the run is finished, there is nothing to submit", effective.config.log.dir));
     return ExitCode::finished;

@@ -12,6 +12,9 @@
 
 namespace fourfold::kernels {
 
+/// Of an H100 or H200. Nothing is asked of the device: sums do not depend on which it is.
+inline constexpr std::int64_t usual_multiprocessors = 132;
+
 /// add(column, sum over the blocks). A lane has a column; the warps share the blocks, so the order
 /// of a sum depends on their number only.
 template <class Add>

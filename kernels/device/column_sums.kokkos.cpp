@@ -18,8 +18,7 @@ namespace {
 constexpr int sum_warps = 8;
 /// Rows whose packs a lane asks for before it adds the first of them.
 constexpr int rows_in_flight = 4;
-/// Eight on each multiprocessor of the largest device there is.
-constexpr std::int64_t most_teams = 1056;
+constexpr std::int64_t most_teams = 8 * usual_multiprocessors;
 
 template <class T>
 struct SumRows {
@@ -106,6 +105,7 @@ void add_column_sums(DType dtype, const void* dy_TO, std::int64_t dy_row, float*
   }
   with_storage(dtype, [&]<class T>(T) {
     const auto* const dy = static_cast<const T*>(dy_TO);
+    // Of a device, on an emulated one too: the cut is the same.
     constexpr std::int64_t device_tile = 32 * pack_elements<T>;
     const std::int64_t block_rows =
         rows_of_block(tokens, static_cast<int>((outputs + device_tile - 1) / device_tile));

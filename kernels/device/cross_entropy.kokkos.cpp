@@ -48,14 +48,11 @@ struct CrossEntropy {
 
 template <class T, bool with_gradient>
 void cross_entropy_rows(const LossOperands<T>& with, device::StreamRef stream) {
-  const auto start = [&](const auto& body) {
-    for_teams<softmax_warps, softmax_teams>("cross_entropy", with.rows, SoftmaxThreads::team_bytes,
-                                            stream, body);
-  };
+  constexpr auto label = "cross_entropy";
   if (in_packs(with.columns, with.logits_TV)) {
-    start(CrossEntropy<T, true, with_gradient>{with});
+    for_softmax_rows(label, with.rows, stream, CrossEntropy<T, true, with_gradient>{with});
   } else {
-    start(CrossEntropy<T, false, with_gradient>{with});
+    for_softmax_rows(label, with.rows, stream, CrossEntropy<T, false, with_gradient>{with});
   }
 }
 template void cross_entropy_rows<float, false>(const LossOperands<float>&, device::StreamRef);

@@ -17,14 +17,12 @@
 namespace fourfold::kernels {
 namespace {
 
-/// Of an H100. Nothing is asked of the device: sums do not depend on which it is.
-constexpr std::int64_t multiprocessors = 132;
 constexpr std::int64_t fewest_block_rows = 32;
 
 /// As many blocks as run at once, where each is long enough: their sums go through memory.
 std::int64_t rows_of_block(std::int64_t rows, int resident) {
   constexpr std::int64_t multiple = norm_warps;  // every warp of a team has as many rows
-  const std::int64_t blocks = multiprocessors * std::min(resident, 4);
+  const std::int64_t blocks = usual_multiprocessors * std::min(resident, 4);
   const std::int64_t even = (rows + blocks - 1) / blocks;
   return std::max(fewest_block_rows, (even + multiple - 1) / multiple * multiple);
 }

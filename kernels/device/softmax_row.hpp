@@ -23,6 +23,13 @@ inline constexpr int packs_ahead = 4;
 
 inline constexpr float lowest_logit = std::numeric_limits<float>::lowest();
 
+/// A team for each row.
+template <class Body>
+void for_softmax_rows(const char* label, std::int64_t rows, device::StreamRef stream,
+                      const Body& body) {
+  for_teams<softmax_warps, softmax_teams>(label, rows, SoftmaxThreads::team_bytes, stream, body);
+}
+
 template <class T>
 inline constexpr int softmax_step = SoftmaxThreads::threads* pack_elements<T>;
 

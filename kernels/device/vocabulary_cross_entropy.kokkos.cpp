@@ -56,20 +56,15 @@ struct PartGradient {
   }
 };
 
-template <class Body>
-void for_rows(const char* label, std::int64_t rows, device::StreamRef stream, const Body& body) {
-  for_teams<softmax_warps, softmax_teams>(label, rows, SoftmaxThreads::team_bytes, stream, body);
-}
-
 }  // namespace
 
 template <class T>
 void cross_entropy_part_rows(const LossPartOperands<T>& with, device::StreamRef stream) {
   constexpr auto label = "cross_entropy_part";
   if (in_packs(with.columns, with.logits_TV)) {
-    for_rows(label, with.rows, stream, Part<T, true>{with});
+    for_softmax_rows(label, with.rows, stream, Part<T, true>{with});
   } else {
-    for_rows(label, with.rows, stream, Part<T, false>{with});
+    for_softmax_rows(label, with.rows, stream, Part<T, false>{with});
   }
 }
 template void cross_entropy_part_rows(const LossPartOperands<float>&, device::StreamRef);
@@ -80,9 +75,9 @@ template <class T>
 void cross_entropy_part_gradient_rows(const LossPartGradient<T>& with, device::StreamRef stream) {
   constexpr auto label = "cross_entropy_grad";
   if (in_packs(with.columns, static_cast<const T*>(with.logits_TV))) {
-    for_rows(label, with.rows, stream, PartGradient<T, true>{with});
+    for_softmax_rows(label, with.rows, stream, PartGradient<T, true>{with});
   } else {
-    for_rows(label, with.rows, stream, PartGradient<T, false>{with});
+    for_softmax_rows(label, with.rows, stream, PartGradient<T, false>{with});
   }
 }
 template void cross_entropy_part_gradient_rows(const LossPartGradient<float>&, device::StreamRef);

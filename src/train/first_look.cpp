@@ -3,6 +3,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
+#include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
@@ -151,6 +152,12 @@ void look_before_lease(const runfile::RunConfig& config,
       comm::first_rank_does(world, [&] { refuse_to_go_on_as_another(config, *log_dir); });
     }
   }
+}
+
+void look_before_answer(const runfile::RunConfig& config,
+                        std::span<const std::string> allowed_changes) {
+  comm::run_ranks(
+      1, [&](comm::Communicator& self) { look_before_lease(config, allowed_changes, self); });
 }
 
 }  // namespace fourfold::train

@@ -170,4 +170,12 @@ expect grep -q -- '--partition=test --exclude=n7 ' calls/sbatch
 printf '#!/bin/bash\necho INFO\n' >noisy
 expect_exit 70 bash "$slurm/chain.sbatch" run.toml
 expect_stdout 'job begin does not say how to start; it says: INFO'
+# A finished run is an answer to its own run file alone: one with other keys, that has its log.dir by mistake, is refused as train would.
+sbatch='echo 4712' sinfo='exit 1' squeue='' srun=''
+expect_exit 0 "$fourfold" train run.toml --set log.dir=done
+expect_exit 0 "${submit[@]}" --set log.dir=done --go
+expect_stderr 'the run is finished, there is nothing to submit'
+expect_exit 78 "${submit[@]}" --set log.dir=done --set optim.lr=0.5 --go
+expect_stderr 'optim.lr'
+expect_no_stdout 4712
 expectations_met

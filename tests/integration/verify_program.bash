@@ -30,7 +30,7 @@ train = ["tokens"]
 END
 verify() { "$fourfold" verify run.toml "$@"; }
 
-for threads in x 0 2x; do
+for threads in x 0 2x 100000; do
   KOKKOS_NUM_THREADS=$threads expect_exit 78 verify --mesh dp=1 --mesh dp=2
   expect_stderr "KOKKOS_NUM_THREADS is \"$threads\""
 done

@@ -28,4 +28,9 @@ void refuse_wrong_folders(const runfile::RunConfig& config);
 void look_before_lease(const runfile::RunConfig& config,
                        std::span<const std::string> allowed_changes, comm::Communicator& world);
 
+/// The same by a process of its own, before it answers that a run is finished: that is no answer to
+/// one with other keys that has its log.dir by mistake, and that nobody would start. Local.
+void look_before_answer(const runfile::RunConfig& config,
+                        std::span<const std::string> allowed_changes);
+
 }  // namespace fourfold::train
