@@ -163,7 +163,10 @@ bool RunDirectory::is_ours() const {
 
 void RunDirectory::require_ours() const {
   if (lease_) {
-    lease_->check();
+    // One that was given back, as another rank has ended this start, is no other start's.
+    if (!lease_->was_given_back()) {
+      lease_->check();
+    }
   } else if (is_leased_to_another()) {
     throw UserError(ExitCode::no_progress,
                     format_message("{}: another start of this run has taken over; this one writes "

@@ -65,6 +65,7 @@ struct DirectoryLease::Impl {
   /// When the file was seen to be ours, and whether it was seen not to be. Since the clock's epoch.
   std::atomic<Clock::rep> seen{0};
   std::atomic<bool> is_lost = false;
+  std::atomic<bool> was_given_back = false;  ///< by this process, whose end was told from outside
   std::optional<LeaseHolder> left_behind_by;
   fs::path aside;  ///< the lease that they left; empty: none, or it is gone for good
   std::optional<MadeFolders> made;      ///< the lease's folder, until it stays
@@ -359,6 +360,7 @@ void give_back_provisional_leases() noexcept {
     try {
       const std::scoped_lock its_lock(lease->mutex);
       lease->is_lost = true;
+      lease->was_given_back = true;
       lease->give_back();
     } catch (const std::exception&) {  // the process ends: who comes next watches the lease
       continue;
@@ -379,6 +381,12 @@ void DirectoryLease::check() const {
     return;
   }
   const std::string directory = impl_->path.parent_path().string();
+  if (impl_->was_given_back) {
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: the lease of this directory was given back, because this "
+                                   "start is being ended; the rank that ended first says why",
+                                   directory));
+  }
   const auto& taken_by = impl_->taken_by;
   if (taken_by && taken_by->replaces(impl_->lease.holder)) {
     throw UserError(
@@ -404,6 +412,10 @@ void DirectoryLease::check() const {
 
 const std::optional<LeaseHolder>& DirectoryLease::left_behind_by() const noexcept {
   return impl_->left_behind_by;
+}
+
+bool DirectoryLease::was_given_back() const noexcept {
+  return impl_->was_given_back;
 }
 
 bool DirectoryLease::is_held() const noexcept {

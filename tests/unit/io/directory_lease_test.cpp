@@ -264,35 +264,6 @@ TEST_CASE("a later start of a job takes the lease of one that lives, and never s
   CHECK(after_requeue.is_held());
 }
 
-TEST_CASE("provisional leases are given back where no destructor will run", "[lease]") {
-  const ScratchFolder scratch;
-  const LeaseHolder dead{.host = "node1", .pid = 77, .job = "41"};
-  write_lease(scratch / "left", "fourfold-lease 1 aaaa node1 - 77 41 0 12 -\n");
-  const auto before = harness::files_below(scratch.path());
-  LeaseOptions options{.beat = 20ms, .silence = 60ms, .provisional = true};
-  const DirectoryLease over(scratch / "left", elsewhere("node2", "43"), options);
-  const DirectoryLease made(scratch / "new" / "deep", elsewhere("node2", "43"), options);
-  DirectoryLease settled(scratch / "settled", elsewhere("node2", "43"), options);
-  settled.settle();
-  options.provisional = false;
-  const DirectoryLease plain(scratch / "plain", elsewhere("node2", "43"), options);
-  fourfold::io::give_back_provisional_leases();
-  fourfold::io::give_back_provisional_leases();  // who else hears of the end
-  CHECK_FALSE(over.is_held());
-  CHECK_FALSE(made.is_held());
-  CHECK_THROWS_AS(over.check(), UserError);
-  CHECK(settled.is_held());
-  CHECK(plain.is_held());
-  std::this_thread::sleep_for(5 * options.beat);  // no beat brings it back
-  CHECK_FALSE(fs::exists(scratch / "new"));
-  auto after = harness::files_below(scratch.path());
-  std::erase_if(after, [](const auto& file) {
-    return file.first.starts_with("settled/") || file.first.starts_with("plain/");
-  });
-  CHECK(after == before);
-  CHECK(living_holder_of(scratch / "left", elsewhere("node2", "43"), ".lease")->job == dead.job);
-}
-
 TEST_CASE("a start replaces those that the scheduler has given up for it, and no others",
           "[lease]") {
   const auto start = [](const char* job, long restarts, const char* chain) {

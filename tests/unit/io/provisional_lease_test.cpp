@@ -7,10 +7,12 @@
 #include <fourfold/io/lease_holder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <chrono>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 using namespace fourfold;
 using namespace std::chrono_literals;
@@ -65,4 +67,39 @@ TEST_CASE("a provisional lease leaves the directory as it was", "[lease]") {
   }
   CHECK_FALSE(fs::exists(scratch / "new" / "er"));
   CHECK(fs::exists(scratch / "new" / "theirs"));
+}
+
+TEST_CASE("provisional leases are given back where no destructor will run", "[lease]") {
+  const ScratchFolder scratch;
+  const LeaseHolder dead{.host = "node1", .pid = 77, .job = "41"};
+  fs::create_directory(scratch / "left");
+  scratch.write("left/.lease", "fourfold-lease 1 aaaa node1 - 77 41 0 12 -\n");
+  const auto before = harness::files_below(scratch.path());
+  LeaseOptions options{.beat = 20ms, .silence = 60ms, .provisional = true};
+  const DirectoryLease over(scratch / "left", elsewhere("node2", "43"), options);
+  const DirectoryLease made(scratch / "new" / "deep", elsewhere("node2", "43"), options);
+  DirectoryLease settled(scratch / "settled", elsewhere("node2", "43"), options);
+  settled.settle();
+  options.provisional = false;
+  const DirectoryLease plain(scratch / "plain", elsewhere("node2", "43"), options);
+  io::give_back_provisional_leases();
+  io::give_back_provisional_leases();  // who else hears of the end
+  CHECK_FALSE(over.is_held());
+  CHECK_FALSE(made.is_held());
+  CHECK(over.was_given_back());
+  CHECK_FALSE(settled.was_given_back());
+  // Not "lost to another start": rank 0 would say so of a start that another rank has ended.
+  CHECK_THROWS_WITH(over.check(), Catch::Matchers::ContainsSubstring(
+                                      "was given back, because this start is being"));
+  CHECK(settled.is_held());
+  CHECK(plain.is_held());
+  std::this_thread::sleep_for(5 * options.beat);  // no beat brings it back
+  CHECK_FALSE(fs::exists(scratch / "new"));
+  auto after = harness::files_below(scratch.path());
+  std::erase_if(after, [](const auto& file) {
+    return file.first.starts_with("settled/") || file.first.starts_with("plain/");
+  });
+  CHECK(after == before);
+  CHECK(io::living_holder_of(scratch / "left", elsewhere("node2", "43"), ".lease")->job ==
+        dead.job);
 }

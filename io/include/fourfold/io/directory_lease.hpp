@@ -59,12 +59,14 @@ class DirectoryLease {
   /// Ask before something is published: whether it is still this job's.
   /// @throws UserError when it is lost: no_progress to another process, which may have ended
   ///   since; cannot_write when its file is gone, and this process stood still for so long that
-  ///   another may be about to take it
+  ///   another may be about to take it, or when this process has given it back itself
   void check() const;
   /// Of a provisional one: what it was taken for begins now. What was left behind goes for good.
   void settle();
   /// From whom it was taken over; nothing: nobody had it.
   const std::optional<LeaseHolder>& left_behind_by() const noexcept;
+  /// Whether give_back_provisional_leases() did that: nobody has taken it away. From any thread.
+  bool was_given_back() const noexcept;
   /// Whether it still is, as far as the last beats tell: reads the file only when they are late.
   /// From any thread.
   bool is_held() const noexcept;
