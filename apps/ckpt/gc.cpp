@@ -136,7 +136,8 @@ void print(const Removed& removed) {
 
 ExitCode gc(const GcRequest& named) {
   GcRequest request = named;
-  request.directory = train::checkpoints_named(named.directory).string();
+  // What removes asks for the same run, as far as a restart would.
+  request.directory = train::checkpoints_named(named.directory, runfile::OnResume::free).string();
   if (!std::filesystem::is_directory(request.directory)) {
     throw UserError(ExitCode::config,
                     format_message("{}: is no folder of steps; check its name", request.directory));

@@ -3,14 +3,22 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
+#include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/load_run.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 
+#include <fmt/ranges.h>
+
 #include <cstdint>
+#include <optional>
+#include <ranges>
 #include <system_error>
+#include <vector>
 
 namespace fourfold::train {
 namespace {
@@ -41,6 +49,58 @@ fs::path of_run_file(const std::string& path) {
     return runfile::places_of(path).checkpoint_dir;
   } catch (const UserError& error) {
     refuse(path, format_message("it is a file, and no run file: {}", MadeLines{error.what()}));
+  }
+}
+
+/// What the newest step that can be read was made by.
+std::optional<std::string> saved_run_file(const fs::path& steps) {
+  for (const fs::path& step : std::views::reverse(io::step_folders(steps))) {
+    try {
+      std::string text;
+      comm::run_ranks(1, [&](comm::Communicator& self) {
+        text = io::open_checkpoint(step, self).scalars().text(runfile::config_text_name);
+      });
+      return text;
+    } catch (const UserError&) {  // what is wrong with it is for its reader to say
+      continue;
+    }
+  }
+  return std::nullopt;
+}
+
+/// The keys of a run file that steps contradict. One that cannot be loaded, as its token files have
+/// gone, contradicts nothing.
+std::vector<std::string> contradictions(const std::string& file, const std::string& saved,
+                                        runfile::OnResume most) {
+  std::vector<std::string> found;
+  try {
+    const runfile::EffectiveConfig written =
+        load_run(file, {}, [&](const std::string& /*path*/) { return saved; });
+    for (const runfile::ConfigChange& change : runfile::config_difference(saved, written.config)) {
+      if (change.rule > most) {
+        found.push_back(change.str());
+      }
+    }
+  } catch (const UserError&) {
+    return {};
+  }
+  return found;
+}
+
+/// A run file's paths are read from the working directory, where another run may have its own of
+/// that name: what two places say of one run is compared.
+void refuse_steps_of_another(const std::string& file, const fs::path& steps,
+                             runfile::OnResume most) {
+  const std::optional<std::string> saved = saved_run_file(steps);
+  const std::vector<std::string> found =
+      saved ? contradictions(file, *saved, most) : std::vector<std::string>();
+  if (!found.empty()) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: {}, where it keeps its checkpoints as seen from here, has those of "
+                       "another configuration (there -> here: {}); work in the folder it belongs "
+                       "to, or name the folder of the steps that are meant",
+                       file, steps.string(), fmt::join(found, "; ")));
   }
 }
 
@@ -79,11 +139,17 @@ bool holds_steps(const fs::path& folder) {
 
 }  // namespace
 
-fs::path checkpoints_named(const std::string& path) {
+fs::path checkpoints_named(const std::string& path, runfile::OnResume most) {
   std::error_code failure;
   const fs::file_status found = fs::status(path, failure);
   if (fs::is_regular_file(found)) {
-    return of_run_file(path);
+    const fs::path folder = fs::path(path).parent_path();
+    // The record of a run is of the folder it lies in, also in a copy of that.
+    const bool is_record = telemetry::RunFiles(folder).config() == path &&
+                           is_folder(folder / runfile::checkpoints_in_log_dir);
+    const fs::path steps = is_record ? of_run(folder.string()) : of_run_file(path);
+    refuse_steps_of_another(path, steps, most);
+    return steps;
   }
   if (!fs::is_directory(found)) {
     refuse(path, fs::exists(found) ? "it is neither a folder nor a file"

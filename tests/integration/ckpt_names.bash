@@ -89,6 +89,28 @@ cp -r run copy
 rm -r copy/checkpoints/step-000000006
 expect_exit 0 "$fourfold" evaluate copy --data tokens --samples 1
 expect_stdout 'copy/checkpoints/step-000000004 (step 4)'
+expect_exit 0 "$fourfold" evaluate copy/config.toml --data tokens --samples 1
+expect_stdout 'copy/checkpoints/step-000000004 (step 4)'
+expect_exit 0 "$fourfold" ckpt gc copy/config.toml --keep-last 1 --dry-run
+expect_stdout 'would remove step 2'
+# A run file of another folder finds this folder's steps under its own names: it is compared with what made them.
+mkdir other
+sed 's/^layers = .*/layers = 3/' run.toml >other/model.toml
+{ cat run.toml && printf '[optim]\nlr = 0.5\n'; } >other/rate.toml
+tar -cf before.tar run
+for use in 'sample --prompt chap' 'evaluate --data tokens' 'ckpt info' 'ckpt verify' 'ckpt gc --keep-last 1' 'ckpt diff run'; do
+  # shellcheck disable=SC2086  # words
+  expect_exit 78 "$fourfold" $use other/model.toml
+  expect_stderr 'other/model.toml: run/checkpoints, where it keeps its checkpoints as seen from here, has those of another configuration'
+  expect_stderr '(there -> here: model.layers: 1 -> 3)'
+done
+expect_exit 78 "$fourfold" train run.toml --set log.dir=new --resume-weights-only=other/model.toml
+expect_stderr 'model.layers: 1 -> 3'
+# What a run may change on its way is no other model; what removes is more careful.
+expect_exit 0 "$fourfold" evaluate other/rate.toml --data tokens --samples 1
+expect_exit 78 "$fourfold" ckpt gc other/rate.toml --keep-last 1
+expect_stderr 'optim.lr: '
+expect tar -df before.tar
 expect_exit 0 "$fourfold" train run.toml --set log.dir=apart --set checkpoint.dir=far --set train.steps=2
 expect_exit 0 "$fourfold" evaluate apart --data tokens --samples 1
 expect_stdout 'far/step-000000002 (step 2)'

@@ -66,6 +66,7 @@ TEST_CASE("of a copy the steps beside it are meant, not the original's", "[named
            config_of(scratch / "run", scratch / "run/checkpoints"));
   fs::copy(scratch / "run", scratch / "copy", fs::copy_options::recursive);
   CHECK(checkpoints_named(scratch / "copy") == scratch / "copy/checkpoints");
+  CHECK(checkpoints_named(scratch / "copy/config.toml") == scratch / "copy/checkpoints");
   fs::remove_all(scratch / "copy/checkpoints");
   CHECK(checkpoints_named(scratch / "copy") == scratch / "run/checkpoints");
   make_run(scratch / "away", scratch / "unused", config_of("gone", "gone/steps"));

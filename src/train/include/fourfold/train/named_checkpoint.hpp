@@ -8,6 +8,7 @@
 
 #include <fourfold/comm/communicator.hpp>
 #include <fourfold/io/checkpoint.hpp>
+#include <fourfold/runfile/run_config.hpp>
 
 #include <filesystem>
 #include <string>
@@ -16,9 +17,15 @@ namespace fourfold::train {
 
 /// The step, or the folder of steps, that is meant. Of a run that was moved or copied it is the
 /// folder "checkpoints" in it, and not what its config.toml says, which may be another run's by
-/// now. Local; reads folders, and config.toml of a run.
-/// @throws UserError (config) when there is nothing of that name, or it is no such thing
-std::filesystem::path checkpoints_named(const std::string& path);
+/// now. A run file is compared with the one that made the newest step there: its paths are read
+/// from the working directory, which may be another run's. Local; reads folders, and config.toml
+/// of a run.
+/// @param most  by how much the two may differ: but for the keys that no run can change (the
+///              model's), or as little as a restart takes without a word
+/// @throws UserError (config) when there is nothing of that name, it is no such thing, or the steps
+///         are of another run file
+std::filesystem::path checkpoints_named(
+    const std::string& path, runfile::OnResume most = runfile::OnResume::needs_allowance);
 
 /// The same on all ranks; rank 0 looks. Collective.
 std::filesystem::path checkpoints_named(const std::string& path, comm::Communicator& communicator);
