@@ -18,6 +18,8 @@
 #include <fourfold/program/run.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/same_on_ranks.hpp>
+#include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/saved_model.hpp>
 
 #include <algorithm>
@@ -42,6 +44,7 @@ struct Arguments {
   std::string progress = "auto";
   bool allow_mixed_tokenizers = false;
   bool json = false;
+  std::vector<std::string> said;  ///< all of that, as the user said it on this rank
 };
 
 void describe(CLI::App& command, Arguments& arguments) {
@@ -99,6 +102,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  train::require_same_on_ranks(arguments.said, mpi.world());
   if (mpi.world().size() % arguments.cp != 0) {
     throw fourfold::UserError(
         ExitCode::config,
@@ -122,6 +126,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
       arguments.data, {.context = shape.context,
                        .vocab = shape.vocab,
                        .order = fourfold::data::TokenDataset::Order::sequential});
+  train::require_same_tokens(dataset, "--data", mpi.world());
   train::refuse_foreign_tokens(
       checkpoint, dataset, arguments.allow_mixed_tokenizers || config.data.allow_mixed_tokenizers);
   const std::int64_t micro_batch = useful_micro_batch(arguments, dataset, mesh.shape().dp);
@@ -200,6 +205,7 @@ int main(int argc, char** argv) {
       return *end;
     }
     fourfold::program::tell_everything();
+    arguments.said = fourfold::program::said_by(command);
     return evaluate(arguments, argc, argv);
   });
 }

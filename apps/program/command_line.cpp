@@ -11,6 +11,7 @@
 #include <fourfold/program/print.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
@@ -205,6 +206,17 @@ CLI::Validator number_above(double bound, double high) {
     return fmt::format("{} is no number above {} and at most {}", text, bound, high);
   };
   return {refuse, fmt::format("in ({} - {}]", bound, high)};
+}
+
+std::vector<std::string> said_by(const CLI::App& command) {
+  std::vector<std::string> lines;
+  for (const CLI::Option* const option : command.get_options()) {
+    const std::vector<std::string> values = option->results();
+    const std::string said =
+        values.empty() ? option->get_default_str() : fmt::format("{}", fmt::join(values, " "));
+    lines.push_back(format_message("{} = {}", option->get_name(), said));
+  }
+  return lines;
 }
 
 std::string exit_codes_table(std::initializer_list<ExitCode> codes) {

@@ -16,6 +16,7 @@
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
+#include <fourfold/train/same_on_ranks.hpp>
 #include <fourfold/train/saved_model.hpp>
 #include <fourfold/train/text_sampler.hpp>
 
@@ -34,6 +35,7 @@ struct Arguments {
   std::string prompt;
   std::string tokenizer;
   bool allow_mixed_tokenizers = false;
+  std::vector<std::string> said;  ///< all of that, as the user said it on this rank
   fourfold::train::SamplingOptions sampling;
 };
 
@@ -100,6 +102,7 @@ std::unique_ptr<fourfold::data::Tokenizer> trained_tokenizer(
 
 ExitCode sample(Arguments& arguments, int argc, char** argv) {
   fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  fourfold::train::require_same_on_ranks(arguments.said, mpi.world());
   const auto checkpoint = fourfold::train::open_named_checkpoint(arguments.checkpoint, mpi.world());
   fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),
                             mpi.device_world());
@@ -165,6 +168,7 @@ int main(int argc, char** argv) {
     if (const auto end = fourfold::program::parse(command, argc, argv)) {
       return *end;
     }
+    arguments.said = fourfold::program::said_by(command);
     return sample(arguments, argc, argv);
   });
 }

@@ -3,7 +3,6 @@
 #include "training.hpp"
 
 #include "run_end.hpp"
-#include "same_on_ranks.hpp"
 #include "start.hpp"
 
 #include <fourfold/base/build_facts.hpp>
@@ -26,6 +25,7 @@
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/product_choices_file.hpp>
+#include <fourfold/train/same_on_ranks.hpp>
 #include <fourfold/train/stop_request.hpp>
 #include <fourfold/train/trainer.hpp>
 
@@ -53,7 +53,7 @@ telemetry::RunStart facts_of(const comm::MpiRuntime& mpi) {
 /// What has to be the same on all ranks.
 std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
                                            const Arguments& arguments) {
-  std::vector<std::string> lines = lines_of(config);
+  std::vector<std::string> lines = train::lines_of(config);
   lines.push_back(
       format_message("--allow-change = {}", runfile::to_toml(arguments.allowed_changes)));
   lines.push_back(format_message("--dry-run = {}", arguments.dry_run));
@@ -187,7 +187,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
     shape = train::mesh_of(effective, mpi.world().size());
     runfile::validate_batch(effective.config, shape.dp, effective.origins);
   });
-  require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
+  train::require_same_on_ranks(facts_to_agree_on(effective.config, arguments), mpi.world());
   start_watch.reset();  // all ranks have come, and have MPI to ask who stands still
   train::look_before_lease(effective.config, arguments.allowed_changes, mpi.world());
   directory.emplace(effective, mpi.world().rank(), arguments.dry_run, arguments.run_file);

@@ -8,10 +8,10 @@
 #include <fourfold/io/mapped_file.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/data_facts.hpp>
+#include <fourfold/train/same_tokens.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -22,21 +22,6 @@
 namespace fourfold::train {
 namespace {
 
-constexpr std::int64_t window_tokens = 1024;
-constexpr std::int64_t most_windows = 16;  ///< of a file
-
-std::string digest_of_samples(const io::TokenFile& file, std::int64_t windows) {
-  std::vector<std::int32_t> tokens(
-      static_cast<std::size_t>(std::min(window_tokens, file.tokens())));
-  io::Fingerprint samples;
-  const std::int64_t last = file.tokens() - std::ssize(tokens);
-  for (std::int64_t i = 0; i < windows; ++i) {
-    file.read(windows == 1 ? 0 : last * i / (windows - 1), tokens);
-    samples.add(std::as_bytes(std::span(tokens)));
-  }
-  return samples.str().substr(0, 16);
-}
-
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
@@ -46,35 +31,17 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-std::string time_of(const std::string& file) {
-  struct stat found {};
-  return ::stat(file.c_str(), &found) == 0
-             ? fmt::format(
-                   "{}", std::int64_t{found.st_mtim.tv_sec} * 1'000'000'000 + found.st_mtim.tv_nsec)
-             : "-";
-}
-
 std::string line_of(const TokenMaker& maker) {
   return fmt::format("{} {} {}\n", maker.identity.empty() ? "-" : maker.identity, maker.vocab,
                      maker.tokenizer.substr(0, maker.tokenizer.find('\n')));
 }
 
 DataFacts facts_here(const data::TokenDataset& dataset) {
-  constexpr std::int64_t most_windows_of_all = 1024;
-  const auto files = std::ssize(dataset.files());
-  const std::int64_t windows =
-      std::clamp<std::int64_t>(most_windows_of_all / files, 1, most_windows);
   DataFacts facts;
-  std::vector<std::string> digests;
-  std::vector<std::string> times;
   std::vector<std::string> tokenizers;
   std::vector<TokenMaker> makers;
   for (const io::TokenFile& file : dataset.files()) {
     const auto record = data::token_record_of(file);
-    times.push_back(time_of(file.path().string()));
-    digests.push_back(fmt::format(
-        "{}:{}", digest_of_samples(file, windows),
-        record && !record->tokens_digest.empty() ? record->tokens_digest.substr(0, 16) : "-"));
     if (!record || std::ranges::any_of(makers, [&](const TokenMaker& other) {
           return other.identity == record->tokenizer_identity &&
                  other.vocab == record->vocab_size && other.tokenizer == record->tokenizer;
@@ -91,27 +58,17 @@ DataFacts facts_here(const data::TokenDataset& dataset) {
       tokenizers.push_back(line);
     }
   }
-  facts.digests = fmt::format("{}", fmt::join(digests, ","));
+  facts.digests = fmt::format("{}", fmt::join(token_digests(dataset), ","));
   facts.tokenizers = fmt::format("{}", fmt::join(tokenizers, ""));
-  facts.times = fmt::format("{}", fmt::join(times, ","));
+  facts.times = fmt::format("{}", fmt::join(token_times(dataset), ","));
   return facts;
-}
-
-/// Whether "SAMPLES:RECORD" of then and now can be of the same tokens.
-bool can_be_same(const std::string& before, const std::string& now) {
-  const auto [samples_before, record_before] =
-      std::pair(before.substr(0, before.find(':')), before.substr(before.find(':') + 1));
-  const auto [samples_now, record_now] =
-      std::pair(now.substr(0, now.find(':')), now.substr(now.find(':') + 1));
-  return samples_before == samples_now &&
-         (record_before == record_now || record_before == "-" || record_now == "-");
 }
 
 std::optional<std::string> changed_digest(const std::string& before, const DataFacts& now) {
   const std::vector<std::string> then = split(before, ',');
   const std::vector<std::string> digests = split(now.digests, ',');
   for (std::size_t i = 0; i < std::min(then.size(), digests.size()); ++i) {
-    if (!can_be_same(then[i], digests[i])) {
+    if (!can_be_same_tokens(then[i], digests[i])) {
       return format_message("{} has as many tokens as then, but others", now.files[i]);
     }
   }
@@ -176,7 +133,7 @@ std::optional<std::string> change_in_whole(const io::Checkpoint& before, const D
         "{}: written to since the checkpoint, and compared with what was trained on at {} places "
         "alone (no record tells a digest of all tokens, or more than {} GB would have to be read); "
         "go on if they were copied or touched, not if their tokens were edited",
-        shortened(passed_over), most_windows, most_bytes / 1'000'000'000));
+        shortened(passed_over), most_token_windows, most_bytes / 1'000'000'000));
   }
   return std::nullopt;
 }

@@ -19,6 +19,7 @@
 #include <fourfold/runfile/learning_rate.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
+#include <fourfold/train/same_tokens.hpp>
 #include <fourfold/train/trainer.hpp>
 #include <fourfold/train/training_data.hpp>
 
@@ -90,6 +91,10 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
         file.verify_index();
       }
     }
+  }
+  require_same_tokens(dataset_, "data.train", mesh.world().host());
+  if (validation_) {
+    require_same_tokens(*validation_, "data.validation", mesh.world().host());
   }
   data_facts_ = data_facts(dataset_, mesh.world());
   arena_.seal();

@@ -246,6 +246,20 @@ expect_stderr '(optim.lr = 0.01 on rank 0; optim.lr = 0.001 on ranks 1-2)'
 expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml --set log.dir=bad : \
   -n 1 "$fourfold" train run.toml --set log.dir=bad --dry-run
 expect_stderr '--dry-run = true on rank 1'
+# Token files of one name and size that are others on another node.
+mkdir near far
+tr 'a-m' 'n-z' <text.txt >far/text.txt && cp text.txt near
+for node in near far; do (cd $node && expect_exit 0 "$fourfold" data prepare --output staged --append-eot text.txt); done
+staged=(train "$PWD/run.toml" --set 'data.train=["staged"]' --set 'data.validation=[]' --set "log.dir=$PWD/bad")
+expect_exit 78 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" : -n 1 env -C far "$fourfold" "${staged[@]}"
+expect_stderr 'data.train: rank 1 reads other tokens than rank 0 under one name (staged.bin)'
+staged=(evaluate "$PWD/run" --data staged)
+expect_exit 78 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" : -n 1 env -C far "$fourfold" "${staged[@]}"
+expect_stderr '--data: rank 1 reads other tokens than rank 0'
+expect_exit 78 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" : -n 1 env -C near "$fourfold" "${staged[@]}" --samples 9
+expect_stderr '--samples = 0 on rank 0; --samples = 9 on rank 1'
+rm -r far && cp -r near far
+expect_exit 0 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" : -n 1 env -C far "$fourfold" "${staged[@]}"
 expect test ! -e bad
 
 # Data that cannot be right: one message, code 65 or 78, no checkpoint.

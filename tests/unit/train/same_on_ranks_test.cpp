@@ -1,9 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "same_on_ranks.hpp"
-
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/train/same_on_ranks.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -13,7 +12,7 @@
 
 using fourfold::comm::Communicator;
 using fourfold::comm::run_ranks;
-using fourfold::train_program::require_same_on_ranks;
+using fourfold::train::require_same_on_ranks;
 using Lines = std::vector<std::string>;
 
 namespace {
@@ -56,11 +55,11 @@ TEST_CASE("the first line that differs is told on all ranks, with who says what"
 
 TEST_CASE("every key of the run file is compared", "[same_on_ranks]") {
   fourfold::runfile::RunConfig config;
-  const Lines before = fourfold::train_program::lines_of(config);
+  const Lines before = fourfold::train::lines_of(config);
   CHECK(std::ranges::count(before, "optim.lr = 0.0006") == 1);
   config.checkpoint.resume = "never";
   config.data.train = {"two\nlines"};
-  const Lines after = fourfold::train_program::lines_of(config);
+  const Lines after = fourfold::train::lines_of(config);
   REQUIRE(after.size() == before.size());
   CHECK(std::ranges::count(after, "checkpoint.resume = \"never\"") == 1);
   CHECK(std::ranges::none_of(

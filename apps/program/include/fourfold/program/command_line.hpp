@@ -33,6 +33,10 @@ using KeySearch = std::function<std::vector<std::string>(const std::string& last
 std::optional<ExitCode> parse(CLI::App& command, int argc, const char* const* argv,
                               const KeySearch& keys = {});
 
+/// What the options of a parsed command line say, a line each, defaults included: "--cp = 2". For
+/// ranks to compare; each has got its own command line.
+std::vector<std::string> said_by(const CLI::App& command);
+
 /// The table of exit codes that every program's --help ends with: a line each, "  64  what it
 /// means".
 /// @param codes  those that the program can end with besides finished, usage and internal, which

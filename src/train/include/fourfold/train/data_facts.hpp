@@ -21,11 +21,9 @@ namespace fourfold::train {
 struct DataFacts {
   std::vector<std::string> files;  ///< not kept: for messages
   std::string token_counts;        ///< of each file in order, "1000,250"
-  /// Of each file in order "SAMPLES:RECORD": a digest of windows of 1024 tokens (16 of them spread
-  /// evenly over a file, fewer where there are more than 64 files), and the one of all tokens that
-  /// the record has, or "-"
+  /// token_digests() of the files in order
   std::string digests;
-  /// Of each file in order when it was last written to, in nanoseconds since 1970
+  /// token_times() of the files in order
   std::string times;
   /// Of each tokenizer that made them, by the records: "IDENTITY VOCABULARY NAME", a line each; "-"
   /// for an identity that is not known

@@ -1,11 +1,10 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "same_on_ranks.hpp"
-
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
 #include <fourfold/runfile/run_key.hpp>
+#include <fourfold/train/same_on_ranks.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,7 +12,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace fourfold::train_program {
+namespace fourfold::train {
 namespace {
 
 std::vector<std::string> split(const std::string& text) {
@@ -88,4 +87,4 @@ void require_same_on_ranks(std::span<const std::string> lines, comm::Communicato
                      fmt::join(parts, "; ")));
 }
 
-}  // namespace fourfold::train_program
+}  // namespace fourfold::train

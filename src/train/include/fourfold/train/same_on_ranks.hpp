@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace fourfold::train_program {
+namespace fourfold::train {
 
 /// Every key of the run file with its value, a line each: "optim.lr = 0.001".
 std::vector<std::string> lines_of(const runfile::RunConfig& config);
@@ -22,4 +22,4 @@ std::vector<std::string> lines_of(const runfile::RunConfig& config);
 /// says and on which ranks
 void require_same_on_ranks(std::span<const std::string> lines, comm::Communicator& world);
 
-}  // namespace fourfold::train_program
+}  // namespace fourfold::train
