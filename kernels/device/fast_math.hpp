@@ -21,6 +21,17 @@ FOURFOLD_HOST_DEVICE float fast_exp2(float x) {
 #endif
 }
 
+/// a * b + c, rounded once on a device, and as the host's compiler likes on a host. For kernels
+/// that are compiled twice, for rows of whole packs and for others, and have to give the same bits:
+/// there the compiler may fuse nothing by itself (kernels/CMakeLists.txt).
+FOURFOLD_HOST_DEVICE float multiply_add(float a, float b, float c) {
+#if defined(__CUDA_ARCH__) || defined(__HIP_DEVICE_COMPILE__)
+  return fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 /// a / b; 0 where b is above 2^126.
 FOURFOLD_HOST_DEVICE float fast_divide(float a, float b) {
 #if defined(__CUDA_ARCH__)

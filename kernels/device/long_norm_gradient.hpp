@@ -56,7 +56,8 @@ struct LongWeightGradient {
     for (std::int64_t t = begin; t < end; ++t) {
       const float dy = to_float(with.dy_TD[t * with.features + d]);
       const float mean = centred ? with.mean_T[t] : 0.0F;
-      dweight += dy * ((to_float(with.x_TD[t * with.features + d]) - mean) * with.rstd_T[t]);
+      const float xhat = (to_float(with.x_TD[t * with.features + d]) - mean) * with.rstd_T[t];
+      dweight = multiply_add(dy, xhat, dweight);
       dbias += dy;
     }
     float* const to = with.partial_BD + block * (centred ? 2 : 1) * with.padded + d;

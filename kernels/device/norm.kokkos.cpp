@@ -26,7 +26,7 @@ struct RowStatistics {
 KOKKOS_FORCEINLINE_FUNCTION RowStatistics statistics(float sum, float squares, float count,
                                                      float epsilon) {
   const float mean = sum / count;
-  const float rounded = squares / count - mean * mean;
+  const float rounded = multiply_add(-mean, mean, squares / count);
   const float variance = rounded < 0.0F ? 0.0F : rounded;  // NaN stays NaN
   return {mean, 1.0F / std::sqrt(variance + epsilon)};
 }
@@ -44,7 +44,8 @@ KOKKOS_FORCEINLINE_FUNCTION void finish_pack(const Operands<T, whole>& with, T* 
   FOURFOLD_UNROLL
   for (int i = 0; i < pack_elements<T>; ++i) {
     if constexpr (centred) {
-      result[i] = (x[i] - row.mean) * row.rstd * element_of<T>(weight, i) + element_of<T>(bias, i);
+      result[i] = multiply_add((x[i] - row.mean) * row.rstd, element_of<T>(weight, i),
+                               element_of<T>(bias, i));
     } else {
       result[i] = x[i] * row.rstd * element_of<T>(weight, i);
     }
@@ -133,7 +134,7 @@ struct Norm {
       FOURFOLD_UNROLL
       for (int i = 0; i < n; ++i) {
         sum += x[k][i];
-        squares += x[k][i] * x[k][i];
+        squares = multiply_add(x[k][i], x[k][i], squares);
       }
       sums[0] += sum;
       sums[1] += squares;
@@ -230,7 +231,7 @@ struct LongNorm {
       FOURFOLD_UNROLL
       for (int i = 0; i < n; ++i) {
         sum += x[i];
-        squares += x[i] * x[i];
+        squares = multiply_add(x[i], x[i], squares);
       }
       sums[0] += sum;
       sums[1] += squares;

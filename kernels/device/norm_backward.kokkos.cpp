@@ -125,7 +125,7 @@ struct NormBackward {
     for (int k = 0; k < packs; ++k) {
       add_gradient(with, with.dx_TD + t * with.features, first_of(threads.rank(), k), mine.dx[k],
                    mine.dy[k], mine.x[k], row, [&](int i, float dy, float xhat) {
-                     total[0][k][i] += dy * xhat;
+                     total[0][k][i] = multiply_add(dy, xhat, total[0][k][i]);
                      if constexpr (centred) {
                        total[1][k][i] += dy;
                      }

@@ -39,7 +39,7 @@ KOKKOS_FORCEINLINE_FUNCTION void add_pack(const PackWords& dy, const PackWords& 
   for (int i = 0; i < pack_elements<T>; ++i) {
     const float g = element_of<T>(dy, i) * element_of<T>(weight, i);
     g_sum += g;
-    g_centred_sum += g * (element_of<T>(x, i) - mean);
+    g_centred_sum = multiply_add(g, element_of<T>(x, i) - mean, g_centred_sum);
   }
   sums[0] += g_sum;
   sums[1] += g_centred_sum;
@@ -67,8 +67,8 @@ KOKKOS_FORCEINLINE_FUNCTION void add_gradient(const BlockedRows<T, whole>& with,
     const float dy = element_of<T>(dy_pack, i);
     const float xhat = (element_of<T>(x_pack, i) - row.mean) * row.rstd;
     each(i, dy, xhat);
-    dx[i] = element_of<T>(before, i) +
-            row.rstd * (dy * element_of<T>(weight, i) - row.g - xhat * row.g_xhat);
+    const float g = multiply_add(dy, element_of<T>(weight, i), -row.g);
+    dx[i] = multiply_add(row.rstd, multiply_add(-xhat, row.g_xhat, g), element_of<T>(before, i));
   }
   store_part(dx_row, first, with.features, with.whole, dx);
 }
