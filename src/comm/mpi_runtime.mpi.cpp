@@ -7,6 +7,7 @@
 #include "launch.hpp"
 #include "message_communicator.hpp"
 
+#include <fourfold/base/cores.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/rank_identity.hpp>
@@ -14,7 +15,6 @@
 
 #include <fcntl.h>
 #include <mpi.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -29,12 +29,6 @@
 
 namespace fourfold::comm {
 namespace {
-
-int cores_allowed() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
 
 std::string library_version() {
   std::string text(MPI_MAX_LIBRARY_VERSION_STRING, '\0');

@@ -1,12 +1,14 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include <fourfold/base/contract.hpp>
+#include <fourfold/base/cores.hpp>
 #include <fourfold/base/philox.hpp>
 #include <fourfold/device/buffer.hpp>
 #include <fourfold/kernels/cast.hpp>
 #include <fourfold/model/parameters.hpp>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace fourfold::model {
@@ -19,6 +21,20 @@ std::vector<Box> whole_boxes(const std::vector<ParameterSpec>& table) {
     boxes.push_back(Box::whole(spec.shape));
   }
   return boxes;
+}
+
+/// Elements from `begin` to `end` of `values`, where runs in this order have their targets.
+void draw_normal(std::span<const Run> runs, std::int64_t begin, std::int64_t end, PhiloxKey key,
+                 float std, std::span<float> values) {
+  auto run = std::ranges::partition_point(
+      runs, [&](const Run& one) { return one.target_element + one.elements <= begin; });
+  for (std::int64_t at = begin; at < end; ++run) {
+    for (; at < std::min(end, run->target_element + run->elements); ++at) {
+      const std::int64_t source = run->source_element + at - run->target_element;
+      values[static_cast<std::size_t>(at)] =
+          std * normal_float(key, static_cast<std::uint64_t>(source));
+    }
+  }
 }
 
 }  // namespace
@@ -87,11 +103,11 @@ void draw_initial(const ParameterSpec& spec, const Box& box, std::uint64_t seed,
   if (spec.init == Init::normal) {
     const PhiloxKey key =
         philox_key(seed, RandomUse::initial_weight, name_salt(spec.name.data(), spec.name.size()));
-    for_each_run(Box::whole(spec.shape), box, box, [&](const Run& run) {
-      for (std::int64_t i = 0; i < run.elements; ++i) {
-        values[static_cast<std::size_t>(run.target_element + i)] =
-            spec.init_std * normal_float(key, static_cast<std::uint64_t>(run.source_element + i));
-      }
+    std::vector<Run> runs;
+    for_each_run(Box::whole(spec.shape), box, box, [&](const Run& run) { runs.push_back(run); });
+    constexpr std::int64_t worth_a_thread = 1 << 14;  // half a millisecond
+    share_among_cores(box.elements(), worth_a_thread, [&](std::int64_t begin, std::int64_t end) {
+      draw_normal(runs, begin, end, key, spec.init_std, values);
     });
   }
   device::copy(values_f32.data(), values.data(), values_f32.bytes(), stream);

@@ -103,7 +103,7 @@ const ParameterShare::Run* ParameterShare::find(std::size_t segment) const noexc
 
 void ParameterShare::initialise(std::uint64_t seed, device::StreamRef stream,
                                 const std::function<void(const TensorView&)>& drawn) const {
-  constexpr std::int64_t elements_at_once = std::int64_t{1} << 18;
+  constexpr std::int64_t elements_at_once = std::int64_t{1} << 20;
   for (const Piece& piece : pieces_) {
     const std::int64_t rows = piece.box.extent[0];
     const std::int64_t row_elements = rows == 0 ? 0 : piece.box.elements() / rows;

@@ -171,6 +171,28 @@ TEST_CASE("initial weights follow their formula", "[parameters]") {
   CHECK(parameters.at("final_norm.weight").master.as<float>()[7] == 1.0F);
 }
 
+TEST_CASE("initial weights follow their formula where several cores draw them", "[parameters]") {
+  const model::ParameterSpec spec{.name = "wide", .shape = {301, 700}, .init_std = 0.5F};
+  for (const Box& box : {Box::whole(spec.shape), Box{{7, 90}, {294, 511}}, Box{{300, 0}, {1, 700}},
+                         Box{{0, 0}, {0, 700}}}) {
+    fourfold::device::Buffer memory(static_cast<std::size_t>(box.elements()) * sizeof(float));
+    const fourfold::TensorView values(memory.data(), DType::f32, fourfold::Shape{box.elements()});
+    model::draw_initial(spec, box, 42, values, {});
+    const auto key = fourfold::philox_key(42, fourfold::RandomUse::initial_weight,
+                                          fourfold::name_salt(spec.name.data(), spec.name.size()));
+    std::int64_t wrong = 0;
+    std::int64_t at = 0;
+    for (std::int64_t row = box.offset[0]; row < box.offset[0] + box.extent[0]; ++row) {
+      for (std::int64_t column = 0; column < box.extent[1]; ++column, ++at) {
+        const auto element = static_cast<std::uint64_t>(row * 700 + box.offset[1] + column);
+        wrong += values.as<float>()[at] == 0.5F * fourfold::normal_float(key, element) ? 0 : 1;
+      }
+    }
+    CHECK(at == box.elements());
+    CHECK(wrong == 0);
+  }
+}
+
 TEST_CASE("a part of a parameter starts with the bits of the whole", "[parameters]") {
   for (const Family family : {Family::gpt2, Family::llama}) {
     const auto table = model::parameter_table(small(family, 0, false));

@@ -91,7 +91,7 @@ class Parameters {
 /// Draws the part `box` of a parameter's initial values: element i (linear index in the logical
 /// tensor) of a normal parameter is init_std * normal_float(philox_key(seed,
 /// RandomUse::initial_weight, name_salt(name)), i), so each element has the same bits on every
-/// mesh. Blocks the host.
+/// mesh. Blocks the host, whose cores share it.
 /// @param values_f32  box.elements() of them
 void draw_initial(const ParameterSpec& spec, const Box& box, std::uint64_t seed,
                   TensorView values_f32, device::StreamRef stream);
