@@ -3,6 +3,7 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/export.hpp>
@@ -19,6 +20,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -118,6 +121,20 @@ void print_plan(const interchange::ExportPlan& plan, const std::string& output) 
   }
 }
 
+/// Of a model that others read: their softmax counts each row.
+void print_padding(const ExportRequest& request, const model::ModelConfig& config) {
+  const std::int64_t multiple = std::max<std::int64_t>(request.vocab_multiple, 1);
+  const std::int64_t rows = (config.vocab + multiple - 1) / multiple * multiple - config.vocab;
+  if (request.format == "hf" && rows > 0) {
+    log::warning(format_message(
+        "the vocabulary is filled with {} rows of zeros, whose logits are 0: who computes a loss "
+        "or "
+        "draws tokens with the exported model counts them, as this program does not; leave "
+        "--vocab-multiple out where that matters, or keep the first {} rows",
+        rows, config.vocab));
+  }
+}
+
 void print_notes(const interchange::HfTokenizer& tokenizer) {
   for (const std::string& note : tokenizer.notes) {
     program::print("note   {}\n", note);
@@ -139,6 +156,7 @@ ExitCode export_model(const ExportRequest& request) {
                    checkpoint.path().string());
     print_plan(plan, request.to);
     print_notes(tokenizer);
+    print_padding(request, config);
     return ExitCode::finished;
   }
   interchange::write_export(
@@ -148,6 +166,7 @@ ExitCode export_model(const ExportRequest& request) {
   program::print("step {} of {} written to\n", checkpoint.step(), checkpoint.path().string());
   print_plan(plan, request.to);
   print_notes(tokenizer);
+  print_padding(request, config);
   return ExitCode::finished;
 }
 

@@ -34,6 +34,7 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
   program::add_checkpoint_option(verb, request.from);
   verb.add_option("TO", request.to, "Folder (hf) or file (llm.c) to create")
       ->required()
+      ->check(program::place_to_write())
       ->type_name("");
   verb.add_option("--dtype", request.dtype, "Type of the weights; they are f32 in a checkpoint")
       ->check(CLI::IsMember({"f32", "bf16", "f16"}))
@@ -42,6 +43,7 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
   verb.add_option("--shard-size", request.shard_bytes,
                   "hf: largest size of a file, such as 500MB or 2GiB")
       ->transform(CLI::AsSizeValue(true))
+      ->check(program::number_between(1e4, 1e15))
       ->default_str("5GB")
       ->type_name("SIZE");
   verb.add_option("--vocab-multiple", request.vocab_multiple,
@@ -68,6 +70,7 @@ void describe_import(CLI::App& verb, ImportRequest& request) {
       ->type_name("");
   verb.add_option("TO", request.to, "Folder of steps to begin, with step 0")
       ->required()
+      ->check(program::place_to_write())
       ->type_name("");
   const CLI::Validator rows = program::whole_number(0, 1'000'000'000);
   verb.add_option("--vocab", request.vocab,

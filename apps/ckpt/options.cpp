@@ -71,6 +71,7 @@ void describe_reshard(CLI::App& verb, ReshardRequest& request) {
   add_checkpoint_option(verb, request.from);
   verb.add_option("TO", request.to, "A folder of steps, in which the new one appears whole")
       ->required()
+      ->check(program::place_to_write())
       ->type_name("");
   verb.add_option("--to", request.mesh,
                   "The mesh to cut for, as tp=2,pp=1,dp=8,zero=1: axes that are not named are 1, "

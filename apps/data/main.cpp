@@ -22,6 +22,7 @@ void describe_prepare(CLI::App& verb, PrepareRequest& request) {
                   "Prefix of the files to write: PREFIX.bin, PREFIX.idx, PREFIX.json. An older set "
                   "that this program made is replaced; nothing else is")
       ->required()
+      ->check(fourfold::program::place_to_write())
       ->type_name("PREFIX");
   verb.add_option(
           "--format", request.format,

@@ -63,8 +63,10 @@ void describe(CLI::App& command, Arguments& arguments) {
                   "are too long for one")
       ->capture_default_str()
       ->check(fourfold::program::whole_number(1));
-  command.add_option("--logits", arguments.logits,
-                     "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample");
+  command
+      .add_option("--logits", arguments.logits,
+                  "Write an HDF5 file with /logits (f32), /tokens and /targets of every sample")
+      ->check(fourfold::program::place_to_write());
   fourfold::program::add_progress_option(command, arguments.progress);
   command.add_flag("--allow-mixed-tokenizers", arguments.allow_mixed_tokenizers,
                    "Accept --data whose record names another tokenizer than the training data's");

@@ -208,6 +208,19 @@ CLI::Validator number_above(double bound, double high) {
   return {refuse, fmt::format("in ({} - {}]", bound, high)};
 }
 
+CLI::Validator place_to_write() {
+  return {[](const std::string& text) -> std::string {
+            return text == "~" || text.starts_with("~/")
+                       ? fmt::format(
+                             "{} begins with ~ (only a shell reads that as your home; here "
+                             "it would be a folder of that name); write the whole path, or "
+                             "./~",
+                             text)
+                       : "";
+          },
+          ""};
+}
+
 std::vector<std::string> said_by(const CLI::App& command) {
   std::vector<std::string> lines;
   for (const CLI::Option* const option : command.get_options()) {

@@ -69,9 +69,10 @@ int main(int argc, char** argv) {
       .add_option("DIR", run_dirs,
                   "Directory of a run, which holds metrics.jsonl, or its folder of checkpoints")
       ->required();
-  command.add_option(
-      "-o,--output", output,
-      "File to write. Default: DIR/report.html, or comparison.html here for several");
+  command
+      .add_option("-o,--output", output,
+                  "File to write. Default: DIR/report.html, or comparison.html here for several")
+      ->check(fourfold::program::place_to_write());
   command.footer(
       "\nEXAMPLES\n"
       "  fourfold report runs/gpt2                  write runs/gpt2/report.html\n"

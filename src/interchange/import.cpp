@@ -167,6 +167,20 @@ void refuse_others(const io::SafetensorsFolder& folder, const std::filesystem::p
   }
 }
 
+/// What transformers adds to the weights when it opens the folder, where its PEFT is installed.
+void refuse_adapter(const std::filesystem::path& folder) {
+  const std::filesystem::path adapter = folder / "adapter_config.json";
+  std::error_code ignored;
+  if (std::filesystem::exists(adapter, ignored)) {
+    throw UserError(
+        ExitCode::config,
+        format_message("{}: the folder holds an adapter beside the model, and an import takes the "
+                       "model alone; merge it first (merge_and_unload of PEFT, then "
+                       "save_pretrained), or import a folder without it",
+                       adapter.string()));
+  }
+}
+
 }  // namespace
 
 ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& options) {
@@ -174,6 +188,7 @@ ForeignModel open_hf(const std::filesystem::path& folder, const ImportOptions& o
   HfModel model = parse_hf_config(io::text_of_file(file, longest_config), file.string());
   const TableRows rows{.vocab = model.config.vocab, .positions = model.config.context};
   cut(model.config, options);
+  refuse_adapter(folder);
   const io::SafetensorsFolder arrays(folder);
   if (model.config.layers > std::ssize(arrays.arrays())) {
     throw UserError(

@@ -212,4 +212,14 @@ for task in 0 3 4; do
 done
 expect_exit 78 sweep SLURM_ARRAY_TASK_ID=1 bash "$slurm/array.sbatch" none.txt run.toml
 expect_stdout 'none.txt cannot be read'
+printf -- '--set log.dir=a\r\n  # lr 3e-3\n' >sweep.txt
+expect_exit 78 sweep SLURM_ARRAY_TASK_ID=2 bash "$slurm/array.sbatch" sweep.txt run.toml
+expect_stdout 'line 2 of sweep.txt is a comment'
+cat >told.bash <<'END'
+printf '<%s>' "$@" >>told.txt
+exit 78
+END
+chmod +x told.bash && sed -i '1i #!/bin/bash' told.bash
+expect_exit 78 sweep FOURFOLD="$PWD/told.bash" SLURM_ARRAY_TASK_ID=1 bash "$slurm/array.sbatch" sweep.txt run.toml
+expect grep -q '<--set><log.dir=a>' told.txt
 expectations_met

@@ -19,6 +19,12 @@ expect_exit 64 "$fourfold" data prepare --output x --validation-fraction 1.5 a.t
 expect_exit 64 "$fourfold" data prepare --output x --validation-fraction nan a.txt
 expect_exit 64 "$fourfold" data prepare --output x --document-separator '\q' "$golden/tokenizers/nasty.txt"
 expect_stderr "only \\n, \\t"
+# shellcheck disable=SC2088  # as it stands
+for home in '~' '~/x'; do
+  expect_exit 64 "$fourfold" data prepare --output "$home" "$golden/tokenizers/nasty.txt"
+  expect_stderr "$home begins with ~ (only a shell reads that as your home"
+done
+expect test ! -e '~'
 
 # Prepare, look, and prepare again over the old files.
 printf 'one\n--\ntwo\n--\nthree\n' >a.txt
@@ -155,6 +161,11 @@ expect_exit 0 "$fourfold" data prepare --output nothing a.txt
 printf -- '--\n--\n' >nothing.txt
 expect_exit 78 "$fourfold" data prepare --output none/deep/x --document-separator '--\n' nothing.txt
 expect_stderr 'none/deep/x.bin would be empty'
+expect_exit 0 "$fourfold" data prepare --output whole --document-separator '==\n' a.txt
+expect_stderr 'stands nowhere in the text: each file is one document'
+expect_exit 0 "$fourfold" data prepare --output whole --document-separator '--\n' a.txt
+! grep -q 'stands nowhere' "$errors" || complain 'a separator that is there is missed'
+rm whole.*
 expect test ! -e none
 mkdir vt
 expect_exit 78 "$fourfold" data prepare --output vt/tokenizer a.txt

@@ -222,6 +222,21 @@ expect_exit 0 "$fourfold" job begin tuning.toml --set log.dir=chain --set checkp
 expect_exit 64 "$fourfold" ckpt export run/checkpoints out
 expect_exit 64 "$fourfold" ckpt export --format gguf run/checkpoints out
 expect_exit 64 "$fourfold" ckpt export --format hf --shard-size many run/checkpoints out
+for size in 0 -1 100; do
+  expect_exit 64 "$fourfold" ckpt export --format hf --shard-size "$size" run/checkpoints out
+done
+# shellcheck disable=SC2088  # as it stands
+expect_exit 64 "$fourfold" ckpt export --format hf run/checkpoints '~/out'
+expect_stderr 'out begins with ~ (only a shell reads that as your home'
+# Rows that fill the vocabulary are told, and a model beside which an adapter lies is not taken for the whole.
+expect_exit 0 "$fourfold" ckpt export --format hf --vocab-multiple 7 --dry-run run/checkpoints out
+expect_stderr 'rows of zeros, whose logits are 0'
+expect_exit 0 "$fourfold" ckpt export --format hf --vocab-multiple 1 --dry-run run/checkpoints out
+! grep -q 'rows of zeros' "$errors" || complain 'rows of zeros where none are'
+cp -r one adapted && echo '{}' >adapted/adapter_config.json
+expect_exit 78 "$fourfold" ckpt import --format hf adapted taken
+expect_stderr 'adapted/adapter_config.json: the folder holds an adapter beside the model'
+expect test ! -e taken
 expect_exit 78 "$fourfold" ckpt import --format hf no/such out
 expect_exit 78 "$fourfold" ckpt import --format llm.c text.txt out
 expect_stderr 'is no model of llm.c'

@@ -232,7 +232,7 @@ class Preparation {
     for (const io::MappedFile& file : files_) {
       prepare_file(file);
     }
-    tell_of_bytes();
+    tell_of_text();
     parts_.front().require_not_empty("name inputs with text in them");
     parts_.back().require_not_empty(
         "raise --validation-fraction, or prepare more: another file, or lines where the text has "
@@ -263,7 +263,12 @@ class Preparation {
   }
 
   /// What is in the text, and nobody would see in the counts.
-  void tell_of_bytes() const {
+  void tell_of_text() const {
+    if (!is_separated_) {
+      log::warning(format_message(
+          "--document-separator \"{}\" stands nowhere in the text: each file is one document",
+          *options_.document_separator));
+    }
     if (lost_places_ > 0) {
       log::warning(format_message(
           "{} places of the text have no token in this vocabulary: they became its unknown token, "
@@ -339,8 +344,11 @@ class Preparation {
     }
     if (format == InputFormat::json_lines) {
       detail::for_each_json_line(file.path(), text, visit);
+      is_separated_ = true;
     } else {
       detail::for_each_document(text, options_.document_separator, visit);
+      is_separated_ = is_separated_ || !options_.document_separator ||
+                      text.find(*options_.document_separator) != std::string_view::npos;
     }
     progress_.done_bytes = before + std::ssize(text);
   }
@@ -406,6 +414,7 @@ class Preparation {
   std::vector<std::int32_t> ids_;
   std::vector<std::string> new_prefixes_;  ///< where nothing of ours was at the beginning
   std::int64_t lost_places_ = 0;
+  bool is_separated_ = false;
   std::int64_t odd_bytes_ = 0;  ///< not UTF-8
 };
 

@@ -159,12 +159,27 @@ std::vector<std::pair<std::string, std::string>> merges_in(const TokenizerFile& 
   return merges;
 }
 
+/// CLIP's and GPT's own marks where a word ends, and WordPiece's where one goes on, in files of the
+/// same names: GPT-2's tokens mark where a word begins.
+void refuse_other_kind(const BpeDescription& description) {
+  for (const std::string_view mark : {"</w>", "@@"}) {
+    const auto marked = std::ranges::count_if(
+        description.vocab, [&](const auto& entry) { return entry.first.ends_with(mark); });
+    if (marked > std::ssize(description.vocab) / 8) {
+      unsupported(description.file,
+                  format_message("\"{}\" at the end of {} tokens, where GPT-2's files have none",
+                                 mark, marked));
+    }
+  }
+}
+
 /// The pair of files that GPT-2 is published as.
 BpeDescription vocab_and_merges(const TokenizerFiles& files, const json& vocab) {
   BpeDescription description;
   description.file = files.main.path;
   read_vocab(vocab, description);
   description.merges = merges_in(*files.merges);
+  refuse_other_kind(description);
   for (const auto& [token, id] : description.vocab) {
     if (token == "<|endoftext|>") {
       description.added.push_back({.content = token, .id = id, .special = true});

@@ -16,11 +16,18 @@ using TokenOf = std::function<std::optional<std::int64_t>(const std::string& tex
 
 /// A vocab.json is read as GPT-2's, a SentencePiece model as it is; the files beside it in a folder
 /// of transformers may say that it is another class's, or that tokens were added: its tokens would
-/// be others than those. A tokenizer.json says all of that itself.
+/// be others than those.
 /// @throws UserError (config) naming both files
 void refuse_other_claims_beside(const TokenizerFiles& files, const TokenOf& token_of);
 
 /// The same of a vocab.json, whose own entries are its tokens.
 void refuse_other_claims_beside(const TokenizerFiles& vocabulary);
+
+/// A tokenizer.json says itself what it is. transformers adds tokens to it that the files beside it
+/// name; read alone, as the `tokenizers` library does, it has none of them. @return a line on that;
+/// empty: they name no others
+/// @param is_token  whether a text is one token as it stands
+std::string told_of_tokens_beside(const TokenizerFiles& tokenizer_json,
+                                  const std::function<bool(const std::string& text)>& is_token);
 
 }  // namespace fourfold::data::detail

@@ -7,13 +7,17 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/io/text_file.hpp>
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <functional>
+#include <set>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace fourfold::data::detail {
 namespace {
@@ -62,6 +66,39 @@ bool is_read_so(const TokenizerFiles& files, std::string_view name) {
                               [&](std::string_view one) { return name.starts_with(one); });
 }
 
+/// What the other files of a folder say of its tokenizer.
+struct Claims {
+  explicit Claims(const TokenizerFiles& files)
+      : config_file(files.main.path.parent_path() / "tokenizer_config.json"),
+        added_file(files.main.path.parent_path() / "added_tokens.json"),
+        config(object_in(config_file)),
+        added(object_in(added_file)) {}
+
+  /// visit(file that says so, text of a token, its number)
+  using Visit = std::function<void(const fs::path&, const std::string&, std::int64_t)>;
+  void for_each_token(const Visit& visit) const {
+    const json decoder = config.value("added_tokens_decoder", json::object());
+    for (const auto& [key, token] : decoder.items()) {
+      std::int64_t number = 0;
+      const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
+      const json content = token.is_object() ? token.value("content", json()) : json();
+      if (error == std::errc{} && end == key.data() + key.size() && content.is_string()) {
+        visit(config_file, content.get<std::string>(), number);
+      }
+    }
+    for (const auto& [text, number] : added.items()) {
+      if (number.is_number_integer()) {
+        visit(added_file, text, number.get<std::int64_t>());
+      }
+    }
+  }
+
+  fs::path config_file;
+  fs::path added_file;
+  json config;
+  json added;
+};
+
 void refuse_other_class(const TokenizerFiles& files, const fs::path& file, const json& config) {
   const json name = config.value("tokenizer_class", json());
   if (name.is_string() && !is_read_so(files, name.get_ref<const std::string&>())) {
@@ -89,26 +126,36 @@ void refuse_other_token(const TokenizerFiles& files, const fs::path& file, const
 }  // namespace
 
 void refuse_other_claims_beside(const TokenizerFiles& files, const TokenOf& token_of) {
-  const fs::path folder = files.main.path.parent_path();
-  const fs::path config_file = folder / "tokenizer_config.json";
-  const json config = object_in(config_file);
-  refuse_other_class(files, config_file, config);
-  const json decoder = config.value("added_tokens_decoder", json::object());
-  for (const auto& [key, token] : decoder.items()) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-    const json content = token.is_object() ? token.value("content", json()) : json();
-    if (error == std::errc{} && end == key.data() + key.size() && content.is_string()) {
-      refuse_other_token(files, config_file, token_of, content.get<std::string>(), number);
-    }
+  const Claims claims(files);
+  refuse_other_class(files, claims.config_file, claims.config);
+  claims.for_each_token([&](const fs::path& by, const std::string& text, std::int64_t number) {
+    refuse_other_token(files, by, token_of, text, number);
+  });
+}
+
+std::string told_of_tokens_beside(const TokenizerFiles& files,
+                                  const std::function<bool(const std::string&)>& is_token) {
+  constexpr std::size_t shown = 3;
+  std::set<std::string> missing;
+  fs::path first_by;
+  Claims(files).for_each_token(
+      [&](const fs::path& by, const std::string& text, std::int64_t /*number*/) {
+        if (!is_token(text)) {
+          first_by = missing.empty() ? by : first_by;
+          missing.insert(text);
+        }
+      });
+  if (missing.empty()) {
+    return "";
   }
-  const fs::path added_file = folder / "added_tokens.json";
-  const json added = object_in(added_file);
-  for (const auto& [text, number] : added.items()) {
-    if (number.is_number_integer()) {
-      refuse_other_token(files, added_file, token_of, text, number.get<std::int64_t>());
-    }
-  }
+  std::vector<std::string> names(missing.begin(), missing.end());
+  names.resize(std::min(names.size(), shown));
+  return format_message(
+      "{}: {} texts that {} calls tokens are none in it ({}{}): transformers adds them when it "
+      "opens the folder, and makes other tokens of texts with them; here the file is read as it is "
+      "(save_pretrained writes one that has them)",
+      files.main.path.string(), missing.size(), first_by.string(), fmt::join(names, ", "),
+      missing.size() > shown ? ", ..." : "");
 }
 
 void refuse_other_claims_beside(const TokenizerFiles& vocabulary) {

@@ -36,6 +36,17 @@ Opened open_file(const fs::path& file) {
   opened.tokenizer = files.kind == TokenizerKind::sentencepiece
                          ? detail::make_sentencepiece(std::move(files))
                          : detail::make_bpe(std::move(files), opened.warnings);
+  if (opened.tokenizer->files().kind == TokenizerKind::tokenizer_json) {
+    std::string told =
+        detail::told_of_tokens_beside(opened.tokenizer->files(), [&](const std::string& text) {
+          std::vector<std::int32_t> tokens;
+          opened.tokenizer->encode(text, tokens);
+          return tokens.size() == 1;
+        });
+    if (!told.empty()) {
+      opened.warnings.push_back(std::move(told));
+    }
+  }
   return opened;
 }
 

@@ -10,6 +10,7 @@
 #include <fourfold/data/tokenizer_files.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <array>
@@ -19,6 +20,7 @@
 #include <vector>
 
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
 using Catch::Matchers::StartsWith;
 using fourfold::ExitCode;
 using fourfold::UserError;
@@ -132,6 +134,40 @@ TEST_CASE("files whose folder says that they are another tokenizer's are refused
        }) {
     check("spm.model", claim);
   }
+}
+
+TEST_CASE("tokens that the files beside a tokenizer.json add to it are told", "[tokenizer]") {
+  const ScratchFolder folder;
+  const std::string file = folder.write("tokenizer.json", read_bytes(golden + "llama3.json"));
+  const auto told = [&](const std::string& beside, const std::string& text) {
+    folder.write(beside, text);
+    const LogLines log;
+    open_tokenizer(file);
+    std::filesystem::remove(folder / beside);
+    return log.lines.empty() ? std::string() : log.lines.front();
+  };
+  CHECK(
+      told("tokenizer_config.json", R"({"added_tokens_decoder": {"700": {"content": "<|pad|>"}}})")
+          .empty());
+  CHECK(told("added_tokens.json", "[1, 2]").empty());
+  CHECK_THAT(
+      told("tokenizer_config.json",
+           R"({"added_tokens_decoder": {"711": {"content": "<|im_start|>"}, )"
+           R"("712": {"content": "<|im_end|>"}, "700": {"content": "<|endoftext|>"}}})"),
+      ContainsSubstring("2 texts that") &&
+          ContainsSubstring("none in it (<|im_end|>, <|im_start|>): transformers adds them"));
+  CHECK_THAT(told("added_tokens.json", R"({"<|im_start|>": 711})"),
+             ContainsSubstring("added_tokens.json calls tokens are none in it (<|im_start|>)"));
+}
+
+TEST_CASE("a vocab.json whose tokens mark the end of a word is no GPT-2's", "[tokenizer]") {
+  const ScratchFolder folder;
+  folder.write("merges.txt", "#version: 0.2\na b</w>\n");
+  const std::string file =
+      folder.write("vocab.json", R"({"a": 0, "b": 1, "a</w>": 2, "b</w>": 3, "ab</w>": 4})");
+  CHECK_THROWS_MATCHES(open_tokenizer(file), UserError,
+                       MessageMatches(ContainsSubstring(
+                           "\"</w>\" at the end of 3 tokens, where GPT-2's files have")));
 }
 
 TEST_CASE("the file that is written for the byte tokenizer is the byte tokenizer", "[tokenizer]") {

@@ -47,6 +47,9 @@ std::string exit_codes_table(std::initializer_list<ExitCode> codes);
 CLI::Validator whole_number(std::int64_t low,
                             std::int64_t high = std::numeric_limits<std::int32_t>::max());
 
+/// Accepts what can be a place to write to; not ~, which only a shell reads as a home.
+CLI::Validator place_to_write();
+
 /// Accepts numbers from `low` to `high`; unlike CLI11's own range, no nan.
 CLI::Validator number_between(double low, double high);
 
