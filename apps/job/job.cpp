@@ -28,6 +28,7 @@
 #include <fmt/ranges.h>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -58,14 +59,16 @@ batch::AttemptLog log_in(const fs::path& log_dir) {
 /// waited for here, by one process, and once. A start that is refused leaves them as it found them.
 class HeldRun {
  public:
-  explicit HeldRun(const runfile::RunConfig& config)
-      : log_dir_(telemetry::take_run_lease(config.log.dir)) {
+  HeldRun(const runfile::RunConfig& config, const std::function<void()>& before_overtaking)
+      : log_dir_(telemetry::take_run_lease(config.log.dir, before_overtaking)) {
     std::error_code ignored;
     io::refuse_step_as_directory(config.checkpoint.dir);
     if (fs::is_directory(config.checkpoint.dir, ignored)) {
       checkpoint_dir_.emplace(
           config.checkpoint.dir, io::LeaseHolder::this_process(),
-          io::LeaseOptions{.gone = log_dir_->left_behind_by(), .provisional = true});
+          io::LeaseOptions{.gone = log_dir_->left_behind_by(),
+                           .before_overtaking = before_overtaking,
+                           .provisional = true});
     }
   }
 
@@ -105,8 +108,37 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
   return lines;
 }
 
-/// A start that is refused changes nothing of the run but for a line in attempts.jsonl, by which it
-/// is known. There is no such file, and none is made, where no run has a directory yet.
+/// A start's line in attempts.jsonl, written once, when nothing speaks against the start any more.
+/// Before a lease is taken from an earlier start that lives on where its node's slurmd died: that
+/// one ends when it notices, and its script must find who has gone on.
+class BegunAttempt {
+ public:
+  BegunAttempt(const fs::path& log_dir, const batch::ChainLimits& limits)
+      : files_(log_dir), limits_(limits) {}
+
+  void note() {
+    if (is_noted_) {
+      return;
+    }
+    batch::Attempt attempt = this_attempt();
+    attempt.from_step = telemetry::checkpoint_step_of(files_.status());
+    const batch::AttemptLog attempts(files_.attempts());
+    if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, limits_)) {
+      throw UserError(refusal->code, refusal->reason);
+    }
+    attempt.exit_unix_s = telemetry::read_exit(files_.exit_status()).unix_s;
+    attempts.begin(attempt);
+    is_noted_ = true;
+  }
+
+ private:
+  telemetry::RunFiles files_;
+  batch::ChainLimits limits_;
+  bool is_noted_ = false;
+};
+
+/// A start that is refused changes nothing of the run but for its lines in attempts.jsonl, by which
+/// it is known. There is no such file, and none is made, where no run has a directory yet.
 void note_refusal(const Request& request, const UserError& error) {
   try {
     const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
@@ -116,19 +148,26 @@ void note_refusal(const Request& request, const UserError& error) {
         !io::is_place_in_step(log_dir) &&
         telemetry::may_append_events(telemetry::RunFiles(log_dir).attempts())) {
       const batch::Attempt start = this_attempt();
-      const batch::AttemptRecords records = log_in(log_dir).read();
-      const batch::Attempt* const begun = records.find(start.job, start.restart);
+      const batch::AttemptLog attempts = log_in(log_dir);
+      batch::AttemptRecords records = attempts.read();
+      const batch::Attempt* begun = records.find(start.job, start.restart);
       const telemetry::ExitRecord left =
           telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status());
       if (begun != nullptr && batch::is_since(left, *begun) &&
           left.is_of(BatchJob::of_this_process())) {
         return;  // that one has made steps: what is refused here is a command beside it
       }
-      log_in(log_dir).refuse({.job = start.job,
-                              .restart = start.restart,
-                              .unix_s = start.began_unix_s,
-                              .code = error.code(),
-                              .reason = error.what()});
+      attempts.refuse({.job = start.job,
+                       .restart = start.restart,
+                       .unix_s = start.began_unix_s,
+                       .code = error.code(),
+                       .reason = error.what()});
+      records = attempts.read();
+      begun = records.find(start.job, start.restart);
+      if (begun != nullptr && begun->refused) {  // after it had taken over
+        attempts.end(*begun,
+                     {.unix_s = unix_time_s(), .code = error.code(), .reason = error.what()});
+      }
     }
   } catch (const Error& second) {  // nobody knows where log.dir is, or it cannot be written
     log::warning(second.what());
@@ -146,16 +185,10 @@ ExitCode begin_run(const Request& request) {
     return ExitCode::finished;
   }
   telemetry::refuse_foreign_files(log_dir, {.config = false});
-  HeldRun held(config);
-  batch::Attempt attempt = this_attempt();
-  attempt.from_step = telemetry::checkpoint_step_of(telemetry::RunFiles(log_dir).status());
-  const batch::AttemptLog attempts = log_in(log_dir);
-  if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, request.limits)) {
-    throw UserError(refusal->code, refusal->reason);
-  }
   const std::string lines = start_lines(effective);
-  attempt.exit_unix_s = telemetry::read_exit(telemetry::RunFiles(log_dir).exit_status()).unix_s;
-  attempts.begin(attempt);
+  BegunAttempt attempt(log_dir, request.limits);
+  HeldRun held(config, [&] { attempt.note(); });
+  attempt.note();
   held.settle();
   program::print_text(lines);
   return ExitCode::finished;
@@ -192,7 +225,9 @@ ExitCode end(const Request& request) {
   const batch::AttemptLog attempts = log_in(log_dir);
   batch::Attempt attempt = this_attempt();
   const batch::AttemptRecords records = attempts.read();
-  if (batch::is_superseded(records.attempts, attempt)) {  // exit.json is another's
+  const auto holder = telemetry::run_lease_holder(log_dir);
+  if (batch::is_superseded(records.attempts, attempt) ||
+      (holder && holder->replaces(io::LeaseHolder::this_process()))) {  // exit.json is another's
     attempts.end(attempt, {.unix_s = unix_time_s(),
                            .code = ExitCode::no_progress,
                            .reason = "a later start of the chain has taken over"});
@@ -205,6 +240,9 @@ ExitCode end(const Request& request) {
   const fs::path exit_file = telemetry::RunFiles(log_dir).exit_status();
   const BatchJob own = BatchJob::of_this_process();
   telemetry::ExitRecord left = telemetry::read_exit(exit_file);
+  if (batch::is_of_earlier_start(records.attempts, attempt, left.by)) {
+    left = {};  // it ended while this one took over
+  }
   const bool has_told = batch::is_since(left, attempt) && left.is_of(own) && left.end;
   if (has_told && request.preempted) {
     left.end = batch::preempted(*left.end);

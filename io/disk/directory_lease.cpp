@@ -164,6 +164,9 @@ struct DirectoryLease::Impl {
       return true;
     }
     if (lease.holder.replaces(found.holder)) {
+      if (options.before_overtaking) {
+        options.before_overtaking();
+      }
       replaces_living = true;
       return true;
     }
@@ -268,7 +271,7 @@ struct DirectoryLease::Impl {
     made.reset();
   }
 
-  /// Behind taking it away from one that may live.
+  /// After taking it away from one that may live.
   void wait_until_noticed() {
     const auto noticed = 2 * options.beat + options.beat / 2;
     log::warning(

@@ -146,6 +146,17 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
                      [&](const Attempt& later) { return later.chain == attempt.chain; });
 }
 
+bool is_of_earlier_start(std::span<const Attempt> attempts, const Attempt& attempt,
+                         const BatchJob& by) {
+  const auto is = [](const std::string& job, std::int64_t restart) {
+    return [&job, restart](const Attempt& one) { return one.job == job && one.restart == restart; };
+  };
+  const auto own = std::ranges::find_if(attempts, is(attempt.job, attempt.restart));
+  return std::any_of(attempts.begin(), own, [&](const Attempt& one) {
+    return one.chain == attempt.chain && is(by.id, by.restarts)(one);
+  });
+}
+
 bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt) {
   return left.unix_s && left.unix_s != attempt.exit_unix_s;
 }

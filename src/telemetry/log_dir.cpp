@@ -10,6 +10,7 @@
 #include <array>
 #include <string>
 #include <system_error>
+#include <utility>
 
 namespace fourfold::telemetry {
 namespace {
@@ -91,11 +92,14 @@ void make_log_dir(const std::filesystem::path& log_dir) {
   }
 }
 
-std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir) {
+std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir,
+                                                   std::function<void()> before_overtaking) {
   io::refuse_place_in_step(log_dir);
   return std::make_unique<io::DirectoryLease>(
       log_dir, io::LeaseHolder::this_process(),
-      io::LeaseOptions{.name = std::string(run_lease_name), .provisional = true});
+      io::LeaseOptions{.name = std::string(run_lease_name),
+                       .before_overtaking = std::move(before_overtaking),
+                       .provisional = true});
 }
 
 std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log_dir) {

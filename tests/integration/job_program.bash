@@ -85,6 +85,41 @@ expect_stderr 'attempts.jsonl is not a file that fourfold wrote'
 expect grep -qx 'my notes on attempts' noted/attempts.jsonl
 expect test "$(wc -l <noted/attempts.jsonl)" -eq 1
 
+# A start whose ranks live on where the scheduler has given their node up: the next start of the same job, or of its chain, takes
+# their lease, and they end with 93 while it still waits for that. What their script then notes must not end the one that goes on.
+# overtaken LOG_DIR ENVIRONMENT_OF_OLD... -- ENVIRONMENT_OF_NEW...
+overtaken() {
+  local run=$1 old=() code
+  shift
+  while [[ $1 != -- ]]; do old+=("$1") && shift; done
+  shift
+  expect_exit 0 env "${old[@]}" "$fourfold" job begin run.toml --set log.dir="$run"
+  {
+    env "${old[@]}" "$fourfold" train run.toml --progress none --set log.dir="$run" && code=0 || code=$?
+    env "${old[@]}" "$fourfold" job end run.toml --set log.dir="$run" --launcher-code "$code" && code=0 || code=$?
+    echo "$code" >"$run.code"
+  } >"$run.log" 2>&1 &
+  for _ in $(seq 600); do
+    ! grep -qs '"step":5,' "$run/metrics.jsonl" || break
+    sleep 0.1
+  done
+  expect_exit 0 env "$@" "$fourfold" job begin run.toml --set log.dir="$run"
+  expect_stdout 'start' && expect_stderr 'took the lease of this directory from an earlier start of this run'
+  wait $!
+  [[ $(<"$run.code") == 93 ]] || complain "the earlier start did not end with 93: $(cat "$run.log")"
+  expect grep -qx superseded "$run.log"
+  expect_exit 0 env "$@" "$fourfold" train run.toml --progress none --set log.dir="$run" --set train.steps=10
+  expect_exit 0 env "$@" "$fourfold" job end run.toml --set log.dir="$run" --set train.steps=10 --launcher-code 0
+  expect_stdout 'finished'
+  # The order of the lines: the later start is noted before the earlier one can have noticed.
+  expect python3 -c 'import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1] + "/attempts.jsonl")]
+assert [one["event"] for one in lines] == ["begin", "begin", "end", "end"], lines
+assert [one.get("code") for one in lines[2:]] == [93, 0], lines' "$run"
+}
+overtaken requeued SLURM_JOB_ID=51 -- SLURM_JOB_ID=51 SLURM_RESTART_COUNT=1
+overtaken linked SLURM_JOB_ID=52 FOURFOLD_CHAIN=52 -- SLURM_JOB_ID=53 FOURFOLD_CHAIN=52
+
 # The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
 # shellcheck disable=SC2016  # expanded by the shell inside
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71

@@ -143,6 +143,24 @@ TEST_CASE("a start behind which the chain has begun another decides nothing", "[
   CHECK_FALSE(is_superseded({}, attempts[0]));  // somebody has removed the file
 }
 
+TEST_CASE("what an earlier start of the chain has left is told from another chain's", "[chain]") {
+  const auto start = [](const char* chain, const char* job, std::int64_t restart) {
+    return Attempt{.chain = chain, .job = job, .restart = restart};
+  };
+  const std::vector<Attempt> attempts{start("c", "1", 0), start("other", "2", 0), start("c", "3", 0),
+                                      start("c", "3", 1), start("c", "4", 0)};
+  const auto is_earlier = [&](const char* job, long restarts) {
+    return is_of_earlier_start(attempts, attempts[3], {.id = job, .restarts = restarts});
+  };
+  CHECK(is_earlier("1", 0));
+  CHECK(is_earlier("3", 0));
+  CHECK_FALSE(is_earlier("1", 1));  // never began
+  CHECK_FALSE(is_earlier("2", 0));
+  CHECK_FALSE(is_earlier("3", 1));  // itself
+  CHECK_FALSE(is_earlier("4", 0));  // later
+  CHECK_FALSE(is_earlier("", 0));
+}
+
 TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") {
   const AttemptEnd killed = end_of(running(), begun, own, 137, 5);
   CHECK(killed.code == ExitCode::node_fault);

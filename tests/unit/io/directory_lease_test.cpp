@@ -31,6 +31,7 @@
 using namespace fourfold;
 using namespace std::chrono_literals;
 using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::Message;
 using Catch::Matchers::MessageMatches;
 using harness::ScratchFolder;
 using io::DirectoryLease;
@@ -262,6 +263,34 @@ TEST_CASE("a later start of a job takes the lease of one that lives, and never s
               "fourfold-lease 1 aaaa node1 - 77 41 0 12 " + (is_chain ? first.chain : "-") + "\n");
   const DirectoryLease after_requeue(scratch / "d", again, patient);
   CHECK(after_requeue.is_held());
+}
+
+TEST_CASE("what a start says before it overtakes another is said while that one has the lease",
+          "[lease]") {
+  const ScratchFolder scratch;
+  LeaseOptions options{.beat = 50ms, .silence = 1h};
+  const LeaseHolder first = elsewhere("node1", "41");
+  LeaseHolder again = elsewhere("node2", "41");
+  again.restarts = 1;
+  const DirectoryLease stale(scratch / "c", first, options);
+  options.before_overtaking = [] { throw UserError(ExitCode::no_progress, "stuck"); };
+  CHECK_THROWS_MATCHES(DirectoryLease(scratch / "c", again, options), UserError,
+                       Message("stuck"));
+  std::this_thread::sleep_for(3 * options.beat);
+  CHECK(stale.is_held());  // a start that is refused then takes nothing
+  CHECK(living_holder_of(scratch / "c", again, ".lease") == first);
+
+  int said = 0;
+  options.before_overtaking = [&] {
+    ++said;
+    CHECK(living_holder_of(scratch / "c", again, ".lease") == first);
+  };
+  const DirectoryLease later(scratch / "c", again, options);
+  CHECK(said == 1);
+  CHECK_FALSE(stale.is_held());
+  // Nobody lives on: there is nothing to say.
+  const DirectoryLease alone(scratch / "d", again, options);
+  CHECK(said == 1);
 }
 
 TEST_CASE("a start replaces those that the scheduler has given up for it, and no others",

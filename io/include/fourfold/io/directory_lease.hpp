@@ -18,6 +18,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +33,10 @@ struct LeaseOptions {
   std::string name = ".lease";
   /// Who is known to be gone, or to have noticed, by another lease that it had left behind.
   std::optional<LeaseHolder> gone = {};
+  /// Called before the lease is taken away from an earlier start of the same job or chain, which may
+  /// live: what it throws leaves the lease as it is. That start must know who has it, when it
+  /// notices.
+  std::function<void()> before_overtaking = {};
   /// Until settle(), what the directory was like comes back at the end: a lease that was left
   /// behind, and no folders where there were none. For a start that may still be refused.
   bool provisional = false;

@@ -42,6 +42,10 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt&
 /// the run with it. Then nothing that this start decides counts.
 bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 
+/// Whether `by` is a start of the same chain before `attempt`.
+bool is_of_earlier_start(std::span<const Attempt> attempts, const Attempt& attempt,
+                         const BatchJob& by);
+
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
 /// launcher reports the largest code of all ranks, or a signal. In this order:
 ///

@@ -5,6 +5,7 @@
 #include <fourfold/io/directory_lease.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,8 +34,10 @@ inline constexpr std::string_view run_lease_name = ".run-lease";
 
 /// Makes the directory and takes the lease for this process. May wait, and says so. Until it is
 /// settled, which is due when the run really starts, its end leaves the directory as it was.
+/// @param before_overtaking  as io::LeaseOptions has it
 /// @throws UserError: config where the directory lies in a checkpoint; as io::DirectoryLease
-std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir);
+std::unique_ptr<io::DirectoryLease> take_run_lease(const std::filesystem::path& log_dir,
+                                                   std::function<void()> before_overtaking = {});
 
 /// Who holds it, if anybody seems to live who does.
 std::optional<io::LeaseHolder> run_lease_holder(const std::filesystem::path& log_dir);
