@@ -19,13 +19,42 @@ say() {
   printf '%s\n' "${text//$'\xe2\x81'[$'\xa6'-$'\xa9']/?}"
 }
 
+# Signals that mean the run: it is to save and stop. Slurm sends them to the steps; whoever sends them to this script as well
+# (scancel --full, --batch; TERM at the job's end) does not mean bash, which they would end. Until there is a step they are kept
+# here, and the run is not launched then.
+told_to_stop=${FOURFOLD_TOLD_TO_STOP-} was_told=${FOURFOLD_TOLD_TO_STOP-}
+unset FOURFOLD_TOLD_TO_STOP
+for signal in TERM USR1 USR2; do
+  # shellcheck disable=SC2064  # of each its own name
+  trap "told_to_stop=SIG$signal; say 'SIG$signal: the run is not to be launched'" "$signal"
+done
+
+# in_peace COMMAND...: its standard output in `answer`; these signals do not end it, whoever else gets them. Should one come before
+# bash ignores it there, nothing has begun yet.
+in_peace() {
+  local code=0
+  until answer=$(trap '' TERM USR1 USR2 && exec "$@") && code=0 || code=$?; [[ -z $told_to_stop || ! $code =~ ^(138|140|143)$ ]]; do :; done
+  return "$code"
+}
+
 # What this site needs: a name from sites/, or a file of your own. Modules and vendors' scripts read variables that are not set,
-# and a file that fails, or exits, does not leave the job's end unexplained.
+# and a file that fails, or exits, does not leave the job's end unexplained. One that a signal has disturbed is read again, by the
+# same script.
+site_failed() {
+  local code=$?
+  if [[ -n $told_to_stop && -z $was_told ]]; then
+    export FOURFOLD_TOLD_TO_STOP=$told_to_stop SRUN_CPUS_PER_TASK=$inherited_cpus
+    [[ -n $inherited_cpus ]] || unset SRUN_CPUS_PER_TASK
+    exec bash "$0" "$@"
+  fi
+  say "the site file $FOURFOLD_SITE ended with code $code: correct it (its last command has to succeed)"
+  exit 78
+}
 inherited_cpus=${SRUN_CPUS_PER_TASK-}
 if [[ -n ${FOURFOLD_SITE-} ]]; then
   [[ $FOURFOLD_SITE == */* ]] || FOURFOLD_SITE=$fourfold_slurm/sites/$FOURFOLD_SITE.sh
   [[ -r $FOURFOLD_SITE ]] || { say "the site file $FOURFOLD_SITE cannot be read (FOURFOLD_SITE names it): correct the name" && exit 78; }
-  trap 'say "the site file $FOURFOLD_SITE ended with code $?: correct it (its last command has to succeed)" && exit 78' EXIT
+  trap 'site_failed "$@"' EXIT
   set +u
   # shellcheck source=/dev/null
   . "$FOURFOLD_SITE" || exit
@@ -59,10 +88,6 @@ elif [[ -n $own_number ]]; then
   say "Slurm does not say what this job is: its end is not known, nor how often it was restarted"
 fi
 
-# Slurm sends this one to the steps. Who sends it to this script as well (scancel --full, --batch) means the run, and not
-# bash, which it would end: launch passes it on.
-trap '' USR2
-
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
 # inherit it. What lies behind us was meant for another job, or for this one before it was restarted.
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
@@ -78,9 +103,10 @@ export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
 # launch COUNT ARGUMENT...: fourfold on that many tasks, or on all of the job ("all"). Returns when it has ended, whatever
 # signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
+# A signal that came before ends it with 75, and nothing is launched.
 # A step of which one task fails is ended: the others would wait for that task until the time limit (kill_on_bad_exit=0: not).
 launch() {
-  local count=$1 code=0 said per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
+  local count=$1 code=0 said written signal per_node=${FOURFOLD_TASKS_PER_NODE:-${SLURM_NTASKS_PER_NODE-}}
   shift
   srun_options=()
   [[ -z ${FOURFOLD_TASKS_PER_NODE-} ]] || srun_options=(--ntasks-per-node="$per_node")
@@ -94,24 +120,31 @@ launch() {
   fi
   local -x FOURFOLD_DEADLINE=$deadline
   trap 'say "SIGTERM: waiting for fourfold to save"' TERM
-  trap 'say "SIGUSR2: passed on" && scancel --signal=USR2 "$own_number"' USR2
+  for signal in USR1 USR2; do
+    # shellcheck disable=SC2064
+    trap "say 'SIG$signal: passed on' && scancel --signal=$signal \"\$own_number\"" "$signal"
+  done
+  if [[ -n $told_to_stop ]]; then # from here on it would be passed on
+    trap '' TERM USR1 USR2
+    return 75
+  fi
   # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no
-  # signal ends writes it down.
-  said=$(mktemp) || said=''
+  # signal ends writes it into a pipe, which has no name that could stay behind.
+  exec {said}<> <(:)
   {
-    trap : TERM USR2
+    trap : TERM USR1 USR2
     # What this script has set has to reach the ranks, also where jobs are submitted with --export=NONE.
-    srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@"
+    srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit="${kill_on_bad_exit:-1}" --wait=60 --unbuffered "$FOURFOLD" "$@" {said}>&-
     code=$?
-    [[ -z $said ]] || echo "$code" >"$said"
+    echo "$code" >&"$said"
     exit "$code"
   } &
   local step=$!
   until wait "$step" && code=0 || code=$?; [[ $code -le 128 ]] || ! kill -0 "$step" 2>/dev/null; do :; done
-  trap - TERM
-  trap '' USR2
-  [[ -z $said || ! -s $said ]] || code=$(<"$said")
-  [[ -z $said ]] || rm -f "$said"
+  # Slurm sends TERM again when a node has failed, or the job's time is over: how the run ended is noted all the same.
+  trap '' TERM USR1 USR2
+  ! read -r -t 1 -u "$said" written || code=$written
+  exec {said}>&-
   return "$code"
 }
 
@@ -123,15 +156,26 @@ is_preempted() { [[ $(field PreemptTime "$(facts_of "${SLURM_JOB_ID-}")") == 20*
 # one of these words. A module or a container that $FOURFOLD is run in may print lines of its own before it.
 job_answer() { sed -nE "/^($(IFS='|' && echo "$*"))( |\$)/,\$p"; }
 
+# note_end ARGUMENT...: `fourfold job end ARGUMENT...`; sets `outcome` and `bad_nodes`, and returns the code that it decides.
+# shellcheck disable=SC2034  # for the scripts that source this
+note_end() {
+  local code=0 answer
+  in_peace "$FOURFOLD" job end "$@" && code=0 || code=$?
+  read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")
+  : "${outcome:=stop}"
+  [[ -z $bad_nodes ]] || bad_nodes=$(nodes_of "$bad_nodes")
+  return "$code"
+}
+
 # train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished",
 # "stop" or "superseded" (the chain has gone on without this job, which has to leave everything as it is), `preempted` to 1
 # if it was, and `bad_nodes` to those that failed, with commas. Returns the exit code of the run (docs/exit-codes.md), which
 # exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
-  local code=0 i answer errors lines overrides=() also=()
+  local code=0 i answer errors lines overrides=() ended_by
   outcome=stop preempted=0 bad_nodes=''
-  answer=$("$FOURFOLD" job begin "$@") || return
+  in_peace "$FOURFOLD" job begin "$@" || return
   mapfile -t lines < <(job_answer start finished <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} != finished && ! ${lines[1]-} =~ ^(all|[0-9]+)$ ]]; then
     say "$FOURFOLD job begin does not say how to start; it says: $answer"
@@ -146,21 +190,19 @@ train_job() {
     [[ ${lines[i]} == --set ]] || break
     overrides+=(--set "${lines[i + 1]}")
   done
-  say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
+  [[ -n $told_to_stop ]] || say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
   local begun=$SECONDS
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
+  ended_by=(--launcher-code "$code")
+  [[ -z $told_to_stop ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
   # the log, so it is asked once more, for next to nothing.
   if [[ $code -eq 255 || ($code -gt 0 && $code -lt 64) ]] && [[ $((SECONDS - begun)) -lt 60 ]]; then
     ask srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit=1 --output=none "$FOURFOLD" version ||
-      also+=(--launcher-words "${errors:0:8000}")
+      ended_by+=(--launcher-words "${errors:0:8000}")
   fi
-  ! is_preempted || { preempted=1 && also=(--preempted); }
-  answer=$("$FOURFOLD" job end "$@" --launcher-code "$code" "${also[@]}") && code=0 || code=$?
-  read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")
-  : "${outcome:=stop}"
-  [[ -z $bad_nodes ]] || bad_nodes=$(nodes_of "$bad_nodes")
-  return "$code"
+  ! is_preempted || { preempted=1 && ended_by+=(--preempted); }
+  note_end "$@" "${ended_by[@]}"
 }
 
 # wants_requeue CODE: whether a job whose run has ended with this code goes back into the queue by itself.
@@ -187,6 +229,5 @@ requeue() {
     say "the job was cancelled: it is not put back into the queue"
     return
   fi
-  trap '' TERM
   scontrol requeue "$own_number" && leave_out "$own_number" "$bad_nodes"
 }

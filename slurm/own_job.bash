@@ -7,8 +7,9 @@ ask_s=${FOURFOLD_ASK_S:-60}
 [[ $ask_s =~ ^(0|[1-9][0-9]{0,3})$ ]] || ask_s=60
 
 # ask_for SECONDS COMMAND...: its standard output in `answer`, its standard error in `errors`: a warning or a banner there is no
-# part of an answer. It is asked without what users set for their own eyes (SINFO_FORMAT, ...). Returns its code; 124 when it
-# was ended for giving none within that time (at least 5 s), 141 when it never stopped talking (1 MiB, 64 kiB of errors).
+# part of an answer. It is asked without what users set for their own eyes (SINFO_FORMAT, ...), and no signal that means the run
+# ends it. Returns its code; 137 when it was ended for giving none within that time (at least 5 s), 141 when it never stopped
+# talking (1 MiB, 64 kiB of errors).
 ask_for() {
   local code=1 limit=$(($1 < 5 ? 5 : $1))
   shift
@@ -17,9 +18,10 @@ ask_for() {
     IFS= read -r -d '' errors
     read -r -d '' code
   } < <({
+    trap '' TERM USR1 USR2
     unset "${!SQUEUE_@}" "${!SINFO_@}"
     said=$({
-      SLURM_TIME_FORMAT=standard timeout --kill-after=5 "$limit" "$@" 3>&- | head -c 1048576 | tr -d '\0' >&3
+      SLURM_TIME_FORMAT=standard timeout --signal=KILL "$limit" "$@" 3>&- | head -c 1048576 | tr -d '\0' >&3
     } 2>&1 | head -c 65536 | tr -d '\0') && code=0 || code=$?
     printf '\0%s\0%d\0' "$said" "$code"
   } 3>&1)

@@ -248,8 +248,14 @@ ExitCode end(const Request& request) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
-  batch::AttemptEnd end = batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
-                                        request.launcher_words);
+  batch::AttemptEnd end =
+      request.stopped_by.empty()
+          ? batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
+                          request.launcher_words)
+          : batch::AttemptEnd{.unix_s = unix_time_s(),
+                              .code = ExitCode::stopped_saved,
+                              .reason = telemetry::stop_reason("", request.stopped_by),
+                              .retry = true};
   if (const auto error = end.retry && !has_told ? no_room_in(exit_file) : std::nullopt) {
     end.code = error->code();
     end.reason = error->what();

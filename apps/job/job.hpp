@@ -16,8 +16,9 @@ struct Request {
   std::vector<std::string> allowed_changes;  ///< as train's --allow-change
   batch::ChainLimits limits;
   int launcher_code = 0;
-  std::string launcher_words;  ///< its standard error, of a start of which nothing was heard
-  bool preempted = false;      ///< the scheduler wanted the nodes for another job
+  std::string launcher_words;   ///< its standard error, of a start of which nothing was heard
+  std::string stopped_by = {};  ///< the signal that came before anything was launched
+  bool preempted = false;       ///< the scheduler wanted the nodes for another job
 };
 
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do.

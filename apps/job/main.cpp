@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 
+#include <fourfold/base/error.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/run.hpp>
 
@@ -72,8 +73,13 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);
-  end->add_option("--launcher-code", request.launcher_code, "What srun or mpiexec ended with")
-      ->required();
+  CLI::Option* const launcher_code = end->add_option("--launcher-code", request.launcher_code,
+                                                     "What srun or mpiexec ended with");
+  CLI::Option* const stopped_by =
+      end->add_option("--stopped-by", request.stopped_by,
+                      "The signal that came before anything was launched: the run is to go on later")
+          ->type_name("SIGNAL")
+          ->excludes(launcher_code);
   end->add_option(
          "--launcher-words", request.launcher_words,
          "What it said on standard error, where it may have started nothing: a plugin that "
@@ -85,6 +91,11 @@ int main(int argc, char** argv) {
   return fourfold::program::run("fourfold job", [&] {
     if (const auto stop = fourfold::program::parse(command, argc, argv)) {
       return *stop;
+    }
+    if (end->parsed() && launcher_code->count() + stopped_by->count() == 0) {
+      throw fourfold::UserError(
+          ExitCode::usage,
+          "job end: how the launcher ended is not said; give --launcher-code or --stopped-by");
     }
     fourfold::program::tell_everything();
     return begin->parsed() ? job::begin(request) : job::end(request);

@@ -199,6 +199,59 @@ expect test "$(nodes_for 8 SLURM_NTASKS=12 SLURM_TASKS_PER_NODE='4(x3)')" = '--n
 expect test "$(nodes_for 8 SLURM_NTASKS=10 SLURM_TASKS_PER_NODE=1,5,4)" = '--ntasks=8'
 expect test "$(nodes_for 5 FOURFOLD_TASKS_PER_NODE=4)" = '--ntasks-per-node=4 --ntasks=5 --nodes=2'
 
+# Signals to the script and all that it runs, as scancel --full sends them, at each moment of a start: before there is a step they
+# are kept, and the run is not launched; when the step has ended they do not keep its end from being noted. With a controller that
+# does not mind, a site file that is disturbed, and a program that takes its time.
+cat >bin/slow <<'END'
+#!/bin/bash
+echo "$*" >>"$work/asked_for"
+case "$1 $2" in
+  'job begin') touch "$work/stage-begin" && sleep 0.7 && printf 'start\nall\n' ;;
+  'job end') touch "$work/stage-end" && sleep 0.7 && echo 'again n9' && exit 75 ;;
+esac
+END
+cat >bin/srun <<'END'
+#!/bin/bash
+exit 75
+END
+printf 'touch "$work/stage-site"; sleep 0.7\n' >slow.sh
+chmod +x bin/slow bin/srun
+job 40 'JobName=plain' "${plain[@]}"
+for signal in USR1 USR2 TERM; do
+  for stage in site begin end; do
+    rm -f stage-* asked_for
+    SLURM_JOB_ID=40 FOURFOLD=slow FOURFOLD_SITE=./slow.sh FOURFOLD_SLURM="$slurm" setsid bash "$slurm/train.sbatch" run.toml >"$output" 2>&1 </dev/null &
+    script=$!
+    for _ in {1..200}; do
+      [[ ! -e stage-$stage ]] || break
+      sleep 0.05
+    done
+    kill "-$signal" -- "-$script"
+    wait "$script"
+    code=$?
+    : >"$errors"
+    [[ $code -eq 75 ]] || complain "a SIG$signal at $stage: code $code"
+    expect_stdout 'outcome: again, exit code 75'
+    if [[ $stage == end ]]; then
+      expect grep -qx 'job end run.toml --launcher-code 75' asked_for
+    else
+      expect_stdout "SIG$signal: the run is not to be launched"
+      expect grep -qx "job end run.toml --stopped-by SIG$signal" asked_for
+    fi
+    expect test "$(grep -c '^job' asked_for)" -eq 2
+  done
+done
+# One that fails by itself is not read again for that, nor without end.
+printf 'kill -USR2 $$; echo read; return 3\n' >slow.sh
+expect_exit 78 env SLURM_JOB_ID=40 FOURFOLD=slow FOURFOLD_SITE=./slow.sh FOURFOLD_SLURM="$slurm" bash "$slurm/train.sbatch" run.toml
+expect test "$(grep -c '^read' "$output")" -eq 2
+expect_stdout 'the site file ./slow.sh ended with code 3'
+# Nothing that a killed script would leave.
+rm -rf scratch && mkdir scratch
+TMPDIR=$work/scratch expect_exit 75 env SLURM_JOB_ID=40 FOURFOLD=slow FOURFOLD_SLURM="$slurm" bash -c 'srun() { ls -A "$TMPDIR" >"$work/left"; return 75; }
+export -f srun; exec bash "$1" run.toml' _ "$slurm/train.sbatch"
+expect test ! -s left
+
 # Tasks of an array: what is wrong with the file of options is said, and nothing is trained with half of them.
 sweep() { env SLURM_JOB_ID=8 FOURFOLD_SLURM="$slurm" FOURFOLD=/bin/false "$@"; }
 printf -- "--set log.dir=a\n--set log.dir=a --set optim.lr='3\n\n" >sweep.txt

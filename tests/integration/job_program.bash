@@ -120,6 +120,15 @@ assert [one.get("code") for one in lines[2:]] == [93, 0], lines' "$run"
 overtaken requeued SLURM_JOB_ID=51 -- SLURM_JOB_ID=51 SLURM_RESTART_COUNT=1
 overtaken linked SLURM_JOB_ID=52 FOURFOLD_CHAIN=52 -- SLURM_JOB_ID=53 FOURFOLD_CHAIN=52
 
+# A job that was told to stop before it had launched anything goes on later.
+SLURM_JOB_ID=61 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=early
+SLURM_JOB_ID=61 expect_exit 75 "$fourfold" job end run.toml --set log.dir=early --stopped-by SIGUSR2
+expect_stdout 'again'
+expect_stderr 'stopped before the first step: SIGUSR2'
+SLURM_JOB_ID=61 SLURM_RESTART_COUNT=1 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=early
+SLURM_JOB_ID=61 expect_exit 64 "$fourfold" job end run.toml --set log.dir=early
+expect_stderr '--launcher-code or --stopped-by'
+
 # The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
 # shellcheck disable=SC2016  # expanded by the shell inside
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71
