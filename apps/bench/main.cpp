@@ -4,6 +4,7 @@
 #include "measured_rank.hpp"
 #include "memory.hpp"
 
+#include <fourfold/base/build_facts.hpp>
 #include <fourfold/comm/mpi_runtime.hpp>
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/device/device.hpp>
@@ -39,6 +40,7 @@ ExitCode measure_threads(const bench::Arguments& arguments) {
 
 ExitCode measure_processes(const bench::Arguments& arguments, int argc, char** argv) {
   const comm::MpiRuntime mpi(&argc, &argv);
+  mpi.require_one_build(fourfold::build_name());
   fourfold::device::take_device(mpi.device_place(true));  // whose memory the messages lie in
   const bench::Request request = bench::request_of(arguments, mpi.world().size());
   // The least of all machines, so that all ranks come to the same end.

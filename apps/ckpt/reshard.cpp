@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "verbs.hpp"
 
+#include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
@@ -46,6 +47,7 @@ void with_ranks(const std::function<void(comm::Communicator&)>& work) {
     return;
   }
   const comm::MpiRuntime mpi(nullptr, nullptr);
+  mpi.require_one_build(build_name());
   work(mpi.world());
 }
 

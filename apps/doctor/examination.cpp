@@ -36,15 +36,16 @@ class Examiner {
       : arguments_(arguments), mpi_(mpi), world_(mpi.world()), start_s_(steady_time_s()) {}
 
   Examination run() {
-    require_one_version();
-    gather_facts();
-    measure_speeds();
-    measure_transport();
-    measure_nodes();
-    found_.seconds = steady_time_s() - start_s_;
-    if (world_.rank() == 0) {
-      judge();
+    if (are_of_one_build()) {
+      gather_facts();
+      measure_speeds();
+      measure_transport();
+      measure_nodes();
+      if (world_.rank() == 0) {
+        judge();
+      }
     }
+    found_.seconds = steady_time_s() - start_s_;
     return std::move(found_);
   }
 
@@ -66,23 +67,21 @@ class Examiner {
     return comm::all_reduce_scalar(world_, std::int64_t{own}, comm::ReduceOp::min) == 1;
   }
 
-  /// What ranks tell each other below is of one make then.
-  void require_one_version() {
-    const std::string own = fmt::format("{} ({})", build_facts().version, build_facts().commit);
-    const std::vector<std::string> versions = comm::all_gather_text(world_, own);
-    const auto other = std::ranges::find_if(
-        versions, [&](const std::string& version) { return version != versions.front(); });
-    if (other == versions.end()) {
-      return;
-    }
+  /// Whether what ranks tell each other below is of one make. Says which are not.
+  bool are_of_one_build() {
+    const char* const slurm = std::getenv("SLURMD_NODENAME");
     const std::vector<std::string> hosts = comm::all_gather_text(world_, mpi_.host());
-    throw UserError(
-        ExitCode::config,
-        format_message(
-            "fourfold is {} on {} and {} on {} (ranks of one run must be alike); load the "
-            "same module on all nodes",
-            versions.front(), hosts.front(), *other,
-            hosts[static_cast<std::size_t>(other - versions.begin())]));
+    Ranks ranks{.nodes = node_names(
+                    hosts, comm::all_gather_text(world_, slurm == nullptr ? "" : slurm))};
+    for (const std::string& build : comm::all_gather_text(world_, build_name())) {
+      ranks.facts.emplace_back().version = build;
+    }
+    Check check = builds_check(ranks);
+    const bool are_alike = check.status() == Status::ok;
+    if (!are_alike) {
+      found_.checks = {std::move(check)};
+    }
+    return are_alike;
   }
 
   void gather_facts() {

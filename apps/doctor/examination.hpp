@@ -29,12 +29,12 @@ struct Examination {
   std::vector<ClockFacts> clocks;                        ///< by node
   std::vector<NodeGpus> gpus;                            ///< by node
   double seconds = 0;
-  std::vector<Check> checks = {};  ///< rank 0
+  std::vector<Check> checks = {};  ///< rank 0; all of them where builds differ
 };
 
 /// Everything, within arguments.seconds. Needs kernels::Runtime. Collective.
-/// @throws UserError (config) for a run file that no run would take, and where the ranks are not of
-///   one version
+/// Where the ranks are not of one build there is one check, which says so.
+/// @throws UserError (config) for a run file that no run would take
 Examination examine(const Arguments& arguments, const comm::MpiRuntime& mpi);
 
 }  // namespace fourfold::doctor

@@ -84,6 +84,29 @@ std::vector<Crowd> too_many(const Ranks& ranks, const Machine& machine) {
   return found;
 }
 
+/// What has to be the same on all ranks.
+void compare(const Ranks& ranks, const char* what, std::string RankFacts::*value, Check& check) {
+  std::map<std::string, std::vector<std::string>> nodes_of;
+  for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
+    std::vector<std::string>& nodes = nodes_of[ranks.facts[rank].*value];
+    if (std::ranges::find(nodes, ranks.nodes[rank]) == nodes.end()) {
+      nodes.push_back(ranks.nodes[rank]);
+    }
+  }
+  if (nodes_of.size() <= 1) {
+    return;
+  }
+  std::vector<std::string> texts;
+  texts.reserve(nodes_of.size());
+  for (const auto& [version, nodes] : nodes_of) {
+    texts.push_back(fmt::format("{} on {}", version, first_of(nodes, 3)));
+  }
+  check.fail(
+      format_message("{} differs: {} (ranks of one run must be alike); load the same modules "
+                     "on all nodes, and install anew where they differ",
+                     what, first_of(texts, 3)));
+}
+
 }  // namespace
 
 std::set<int> Ranks::crowded() const {
@@ -225,33 +248,19 @@ Check cores_check(const Ranks& ranks) {
   return check;
 }
 
+Check builds_check(const Ranks& ranks) {
+  Check check("versions");
+  check.say(fmt::format("fourfold {}", ranks.facts.front().version));
+  compare(ranks, "fourfold", &RankFacts::version, check);
+  return check;
+}
+
 Check versions_check(const Ranks& ranks) {
   Check check("versions");
   const RankFacts& first = ranks.facts.front();
   check.say(fmt::format("fourfold {}, {}, HDF5 {}", first.version, first.mpi, first.hdf5));
-  const auto compare = [&](const char* what, std::string RankFacts::*value) {
-    std::map<std::string, std::vector<std::string>> nodes_of;
-    for (std::size_t rank = 0; rank < ranks.facts.size(); ++rank) {
-      std::vector<std::string>& nodes = nodes_of[ranks.facts[rank].*value];
-      if (std::ranges::find(nodes, ranks.nodes[rank]) == nodes.end()) {
-        nodes.push_back(ranks.nodes[rank]);
-      }
-    }
-    if (nodes_of.size() > 1) {
-      std::vector<std::string> texts;
-      texts.reserve(nodes_of.size());
-      for (const auto& [version, nodes] : nodes_of) {
-        texts.push_back(fmt::format("{} on {}", version, first_of(nodes, 3)));
-      }
-      check.fail(
-          format_message("{} differs: {} (ranks of one run must be alike); load the same modules "
-                         "on all nodes, and install anew where they differ",
-                         what, first_of(texts, 3)));
-    }
-  };
-  compare("fourfold", &RankFacts::version);
-  compare("MPI", &RankFacts::mpi);
-  compare("HDF5", &RankFacts::hdf5);
+  compare(ranks, "MPI", &RankFacts::mpi, check);
+  compare(ranks, "HDF5", &RankFacts::hdf5, check);
   return check;
 }
 

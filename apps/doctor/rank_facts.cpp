@@ -89,7 +89,7 @@ RankFacts own_facts(const std::function<const char*(const char* name)>& environm
     facts.shm_free_bytes = free ? static_cast<std::int64_t>(*free) : -1;
   }
   facts.has_rdma = std::filesystem::exists("/dev/infiniband", ignored);
-  facts.version = fmt::format("{} ({})", build_facts().version, build_facts().commit);
+  facts.version = build_name();
   facts.mpi = comm::LibraryCollectives::library();
   facts.hdf5 = io::hdf5_version();
   return facts;

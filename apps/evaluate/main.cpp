@@ -3,6 +3,7 @@
 #include "evaluation_report.hpp"
 #include "logits_file.hpp"
 
+#include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/remedies.hpp>
 #include <fourfold/comm/fail_together.hpp>
@@ -104,6 +105,7 @@ ExitCode evaluate(const Arguments& arguments, int argc, char** argv) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
   fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  mpi.require_one_build(fourfold::build_name());
   train::require_same_on_ranks(arguments.said, mpi.world());
   if (mpi.world().size() % arguments.cp != 0) {
     throw fourfold::UserError(

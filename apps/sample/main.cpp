@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "continuation.hpp"
 
+#include <fourfold/base/build_facts.hpp>
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
@@ -102,6 +103,7 @@ std::unique_ptr<fourfold::data::Tokenizer> trained_tokenizer(
 
 ExitCode sample(Arguments& arguments, int argc, char** argv) {
   fourfold::comm::MpiRuntime mpi(&argc, &argv);
+  mpi.require_one_build(fourfold::build_name());
   fourfold::train::require_same_on_ranks(arguments.said, mpi.world());
   const auto checkpoint = fourfold::train::open_named_checkpoint(arguments.checkpoint, mpi.world());
   fourfold::comm::Mesh mesh(fourfold::comm::resolve_mesh({.dp = 0}, mpi.world().size()),

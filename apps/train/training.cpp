@@ -57,7 +57,6 @@ std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
   lines.push_back(
       format_message("--allow-change = {}", runfile::to_toml(arguments.allowed_changes)));
   lines.push_back(format_message("--dry-run = {}", arguments.dry_run));
-  lines.push_back(format_message("version of fourfold = {}", build_facts().version));
   return lines;
 }
 
@@ -178,6 +177,7 @@ ExitCode train_run(const Arguments& arguments, int argc, char** argv,
   }
   auto start_watch = early ? watch_start(early->config, arguments.dry_run) : nullptr;
   comm::MpiRuntime mpi(&argc, &argv);
+  mpi.require_one_build(build_name());
   runfile::EffectiveConfig effective;
   comm::MeshShape shape;
   // Before a lease is taken: one rank that finds another run file, or none, refuses for all.

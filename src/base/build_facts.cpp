@@ -28,4 +28,11 @@ const BuildFacts& build_facts() noexcept {
   return facts;
 }
 
+std::string build_name() {
+  std::string name = std::string(facts.version) + " (" + std::string(facts.commit);
+  name += facts.sanitizers.empty() ? "" : ", sanitized: " + std::string(facts.sanitizers);
+  name += facts.contracts ? ", with contracts)" : ")";
+  return name;
+}
+
 }  // namespace fourfold

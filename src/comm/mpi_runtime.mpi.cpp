@@ -17,6 +17,7 @@
 #include <mpi.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -176,6 +177,21 @@ MpiRuntime::~MpiRuntime() {
   impl_->world.reset();
   set_rank_identity({log::thread_rank(), 1, impl_->host, nullptr});
   finish_mpi(library, over_network);
+}
+
+void MpiRuntime::require_one_build(const std::string& build) const {
+  const std::vector<std::string> builds = all_gather_text(world(), build);
+  const std::vector<std::string> hosts = all_gather_text(world(), impl_->host);
+  const auto other = std::ranges::find_if(
+      builds, [&](const std::string& one) { return one != builds.front(); });
+  if (other != builds.end()) {
+    throw UserError(
+        ExitCode::config,
+        format_message("fourfold is {} on {} and {} on {} (ranks of one run must be alike); load "
+                       "the same module on all nodes, and install anew where it differs",
+                       builds.front(), hosts.front(), *other,
+                       hosts[static_cast<std::size_t>(other - builds.begin())]));
+  }
 }
 
 void MpiRuntime::watch(WatchOptions options) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace fourfold {
@@ -30,5 +31,9 @@ struct BuildFacts {
 /// Static storage. Link fourfold::build_facts to have it: a library of its own, so that a new
 /// commit relinks only the programs.
 const BuildFacts& build_facts() noexcept;
+
+/// What ranks of one run have to have in common: "0.1.0 (1a2b3c4)", with the sanitizers and the
+/// contracts of a build that has them.
+std::string build_name();
 
 }  // namespace fourfold

@@ -53,6 +53,12 @@ class MpiRuntime {
   /// How many ranks run on this machine, this one included.
   int ranks_on_host() const noexcept;
 
+  /// A node may have another build of the program: what its ranks send has another meaning then, or
+  /// they compute something else, and nobody would notice. Collective; the first thing to do.
+  /// @param build  of this process (build_name())
+  /// @throws UserError (config) on all ranks, naming two builds and their nodes
+  void require_one_build(const std::string& build) const;
+
   /// Watches this rank, and with it all, until the runtime ends (watch.hpp). Collective.
   void watch(WatchOptions options);
 
