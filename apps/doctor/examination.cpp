@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 
 namespace fourfold::doctor {
 namespace {
@@ -71,8 +72,9 @@ class Examiner {
   bool are_of_one_build() {
     const char* const slurm = std::getenv("SLURMD_NODENAME");
     const std::vector<std::string> hosts = comm::all_gather_text(world_, mpi_.host());
-    Ranks ranks{.nodes = node_names(
-                    hosts, comm::all_gather_text(world_, slurm == nullptr ? "" : slurm))};
+    Ranks ranks{
+        .facts = {},
+        .nodes = node_names(hosts, comm::all_gather_text(world_, slurm == nullptr ? "" : slurm))};
     for (const std::string& build : comm::all_gather_text(world_, build_name())) {
       ranks.facts.emplace_back().version = build;
     }
@@ -132,14 +134,24 @@ class Examiner {
     if (world_.size() == 1) {
       return;
     }
-    world_.use(found_.needs.algorithm);
-    comm::Mesh mesh(found_.needs.mesh.value_or(comm::MeshShape{.dp = world_.size()}), world_);
+    const comm::MeshShape shape = found_.needs.mesh.value_or(comm::MeshShape{.dp = world_.size()});
+    const bool takes_part = world_.rank() < shape.ranks();
+    const auto ranks = world_.split(takes_part ? 0 : 1, world_.rank(), "mesh");
+    ranks->use(found_.needs.algorithm);
+    std::optional<comm::Mesh> mesh;
+    if (takes_part) {
+      mesh.emplace(shape, *ranks);
+    }
     const double seconds = std::min(6.0, lines_share * arguments_.seconds);
     for (int look = 0; look < most_looks; ++look) {
       tell(look == 0 ? "transport along the axes" : "the same once more, since groups stand out");
-      std::vector<LineSpeed> lines = measure_lines(mesh, !found_.needs.mesh, seconds);
-      found_.lines = look == 0 ? std::move(lines) : better_of(std::move(found_.lines), lines);
-      if (slow_lines(found_.ranks, found_.lines).empty() || !has_time(seconds)) {
+      if (mesh) {
+        std::vector<LineSpeed> lines = measure_lines(*mesh, !found_.needs.mesh, seconds);
+        found_.lines = look == 0 ? std::move(lines) : better_of(std::move(found_.lines), lines);
+      }
+      const std::int64_t stands_out = slow_lines(found_.ranks, found_.lines).empty() ? 0 : 1;
+      if (comm::all_reduce_scalar(world_, stands_out, comm::ReduceOp::max) == 0 ||
+          !has_time(seconds)) {
         return;
       }
     }

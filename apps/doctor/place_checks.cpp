@@ -193,7 +193,7 @@ Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
     return check;
   }
   std::vector<std::string> spread;  // lines of tp that are not on one node
-  for (int first = 0; first < static_cast<int>(ranks.nodes.size()); first += mesh->tp) {
+  for (int first = 0; first < static_cast<int>(mesh->ranks()); first += mesh->tp) {
     const auto begin = ranks.nodes.begin() + first;
     if (!std::all_of(begin, begin + mesh->tp, [&](const auto& node) { return node == *begin; })) {
       spread.push_back(fmt::format("{}-{}", first, first + mesh->tp - 1));
@@ -203,6 +203,10 @@ Check mesh_check(const Ranks& ranks, const std::optional<comm::MeshShape>& mesh,
                         mesh->tp == 1    ? "there are none"
                         : spread.empty() ? "share a node"
                                          : "are on several nodes"));
+  if (const auto idle = std::ssize(ranks.nodes) - mesh->ranks(); idle > 0) {
+    check.say(
+        fmt::format("{}; {} of {} ranks are not used", check.summary(), idle, ranks.nodes.size()));
+  }
   if (!spread.empty()) {
     const auto counts = ranks_by_node(ranks);
     const int most = std::ranges::max_element(counts, {}, [](const auto& count) {

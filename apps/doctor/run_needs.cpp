@@ -7,6 +7,8 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_plan.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/train/elastic_mesh.hpp>
+#include <fourfold/train/job_allocation.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/rank_plan.hpp>
@@ -95,16 +97,40 @@ std::vector<Directory> directories_of(const runfile::RunConfig& config, const Sa
   return directories;
 }
 
+/// The mesh of the run on these ranks. A batch job begins it with what fits what it has (`fourfold
+/// job begin`): with mesh.dp = "auto" some ranks may be left over. That stands in `config` then.
+comm::MeshShape mesh_for(const runfile::EffectiveConfig& effective, int ranks,
+                         runfile::RunConfig& config) {
+  auto has = train::job_allocation();
+  if (!has) {
+    const comm::MeshShape mesh = train::mesh_of(effective, ranks);
+    runfile::validate_batch(config, mesh.dp, effective.origins);
+    return mesh;
+  }
+  has->tasks = ranks;
+  const train::ElasticMesh chosen = train::choose_mesh(effective, *has);
+  config.mesh.pp = chosen.mesh.pp;
+  config.mesh.dp = chosen.mesh.dp;
+  config.mesh.cp = chosen.mesh.cp;
+  config.mesh.tp = chosen.mesh.tp;
+  config.train.micro_batch = chosen.micro_batch;
+  return chosen.mesh;
+}
+
 /// Whatever does not fit these ranks is thrown, as training would.
 void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNeeds& needs,
           Save& save, std::size_t& file_bytes) {
-  const runfile::RunConfig& config = effective.config;
-  const comm::MeshShape mesh = train::mesh_of(effective, ranks);
-  runfile::validate_batch(config, mesh.dp, effective.origins);
+  runfile::RunConfig config = effective.config;
+  const comm::MeshShape mesh = mesh_for(effective, ranks, config);
+  needs.mesh = mesh;
   const schedule::StageLayout layout =
       train::lay_out(config, mesh, train::schedule_file_text(config));
-  const train::RankPlan plan = train::plan_rank(config, layout, mesh, rank);
+  const bool takes_part = rank < mesh.ranks();
+  const train::RankPlan plan = train::plan_rank(config, layout, mesh, takes_part ? rank : 0);
   save = save_of(config, layout, mesh, plan);
+  if (!takes_part) {
+    return;
+  }
   file_bytes = plan.file_bytes;
   const std::size_t beside = plan.host_bytes + plan.image_bytes + plan.process_bytes;
   needs.rank_bytes = static_cast<std::int64_t>(
@@ -114,7 +140,6 @@ void plan(const runfile::EffectiveConfig& effective, int rank, int ranks, RunNee
   if (config.checkpoint.async) {
     needs.rank_bytes += config.checkpoint.async_copies * save.most_of_rank_bytes;
   }
-  needs.mesh = mesh;
 }
 
 }  // namespace
@@ -131,6 +156,7 @@ RunNeeds needs_of(const Arguments& arguments, int rank, int ranks, int ranks_on_
     std::size_t file_bytes = 0;
     if (const auto failure =
             comm::attempt([&] { plan(effective, rank, ranks, needs, save, file_bytes); })) {
+      needs.mesh.reset();
       needs.problem = runfile::located(failure->message, effective.origins);
     }
     needs.directories = directories_of(effective.config, save, file_bytes, ranks, ranks_on_node);

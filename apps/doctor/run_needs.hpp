@@ -18,7 +18,8 @@ namespace fourfold::doctor {
 
 /// What the run of a run file will ask of the ranks and of the file systems.
 struct RunNeeds {
-  std::optional<comm::MeshShape> mesh;  ///< none without a run file, or if it does not fit
+  /// None without a run file, or if it does not fit. It may leave ranks over, the last ones.
+  std::optional<comm::MeshShape> mesh;
   std::string problem;                  ///< why it does not fit these ranks
   std::int64_t rank_bytes = 0;          ///< memory of this rank on its host
   DType precision = DType::f32;

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 
-#include "allocation.hpp"
-
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
@@ -21,7 +19,9 @@
 #include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/telemetry/status_file.hpp>
+#include <fourfold/train/elastic_mesh.hpp>
 #include <fourfold/train/first_look.hpp>
+#include <fourfold/train/job_allocation.hpp>
 #include <fourfold/train/load_run.hpp>
 
 #include <fmt/format.h>
@@ -46,7 +46,7 @@ batch::Attempt this_attempt() {
                   : !job.id.empty()  ? job.id
                                      : fmt::format("none-{:.6f}", unix_time_s());
   attempt.restart = job.restarts;
-  attempt.nodes = static_cast<int>(number_in("SLURM_JOB_NUM_NODES", 1));
+  attempt.nodes = static_cast<int>(train::number_in("SLURM_JOB_NUM_NODES", 1));
   attempt.began_unix_s = unix_time_s();
   return attempt;
 }
@@ -64,11 +64,10 @@ class HeldRun {
     std::error_code ignored;
     io::refuse_step_as_directory(config.checkpoint.dir);
     if (fs::is_directory(config.checkpoint.dir, ignored)) {
-      checkpoint_dir_.emplace(
-          config.checkpoint.dir, io::LeaseHolder::this_process(),
-          io::LeaseOptions{.gone = log_dir_->left_behind_by(),
-                           .before_overtaking = before_overtaking,
-                           .provisional = true});
+      checkpoint_dir_.emplace(config.checkpoint.dir, io::LeaseHolder::this_process(),
+                              io::LeaseOptions{.gone = log_dir_->left_behind_by(),
+                                               .before_overtaking = before_overtaking,
+                                               .provisional = true});
     }
   }
 
@@ -87,7 +86,7 @@ class HeldRun {
 /// How the run is to be started on what the job has: "start", the number of tasks if it is not all
 /// of them ("all"), and what `fourfold train` gets besides, a line each.
 std::string start_lines(const runfile::EffectiveConfig& effective) {
-  const auto has = allocation();
+  const auto has = train::job_allocation();
   if (!has) {
     return "start\nall\n";
   }

@@ -73,11 +73,12 @@ int main(int argc, char** argv) {
       ->capture_default_str();
   CLI::App* const end = command.add_subcommand("end", "Note how it ended");
   describe(*end, request);
-  CLI::Option* const launcher_code = end->add_option("--launcher-code", request.launcher_code,
-                                                     "What srun or mpiexec ended with");
+  CLI::Option* const launcher_code =
+      end->add_option("--launcher-code", request.launcher_code, "What srun or mpiexec ended with");
   CLI::Option* const stopped_by =
-      end->add_option("--stopped-by", request.stopped_by,
-                      "The signal that came before anything was launched: the run is to go on later")
+      end->add_option(
+             "--stopped-by", request.stopped_by,
+             "The signal that came before anything was launched: the run is to go on later")
           ->type_name("SIGNAL")
           ->excludes(launcher_code);
   end->add_option(

@@ -182,8 +182,8 @@ MpiRuntime::~MpiRuntime() {
 void MpiRuntime::require_one_build(const std::string& build) const {
   const std::vector<std::string> builds = all_gather_text(world(), build);
   const std::vector<std::string> hosts = all_gather_text(world(), impl_->host);
-  const auto other = std::ranges::find_if(
-      builds, [&](const std::string& one) { return one != builds.front(); });
+  const auto other =
+      std::ranges::find_if(builds, [&](const std::string& one) { return one != builds.front(); });
   if (other != builds.end()) {
     throw UserError(
         ExitCode::config,

@@ -103,6 +103,39 @@ expect grep -qE '^checkpoint.dir .*\(for run/checkpoints, which is not there yet
 expect test ! -e run
 expect test ! -e fast
 
+# In a batch job the mesh is the one with which `job begin` starts it: mesh.dp = "auto" may leave ranks over.
+SLURM_JOB_NUM_NODES=3 expect_judged ranks 3 doctor run.toml --set mesh.dp=auto --seconds 10
+expect_stdout 'pp1 dp2 cp1 tp1; neighbours on tp there are none; 1 of 3 ranks are not used'
+expect_exit 78 ranks 3 doctor run.toml --set mesh.dp=3 --seconds 10
+
+# Another build of the program on one node: the table says so, and nothing else is believed; no run of any program begins.
+other_build() {
+  local verb=$1 program
+  program=$(readlink -f "$(dirname "$fourfold")/fourfold-$verb")
+  [[ -x $program ]] || program=$(dirname "$fourfold")/../libexec/fourfold/fourfold-$verb
+  python3 - "$program" "other-$verb" <<'END'
+import json, os, subprocess, sys
+commit = json.loads(subprocess.run([os.environ["FOURFOLD_HERE"], "version", "--json"], capture_output=True, check=True).stdout)["commit"]
+program = open(sys.argv[1], "rb").read()
+assert commit.encode() in program, commit
+open(sys.argv[2], "wb").write(program.replace(commit.encode(), b"f" * len(commit)))
+os.chmod(sys.argv[2], 0o755)
+END
+}
+for verb in doctor train sample evaluate bench; do FOURFOLD_HERE=$fourfold expect other_build "$verb"; done
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" doctor run.toml --seconds 10 : -n 1 ./other-doctor run.toml --seconds 10
+expect grep -qE '^versions +FAIL +fourfold ' "$output"
+expect grep -qE 'fourfold differs: .* \(f+\)' "$output"
+expect_stdout '1 checks in'
+expect_stdout 'exit code 78'
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" doctor --json --seconds 10 : -n 1 ./other-doctor --json --seconds 10
+expect python3 -c 'import json, sys; assert [one["status"] for one in json.load(open(sys.argv[1]))["checks"]] == ["FAIL"]' "$output"
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" train run.toml : -n 1 ./other-train run.toml
+expect_stderr 'ranks of one run must be alike'
+expect test ! -e run
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" bench comm : -n 1 ./other-bench comm
+expect_stderr 'ranks of one run must be alike'
+
 # What a run would fail of: 78, and all of it in one go.
 expect_exit 78 ranks 2 doctor run.toml --set mesh.tp=4 --set data.train=missing --dir nowhere/at/all --seconds 10
 expect grep -qE '^mesh +FAIL ' "$output"

@@ -147,8 +147,8 @@ TEST_CASE("what an earlier start of the chain has left is told from another chai
   const auto start = [](const char* chain, const char* job, std::int64_t restart) {
     return Attempt{.chain = chain, .job = job, .restart = restart};
   };
-  const std::vector<Attempt> attempts{start("c", "1", 0), start("other", "2", 0), start("c", "3", 0),
-                                      start("c", "3", 1), start("c", "4", 0)};
+  const std::vector<Attempt> attempts{start("c", "1", 0), start("other", "2", 0),
+                                      start("c", "3", 0), start("c", "3", 1), start("c", "4", 0)};
   const auto is_earlier = [&](const char* job, long restarts) {
     return is_of_earlier_start(attempts, attempts[3], {.id = job, .restarts = restarts});
   };

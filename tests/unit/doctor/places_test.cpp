@@ -48,6 +48,10 @@ TEST_CASE("a group of tp on two nodes is named", "[places]") {
   CHECK(finds(check, "--distribution=block"));
   CHECK(finds(mesh_check(ranks, comm::MeshShape{.tp = 6}, ""), "lower mesh.tp to at most 3"));
   CHECK(mesh_check(ranks, std::nullopt, "mesh.tp = 4 does not fit").fails_anyway());
+  // What mesh.dp = "auto" leaves over belongs to no group.
+  const Check partly = mesh_check(ranks, comm::MeshShape{.dp = 1, .tp = 2}, "");
+  CHECK(partly.status() == Status::ok);
+  CHECK(partly.summary().find("4 of 6 ranks are not used") != std::string::npos);
 }
 
 TEST_CASE("core lists are those of the kernel", "[places]") {

@@ -274,8 +274,7 @@ TEST_CASE("what a start says before it overtakes another is said while that one 
   again.restarts = 1;
   const DirectoryLease stale(scratch / "c", first, options);
   options.before_overtaking = [] { throw UserError(ExitCode::no_progress, "stuck"); };
-  CHECK_THROWS_MATCHES(DirectoryLease(scratch / "c", again, options), UserError,
-                       Message("stuck"));
+  CHECK_THROWS_MATCHES(DirectoryLease(scratch / "c", again, options), UserError, Message("stuck"));
   std::this_thread::sleep_for(3 * options.beat);
   CHECK(stale.is_held());  // a start that is refused then takes nothing
   CHECK(living_holder_of(scratch / "c", again, ".lease") == first);

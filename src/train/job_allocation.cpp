@@ -1,10 +1,9 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
-#include "allocation.hpp"
-
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/train/job_allocation.hpp>
 
 #include <unistd.h>
 
@@ -15,8 +14,14 @@
 #include <cstring>
 #include <system_error>
 
-namespace fourfold::job {
+namespace fourfold::train {
 namespace {
+
+/// A variable of the environment; nullptr when it is not set, or empty.
+const char* variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
 
 std::size_t memory_of_this_node() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
@@ -39,11 +44,6 @@ std::size_t node_bytes() {
 
 }  // namespace
 
-const char* variable(const char* name) {
-  const char* const value = std::getenv(name);
-  return value != nullptr && *value != '\0' ? value : nullptr;
-}
-
 std::int64_t number_in(const char* name, std::int64_t otherwise) {
   const char* const text = variable(name);
   if (text == nullptr) {
@@ -59,7 +59,7 @@ std::int64_t number_in(const char* name, std::int64_t otherwise) {
   return value;
 }
 
-std::optional<train::Allocation> allocation() {
+std::optional<Allocation> job_allocation() {
   const std::int64_t nodes = number_in("SLURM_JOB_NUM_NODES", 0);
   const std::int64_t on_each = number_in("FOURFOLD_TASKS_PER_NODE", 0);
   const std::int64_t tasks =
@@ -67,8 +67,7 @@ std::optional<train::Allocation> allocation() {
   if (nodes < 1 || tasks < 1) {
     return std::nullopt;
   }
-  return train::Allocation{
-      .nodes = static_cast<int>(nodes), .tasks = tasks, .node_bytes = node_bytes()};
+  return Allocation{.nodes = static_cast<int>(nodes), .tasks = tasks, .node_bytes = node_bytes()};
 }
 
-}  // namespace fourfold::job
+}  // namespace fourfold::train
