@@ -14,18 +14,55 @@
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/checkpoint_store.hpp>
 #include <fourfold/io/directory_lease.hpp>
+#include <fourfold/io/directory_probe.hpp>
 #include <fourfold/io/leftovers.hpp>
 #include <fourfold/io/step_place.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <chrono>
 #include <limits>
+#include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 namespace fourfold::io {
+namespace {
+
+/// Every rank writes its part there, and reads those of others: a folder of that name on a disk of
+/// each node is not enough.
+void require_one_directory(const std::filesystem::path& directory,
+                           comm::Communicator& communicator) {
+  if (communicator.size() == 1) {
+    return;
+  }
+  constexpr std::chrono::seconds longest{10};  // that a client of NFS may believe what it knew
+  std::optional<ProbeFile> probe;
+  const std::string word =
+      comm::broadcast_text(communicator, communicator.rank() == 0 ? ProbeFile::new_word() : "", 0);
+  comm::first_rank_does(communicator, [&] { probe.emplace(directory, word); });
+  comm::together(communicator, [&] {
+    const auto end = std::chrono::steady_clock::now() + longest;
+    while (!ProbeFile::is_seen(directory, word)) {
+      if (std::chrono::steady_clock::now() > end) {
+        throw UserError(
+            ExitCode::config,
+            format_message(
+                "{}: what rank 0 writes there is not seen on this rank's node (a disk of "
+                "each node, or a file system that is not mounted there); set "
+                "checkpoint.dir, or log.dir which it follows, to a folder that all nodes "
+                "share",
+                directory.string()));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    }
+  });
+}
+
+}  // namespace
 
 CheckpointStore::CheckpointStore(std::filesystem::path directory, StoreOptions options)
     : directory_(std::move(directory)), options_(std::move(options)) {}
@@ -42,6 +79,7 @@ void CheckpointStore::check_writable(comm::Communicator& communicator) const {
     probe.write(std::vector<std::byte>(4096));
     probe.sync();
   });
+  require_one_directory(directory_, communicator);
 }
 
 void CheckpointStore::take_lease(comm::Communicator& communicator) {

@@ -202,6 +202,21 @@ TEST_CASE("a rank that cannot make of a checkpoint what rank 0 made fails all") 
   }
 }
 
+TEST_CASE("a directory that is another one on some nodes is refused at the start") {
+  const ScratchFolder scratch;
+  const auto errors = errors_of(3, [&](comm::Communicator& world) {
+    const fs::path place = world.rank() == 2 ? scratch / "own" : scratch / "shared";
+    fs::create_directories(place);
+    io::CheckpointStore(place).check_writable(world);
+  });
+  for (const std::string& error : errors) {
+    CHECK(error.starts_with("user 78 "));
+    CHECK_THAT(error, ContainsSubstring("rank 2: " + (scratch / "own").string() + ": what rank 0"));
+  }
+  CHECK(names(scratch / "own").empty());
+  CHECK(names(scratch / "shared").empty());
+}
+
 TEST_CASE("whether a save could begin is tried without leaving a trace") {
   const ScratchFolder scratch;
   const fs::path directory = scratch / "deep" / "c";

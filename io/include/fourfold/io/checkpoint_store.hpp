@@ -74,9 +74,10 @@ class CheckpointStore {
   /// counts as saved. Steps later than the one saved stay and are named in a warning.
   SaveReport save(const SaveRequest& request, comm::Communicator& communicator);
 
-  /// Tries whether a save could begin: makes the directory and writes, syncs and removes a small
-  /// file in it. Collective; rank 0 tries. @throws UserError on all ranks: cannot_write; config
-  /// when the directory is itself a step
+  /// Tries whether a save could begin: makes the directory, writes, syncs and removes a small file
+  /// in it, and another that every rank has to see within 10 s. Collective; rank 0 writes. @throws
+  /// UserError on all ranks: cannot_write; config when the directory is itself a step, or another
+  /// one on some nodes
   void check_writable(comm::Communicator& communicator) const;
 
   /// Keeps other jobs from saving here while this store lives (directory_lease.hpp). Rank 0 takes
