@@ -41,7 +41,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr LeaseOptions quick{.beat = 20ms, .silence = 400ms};
+const LeaseOptions quick{.beat = 20ms, .silence = 400ms};
 
 LeaseHolder elsewhere(const std::string& host, const std::string& job = "") {
   return {.host = host, .pid = 77, .job = job};

@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr io::LeaseOptions quick{.beat = 20ms, .silence = 400ms};
+const io::LeaseOptions quick{.beat = 20ms, .silence = 400ms};
 
 LeaseHolder other(const std::string& job = "") {
   return {.host = "node2", .pid = 77, .job = job};

@@ -5,9 +5,8 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdlib>
-#include <string>
+#include <initializer_list>
 #include <utility>
-#include <vector>
 
 using namespace fourfold::train;
 
@@ -18,10 +17,10 @@ constexpr std::size_t mib = 1 << 20;
 /// What a batch script has in its environment, for as long as this lives; nothing else of Slurm's.
 class Environment {
  public:
-  explicit Environment(const std::vector<std::pair<std::string, std::string>>& variables) {
+  Environment(std::initializer_list<std::pair<const char*, const char*>> variables) {
     clear();
     for (const auto& [name, value] : variables) {
-      ::setenv(name.c_str(), value.c_str(), 1);
+      ::setenv(name, value, 1);
     }
   }
   ~Environment() { clear(); }
@@ -41,10 +40,10 @@ class Environment {
 
 TEST_CASE("what a job has is read from its environment", "[job_allocation]") {
   CHECK_FALSE([] {
-    const Environment outside({});
+    const Environment outside{};
     return job_allocation();
   }());
-  const Environment job({{"SLURM_JOB_NUM_NODES", "3"}, {"SLURM_NTASKS", "12"}});
+  const Environment job{{"SLURM_JOB_NUM_NODES", "3"}, {"SLURM_NTASKS", "12"}};
   const auto has = job_allocation();
   REQUIRE(has);
   CHECK(has->nodes == 3);
@@ -55,27 +54,27 @@ TEST_CASE("what a job has is read from its environment", "[job_allocation]") {
 TEST_CASE("tasks that the script starts itself count, and a node has one without any word of them",
           "[job_allocation]") {
   {
-    const Environment own(
-        {{"SLURM_JOB_NUM_NODES", "3"}, {"SLURM_NTASKS", "3"}, {"FOURFOLD_TASKS_PER_NODE", "4"}});
+    const Environment own{
+        {"SLURM_JOB_NUM_NODES", "3"}, {"SLURM_NTASKS", "3"}, {"FOURFOLD_TASKS_PER_NODE", "4"}};
     CHECK(job_allocation()->tasks == 12);
   }
-  const Environment none({{"SLURM_JOB_NUM_NODES", "5"}});
+  const Environment none{{"SLURM_JOB_NUM_NODES", "5"}};
   CHECK(job_allocation()->tasks == 5);
 }
 
 TEST_CASE("memory is what the job asked for, a node or a CPU", "[job_allocation]") {
   {
-    const Environment node({{"SLURM_JOB_NUM_NODES", "1"}, {"SLURM_MEM_PER_NODE", "96"}});
+    const Environment node{{"SLURM_JOB_NUM_NODES", "1"}, {"SLURM_MEM_PER_NODE", "96"}};
     CHECK(job_allocation()->node_bytes == 96 * mib);
   }
-  const Environment cpus(
-      {{"SLURM_JOB_NUM_NODES", "1"}, {"SLURM_MEM_PER_CPU", "10"}, {"SLURM_CPUS_ON_NODE", "4"}});
+  const Environment cpus{
+      {"SLURM_JOB_NUM_NODES", "1"}, {"SLURM_MEM_PER_CPU", "10"}, {"SLURM_CPUS_ON_NODE", "4"}};
   CHECK(job_allocation()->node_bytes == 40 * mib);
 }
 
 TEST_CASE("what is no number of things is none", "[job_allocation]") {
   for (const char* text : {"", "-1", "4x", "1e3", "99999999999999999999"}) {
-    const Environment odd({{"SLURM_JOB_NUM_NODES", text}});
+    const Environment odd{{"SLURM_JOB_NUM_NODES", text}};
     CHECK(number_in("SLURM_JOB_NUM_NODES", 7) == 7);
     CHECK_FALSE(job_allocation());
   }
