@@ -39,7 +39,20 @@ std::string payload_file_name(int file, int files) {
 }
 
 bool is_left_by_file_system(std::string_view name) noexcept {
-  return name.starts_with(".nfs") || name.starts_with("._") || name == ".DS_Store";
+  for (const std::string_view prefix : {".nfs", ".fuse_hidden", ".smbdelete"}) {
+    if (name.starts_with(prefix)) {
+      return name.size() > prefix.size() &&
+             name.find_first_not_of("0123456789abcdefABCDEF", prefix.size()) ==
+                 std::string_view::npos;
+    }
+  }
+  constexpr std::string_view attributes = "._";  // of the file whose name follows
+  if (name.starts_with(attributes)) {
+    name.remove_prefix(attributes.size());
+    return name == manifest_name || name == index_name || payload_number(name) ||
+           name == ".DS_Store";
+  }
+  return name == ".DS_Store" || name == "Thumbs.db" || name == "desktop.ini";
 }
 
 std::optional<PayloadNumber> payload_number(std::string_view name) noexcept {

@@ -73,7 +73,8 @@ bool is_index_of(const Manifest& manifest, const std::string& index_bytes) {
 
 constexpr const char* other_index = "is not what the manifest says (its size or CRC-32C differs)";
 
-/// Exactly the files of the manifest, with their sizes; what NFS leaves of open files is let pass.
+/// The files of the manifest, with their sizes, and no other payloads. What somebody has put beside
+/// them is nothing to a reader.
 Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest) {
   std::set<std::string> expected{manifest_name, index_name};
   for (const ManifestFile& file : manifest.files) {
@@ -90,7 +91,7 @@ Defect file_defect(const std::filesystem::path& folder, const Manifest& manifest
   }
   const auto names = names_in(folder);
   for (const std::string& name : names.value_or(std::vector<std::string>{})) {
-    if (!expected.contains(name) && !is_left_by_file_system(name)) {
+    if (!expected.contains(name) && payload_number(name)) {
       return fmt::format("{} does not belong to the checkpoint", name);
     }
   }

@@ -20,6 +20,7 @@
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <ranges>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -27,21 +28,47 @@
 namespace fourfold::io {
 namespace {
 
-std::optional<double> validation_loss(const std::filesystem::path& folder) {
-  const Inspection found = inspect(folder);
+std::optional<double> number_in(const std::string& text) {
+  double number = 0;
+  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = failure == std::errc() && rest == text.data() + text.size();
+  return is_number && std::isfinite(number) ? std::optional(number) : std::nullopt;
+}
+
+/// What a step notes of its evaluation.
+KnownStep with_loss(const std::filesystem::path& directory, std::int64_t step) {
+  KnownStep known{.step = step};
+  const Inspection found = inspect(directory / step_folder_name(step));
   if (found.defect) {
-    return std::nullopt;
+    return known;
   }
   const auto& texts = found.contents->index.scalars.texts;
-  const auto noted = texts.find(validation_loss_name);
-  if (noted == texts.end()) {
-    return std::nullopt;
+  if (const auto loss = texts.find(validation_loss_name); loss != texts.end()) {
+    known.validation_loss = number_in(loss->second);
   }
-  double loss = 0;
-  const std::string& text = noted->second;
-  const auto [rest, failure] = std::from_chars(text.data(), text.data() + text.size(), loss);
-  const bool is_number = failure == std::errc() && rest == text.data() + text.size();
-  return is_number && std::isfinite(loss) ? std::optional(loss) : std::nullopt;
+  if (const auto data = texts.find(validation_data_name); data != texts.end()) {
+    known.validation_data = data->second;
+  }
+  return known;
+}
+
+/// Those whose losses can be compared with that of the newest one that has any, the best one first.
+std::vector<KnownStep> rated_steps(std::span<const KnownStep> steps) {
+  std::vector<KnownStep> rated;
+  std::string data;  // older versions note none
+  for (const KnownStep& known : std::views::reverse(steps)) {
+    const bool is_other =
+        !known.validation_data.empty() && !data.empty() && known.validation_data != data;
+    if (known.validation_loss && !is_other) {
+      data = data.empty() ? known.validation_data : data;
+      rated.push_back(known);
+    }
+  }
+  std::ranges::sort(rated, [](const KnownStep& a, const KnownStep& b) {
+    return *a.validation_loss != *b.validation_loss ? *a.validation_loss < *b.validation_loss
+                                                    : a.step > b.step;
+  });
+  return rated;
 }
 
 /// What somebody has put into a folder that has the name of a step.
@@ -50,9 +77,10 @@ std::optional<std::string> name_that_no_step_has(const std::filesystem::path& fo
   if (!names) {
     return std::nullopt;
   }
-  const auto found = std::ranges::find_if(*names, [](const std::string& name) {
-    return name != manifest_name && name != index_name && !payload_number(name) &&
-           !name_of_temporary(name) && !is_left_by_file_system(name);
+  const auto found = std::ranges::find_if(*names, [&](const std::string& name) {
+    const bool is_known = name == manifest_name || name == index_name || payload_number(name) ||
+                          name_of_temporary(name) || is_left_by_file_system(name);
+    return !is_known || kind_of(folder / name) == EntryKind::directory;
   });
   return found == names->end() ? std::nullopt : std::optional(*found);
 }
@@ -66,21 +94,14 @@ std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
     return {};
   }
   std::set<std::int64_t> kept;
-  std::vector<KnownStep> rated;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const bool is_multiple =
         retention.keep_every_steps > 0 && steps[i].step % retention.keep_every_steps == 0;
     if (i + count >= steps.size() || is_multiple) {
       kept.insert(steps[i].step);
     }
-    if (steps[i].validation_loss) {
-      rated.push_back(steps[i]);
-    }
   }
-  std::ranges::sort(rated, [](const KnownStep& a, const KnownStep& b) {
-    return *a.validation_loss != *b.validation_loss ? *a.validation_loss < *b.validation_loss
-                                                    : a.step > b.step;
-  });
+  std::vector<KnownStep> rated = rated_steps(steps);
   rated.resize(std::min(rated.size(), static_cast<std::size_t>(std::max(retention.keep_best, 0))));
   for (const KnownStep& best : rated) {
     kept.insert(best.step);
@@ -99,8 +120,7 @@ std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::
   std::vector<KnownStep> known;
   for (const std::int64_t step : steps_in(directory)) {
     if (step <= newest) {
-      known.push_back(
-          {step, with_losses ? validation_loss(directory / step_folder_name(step)) : std::nullopt});
+      known.push_back(with_losses ? with_loss(directory, step) : KnownStep{.step = step});
     }
   }
   return known;

@@ -197,6 +197,19 @@ DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& worl
   return facts;
 }
 
+std::string validation_data(const data::TokenDataset& dataset, std::int64_t samples,
+                            comm::Communicator& world) {
+  std::string word;
+  comm::first_rank_does(world, [&] {
+    io::Fingerprint data;
+    for (const std::string& digest : token_digests(dataset)) {
+      data.add(std::as_bytes(std::span(digest)));
+    }
+    word = fmt::format("{}:{}", data.str().substr(0, 16), samples);
+  });
+  return comm::broadcast_text(world, word, 0);
+}
+
 std::optional<std::string> data_change(const io::Checkpoint& before, const DataFacts& now,
                                        comm::Communicator& world, std::uint64_t most_whole_bytes) {
   const std::string counts = text_or_empty(before, runfile::token_counts_name);

@@ -95,6 +95,7 @@ Trainer::Trainer(const runfile::EffectiveConfig& effective, comm::Mesh& mesh,
   require_same_tokens(dataset_, "data.train", mesh.world().host());
   if (validation_) {
     require_same_tokens(*validation_, "data.validation", mesh.world().host());
+    validation_data_ = validation_data(*validation_, evaluator_->samples(), mesh.world().host());
   }
   data_facts_ = data_facts(dataset_, mesh.world());
   arena_.seal();
@@ -295,6 +296,7 @@ io::SaveRequest Trainer::save_request(bool may_arrive) {
       to_scalars(progress_, runner_.loss_scale(), runfile::to_toml(config_), data_facts_);
   if (validation_step_ == progress_.step) {
     scalars.texts[io::validation_loss_name] = fmt::format("{}", validation_loss_);
+    scalars.texts[io::validation_data_name] = validation_data_;
   }
   return {.step = progress_.step,
           .mesh = mesh_->shape(),

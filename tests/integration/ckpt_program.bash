@@ -151,9 +151,16 @@ expect_exit 0 "$fourfold" ckpt reshard run/checkpoints recut --to pp=2,dp=2,zero
 expect_stdout 'every bit was kept'
 expect_exit 0 "$fourfold" ckpt diff run/checkpoints recut
 # What macOS leaves in folders that are looked at does not make a step a damaged one.
-touch recut/step-000000004/.DS_Store recut/step-000000004/._MANIFEST.json
+# Nor do notes: they are nothing to a reader.
+beside=(.DS_Store ._MANIFEST.json Thumbs.db desktop.ini .nfs00a1 .fuse_hidden0001 notes.txt)
+(cd recut/step-000000004 && touch "${beside[@]}")
 expect_exit 0 "$fourfold" ckpt verify --deep recut
-rm recut/step-000000004/.DS_Store recut/step-000000004/._MANIFEST.json
+expect_exit 0 "$fourfold" ckpt diff run/checkpoints recut
+(cd recut/step-000000004 && rm "${beside[@]}")
+cp recut/step-000000004/shard-00000-of-00001.h5 recut/step-000000004/shard-00000-of-00002.h5
+expect_exit 65 "$fourfold" ckpt verify recut
+expect_stdout 'shard-00000-of-00002.h5 does not belong to the checkpoint'
+rm recut/step-000000004/shard-00000-of-00002.h5
 "$fourfold" ckpt info recut/step-000000004 --json >recut.json
 "$fourfold" ckpt info other/checkpoints/step-000000004 --json >other.json
 expect python3 -c 'import json

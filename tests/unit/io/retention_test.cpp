@@ -45,6 +45,17 @@ TEST_CASE("steps are kept for being new, multiples or best, together", "[retenti
   CHECK(steps_to_remove({}, {.keep_last = 1}).empty());
 }
 
+TEST_CASE("losses of other validation data than the newest one's are not compared", "[retention]") {
+  const std::vector<KnownStep> changed = {{10, 1.0, "easy"}, {20, 1.5, "easy"}, {30, 7.0, "hard"},
+                                          {40, 6.0, "hard"}, {50, {}, ""},      {60, 8.0, "hard"}};
+  CHECK(steps_to_remove(changed, {.keep_last = 1, .keep_best = 1}) == Steps{10, 20, 30, 50});
+  CHECK(steps_to_remove(changed, {.keep_last = 1, .keep_best = 9}) == Steps{10, 20, 50});
+  // Older versions do not say which data: those count.
+  std::vector<KnownStep> older = changed;
+  older[0].validation_data = older[1].validation_data = "";
+  CHECK(steps_to_remove(older, {.keep_last = 1, .keep_best = 2}) == Steps{30, 40, 50});
+}
+
 TEST_CASE("a step that does not fit is told by bytes or by files", "[retention]") {
   CHECK(!io::lack_of_room({100, 4}, {100, 4}));
   CHECK(!io::lack_of_room({100, 4}, {}));

@@ -16,16 +16,21 @@ namespace fourfold::io {
 struct Retention {
   int keep_last = 0;                  ///< the newest ones; 0 keeps all there are
   std::int64_t keep_every_steps = 0;  ///< multiples of this; 0: none for that
-  int keep_best = 0;                  ///< those of the lowest validation loss; of equals the newest
+  int keep_best = 0;  ///< those of the lowest validation loss; of equals the newest. Losses of
+                      ///< other validation data than the newest step's are not looked at
 };
 
 /// The text of a checkpoint's scalars under which a run notes the loss of an evaluation of the
 /// step, as a number: a remark about the state, no part of it.
 inline constexpr const char* validation_loss_name = "validation_loss";
 
+/// Beside it: of which data that is. Losses of others are not compared.
+inline constexpr const char* validation_data_name = "validation_data";
+
 struct KnownStep {
   std::int64_t step = 0;
   std::optional<double> validation_loss = {};
+  std::string validation_data = {};  ///< empty: not known
 };
 
 /// The steps that need not be kept, ascending. A pure function. The newest one is never among them.

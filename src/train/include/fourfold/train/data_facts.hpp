@@ -33,6 +33,11 @@ struct DataFacts {
 /// Of the files as they are now. Collective: rank 0 reads, the others learn.
 DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world);
 
+/// What a validation loss is of: the same word for the same tokens, and as many samples of them.
+/// Collective: rank 0 reads, the others learn.
+std::string validation_data(const data::TokenDataset& dataset, std::int64_t samples,
+                            comm::Communicator& world);
+
 /// How data differ from those of a checkpoint, in words; nothing when they are the same as far as
 /// the checkpoint tells (older versions kept the counts alone). A file that was written to since
 /// (copied, touched or edited) is read whole and compared with the digest that its record had then,
