@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
+constexpr std::string_view gpt2_end_of_text = "<|endoftext|>";
 constexpr std::uint64_t longest_claim_bytes = std::uint64_t{64} << 20;
 
 /// The object in a file beside the tokenizer's, or where a link of that name leads; an empty one
@@ -52,85 +53,154 @@ json object_in(const fs::path& file) {
                      files.main.path.string(), by.string(), claim));
 }
 
-/// Whether a class makes the tokens of these files that are made here.
+/// Whether a class makes the tokens of these files that are made here. Others number the pieces of
+/// a SentencePiece model anew, or begin a text otherwise.
 bool is_read_so(const TokenizerFiles& files, std::string_view name) {
-  if (files.kind == TokenizerKind::vocab_and_merges) {
-    return name == "GPT2Tokenizer" || name == "GPT2TokenizerFast";
+  if (name.ends_with("Fast")) {
+    name.remove_suffix(std::string_view("Fast").size());
   }
-  // These number the pieces of a SentencePiece model anew.
-  constexpr std::array<std::string_view, 9> renumbering{
-      "XLMRobertaTokenizer", "CamembertTokenizer", "BarthezTokenizer",
-      "MBartTokenizer",      "MBart50Tokenizer",   "NllbTokenizer",
-      "XGLMTokenizer",       "M2M100Tokenizer",    "PLBartTokenizer"};
-  return std::ranges::none_of(renumbering,
-                              [&](std::string_view one) { return name.starts_with(one); });
+  return files.kind == TokenizerKind::vocab_and_merges
+             ? name == "GPT2Tokenizer"
+             : name == "LlamaTokenizer" || name == "CodeLlamaTokenizer" || name == "GemmaTokenizer";
+}
+
+/// Whose vocab.json transformers reads as GPT-2's where no class is named.
+bool is_model_of_gpt2(std::string_view type) {
+  constexpr std::array<std::string_view, 5> types{"gpt2", "gpt_neo", "gptj", "gpt_bigcode", "opt"};
+  return std::ranges::count(types, type) > 0;
+}
+
+/// The text of a token, which is a text itself or an object that has it.
+std::optional<std::string> text_of_token(const json& token) {
+  const json text = token.is_object() ? token.value("content", json()) : token;
+  return text.is_string() ? std::optional(text.get_ref<const std::string&>()) : std::nullopt;
 }
 
 /// What the other files of a folder say of its tokenizer.
 struct Claims {
   explicit Claims(const TokenizerFiles& files)
-      : config_file(files.main.path.parent_path() / "tokenizer_config.json"),
-        added_file(files.main.path.parent_path() / "added_tokens.json"),
-        config(object_in(config_file)),
-        added(object_in(added_file)) {}
+      : folder(files.main.path.parent_path()),
+        config_file(folder / "tokenizer_config.json"),
+        config(object_in(config_file)) {}
 
-  /// visit(file that says so, text of a token, its number)
-  using Visit = std::function<void(const fs::path&, const std::string&, std::int64_t)>;
+  /// visit(file that says so, text of a token, its number where that is said)
+  using Visit =
+      std::function<void(const fs::path&, const std::string&, std::optional<std::int64_t>)>;
+
   void for_each_token(const Visit& visit) const {
     const json decoder = config.value("added_tokens_decoder", json::object());
     for (const auto& [key, token] : decoder.items()) {
       std::int64_t number = 0;
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), number);
-      const json content = token.is_object() ? token.value("content", json()) : json();
-      if (error == std::errc{} && end == key.data() + key.size() && content.is_string()) {
-        visit(config_file, content.get<std::string>(), number);
+      const auto text = text_of_token(token);
+      if (error == std::errc{} && end == key.data() + key.size() && text) {
+        visit(config_file, *text, number);
       }
     }
+    const fs::path added_file = folder / "added_tokens.json";
+    const json added = object_in(added_file);
     for (const auto& [text, number] : added.items()) {
       if (number.is_number_integer()) {
         visit(added_file, text, number.get<std::int64_t>());
       }
     }
+    visit_special_tokens(config_file, config, visit);
+    const fs::path map_file = folder / "special_tokens_map.json";
+    visit_special_tokens(map_file, object_in(map_file), visit);
   }
 
+  static void visit_special_tokens(const fs::path& by, const json& says, const Visit& visit) {
+    for (const char* key : {"bos_token", "eos_token", "unk_token", "sep_token", "pad_token",
+                            "cls_token", "mask_token"}) {
+      if (const auto text = text_of_token(says.value(key, json()))) {
+        visit(by, *text, std::nullopt);
+      }
+    }
+    for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+      const json tokens = says.value(key, json());
+      for (const auto& [index, token] : tokens.items()) {
+        if (const auto text = text_of_token(token)) {
+          visit(by, *text, std::nullopt);
+        }
+      }
+    }
+  }
+
+  fs::path folder;
   fs::path config_file;
-  fs::path added_file;
   json config;
-  json added;
 };
 
-void refuse_other_class(const TokenizerFiles& files, const fs::path& file, const json& config) {
-  const json name = config.value("tokenizer_class", json());
+void refuse_class(const TokenizerFiles& files, const fs::path& file, const json& name) {
   if (name.is_string() && !is_read_so(files, name.get_ref<const std::string&>())) {
     refuse(files, file,
            format_message("tokenizer_class \"{}\", which makes other tokens of it",
                           name.get_ref<const std::string&>()));
   }
-  if (files.kind == TokenizerKind::vocab_and_merges &&
-      config.value("add_prefix_space", json()) == json(true)) {
-    refuse(files, file, "add_prefix_space, which makes other tokens of the first word");
+}
+
+/// By the model's own file where that of the tokenizer names no class.
+void refuse_other_class(const TokenizerFiles& files, const Claims& claims) {
+  const json name = claims.config.value("tokenizer_class", json());
+  refuse_class(files, claims.config_file, name);
+  if (name.is_string()) {
+    return;
+  }
+  const fs::path model_file = claims.folder / "config.json";
+  const json model = object_in(model_file);
+  const json its_name = model.value("tokenizer_class", json());
+  refuse_class(files, model_file, its_name);
+  const json type = model.value("model_type", json());
+  if (files.kind == TokenizerKind::vocab_and_merges && !its_name.is_string() && type.is_string() &&
+      !is_model_of_gpt2(type.get_ref<const std::string&>())) {
+    refuse(files, model_file,
+           format_message("model_type \"{}\", whose tokenizer makes other tokens of it",
+                          type.get_ref<const std::string&>()));
   }
 }
 
 void refuse_other_token(const TokenizerFiles& files, const fs::path& file, const TokenOf& token_of,
-                        const std::string& text, std::int64_t number) {
+                        const std::string& text, std::optional<std::int64_t> number) {
   const auto known = token_of(text);
-  if (known != number) {
+  if (!known || (number && *known != *number)) {
     refuse(files, file,
-           format_message("that \"{}\" is token {}, {}", text, number,
+           format_message("that \"{}\" is {}, {}", text,
+                          number ? format_message("token {}", *number) : std::string("a token"),
                           known ? format_message("which is {} in it", *known)
-                                : std::string("which it has not")));
+                                : std::string("which is none that it would make of a text")));
+  }
+}
+
+void refuse_other_end(const TokenizerFiles& files, const Claims& claims, const TokenOf& token_of,
+                      std::optional<std::int64_t> end_of_text) {
+  const auto text = text_of_token(claims.config.value("eos_token", json()));
+  if (text && token_of(*text) != end_of_text) {
+    refuse(files, claims.config_file,
+           format_message("eos_token \"{}\", which is not the end of text in it", *text));
   }
 }
 
 }  // namespace
 
-void refuse_other_claims_beside(const TokenizerFiles& files, const TokenOf& token_of) {
+void refuse_other_claims_beside(const TokenizerFiles& files, const ReadAlone& alone) {
   const Claims claims(files);
-  refuse_other_class(files, claims.config_file, claims.config);
-  claims.for_each_token([&](const fs::path& by, const std::string& text, std::int64_t number) {
-    refuse_other_token(files, by, token_of, text, number);
-  });
+  refuse_other_class(files, claims);
+  const json name = claims.config.value("tokenizer_class", json());
+  if (name.is_string() && name.get_ref<const std::string&>().starts_with("Gemma") &&
+      alone.adds_prefix_space) {
+    refuse(files, claims.config_file, "a class of Gemma, which puts no blank before a first word");
+  }
+  const json prefix = claims.config.value("add_prefix_space", json());
+  if (prefix.is_boolean() && prefix.get<bool>() != alone.adds_prefix_space) {
+    refuse(files, claims.config_file,
+           format_message("add_prefix_space {}, which makes other tokens of the first word",
+                          prefix.get<bool>()));
+  }
+  claims.for_each_token(
+      [&](const fs::path& by, const std::string& text, std::optional<std::int64_t> number) {
+        refuse_other_token(files, by, alone.token_of, text, number);
+      });
+  refuse_other_end(files, claims, alone.token_of, alone.end_of_text);
 }
 
 std::string told_of_tokens_beside(const TokenizerFiles& files,
@@ -139,7 +209,7 @@ std::string told_of_tokens_beside(const TokenizerFiles& files,
   std::set<std::string> missing;
   fs::path first_by;
   Claims(files).for_each_token(
-      [&](const fs::path& by, const std::string& text, std::int64_t /*number*/) {
+      [&](const fs::path& by, const std::string& text, std::optional<std::int64_t> /*number*/) {
         if (!is_token(text)) {
           first_by = missing.empty() ? by : first_by;
           missing.insert(text);
@@ -159,17 +229,22 @@ std::string told_of_tokens_beside(const TokenizerFiles& files,
 }
 
 void refuse_other_claims_beside(const TokenizerFiles& vocabulary) {
-  std::optional<json> entries;  // read a second time where somebody asks
-  refuse_other_claims_beside(vocabulary,
-                             [&](const std::string& text) -> std::optional<std::int64_t> {
-                               if (!entries) {
-                                 entries = json_if_any<json>(vocabulary.main.bytes);
-                               }
-                               const auto found = entries->find(text);
-                               return found != entries->end() && found->is_number_integer()
-                                          ? std::optional(found->get<std::int64_t>())
-                                          : std::nullopt;
-                             });
+  std::optional<std::int64_t> end;  // looked up where somebody asks
+  const auto token_of = [&](const std::string& text) -> std::optional<std::int64_t> {
+    if (text != gpt2_end_of_text) {
+      return std::nullopt;  // an entry of the vocabulary alone is not cut out of a text as a whole
+    }
+    if (!end) {
+      const json entries = json_if_any<json>(vocabulary.main.bytes);
+      const auto found = entries.find(text);
+      end = found != entries.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
+    }
+    return *end < 0 ? std::nullopt : end;
+  };
+  const TokenOf of = token_of;
+  refuse_other_claims_beside(vocabulary, {.token_of = of,
+                                          .end_of_text = of(std::string(gpt2_end_of_text)),
+                                          .adds_prefix_space = false});
 }
 
 }  // namespace fourfold::data::detail

@@ -80,10 +80,13 @@ class SentencePieceTokenizer final : public Tokenizer {
                          status.ToString()));
     }
     refuse_other_claims_beside(
-        files(), [&](const std::string& text) -> std::optional<std::int64_t> {
-          const int id = processor_.PieceToId(text);
-          return processor_.IdToPiece(id) == text ? std::optional<std::int64_t>(id) : std::nullopt;
-        });
+        files(), {.token_of = [&](const std::string& text) -> std::optional<std::int64_t> {
+                    const int id = processor_.PieceToId(text);
+                    return processor_.IdToPiece(id) == text ? std::optional<std::int64_t>(id)
+                                                            : std::nullopt;
+                  },
+                  .end_of_text = end_of_text(),
+                  .adds_prefix_space = adds_prefix_space()});
   }
 
   void encode(std::string_view text, std::vector<std::int32_t>& ids) override {
@@ -115,6 +118,13 @@ class SentencePieceTokenizer final : public Tokenizer {
 
  private:
   std::string model() const { return files().main.path.string(); }
+
+  /// Before the first word; a SentencePiece model writes a blank as U+2581.
+  bool adds_prefix_space() const {
+    std::vector<std::string> pieces;
+    return processor_.Encode("a", &pieces).ok() && !pieces.empty() &&
+           pieces.front().starts_with("\u2581");
+  }
 
   sentencepiece::SentencePieceProcessor processor_;
 };
