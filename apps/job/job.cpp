@@ -83,6 +83,19 @@ class HeldRun {
   std::optional<io::DirectoryLease> checkpoint_dir_;
 };
 
+/// Words of train that change nothing of what it does.
+bool speak_of_progress(const std::vector<std::string>& words) {
+  constexpr std::string_view option = "--progress";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == option) {
+      ++i;  // its value
+    } else if (!words[i].starts_with("--progress=")) {
+      return false;
+    }
+  }
+  return true;
+}
+
 /// How the run is to be started on what the job has: "start", the number of tasks if it is not all
 /// of them ("all"), and what `fourfold train` gets besides, a line each.
 std::string start_lines(const runfile::EffectiveConfig& effective) {
@@ -178,8 +191,9 @@ ExitCode begin_run(const Request& request) {
       train::load_run(request.run_file, request.overrides, program::run_file_in_checkpoint);
   const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
-  if (batch::is_finished(log_dir, config.train.steps)) {
-    train::look_before_answer(config, request.allowed_changes);
+  if (batch::is_finished(log_dir, config.train.steps) &&
+      train::look_before_answer(config, request.allowed_changes) &&
+      speak_of_progress(request.other_words)) {
     program::print("finished\n");
     return ExitCode::finished;
   }

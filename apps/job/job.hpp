@@ -14,6 +14,9 @@ struct Request {
   std::string run_file;
   std::vector<std::string> overrides;
   std::vector<std::string> allowed_changes;  ///< as train's --allow-change
+  /// The other words of train's command line: not understood here, so that what they mean for a run
+  /// that is finished only a start can say.
+  std::vector<std::string> other_words = {};
   batch::ChainLimits limits;
   int launcher_code = 0;
   std::string launcher_words;   ///< its standard error, of a start of which nothing was heard

@@ -42,8 +42,8 @@ ExitCode make(const submit::Arguments& arguments) {
     }
     return ExitCode::finished;
   }
-  if (batch::is_finished(effective.config.log.dir, effective.config.train.steps)) {
-    fourfold::train::look_before_answer(effective.config, {});
+  if (batch::is_finished(effective.config.log.dir, effective.config.train.steps) &&
+      fourfold::train::look_before_answer(effective.config, {})) {
     fourfold::log::info(fourfold::format_message(
         "{}: the run is finished, there is nothing to submit", effective.config.log.dir));
     return ExitCode::finished;

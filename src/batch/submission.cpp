@@ -230,6 +230,10 @@ std::string script_of(const Submission& job) {
   } else if (job.requeue) {
     text += exported("FOURFOLD_REQUEUE", "1");
   }
+  if (!job.work_folder.empty()) {
+    text += fmt::format("cd -- {} || exit 78 # the paths in the run file are meant from here\n",
+                        shell_word(job.work_folder.string()));
+  }
   text += fmt::format("exec bash \"$FOURFOLD_SLURM/{}.sbatch\" {}",
                       job.chain > 0 ? "chain" : "train", shell_word(job.run_file));
   for (const std::string& argument : job.arguments) {

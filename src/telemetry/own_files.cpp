@@ -180,6 +180,22 @@ void refuse_place_of_run(const fs::path& output) {
   }
 }
 
+bool holds_record(const fs::path& folder) {
+  const RunFiles files(folder);
+  const auto begins_as_config = [](std::string_view head) {
+    return head.starts_with(effective_config_mark);
+  };
+  const std::vector<std::pair<fs::path, IsOurs>> left{{files.config(), begins_as_config},
+                                                      {files.exit_status(), is_exit_text},
+                                                      {files.status(), is_status_text},
+                                                      {files.metrics(), begins_with_events},
+                                                      {files.attempts(), begins_with_events}};
+  return std::ranges::any_of(left, [](const auto& one) {
+    const std::string head = head_of(one.first).value_or("");
+    return !head.empty() && one.second(head);
+  });
+}
+
 void refuse_foreign_files(const fs::path& log_dir, const OutputsOfRun& outputs) {
   const RunFiles files(log_dir);
   std::error_code ignored;

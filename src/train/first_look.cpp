@@ -6,9 +6,11 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/runfile/saved_names.hpp>
-#include <fourfold/telemetry/log_dir.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/first_look.hpp>
+#include <fourfold/train/training_data.hpp>
 
 #include <algorithm>
 #include <filesystem>
@@ -84,6 +86,26 @@ void refuse_to_go_on_as_another(const runfile::RunConfig& config,
   }
 }
 
+/// Nor may a run's checkpoints be gone on from under another log.dir while its record is where it
+/// was: they would have two, and the first one's newest steps would be removed.
+void refuse_second_record(const runfile::RunConfig& config, const std::string& recorded_in) {
+  std::error_code failure;
+  const bool is_there = !recorded_in.empty() && telemetry::holds_record(recorded_in) &&
+                        !std::filesystem::equivalent(recorded_in, config.log.dir, failure);
+  runfile::RunConfig before;
+  before.log.dir = recorded_in;
+  const auto places = is_there ? recorded_places(before) : std::nullopt;
+  if (places &&
+      std::filesystem::equivalent(places->checkpoint_dir, config.checkpoint.dir, failure)) {
+    throw UserError(
+        ExitCode::config,
+        format_message(
+            "checkpoint.dir = \"{}\" has the checkpoints of the run whose record is in {}, and "
+            "log.dir = \"{}\" would be a second one; set log.dir to {}, or move that folder",
+            config.checkpoint.dir, recorded_in, config.log.dir, recorded_in));
+  }
+}
+
 /// A log.dir that names the folder of another run's steps would have a new run's files lie among
 /// them.
 void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesystem::path& steps) {
@@ -101,7 +123,8 @@ void refuse_folder_of_steps(const runfile::RunConfig& config, const std::filesys
 /// that run, and every program take them for its newest.
 void refuse_folder_of_run(const runfile::RunConfig& config, const std::filesystem::path& steps) {
   std::error_code failure;
-  if (telemetry::holds_run(steps) && !std::filesystem::equivalent(config.log.dir, steps, failure)) {
+  if (telemetry::holds_record(steps) &&
+      !std::filesystem::equivalent(config.log.dir, steps, failure)) {
     throw UserError(
         ExitCode::config,
         format_message("checkpoint.dir = \"{}\" is the folder of another run (it has a record, and "
@@ -124,6 +147,34 @@ std::optional<io::Checkpoint> newest_of(const runfile::RunConfig& config,
   } catch (const UserError&) {  // on all ranks alike
     return std::nullopt;
   }
+}
+
+runfile::RunConfig saved_in(const io::Checkpoint& newest) {
+  return runfile::parse_saved_config(newest.scalars().text(runfile::config_text_name),
+                                     newest.path().string());
+}
+
+std::string saved_log_dir(const io::Checkpoint& newest) {
+  return saved_in(newest).log.dir;
+}
+
+bool begins_as_it_did(const runfile::RunConfig& config, const io::Checkpoint& newest) {
+  const runfile::CheckpointConfig before = saved_in(newest).checkpoint;
+  return config.checkpoint.resume == "auto" ||
+         (config.checkpoint.resume == before.resume &&
+          config.checkpoint.weights_only == before.weights_only);
+}
+
+/// Data that have gone since say nothing.
+bool has_its_data(const runfile::RunConfig& config, const io::Checkpoint& newest,
+                  comm::Communicator& self) {
+  bool has = true;
+  comm::attempt([&] {
+    const data::TokenDataset dataset(
+        config.data.train, dataset_options(config, data::TokenDataset::Order::sequential));
+    has = !data_change(newest, data_facts(dataset, self), self);
+  });
+  return has;
 }
 
 }  // namespace
@@ -149,15 +200,24 @@ void look_before_lease(const runfile::RunConfig& config,
     runfile::refuse_changes(changes, allowed_changes);
     const auto log_dir = std::ranges::find(changes, "log.dir", &runfile::ConfigChange::key);
     if (log_dir != changes.end()) {
-      comm::first_rank_does(world, [&] { refuse_to_go_on_as_another(config, *log_dir); });
+      comm::first_rank_does(world, [&] {
+        refuse_to_go_on_as_another(config, *log_dir);
+        refuse_second_record(config, saved_log_dir(*newest));
+      });
     }
   }
 }
 
-void look_before_answer(const runfile::RunConfig& config,
+bool look_before_answer(const runfile::RunConfig& config,
                         std::span<const std::string> allowed_changes) {
-  comm::run_ranks(
-      1, [&](comm::Communicator& self) { look_before_lease(config, allowed_changes, self); });
+  bool is_the_one = true;
+  comm::run_ranks(1, [&](comm::Communicator& self) {
+    look_before_lease(config, allowed_changes, self);
+    if (const auto newest = newest_of(config, self)) {
+      is_the_one = begins_as_it_did(config, *newest) && has_its_data(config, *newest, self);
+    }
+  });
+  return is_the_one;
 }
 
 }  // namespace fourfold::train

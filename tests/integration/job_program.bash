@@ -49,6 +49,27 @@ done
 SLURM_JOB_ID=51 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2 --set train.seed=7 --allow-change train.seed
 expect_stdout 'finished'
 
+# What only a start can tell is left to one: another base of the weights, data that were prepared anew, a word that train may not know.
+SLURM_JOB_ID=51 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2 --progress none --progress=plain
+expect_stdout 'finished'
+for other in --resume-weights-only=elsewhere --sett; do
+  SLURM_JOB_ID=52 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2 "$other"
+  expect_stdout 'start'
+done
+SLURM_JOB_ID=53 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2 \
+  --set checkpoint.resume=elsewhere --set checkpoint.weights_only=true
+expect_stdout 'start'
+mkdir kept && cp tokens.* kept
+tr 'a-m' 'n-z' <text.txt >other.txt
+expect_exit 0 "$fourfold" data prepare --output tokens --append-eot other.txt
+SLURM_JOB_ID=54 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2
+expect_stdout 'start'
+expect_exit 78 "$fourfold" train run.toml --set log.dir=done --set train.steps=2
+cp kept/* .
+touch tokens.bin # a copy is no other data
+SLURM_JOB_ID=55 expect_exit 0 "$fourfold" job begin run.toml --set log.dir=done --set train.steps=2
+expect_stdout 'finished'
+
 # A wrong word on the command line of train, which job begin passes over: another start would not mend that, whatever srun made of it.
 for code in 1 137 255; do
   SLURM_JOB_ID=7$code expect_exit 0 "$fourfold" job begin run.toml --set log.dir=typed

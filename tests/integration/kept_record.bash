@@ -81,6 +81,22 @@ expect_stderr 'step-000000001: is not removed'
 expect grep -qx precious steps/step-000000001/thesis.tex
 rm -r run steps && mv run.kept run && mv steps.kept steps
 
+# By the name alone nothing is a file system's: a folder, or what is called like one of its files.
+cp -r run run.kept && cp -r steps steps.kept
+for name in ._mine .nfsbackup ._notes; do
+  rm -rf steps/step-000000001
+  mkdir steps/step-000000001
+  if [[ $name == ._notes ]]; then echo precious >steps/step-000000001/$name; else mkdir steps/step-000000001/$name; fi
+  expect_exit 73 "$fourfold" ckpt gc steps --keep-last 1
+  expect_stderr "step-000000001: is not removed, since it holds $name"
+  expect test -e steps/step-000000001/$name
+done
+rm -r run steps && mv run.kept run && mv steps.kept steps
+
+# Checkpoints have one record: not one more under another log.dir while the first is where it was.
+keeps 78 'has the checkpoints of the run whose record is in run, and log.dir' "${longer[@]}" --set log.dir=second
+[[ ! -e second ]] || complain 'a second record is begun'
+
 # A page for Prometheus does not lie in a checkpoint.
 keeps 78 'lies in the checkpoint' "$fourfold" status run --prometheus steps/step-000000004/run.prom
 [[ ! -e steps/step-000000004/run.prom ]] || complain 'a checkpoint is written into'

@@ -66,6 +66,13 @@ TEST_CASE("ranges of nodes are read as sbatch reads them", "[submission]") {
   }
 }
 
+TEST_CASE("a script goes to the folder from which the run file's paths are read", "[submission]") {
+  Submission job = plain();
+  CHECK(script_of(job).find("\ncd ") == std::string::npos);
+  job.work_folder = "/home/it's mine";
+  CHECK_THAT(script_of(job), ContainsSubstring("\ncd -- '/home/it'\\''s mine' || exit 78 #"));
+}
+
 TEST_CASE("the log lies in log.dir where sbatch can be told so", "[submission]") {
   Submission job = plain();
   const auto output = [&] {

@@ -47,6 +47,10 @@ void refuse_foreign_attempts(const std::filesystem::path& log_dir);
 /// @throws UserError (config) where `output` is the place of such a file in the directory of a run
 void refuse_place_of_run(const std::filesystem::path& output);
 
+/// Whether a run has left something in a folder, by what is in the files: others have files of these
+/// names, too. Local. What cannot be read is none.
+bool holds_record(const std::filesystem::path& folder);
+
 /// Looks at the beginning of each file that the run would replace or append to. What no run has
 /// written is not touched. Local; reads at most 256 KiB of each.
 /// @throws UserError (config) naming every file that is in the way

@@ -30,7 +30,9 @@ void look_before_lease(const runfile::RunConfig& config,
 
 /// The same by a process of its own, before it answers that a run is finished: that is no answer to
 /// one with other keys that has its log.dir by mistake, and that nobody would start. Local.
-void look_before_answer(const runfile::RunConfig& config,
+/// @return whether it is the run that ended, as far as a start would look: false where that begins
+///         with other weights, or its training data are others; then only a start can say more
+bool look_before_answer(const runfile::RunConfig& config,
                         std::span<const std::string> allowed_changes);
 
 }  // namespace fourfold::train
