@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace fourfold::ckpt {
 namespace {
@@ -58,7 +59,7 @@ OpenedTokenizer named_tokenizer(const std::string& named, const model::ModelConf
 OpenedTokenizer trained_tokenizer(const std::string& named, const model::ModelConfig& config,
                                   std::string& why_none) {
   if (named == runfile::unknown_tokenizer_name) {
-    why_none = "the model was imported without one";
+    why_none = "the model was imported without one, or its token files have no record";
     return nullptr;
   }
   try {
@@ -135,6 +136,24 @@ void print_padding(const ExportRequest& request, const model::ModelConfig& confi
   }
 }
 
+/// By its own rules transformers takes Qwen 2's splitting of text for every folder of that model.
+void print_other_splitting(const interchange::HfTokenizer& tokenizer,
+                           const model::ModelConfig& config) {
+  constexpr std::string_view qwen2_splitting = R"(\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*)";
+  const auto file =
+      std::ranges::find(tokenizer.files, "tokenizer.json", &interchange::HfTokenizer::File::name);
+  const bool is_qwen2s = file != tokenizer.files.end() &&
+                         file->contents.find(qwen2_splitting) != std::string::npos &&
+                         file->contents.find(R"({1,3})") == std::string::npos;
+  if (config.qkv_bias && !tokenizer.files.empty() && !is_qwen2s) {
+    log::warning(
+        "AutoTokenizer of transformers 5 splits text as Qwen 2 does for every folder of its model "
+        "type, whatever tokenizer.json says: it may make other tokens than this model was trained "
+        "on; "
+        "open the tokenizer by PreTrainedTokenizerFast.from_pretrained");
+  }
+}
+
 void print_notes(const interchange::HfTokenizer& tokenizer) {
   for (const std::string& note : tokenizer.notes) {
     program::print("note   {}\n", note);
@@ -157,6 +176,7 @@ ExitCode export_model(const ExportRequest& request) {
     print_plan(plan, request.to);
     print_notes(tokenizer);
     print_padding(request, config);
+    print_other_splitting(tokenizer, config);
     return ExitCode::finished;
   }
   interchange::write_export(
@@ -167,6 +187,7 @@ ExitCode export_model(const ExportRequest& request) {
   print_plan(plan, request.to);
   print_notes(tokenizer);
   print_padding(request, config);
+  print_other_splitting(tokenizer, config);
   return ExitCode::finished;
 }
 

@@ -18,6 +18,7 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
@@ -28,6 +29,7 @@
 #include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -193,6 +195,26 @@ std::string identity_beside(const io::Checkpoint& checkpoint, std::int64_t step,
   return found.empty() ? "" : io::open_checkpoint(found, world).identity();
 }
 
+/// Whether two steps that no third one connects can be of one run: trained in one way on the same
+/// data, from the same beginning. Of a run that went on, retention may have removed all older ones.
+bool can_be_of_one_run(const io::Checkpoint& one, const io::Checkpoint& other,
+                       std::span<const runfile::ConfigChange> changes) {
+  const auto text = [](const io::Checkpoint& checkpoint, const char* name) {
+    const auto& texts = checkpoint.scalars().texts;
+    const auto found = texts.find(name);
+    return found == texts.end() ? std::string() : found->second;
+  };
+  const bool is_other_training = std::ranges::any_of(changes, [](const auto& change) {
+    return change.key.starts_with("optim.") || change.key.starts_with("model.");
+  });
+  const runfile::CheckpointConfig a = train::saved_config(one).checkpoint;
+  const runfile::CheckpointConfig b = train::saved_config(other).checkpoint;
+  const std::string digests = text(one, runfile::token_digests_name);
+  return !is_other_training && a.resume == b.resume && a.weights_only == b.weights_only &&
+         !digests.empty() && digests == text(other, runfile::token_digests_name) &&
+         text(one, runfile::token_counts_name) == text(other, runfile::token_counts_name);
+}
+
 /// Steps of two runs in one folder would be taken for those of one, and the newest for its model.
 /// Runs may have the same run file and other data or first weights: a step that both have tells.
 /// Collective.
@@ -215,6 +237,9 @@ void refuse_steps_of_another_run(const ReshardRequest& request, const io::Checkp
     }
   }
   const std::string ours = identity_beside(checkpoint, there->step(), world);
+  if (ours.empty() && can_be_of_one_run(checkpoint, *there, changes)) {
+    return;
+  }
   if (ours != there->identity()) {
     throw UserError(
         ExitCode::config,

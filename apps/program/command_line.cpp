@@ -224,6 +224,9 @@ CLI::Validator place_to_write() {
 std::vector<std::string> said_by(const CLI::App& command) {
   std::vector<std::string> lines;
   for (const CLI::Option* const option : command.get_options()) {
+    if (option->get_name() == "--progress") {  // rank 0 shows it
+      continue;
+    }
     const std::vector<std::string> values = option->results();
     const std::string said =
         values.empty() ? option->get_default_str() : fmt::format("{}", fmt::join(values, " "));

@@ -116,7 +116,7 @@ ExitCode sample(Arguments& arguments, int argc, char** argv) {
         ExitCode::config,
         fourfold::format_message(
             "{} does not say which tokenizer its model was trained with (it was imported "
-            "without one); name it with --tokenizer",
+            "without one, or its token files have no record); name it with --tokenizer",
             checkpoint.path().string()));
   }
   const auto tokenizer = arguments.tokenizer.empty()

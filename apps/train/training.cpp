@@ -19,6 +19,7 @@
 #include <fourfold/kernels/runtime.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/run_key.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
@@ -64,6 +65,9 @@ std::vector<std::string> facts_to_agree_on(const runfile::RunConfig& config,
 /// that the record of the token files names may have been left behind when these were copied here.
 void require_tokenizer(const runfile::EffectiveConfig& effective) {
   const std::string& tokenizer = effective.config.data.tokenizer;
+  if (tokenizer == runfile::unknown_tokenizer_name) {
+    return;
+  }
   const auto origin = effective.origins.find("data.tokenizer");
   const bool is_derived = origin != effective.origins.end() && origin->second.where().empty();
   try {

@@ -37,8 +37,8 @@ struct PayloadNumber {
   int files = 1;
 };
 std::optional<PayloadNumber> payload_number(std::string_view name) noexcept;
-/// Of files that nobody has put into a folder: NFS, FUSE and SMB keep one that is removed while it is
-/// open, macOS and Windows leave how they show the folder, and attributes of a step's own files.
+/// Of files that nobody has put into a folder: NFS, FUSE and SMB keep one that is removed while it
+/// is open, macOS and Windows leave how they show the folder, and attributes of a step's own files.
 bool is_left_by_file_system(std::string_view name) noexcept;
 std::string extent_path(const TensorId& id, std::int64_t number);  ///< "/t/<name>/<state>/b0"
 

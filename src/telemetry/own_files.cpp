@@ -13,7 +13,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -130,34 +129,10 @@ void require_appendable(const fs::path& file) {
 }
 
 void require_replaceable(const fs::path& file) {
-  constexpr std::uint64_t is_mount_root = 0x2000;  // STATX_ATTR_MOUNT_ROOT, from Linux 5.8 on
-  struct statx facts {};
-  if (::statx(AT_FDCWD, file.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS, &facts) == 0) {
-    const char* const why =
-        (facts.stx_attributes & is_mount_root) != 0          ? "is mounted there by itself"
-        : (facts.stx_attributes & STATX_ATTR_IMMUTABLE) != 0 ? "is immutable (chattr +i)"
-        : (facts.stx_attributes & STATX_ATTR_APPEND) != 0    ? "is append-only (chattr +a)"
-                                                             : nullptr;
-    if (why != nullptr) {
-      throw UserError(ExitCode::cannot_write,
-                      format_message("{}: {}, so it cannot be replaced; undo that, or choose "
-                                     "another log.dir",
-                                     file.string(), why));
-    }
+  if (const auto why = io::why_not_replaceable(file)) {
+    throw UserError(ExitCode::cannot_write,
+                    format_message("{}: {}, or choose another log.dir", file.string(), *why));
   }
-  struct stat folder {};
-  struct stat found {};
-  const fs::path parent = file.parent_path();
-  const uid_t user = ::geteuid();
-  if (user == 0 || ::stat(parent.empty() ? "." : parent.c_str(), &folder) != 0 ||
-      (folder.st_mode & S_ISVTX) == 0 || folder.st_uid == user ||
-      ::lstat(file.c_str(), &found) != 0 || found.st_uid == user) {
-    return;
-  }
-  throw UserError(ExitCode::cannot_write,
-                  format_message("{}: is another user's, in a folder where each may remove only "
-                                 "his own; let its owner remove it, or choose another log.dir",
-                                 file.string()));
 }
 
 bool may_append_events(const fs::path& file) {

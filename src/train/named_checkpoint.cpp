@@ -6,6 +6,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/io/checkpoint_find.hpp>
 #include <fourfold/io/step_place.hpp>
+#include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -68,21 +69,32 @@ std::optional<std::string> saved_run_file(const fs::path& steps) {
   return std::nullopt;
 }
 
-/// The keys of a run file that steps contradict. One that cannot be loaded, as its token files have
-/// gone, contradicts nothing.
+/// A run file as a start would have it; where its token files have gone, without what these say.
+runfile::EffectiveConfig loaded(const std::string& file, const runfile::RunConfig& saved,
+                                const std::string& saved_text) {
+  std::optional<runfile::EffectiveConfig> whole;
+  comm::attempt(
+      [&] { whole = load_run(file, {}, [&](const std::string& /*path*/) { return saved_text; }); });
+  return whole ? *whole
+               : runfile::load_run_config(
+                     file, {},
+                     [&](const runfile::CheckpointConfig& /*of*/)
+                         -> std::optional<model::ModelConfig> { return saved.model.resolved(); });
+}
+
+/// The keys of a run file that steps contradict. @throws UserError where it is no run file
 std::vector<std::string> contradictions(const std::string& file, const std::string& saved,
                                         runfile::OnResume most) {
+  const runfile::RunConfig before = runfile::parse_saved_config(saved, file);
+  const runfile::EffectiveConfig written = loaded(file, before, saved);
+  const auto vocab = written.origins.find("model.vocab");
+  const bool has_vocab = vocab == written.origins.end() ||
+                         vocab->second.source != runfile::Origin::Source::default_value;
   std::vector<std::string> found;
-  try {
-    const runfile::EffectiveConfig written =
-        load_run(file, {}, [&](const std::string& /*path*/) { return saved; });
-    for (const runfile::ConfigChange& change : runfile::config_difference(saved, written.config)) {
-      if (change.rule > most) {
-        found.push_back(change.str());
-      }
+  for (const runfile::ConfigChange& change : runfile::config_difference(saved, written.config)) {
+    if (change.rule > most && (change.key != "model.vocab" || has_vocab)) {
+      found.push_back(change.str());
     }
-  } catch (const UserError&) {
-    return {};
   }
   return found;
 }
@@ -92,8 +104,18 @@ std::vector<std::string> contradictions(const std::string& file, const std::stri
 void refuse_steps_of_another(const std::string& file, const fs::path& steps,
                              runfile::OnResume most) {
   const std::optional<std::string> saved = saved_run_file(steps);
-  const std::vector<std::string> found =
-      saved ? contradictions(file, *saved, most) : std::vector<std::string>();
+  if (!saved) {
+    return;
+  }
+  std::vector<std::string> found;
+  try {
+    found = contradictions(file, *saved, most);
+  } catch (const UserError& error) {
+    throw UserError(ExitCode::config,
+                    format_message("{}: whether the checkpoints in {} are its own cannot be told "
+                                   "({}); name the folder of the steps that are meant",
+                                   file, steps.string(), MadeLines{error.what()}));
+  }
   if (!found.empty()) {
     throw UserError(
         ExitCode::config,

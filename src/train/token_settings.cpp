@@ -7,6 +7,7 @@
 #include <fourfold/data/dataset.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/io/token_file.hpp>
+#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/token_settings.hpp>
 
 #include <fmt/format.h>
@@ -188,6 +189,10 @@ void settle_tokenizer(EffectiveConfig& effective, const Makers& makers) {
 
 void note_files_without_record(EffectiveConfig& effective, const Makers& makers) {
   if (!makers.without_record.empty()) {
+    if (makers.known.empty() && is_default(effective, tokenizer_key)) {
+      effective.config.data.tokenizer = runfile::unknown_tokenizer_name;
+      effective.origins[tokenizer_key] = {Origin::Source::derived, "token files without a record"};
+    }
     effective.notes.push_back(format_message(
         "{}{}: no record says which tokenizer made {}; model.vocab = {} ({}) and data.tokenizer = "
         "\"{}\" ({}) are used as they are",

@@ -110,6 +110,18 @@ expect_stderr 'model.layers: 1 -> 3'
 expect_exit 0 "$fourfold" evaluate other/rate.toml --data tokens --samples 1
 expect_exit 78 "$fourfold" ckpt gc other/rate.toml --keep-last 1
 expect_stderr 'optim.lr: '
+# One that no start takes cannot be compared; one whose token files have gone can.
+sed 's/^steps = .*/stepz = 6/' run.toml >other/wrong.toml
+for use in 'evaluate --data tokens' 'ckpt gc --keep-last 1'; do
+  # shellcheck disable=SC2086  # words
+  expect_exit 78 "$fourfold" $use other/wrong.toml
+  expect_stderr 'other/wrong.toml: whether the checkpoints in run/checkpoints are its own cannot be told ('
+  expect_stderr 'stepz'
+done
+sed 's/"tokens"/"gone"/' run.toml >other/gone.toml
+expect_exit 0 "$fourfold" evaluate other/gone.toml --data tokens --samples 1
+sed 's/"tokens"/"gone"/; s/^layers = .*/layers = 3/' run.toml >other/gone.toml
+expect_exit 78 "$fourfold" evaluate other/gone.toml --data tokens --samples 1
 expect tar -df before.tar
 expect_exit 0 "$fourfold" train run.toml --set log.dir=apart --set checkpoint.dir=far --set train.steps=2
 expect_exit 0 "$fourfold" evaluate apart --data tokens --samples 1

@@ -165,7 +165,16 @@ expect_exit 0 "$fourfold" data prepare --output whole --document-separator '==\n
 expect_stderr 'stands nowhere in the text: each file is one document'
 expect_exit 0 "$fourfold" data prepare --output whole --document-separator '--\n' a.txt
 ! grep -q 'stands nowhere' "$errors" || complain 'a separator that is there is missed'
-rm whole.*
+# Of a set that is replaced each file must be one that can be: the older set stays, or is replaced.
+for file in whole.bin whole.idx whole.json; do
+  sha256sum whole.* >before.txt
+  chattr +i $file 2>/dev/null || break # no such file system, or not root
+  expect_exit 73 "$fourfold" data prepare --output whole --document-separator '--\n' a.txt
+  expect_stderr "$file: is immutable (chattr +i), so it cannot be replaced; undo that, or choose another --output"
+  chattr -i $file
+  expect sha256sum --check --quiet before.txt
+done
+rm whole.* before.txt
 expect test ! -e none
 mkdir vt
 expect_exit 78 "$fourfold" data prepare --output vt/tokenizer a.txt

@@ -270,6 +270,11 @@ cp tokens_train.bin bare.bin && cp tokens_train.idx bare.idx
 expect_exit 65 ranks 2 train run.toml --set model.vocab=100 --set log.dir=bad --set 'data.train=["bare"]' --set 'data.validation=[]'
 expect_stderr 'bare.bin: token'
 expect_stderr 'no record says which tokenizer made it'
+# Nor does anybody say it then: a sample asks.
+expect_exit 0 "$fourfold" train run.toml --set log.dir=recordless --set 'data.train=["bare"]' --set 'data.validation=[]' --set train.steps=1
+expect_exit 78 "$fourfold" sample recordless --prompt x --tokens 2
+expect_stderr 'or its token files have no record); name it with --tokenizer'
+expect_exit 0 "$fourfold" sample recordless --prompt x --tokens 2 --tokenizer byte
 expect_exit 0 "$fourfold" plan run.toml --ranks 2 --set 'data.train=["bare"]' --set 'data.validation=[]'
 expect_stderr 'no record says which tokenizer made it'
 expect_exit 0 "$fourfold" verify run.toml --steps 1 --mesh dp=1 --mesh tp=2 --set 'data.train=["bare"]' --set 'data.validation=[]'

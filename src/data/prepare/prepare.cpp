@@ -144,6 +144,17 @@ void refuse_to_replace_others(const std::string& prefix, const PrepareOptions& o
 }
 
 /// One output under way: its token files and its record.
+/// One that stays would lie beside newer ones, or the older set be lost for it.
+void require_replaceable(const std::string& prefix) {
+  for (const char* suffix : {".json", ".bin", ".idx"}) {
+    const std::filesystem::path output = prefix + suffix;
+    if (const auto why = io::why_not_replaceable(output)) {
+      throw UserError(ExitCode::cannot_write,
+                      format_message("{}: {}, or choose another --output", output.string(), *why));
+    }
+  }
+}
+
 class Part {
  public:
   Part(const std::filesystem::path& prefix, std::int32_t vocab_size)
@@ -215,6 +226,7 @@ class Preparation {
       const io::FolderLock lock(options.output_prefix.parent_path());  // as in publish()
       for (const std::string& prefix : prefixes) {
         refuse_to_replace_others(prefix, options);
+        require_replaceable(prefix);
       }
     }
     if (const auto folder = options.output_prefix.parent_path(); !folder.empty()) {
@@ -308,6 +320,9 @@ class Preparation {
     const io::FolderLock lock(options_.output_prefix.parent_path());
     for (const std::string& prefix : new_prefixes_) {  // what has come there in the meantime
       refuse_to_replace_others(prefix, options_);
+    }
+    for (const std::string& prefix : prefixes_of(options_)) {
+      require_replaceable(prefix);
     }
     const HeldSignals until_all_have_their_names;
     for (const Part& part : parts_) {

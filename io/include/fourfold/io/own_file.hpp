@@ -8,7 +8,9 @@
 #include <fourfold/base/regular_file.hpp>
 
 #include <filesystem>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 namespace fourfold::io {
@@ -39,6 +41,11 @@ bool is_own_file(const std::filesystem::path& path, const OwnFile& own);
 ///   ours
 void refuse_foreign_file(const std::filesystem::path& path, const OwnFile& own,
                          Links links = Links::follow);
+
+/// Why a file that may be written cannot be removed or replaced, and what to do: a mount of its
+/// own, chattr +i or +a, another user's in a sticky folder. Before several are replaced that belong
+/// together. Nothing: nothing of that shows.
+std::optional<std::string> why_not_replaceable(const std::filesystem::path& file);
 
 /// A file that an option names; empty: it was not given.
 struct NamedOutput {
