@@ -27,9 +27,9 @@ run_file full.toml "${small[@]}" 'vocab = 257'
 # What the run was begun with: not what the record would make of it.
 expect_exit 0 "$fourfold" train full.toml --set log.dir=old
 cp -r old cut
-printf 'x' >>cut/checkpoints/step-000000002/manifest.json
+printf 'x' >>cut/checkpoints/step-000000002/MANIFEST.json
 cp -r old bad
-printf 'x' | tee -a bad/checkpoints/step-00000000{1,2}/manifest.json >/dev/null
+printf 'x' | tee -a bad/checkpoints/step-00000000{1,2}/MANIFEST.json >/dev/null
 
 # What a program says went wrong, without its name, and where it was when it met that; the lines that follow it too.
 reason() { sed -n '/: error: /,$p' "$errors" | sed -E '1s/^[^:]*: error: //; 1s/^--mesh [^:]*: //'; }
@@ -83,7 +83,7 @@ same_model 257 1 32 "the run's newest step in old/checkpoints" part.toml log.dir
 same_model 257 1 32 "the run's newest step in old/checkpoints" none.toml log.dir=old
 same_model 257 1 32 "the run's newest step in cut/checkpoints" none.toml log.dir=cut
 same_model 320 1 32 'the 257 tokens of tokens.json' part.toml log.dir=bad
-same_model 264 1 32 '--set' none.toml log.dir=old model.vocab=264
+same_model 264 1 32 '--set' none.toml log.dir=more checkpoint.resume=old model.vocab=264
 # A run that begins with another's step, with its folder of steps, or with that run.
 for path in "$steps/step-000000001" "$steps" old full.toml; do
   [[ $path != full.toml ]] || cp -r old new

@@ -4,12 +4,14 @@
 
 #include <fourfold/base/error.hpp>
 #include <fourfold/comm/thread_group.hpp>
+#include <fourfold/telemetry/own_files.hpp>
 #include <fourfold/train/first_look.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -78,7 +80,10 @@ TEST_CASE("a first look finds a run whose checkpoints are elsewhere", "[first_lo
   fs::create_directory(theirs);
   const std::string into = "checkpoint.dir=" + theirs.string();
   CHECK(look(tiny.config(4, "mine", {"log.dir=" + elsewhere, into}).config) == nothing);
-  std::ofstream(theirs / "metrics.jsonl") << "{}\n";
+  std::ofstream(theirs / "metrics.jsonl") << "{}\n";   // of another program, as a config.toml of
+  std::ofstream(theirs / "config.toml") << "[log]\n";  // the user's
+  CHECK(look(tiny.config(4, "mine", {"log.dir=" + elsewhere, into}).config) == nothing);
+  std::ofstream(theirs / "config.toml") << fourfold::telemetry::effective_config_mark << "\n";
   for (const std::string& told :
        look(tiny.config(4, "mine", {"log.dir=" + elsewhere, into}).config)) {
     CHECK_THAT(told, ContainsSubstring("is the folder of another run"));

@@ -190,12 +190,14 @@ TEST_CASE("a tokenizer that is written has to be the token files' own", "[token_
              ContainsSubstring("did not make the token files, as it is now"));
 }
 
-TEST_CASE("files without a record are used as before, and a line says so", "[token_settings]") {
+TEST_CASE("files without a record are used, name no tokenizer, and a line says so",
+          "[token_settings]") {
   const TokenRun run;
   fs::remove(run.folder() / "bytes.json");
   const auto bare = run.load("bytes");
   CHECK(bare.config.model.vocab == 50257);
-  CHECK(bare.config.data.tokenizer == "byte");
+  CHECK(bare.config.data.tokenizer == "none");
+  CHECK(run.load("bytes", "tokenizer = \"byte\"\n").config.data.tokenizer == "byte");
   REQUIRE(bare.notes.size() == 1);
   CHECK_THAT(bare.notes[0], ContainsSubstring("bytes.bin") && ContainsSubstring("no record"));
   CHECK(run.load("bytes llama").config.model.vocab == (llama_vocab() + 63) / 64 * 64);
