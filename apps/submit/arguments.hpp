@@ -25,6 +25,7 @@ struct Arguments {
   bool requeue = false;
   double node_memory_gib = 0;  ///< 0: as Slurm says
   std::vector<std::string> more;
+  bool skips_path_checks = false;
   bool go = false;
 };
 

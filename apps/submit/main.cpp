@@ -1,6 +1,7 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
 #include "arguments.hpp"
+#include "path_check.hpp"
 #include "sbatch_environment.hpp"
 #include "send.hpp"
 #include "submission_check.hpp"
@@ -30,8 +31,10 @@ ExitCode make(const submit::Arguments& arguments) {
   runfile::log_remarks(effective);
   runfile::validate_data(effective.config, effective.origins);
   const batch::Submission submission = submit::checked_submission(arguments, effective);
+  fourfold::train::look_alone(effective.config, {});
   const std::string script = batch::script_of(submission);
   if (!arguments.go) {
+    submit::check_paths(effective, arguments.skips_path_checks);
     fourfold::program::print_data(script);
     std::error_code ignored;
     if (!std::filesystem::exists(submission.log_dir, ignored)) {
@@ -48,6 +51,7 @@ ExitCode make(const submit::Arguments& arguments) {
         "{}: the run is finished, there is nothing to submit", effective.config.log.dir));
     return ExitCode::finished;
   }
+  submit::check_paths(effective, arguments.skips_path_checks);
   return submit::send(submission, script);
 }
 

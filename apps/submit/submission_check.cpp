@@ -113,6 +113,22 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
   }
 }
 
+void check_limits(const Partition& partition, const NodeRange& nodes, const std::string& time) {
+  if (partition.most_nodes > 0 && nodes.least > partition.most_nodes) {
+    refuse(format_message(
+        "--nodes={}: a job of partition {} has {} at most (this one would wait for ever); ask for "
+        "fewer, or name another --partition",
+        nodes.str(), partition.name, partition.most_nodes));
+  }
+  if (!time.empty() && !partition.time_limit.empty() &&
+      batch::time_limit_s(time) > batch::time_limit_s(partition.time_limit)) {
+    refuse(format_message(
+        "--time={}: partition {} ends its jobs after {} (this one would be refused, or wait for "
+        "ever); ask for less and --chain or --requeue it, or name another --partition",
+        time, partition.name, partition.time_limit));
+  }
+}
+
 void check_partition(const Partition& partition, const NodeRange& nodes, int tasks_per_node,
                      int cpus_per_task) {
   if (nodes.least > partition.nodes) {
@@ -249,6 +265,7 @@ batch::Submission checked_submission(const Arguments& arguments,
   check_ranks(nodes, tasks_per_node, ranks);
   if (partition) {
     check_partition(*partition, nodes, tasks_per_node, arguments.cpus_per_task);
+    check_limits(*partition, nodes, arguments.time);
   }
   const std::size_t node_bytes = arguments.node_memory_gib > 0
                                      ? static_cast<std::size_t>(arguments.node_memory_gib * gib)

@@ -1,6 +1,8 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
+#include <fourfold/batch/submission.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -36,9 +38,21 @@ long number_of(const std::string& text) {
   return std::max(0L, value);
 }
 
+/// "infinite" and "n/a" are none.
+bool is_limit(const std::string& time) {
+  try {
+    return time.find(':') != std::string::npos && time_limit_s(time) > 0;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
 /// All that sinfo names. Of "64+", where nodes differ, the number is the least.
 std::vector<Partition> partitions_in(std::string_view text) {
-  static const std::regex form(R"(([^|\s]+?)(\*?)\|(\d+)[^|\s]?\|(\d+)[^|\s]?\|(\d+)[^|\s]?)");
+  // The last two are a time limit and the sizes of jobs: "1-00:00:00", "infinite"; "1-4",
+  // "1-infinite".
+  static const std::regex form(
+      R"(([^|\s]+?)(\*?)\|(\d+)[^|\s]?\|(\d+)[^|\s]?\|(\d+)[^|\s]?(?:\|([^|\s]*)\|(?:\d+-)?([^|\s]*))?)");
   constexpr std::size_t mib = 1 << 20;
   std::vector<Partition> partitions;
   for (const auto& line : lines_of_form(text, form)) {
@@ -48,7 +62,9 @@ std::vector<Partition> partitions_in(std::string_view text) {
                           .nodes = static_cast<int>(number_of(line[3])),
                           .cpus = static_cast<int>(number_of(line[4])),
                           // 1 MiB is what a node has whose memory nobody has told Slurm.
-                          .node_bytes = node_mib <= 1 ? 0 : node_mib * mib});
+                          .node_bytes = node_mib <= 1 ? 0 : node_mib * mib,
+                          .time_limit = is_limit(line[6]) ? line[6] : "",
+                          .most_nodes = static_cast<int>(number_of(line[7]))});
   }
   return partitions;
 }

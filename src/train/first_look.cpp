@@ -208,6 +208,11 @@ void look_before_lease(const runfile::RunConfig& config,
   }
 }
 
+void look_alone(const runfile::RunConfig& config, std::span<const std::string> allowed_changes) {
+  comm::run_ranks(
+      1, [&](comm::Communicator& self) { look_before_lease(config, allowed_changes, self); });
+}
+
 bool look_before_answer(const runfile::RunConfig& config,
                         std::span<const std::string> allowed_changes) {
   bool is_the_one = true;

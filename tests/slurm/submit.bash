@@ -44,6 +44,25 @@ expect_no_stdout '[0-9]'
 touch sent/STOP
 expect_exit 93 "$fourfold" submit run.toml --nodes 4 "${mesh[@]}" --set log.dir=sent --set train.steps=9 --go
 
+# What could not run is refused before anything is queued: limits of the partition, files that are not there, keys that a start refuses.
+expect_exit 78 "$fourfold" submit run.toml --partition short --nodes 2 --tasks-per-node 1 --time 31 --set log.dir=long --go
+expect_stderr '--time=31: partition short ends its jobs after 30:00'
+expect_exit 78 "$fourfold" submit run.toml --partition short --nodes 3 --tasks-per-node 1 --time 5 --set log.dir=long --go
+expect_stderr '--nodes=3: a job of partition short has 2 at most'
+expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set 'data.train=["gone"]' --set log.dir=long --go
+expect_stderr 'data.train = "gone": there is no such file'
+expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set 'data.train=["gone"]' --set log.dir=long --skip-path-checks
+expect_stderr 'data.train = "gone" is not to be seen on this node'
+expect_exit 0 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set 'data.train=["/not-mounted-here/tokens"]' --set log.dir=long
+expect_stderr 'data.train = "/not-mounted-here/tokens" is not to be seen on this node'
+for go in '' --go; do
+  # shellcheck disable=SC2086  # none or one word
+  expect_exit 78 "$fourfold" submit run.toml --nodes 4 "${mesh[@]}" --set log.dir=sent --set optim.lr=0.5 --set train.steps=9 $go
+  expect_stderr 'optim.lr: '
+done
+expect test ! -e long
+expect test -z "$(squeue --noheader)"
+
 # On what there is: three nodes are busy, and the axes of the model are kept on the fourth.
 busy=$(sbatch --parsable --nodes=3 --exclusive --output=busy.log --wrap='sleep 300')
 until_holds 30 is_running "$busy"

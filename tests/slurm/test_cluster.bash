@@ -353,6 +353,7 @@ MailProg=/bin/true
 $gtypes
 ${nodes}PartitionName=test Nodes=ALL Default=YES MaxTime=INFINITE State=UP PriorityTier=1 GraceTime=10
 PartitionName=urgent Nodes=ALL MaxTime=INFINITE State=UP PriorityTier=2 PreemptMode=OFF
+PartitionName=short Nodes=ALL MaxTime=30 MaxNodes=2 State=UP PriorityTier=1
 EOF
     mv -- "$CONF.new" "$CONF"
 }

@@ -19,6 +19,12 @@ TEST_CASE("partitions are read from sinfo", "[cluster_facts]") {
   CHECK(partition_of(text, "gpu") == Partition{"gpu", false, 2, 48, 1000000 * mib});
   CHECK(partition_of(text, "old") == Partition{"old", false, 1, 8, 0});
   CHECK_FALSE(partition_of(text, "other"));
+  // With the limits of its jobs, as sinfo's %l and %s say them.
+  const Partition limited{"gpu", false, 2, 48, 1000000 * mib, "1-00:00:00", 2};
+  CHECK(partition_of("gpu|2|48|1000000|1-00:00:00|1-2\n", "gpu") == limited);
+  CHECK(partition_of("gpu|2|48|1000000|1-00:00:00|2\n", "gpu") == limited);
+  CHECK(partition_of("gpu|2|48|1000000|infinite|1-infinite\n", "gpu") == partition_of(text, "gpu"));
+  CHECK(partition_of("gpu|2|48|1000000|n/a|n/a\n", "gpu") == partition_of(text, "gpu"));
   CHECK_FALSE(partition_of("gpu|2|48|1000000\n", ""));
   for (const char* rubbish : {"", "\n", "|||\n", "a|b|c\n", "a*|x|y|z|\n", "slurm_load: error\n"}) {
     CHECK_FALSE(partition_of(rubbish, "").value_or(Partition{}).nodes > 0);

@@ -22,13 +22,15 @@ struct Partition {
   std::string name;
   bool is_default = false;
   int nodes = 0;
-  int cpus = 0;                ///< of a node
-  std::size_t node_bytes = 0;  ///< 0: Slurm does not know
+  int cpus = 0;                 ///< of a node
+  std::size_t node_bytes = 0;   ///< 0: Slurm does not know
+  std::string time_limit = {};  ///< of its jobs, as sinfo says it; empty: none
+  int most_nodes = 0;           ///< of a job; 0: no limit
   friend bool operator==(const Partition&, const Partition&) = default;
 };
 
 /// What `sinfo` has to print a line of for each partition and kind of node.
-inline constexpr const char* partition_format = "%P|%D|%c|%m";
+inline constexpr const char* partition_format = "%P|%D|%c|%m|%l|%s";
 
 /// @param text  of `sinfo --noheader --format=<partition_format>`
 /// @param name  of the partition; empty: the default one

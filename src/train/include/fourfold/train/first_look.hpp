@@ -28,7 +28,10 @@ void refuse_wrong_folders(const runfile::RunConfig& config);
 void look_before_lease(const runfile::RunConfig& config,
                        std::span<const std::string> allowed_changes, comm::Communicator& world);
 
-/// The same by a process of its own, before it answers that a run is finished: that is no answer to
+/// The same by a process of its own: what can be told before a job is queued. Local.
+void look_alone(const runfile::RunConfig& config, std::span<const std::string> allowed_changes);
+
+/// The same, before it answers that a run is finished: that is no answer to
 /// one with other keys that has its log.dir by mistake, and that nobody would start. Local.
 /// @return whether it is the run that ended, as far as a start would look: false where that begins
 ///         with other weights, or its training data are others; then only a start can say more

@@ -1,0 +1,80 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "path_check.hpp"
+
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/whole_path.hpp>
+#include <fourfold/data/dataset.hpp>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace fourfold::submit {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_there(const std::string& name) {
+  std::error_code ignored;
+  return fs::exists(name, ignored) || fs::exists(name + ".bin", ignored);
+}
+
+/// Whether a pattern matches something, and a name is there.
+bool names_files(const std::string& name) {
+  try {
+    const std::vector<std::string> files = data::expand_patterns({&name, 1});
+    return std::ranges::all_of(files, is_there);
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+/// Below a folder of / that this node has: then what is missing is missing.
+bool can_be_seen(const std::string& name) {
+  const fs::path whole = whole_path(name);
+  auto part = whole.begin();
+  std::error_code ignored;
+  return ++part == whole.end() || fs::exists("/" / *part, ignored);
+}
+
+}  // namespace
+
+void check_paths(const runfile::EffectiveConfig& effective, bool warns) {
+  std::vector<std::string> missing;
+  const runfile::DataConfig& data = effective.config.data;
+  const auto look_at = [&](const char* key, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (names_files(name)) {
+        continue;
+      }
+      if (warns || !can_be_seen(name)) {
+        log::warning(
+            format_message("{} = \"{}\" is not to be seen on this node: whether the nodes "
+                           "of the job have it is not checked",
+                           key, name));
+      } else {
+        missing.push_back(format_message("{} = \"{}\"", key, name));
+      }
+    }
+  };
+  look_at("data.train", data.train);
+  look_at("data.validation", data.validation);
+  if (!missing.empty()) {
+    throw UserError(
+        ExitCode::config,
+        runfile::located(format_message("{}: there is no such file; correct the name, or give "
+                                        "--skip-path-checks where only the job's nodes have it",
+                                        fmt::join(missing, ", ")),
+                         effective.origins));
+  }
+}
+
+}  // namespace fourfold::submit
