@@ -175,8 +175,9 @@ TEST_CASE("initial weights follow their formula where several cores draw them", 
   const model::ParameterSpec spec{.name = "wide", .shape = {301, 700}, .init_std = 0.5F};
   for (const Box& box : {Box::whole(spec.shape), Box{{7, 90}, {294, 511}}, Box{{300, 0}, {1, 700}},
                          Box{{0, 0}, {0, 700}}}) {
-    fourfold::device::Buffer memory(static_cast<std::size_t>(box.elements()) * sizeof(float));
-    const fourfold::TensorView values(memory.data(), DType::f32, fourfold::Shape{box.elements()});
+    fourfold::harness::SharedArena arena;
+    const fourfold::TensorView values = arena.take(fourfold::device::MemoryUse::weights, DType::f32,
+                                                   fourfold::Shape{box.elements()});
     model::draw_initial(spec, box, 42, values, {});
     const auto key = fourfold::philox_key(42, fourfold::RandomUse::initial_weight,
                                           fourfold::name_salt(spec.name.data(), spec.name.size()));
