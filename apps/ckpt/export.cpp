@@ -3,7 +3,6 @@
 #include "verbs.hpp"
 
 #include <fourfold/base/error.hpp>
-#include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/data/tokenizer.hpp>
 #include <fourfold/interchange/export.hpp>
@@ -20,11 +19,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstdint>
 #include <memory>
 #include <string>
-#include <string_view>
+#include <vector>
 
 namespace fourfold::ckpt {
 namespace {
@@ -122,41 +119,11 @@ void print_plan(const interchange::ExportPlan& plan, const std::string& output) 
   }
 }
 
-/// Of a model that others read: their softmax counts each row.
-void print_padding(const ExportRequest& request, const model::ModelConfig& config) {
-  const std::int64_t multiple = std::max<std::int64_t>(request.vocab_multiple, 1);
-  const std::int64_t rows = (config.vocab + multiple - 1) / multiple * multiple - config.vocab;
-  if (request.format == "hf" && rows > 0) {
-    log::warning(format_message(
-        "the vocabulary is filled with {} rows of zeros, whose logits are 0: who computes a loss "
-        "or "
-        "draws tokens with the exported model counts them, as this program does not; leave "
-        "--vocab-multiple out where that matters, or keep the first {} rows",
-        rows, config.vocab));
-  }
-}
-
-/// By its own rules transformers takes Qwen 2's splitting of text for every folder of that model.
-void print_other_splitting(const interchange::HfTokenizer& tokenizer,
-                           const model::ModelConfig& config) {
-  constexpr std::string_view qwen2_splitting = R"(\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*)";
-  const auto file =
-      std::ranges::find(tokenizer.files, "tokenizer.json", &interchange::HfTokenizer::File::name);
-  const bool is_qwen2s = file != tokenizer.files.end() &&
-                         file->contents.find(qwen2_splitting) != std::string::npos &&
-                         file->contents.find(R"({1,3})") == std::string::npos;
-  if (config.qkv_bias && !tokenizer.files.empty() && !is_qwen2s) {
-    log::warning(
-        "AutoTokenizer of transformers 5 splits text as Qwen 2 does for every folder of its model "
-        "type, whatever tokenizer.json says: it may make other tokens than this model was trained "
-        "on; "
-        "open the tokenizer by PreTrainedTokenizerFast.from_pretrained");
-  }
-}
-
-void print_notes(const interchange::HfTokenizer& tokenizer) {
-  for (const std::string& note : tokenizer.notes) {
-    program::print("note   {}\n", note);
+void print_notes(const interchange::HfTokenizer& tokenizer, const interchange::ExportPlan& plan) {
+  for (const std::vector<std::string>* const notes : {&tokenizer.notes, &plan.notes}) {
+    for (const std::string& note : *notes) {
+      program::print("note   {}\n", note);
+    }
   }
 }
 
@@ -174,9 +141,7 @@ ExitCode export_model(const ExportRequest& request) {
     program::print("step {} of {} would be written to\n", checkpoint.step(),
                    checkpoint.path().string());
     print_plan(plan, request.to);
-    print_notes(tokenizer);
-    print_padding(request, config);
-    print_other_splitting(tokenizer, config);
+    print_notes(tokenizer, plan);
     return ExitCode::finished;
   }
   interchange::write_export(
@@ -185,9 +150,7 @@ ExitCode export_model(const ExportRequest& request) {
   progress.finish();
   program::print("step {} of {} written to\n", checkpoint.step(), checkpoint.path().string());
   print_plan(plan, request.to);
-  print_notes(tokenizer);
-  print_padding(request, config);
-  print_other_splitting(tokenizer, config);
+  print_notes(tokenizer, plan);
   return ExitCode::finished;
 }
 

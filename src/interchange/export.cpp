@@ -121,6 +121,33 @@ void refuse_existing(const std::filesystem::path& path) {
   }
 }
 
+/// Transformers splits text in Qwen 2's way for every folder of that model type, whatever the files
+/// of the tokenizer say (5.24).
+bool is_split_otherwise(const model::ModelConfig& config, const HfTokenizer& tokenizer) {
+  constexpr std::string_view qwen2s = R"(|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*)";
+  const auto file = std::ranges::find(tokenizer.files, "tokenizer.json", &HfTokenizer::File::name);
+  return config.qkv_bias && file != tokenizer.files.end() &&
+         file->contents.find(qwen2s) == std::string::npos;
+}
+
+std::vector<std::string> hf_notes(const model::ModelConfig& config, std::int64_t vocab_rows,
+                                  const HfTokenizer& tokenizer) {
+  std::vector<std::string> notes;
+  if (vocab_rows > config.vocab) {
+    notes.push_back(format_message(
+        "the vocabulary is filled with {} rows of zeros, whose logits are 0: losses and samples of "
+        "other programs count them; only the first {} rows are the model's",
+        vocab_rows - config.vocab, config.vocab));
+  }
+  if (is_split_otherwise(config, tokenizer)) {
+    notes.emplace_back(
+        "AutoTokenizer of transformers 5 splits text as Qwen 2 does for every folder of its model "
+        "type, and may make other tokens than this model was trained on; "
+        "PreTrainedTokenizerFast.from_pretrained reads tokenizer.json as it is");
+  }
+  return notes;
+}
+
 }  // namespace
 
 std::int64_t ExportPlan::bytes() const {
@@ -136,6 +163,7 @@ ExportPlan plan_hf_export(const model::ModelConfig& config, const ExportOptions&
   const std::int64_t multiple = options.vocab_multiple == 0 ? 1 : options.vocab_multiple;
   const TableRows rows{.vocab = padded(config.vocab, multiple), .positions = config.context};
   ExportPlan plan{.dtype = options.dtype, .files = {}};
+  plan.notes = hf_notes(config, rows.vocab, tokenizer);
   plan.texts.push_back(
       {"config.json", hf_config_json(config, rows.vocab, options.dtype, tokenizer.special)});
   if (!tokenizer.special.eos.empty()) {

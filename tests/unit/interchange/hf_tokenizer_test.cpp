@@ -213,6 +213,28 @@ TEST_CASE("a SentencePiece model that is no BPE is not given to a class that rea
   CHECK_THAT(pieces.notes.front(), ContainsSubstring("AutoTokenizer finds none"));
 }
 
+TEST_CASE("an export notes what transformers makes otherwise of it") {
+  const auto notes_of = [](fourfold::model::ModelConfig config, bool qkv_bias,
+                           const std::string& file, std::int64_t vocab_multiple = 0) {
+    config.qkv_bias = qkv_bias;
+    return fourfold::interchange::plan_hf_export(config, {.vocab_multiple = vocab_multiple},
+                                                 hf_tokenizer(*open_tokenizer(golden + file), 64))
+        .notes;
+  };
+  const auto llama = fourfold::harness::llama_model();
+  CHECK(notes_of(llama, false, "llama3.json").empty());
+  // As AutoTokenizer of transformers 5.24 does: Qwen's tokens are those of the file, Llama's are
+  // not.
+  CHECK(notes_of(llama, true, "structures/qwen2.5.json").empty());
+  for (const char* file : {"llama3.json", "structures/llama2.json"}) {
+    REQUIRE(notes_of(llama, true, file).size() == 1);
+    CHECK_THAT(notes_of(llama, true, file).front(), ContainsSubstring("splits text as Qwen 2"));
+  }
+  REQUIRE(notes_of(llama, false, "llama3.json", 1 << 20).size() == 1);
+  CHECK_THAT(notes_of(llama, false, "llama3.json", 1 << 20).front(),
+             ContainsSubstring(std::to_string((1 << 20) - llama.vocab) + " rows of zeros"));
+}
+
 TEST_CASE("config.json and generation_config.json say where texts end") {
   HfTokenizer tokenizer{.files = {{"tokenizer.json", "{}"}}, .special = {}, .notes = {}};
   const auto text_of = [&](const std::string& name) {

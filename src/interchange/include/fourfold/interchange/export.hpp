@@ -41,7 +41,8 @@ struct ExportPlan {
     std::string name;
     std::string contents;
   };
-  std::vector<Text> texts = {};  ///< config.json, the index, the tokenizer's
+  std::vector<Text> texts = {};         ///< config.json, the index, the tokenizer's
+  std::vector<std::string> notes = {};  ///< what others make of it that this program does not
   std::int64_t bytes() const;
 };
 
