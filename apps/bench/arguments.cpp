@@ -127,8 +127,11 @@ void describe_sizes(CLI::App& command, Arguments& arguments) {
 void describe_output(CLI::App& command, Arguments& arguments) {
   command.add_flag("--library", arguments.library,
                    "Measure the MPI library's own collectives beside ours");
-  command.add_option("--csv", arguments.csv, "Write the table for programs")->type_name("FILE");
+  command.add_option("--csv", arguments.csv, "Write the table for programs")
+      ->check(program::place_to_write())
+      ->type_name("FILE");
   command.add_option("--svg", arguments.svg, "Draw the bus bandwidth over the size")
+      ->check(program::place_to_write())
       ->type_name("FILE");
 }
 

@@ -43,7 +43,16 @@ void describe_export(CLI::App& verb, ExportRequest& request) {
   verb.add_option("--shard-size", request.shard_bytes,
                   "hf: largest size of a file, such as 500MB or 2GiB")
       ->transform(CLI::AsSizeValue(true))
-      ->check(program::number_between(1e4, 1e15))
+      ->check(CLI::Validator(
+          [](const std::string& bytes) -> std::string {
+            std::uint64_t number = 0;
+            constexpr std::uint64_t least = 10'000;
+            constexpr std::uint64_t most = std::uint64_t{1} << 50;  // -1 comes out above
+            const bool is_size = CLI::detail::lexical_cast(bytes, number);
+            return is_size && least <= number && number <= most ? ""
+                                                                : "is no size from 10kB to 1PiB";
+          },
+          ""))
       ->default_str("5GB")
       ->type_name("SIZE");
   verb.add_option("--vocab-multiple", request.vocab_multiple,

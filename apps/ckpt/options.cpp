@@ -118,6 +118,7 @@ void describe_merge(CLI::App& verb, MergeRequest& request) {
   add_checkpoint_option(verb, request.from);
   verb.add_option("FILE", request.file, "The HDF5 file that is made, with each tensor whole")
       ->required()
+      ->check(program::place_to_write())
       ->type_name("");
   add_memory_option(verb, request.memory_bytes, 1, "For the rows that are copied at a time");
   verb.add_flag("--dry-run", request.dry_run, "Only tell what would be written");

@@ -18,8 +18,8 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/progress.hpp>
 #include <fourfold/runfile/run_config.hpp>
-#include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/telemetry/human_text.hpp>
+#include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/named_checkpoint.hpp>
 #include <fourfold/train/saved_config.hpp>
 #include <fourfold/train/state_layouts.hpp>
@@ -199,20 +199,13 @@ std::string identity_beside(const io::Checkpoint& checkpoint, std::int64_t step,
 /// data, from the same beginning. Of a run that went on, retention may have removed all older ones.
 bool can_be_of_one_run(const io::Checkpoint& one, const io::Checkpoint& other,
                        std::span<const runfile::ConfigChange> changes) {
-  const auto text = [](const io::Checkpoint& checkpoint, const char* name) {
-    const auto& texts = checkpoint.scalars().texts;
-    const auto found = texts.find(name);
-    return found == texts.end() ? std::string() : found->second;
-  };
   const bool is_other_training = std::ranges::any_of(changes, [](const auto& change) {
     return change.key.starts_with("optim.") || change.key.starts_with("model.");
   });
   const runfile::CheckpointConfig a = train::saved_config(one).checkpoint;
   const runfile::CheckpointConfig b = train::saved_config(other).checkpoint;
-  const std::string digests = text(one, runfile::token_digests_name);
   return !is_other_training && a.resume == b.resume && a.weights_only == b.weights_only &&
-         !digests.empty() && digests == text(other, runfile::token_digests_name) &&
-         text(one, runfile::token_counts_name) == text(other, runfile::token_counts_name);
+         train::have_same_data(one, other);
 }
 
 /// Steps of two runs in one folder would be taken for those of one, and the newest for its model.

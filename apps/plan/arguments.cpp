@@ -70,15 +70,19 @@ void describe_run(CLI::App& command, Arguments& arguments) {
 }
 
 void describe_output(CLI::App& command, Arguments& arguments) {
-  command.add_option("--svg", arguments.svg, "Write the timeline as a picture")->type_name("FILE");
+  command.add_option("--svg", arguments.svg, "Write the timeline as a picture")
+      ->check(program::place_to_write())
+      ->type_name("FILE");
   command
       .add_option("--trace", arguments.trace,
                   "Write the timeline as JSON for Perfetto (ui.perfetto.dev) and chrome://tracing")
+      ->check(program::place_to_write())
       ->type_name("FILE");
   command
       .add_option("--csv", arguments.csv,
                   "Write the schedule as a table, to be edited and given to --schedule or "
                   "mesh.schedule")
+      ->check(program::place_to_write())
       ->type_name("FILE");
 }
 

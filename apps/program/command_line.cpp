@@ -7,6 +7,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/program/command_line.hpp>
 #include <fourfold/program/print.hpp>
 
@@ -210,13 +211,7 @@ CLI::Validator number_above(double bound, double high) {
 
 CLI::Validator place_to_write() {
   return {[](const std::string& text) -> std::string {
-            return text == "~" || text.starts_with("~/")
-                       ? fmt::format(
-                             "{} begins with ~ (only a shell reads that as your home; here "
-                             "it would be a folder of that name); write the whole path, or "
-                             "./~",
-                             text)
-                       : "";
+            return begins_with_home(text) ? fmt::format("{} {}", text, home_is_a_shells) : "";
           },
           ""};
 }

@@ -46,6 +46,7 @@ int main(int argc, char** argv) {
       .add_option("--prometheus", request.prometheus_file,
                   "Write the numbers to this file, whole or not at all, for the textfile collector "
                   "of Prometheus' node_exporter")
+      ->check(fourfold::program::place_to_write())
       ->type_name("FILE");
   command.footer(more_help +
                  fourfold::program::exit_codes_table({ExitCode::config, ExitCode::cannot_write}) +

@@ -6,12 +6,11 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/whole_path.hpp>
-#include <fourfold/data/dataset.hpp>
+#include <fourfold/train/token_settings.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -21,21 +20,6 @@ namespace fourfold::submit {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool is_there(const std::string& name) {
-  std::error_code ignored;
-  return fs::exists(name, ignored) || fs::exists(name + ".bin", ignored);
-}
-
-/// Whether a pattern matches something, and a name is there.
-bool names_files(const std::string& name) {
-  try {
-    const std::vector<std::string> files = data::expand_patterns({&name, 1});
-    return std::ranges::all_of(files, is_there);
-  } catch (const UserError&) {
-    return false;
-  }
-}
 
 /// Below a folder of / that this node has: then what is missing is missing.
 bool can_be_seen(const std::string& name) {
@@ -52,7 +36,7 @@ void check_paths(const runfile::EffectiveConfig& effective, bool warns) {
   const runfile::DataConfig& data = effective.config.data;
   const auto look_at = [&](const char* key, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
-      if (names_files(name)) {
+      if (train::names_token_files(name)) {
         continue;
       }
       if (warns || !can_be_seen(name)) {

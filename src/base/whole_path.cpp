@@ -20,4 +20,8 @@ std::filesystem::path whole_path(const std::filesystem::path& path) {
   return whole.has_filename() || !whole.has_relative_path() ? whole : whole.parent_path();
 }
 
+bool begins_with_home(std::string_view path) {
+  return path == "~" || path.starts_with("~/");
+}
+
 }  // namespace fourfold

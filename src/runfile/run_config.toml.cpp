@@ -8,6 +8,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/text.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/runfile/model_of_checkpoint.hpp>
 #include <fourfold/runfile/run_key.hpp>
 
@@ -114,11 +115,9 @@ bool holds_nul(const Value& value) {
   return (text != nullptr && in(*text)) || (list != nullptr && std::ranges::any_of(*list, in));
 }
 
-/// A shell's word for a home, which nobody but a shell reads.
-bool begins_with_home(const RunKey& key, const Value& value) {
+bool is_folder_at_home(const RunKey& key, const Value& value) {
   const auto* const text = std::get_if<std::string>(&value);
-  return text != nullptr && key.full_name().ends_with("dir") &&
-         (*text == "~" || text->starts_with("~/"));
+  return text != nullptr && key.full_name().ends_with("dir") && begins_with_home(*text);
 }
 
 void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& origin) {
@@ -130,11 +129,8 @@ void Reader::read_key(const RunKey& key, const toml::node& node, const Origin& o
                   format_message("{} holds a NUL character, at which the system would end it; "
                                  "leave it out",
                                  key.full_name()));
-  } else if (begins_with_home(key, *value)) {
-    problems_.add(origin,
-                  format_message("{} begins with ~ (only a shell reads that as your home; here it "
-                                 "would be a folder of that name); write the whole path, or ./~",
-                                 key.full_name()));
+  } else if (is_folder_at_home(key, *value)) {
+    problems_.add(origin, format_message("{} {}", key.full_name(), home_is_a_shells));
   } else {
     entries_.push_back({&key, *value, origin});
   }

@@ -33,7 +33,8 @@ std::vector<RunKey> data_keys() {
        .field = member(&DataConfig::tokenizer),
        .meaning = "Tokenizer that made the token files: \"byte\" or the path of its file. "
                   "Generated text is decoded with it. If you leave it out, it is the one that the "
-                  "record beside the files names; another one is refused."},
+                  "record beside the files names (another one is refused), or none where "
+                  "there is no record."},
       {.table = table,
        .name = "allow_mixed_tokenizers",
        .field = member(&DataConfig::allow_mixed_tokenizers),

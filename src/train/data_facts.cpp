@@ -14,6 +14,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <sstream>
@@ -195,6 +196,14 @@ DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& worl
   }
   facts.token_counts = fmt::format("{}", fmt::join(counts, ","));
   return facts;
+}
+
+bool have_same_data(const io::Checkpoint& one, const io::Checkpoint& other) {
+  return std::ranges::all_of(std::array{runfile::token_counts_name, runfile::token_digests_name},
+                             [&](const char* name) {
+                               const std::string noted = text_or_empty(one, name);
+                               return !noted.empty() && noted == text_or_empty(other, name);
+                             });
 }
 
 std::string validation_data(const data::TokenDataset& dataset, std::int64_t samples,

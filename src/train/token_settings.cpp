@@ -214,6 +214,14 @@ void note_files_without_record(EffectiveConfig& effective, const Makers& makers)
 
 }  // namespace
 
+bool names_token_files(const std::string& name) {
+  try {
+    return std::ranges::all_of(data::expand_patterns({&name, 1}), is_there);
+  } catch (const UserError&) {  // a pattern that matches nothing
+    return false;
+  }
+}
+
 TokenMaker token_maker(const std::filesystem::path& bin, const data::TokenRecord& record) {
   TokenMaker maker{.file = data::token_record_path(bin).string(),
                    .tokenizer = record.tokenizer,

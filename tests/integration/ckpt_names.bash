@@ -127,6 +127,25 @@ expect_exit 0 "$fourfold" train run.toml --set log.dir=apart --set checkpoint.di
 expect_exit 0 "$fourfold" evaluate apart --data tokens --samples 1
 expect_stdout 'far/step-000000002 (step 2)'
 
+# The best steps are those of the newest validation data: losses of others are not compared.
+head -c 3000 /dev/zero | tr '\0' Z >easy.txt # each loss is below those that come after
+expect_exit 0 "$fourfold" data prepare --output easy easy.txt
+rated=("$fourfold" train run.toml --set log.dir=rated --set train.eval_every_steps=2 --set train.eval_batches=1 --set optim.decay_steps=12
+  --set checkpoint.keep_last=1 --set checkpoint.keep_best=1)
+expect_exit 0 "${rated[@]}" --set train.steps=4 --set 'data.validation=["easy"]'
+cp -r rated same
+expect_exit 0 "${rated[@]}" --set train.steps=8 --set 'data.validation=["tokens"]'
+expect_exit 0 "${rated[@]}" --set log.dir=same --set checkpoint.dir=same/checkpoints --set train.steps=8 --set 'data.validation=["easy"]'
+expect python3 -c 'import json, os
+# Of the steps that are there, which is the best by the losses of the run: those of steps 6 and 8 alone where the data changed.
+for run, rated in ("rated", (6, 8)), ("same", (2, 4, 6, 8)):
+    lines = [json.loads(line) for line in open(run + "/metrics.jsonl")]
+    loss = {line["step"]: line["loss"] for line in lines if line["event"] == "eval"}
+    assert run == "same" or min(loss[6], loss[8]) > max(loss[2], loss[4]), loss
+    best = min(rated, key=lambda step: (loss[step], -step))
+    there = {int(name[5:]) for name in os.listdir(run + "/checkpoints") if name.startswith("step-")}
+    assert there == {best, 8}, (run, loss, there)'
+
 # A run resumes from a run; it goes on from its own steps when that one has got newer ones meanwhile, and from itself.
 expect_exit 0 "$fourfold" train run.toml --set log.dir=second --resume=apart --set train.steps=4 --set optim.decay_steps=2
 expect_stderr 'step-000000002'

@@ -28,6 +28,20 @@ for verb in $verbs; do
   if grep -qE '[0-9]{13}' "$output"; then complain "help ${words[*]} has a number too long to read"; fi
 done
 
+expect_exit 0 "$fourfold" ckpt export --help
+if grep -qE '[0-9]{13}' "$output"; then complain "help ckpt export has a number too long to read"; fi
+
+# A place to write to that only a shell would find, in each program that is given one; a value of a run file likewise.
+# shellcheck disable=SC2088  # as it stands
+for words in 'data prepare text.txt --output ~/x' 'report run -o ~/x.html' 'evaluate run --data tokens --logits ~/x.h5' \
+  'plan run.toml --svg ~/x' 'plan run.toml --trace ~/x' 'plan run.toml --csv ~/x' 'bench comm --csv ~/x' 'bench comm --svg ~/x' \
+  'status run --prometheus ~/x' 'ckpt merge run ~/x' 'ckpt reshard run ~/x --to dp=2' 'ckpt export --format hf run ~/x' 'ckpt import model ~/x'; do
+  # shellcheck disable=SC2086  # words
+  expect_exit 64 "$fourfold" $words
+  expect_stderr 'begins with ~ (only a shell reads that as your home; here it would be a folder of that name); write the whole path'
+done
+expect test ! -e '~'
+
 # Keys of the run file that are typed as options: in each program that takes one.
 for verb in train plan submit verify doctor; do
   expect_exit 64 "$fourfold" $verb run.toml --steps-per-epoch 2

@@ -258,6 +258,9 @@ expect_exit 78 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" : -n 1 env
 expect_stderr '--data: rank 1 reads other tokens than rank 0'
 expect_exit 78 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" : -n 1 env -C near "$fourfold" "${staged[@]}" --samples 9
 expect_stderr '--samples = 0 on rank 0; --samples = 9 on rank 1'
+expect_exit 78 "$MPIEXEC" -n 1 "$fourfold" sample run --prompt a --tokens 1 : -n 1 "$fourfold" sample run --prompt b --tokens 1
+expect_stderr '--prompt = a on rank 0; --prompt = b on rank 1'
+expect_exit 0 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" --progress none : -n 1 env -C near "$fourfold" "${staged[@]}"
 rm -r far && cp -r near far
 expect_exit 0 "$MPIEXEC" -n 1 env -C near "$fourfold" "${staged[@]}" : -n 1 env -C far "$fourfold" "${staged[@]}"
 expect test ! -e bad

@@ -33,6 +33,10 @@ struct DataFacts {
 /// Of the files as they are now. Collective: rank 0 reads, the others learn.
 DataFacts data_facts(const data::TokenDataset& dataset, comm::Communicator& world);
 
+/// Whether two checkpoints note the same training data, by count and digest of each file; not where
+/// one notes none, as older versions. Local; reads no data.
+bool have_same_data(const io::Checkpoint& one, const io::Checkpoint& other);
+
 /// What a validation loss is of: the same word for the same tokens, and as many samples of them.
 /// Collective: rank 0 reads, the others learn.
 std::string validation_data(const data::TokenDataset& dataset, std::int64_t samples,

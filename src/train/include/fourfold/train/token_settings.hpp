@@ -42,4 +42,7 @@ bool are_different(const TokenMaker& a, const TokenMaker& b);
 /// @throws UserError: config as above; what opening a token file throws
 runfile::EffectiveConfig with_token_settings(runfile::EffectiveConfig effective);
 
+/// Whether a name or pattern of data.train is that of token files which are there. Local.
+bool names_token_files(const std::string& name);
+
 }  // namespace fourfold::train
