@@ -43,8 +43,8 @@ Check cores_check(const Ranks& ranks);
 Check memory_check(const Ranks& ranks);
 /// Huge pages, limits of the shell, room for shared memory.
 Check limits_check(const Ranks& ranks);
-/// fourfold is the same build on all ranks, of which hosts and versions are known. Nothing else that
-/// ranks tell can be trusted where it is not.
+/// fourfold is the same build on all ranks, of which hosts and versions are known. Nothing else
+/// that ranks tell can be trusted where it is not.
 Check builds_check(const Ranks& ranks);
 /// MPI and HDF5 are the same on all ranks.
 Check versions_check(const Ranks& ranks);

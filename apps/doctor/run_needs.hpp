@@ -20,8 +20,8 @@ namespace fourfold::doctor {
 struct RunNeeds {
   /// None without a run file, or if it does not fit. It may leave ranks over, the last ones.
   std::optional<comm::MeshShape> mesh;
-  std::string problem;                  ///< why it does not fit these ranks
-  std::int64_t rank_bytes = 0;          ///< memory of this rank on its host
+  std::string problem;          ///< why it does not fit these ranks
+  std::int64_t rank_bytes = 0;  ///< memory of this rank on its host
   DType precision = DType::f32;
   comm::Algorithm algorithm = comm::Algorithm::automatic;
   std::vector<Directory> directories;  ///< those of --dir last

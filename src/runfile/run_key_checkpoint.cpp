@@ -63,9 +63,10 @@ std::vector<RunKey> kept_keys() {
        .name = "keep_best",
        .field = member(&CheckpointConfig::keep_best),
        .unit = "checkpoints",
-       .meaning = "So many checkpoints of the lowest validation loss are kept, of steps that were "
-                  "evaluated when they were saved, on the validation data of the newest of them; 0: none "
-                  "for that.",
+       .meaning =
+           "So many checkpoints of the lowest validation loss are kept, of steps that were "
+           "evaluated when they were saved, on the validation data of the newest of them; 0: none "
+           "for that.",
        .minimum = 0,
        .maximum = 1000000,
        .relevance = {"checkpoint.keep_last > 0 and data.validation",

@@ -33,8 +33,8 @@ struct LeaseOptions {
   std::string name = ".lease";
   /// Who is known to be gone, or to have noticed, by another lease that it had left behind.
   std::optional<LeaseHolder> gone = {};
-  /// Called before the lease is taken away from an earlier start of the same job or chain, which may
-  /// live: what it throws leaves the lease as it is. That start must know who has it, when it
+  /// Called before the lease is taken away from an earlier start of the same job or chain, which
+  /// may live: what it throws leaves the lease as it is. That start must know who has it, when it
   /// notices.
   std::function<void()> before_overtaking = {};
   /// Until settle(), what the directory was like comes back at the end: a lease that was left

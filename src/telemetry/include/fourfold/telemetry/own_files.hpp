@@ -47,8 +47,8 @@ void refuse_foreign_attempts(const std::filesystem::path& log_dir);
 /// @throws UserError (config) where `output` is the place of such a file in the directory of a run
 void refuse_place_of_run(const std::filesystem::path& output);
 
-/// Whether a run has left something in a folder, by what is in the files: others have files of these
-/// names, too. Local. What cannot be read is none.
+/// Whether a run has left something in a folder, by what is in the files: others have files of
+/// these names, too. Local. What cannot be read is none.
 bool holds_record(const std::filesystem::path& folder);
 
 /// Looks at the beginning of each file that the run would replace or append to. What no run has

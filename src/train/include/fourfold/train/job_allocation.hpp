@@ -9,8 +9,8 @@
 
 namespace fourfold::train {
 
-/// A variable of the environment that is a number of things; `otherwise` when it is not set, or is none, with a
-/// warning that names it.
+/// A variable of the environment that is a number of things; `otherwise` when it is not set, or is
+/// none, with a warning that names it.
 std::int64_t number_in(const char* name, std::int64_t otherwise);
 
 /// What Slurm has given to this job, from the environment of its batch script or of a step; nothing

@@ -174,7 +174,7 @@ class Trainer {
   std::int64_t validation_step_ = -1;  ///< evaluated last
   double validation_loss_ = 0;
   std::string validation_data_;  ///< of which that is
-  double step_s_ = 0;  ///< wall time of the last step
+  double step_s_ = 0;            ///< wall time of the last step
 };
 
 }  // namespace fourfold::train
