@@ -88,6 +88,9 @@ elif [[ -n $own_number ]]; then
   say "Slurm does not say what this job is: its end is not known, nor how often it was restarted"
 fi
 
+# The run file that an earlier start has kept for this one (run-directory.md): whatever its user has made of theirs since.
+kept_run=$(kept_run_of "$own_number")
+
 # When this job ends, in seconds since 1970; Slurm tells by itself from 23.02 on. Not exported: the next job of a chain would
 # inherit it. What lies behind us was meant for another job, or for this one before it was restarted.
 deadline=${FOURFOLD_DEADLINE:-${SLURM_JOB_END_TIME-}}
@@ -160,11 +163,25 @@ job_answer() { sed -nE "/^($(IFS='|' && echo "$*"))( |\$)/,\$p"; }
 # shellcheck disable=SC2034  # for the scripts that source this
 note_end() {
   local code=0 answer
-  in_peace "$FOURFOLD" job end "$@" && code=0 || code=$?
+  in_peace "$FOURFOLD" job end ${kept_run:+--kept-run-file "$kept_run"} "$@" && code=0 || code=$?
   read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")
   : "${outcome:=stop}"
   [[ -z $bad_nodes ]] || bad_nodes=$(nodes_of "$bad_nodes")
   return "$code"
+}
+
+# take_run_file NAME FILE ARGUMENT...: sets `taken`, the arguments with FILE in place of the first that is NAME. This job goes on
+# with FILE then, whenever it starts again, and so does the next one of its chain.
+take_run_file() {
+  local name=$1 one
+  [[ $kept_run == "$2" ]] || note_run "$own_number" "$2"
+  [[ -z ${next-} || -n ${cluster-} ]] || note_run "$next" "$2"
+  kept_run=$2 taken=()
+  shift 2
+  for one; do
+    if [[ $one == "$name" ]]; then one=$kept_run name=$'\n'; fi
+    taken+=("$one")
+  done
 }
 
 # train_job ARGUMENT...: `fourfold train ARGUMENT...` as one start of its chain. Sets `outcome` to "again", "finished",
@@ -173,9 +190,9 @@ note_end() {
 # exit.json knows better than srun.
 # shellcheck disable=SC2034  # for the scripts that source this
 train_job() {
-  local code=0 i answer errors lines overrides=() ended_by
+  local code=0 i answer errors lines overrides=() taken ended_by
   outcome=stop preempted=0 bad_nodes=''
-  in_peace "$FOURFOLD" job begin "$@" || return
+  in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} "$@" || return
   mapfile -t lines < <(job_answer start finished <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} != finished && ! ${lines[1]-} =~ ^(all|[0-9]+)$ ]]; then
     say "$FOURFOLD job begin does not say how to start; it says: $answer"
@@ -187,8 +204,15 @@ train_job() {
     return 0
   fi
   for ((i = 2; i + 1 < ${#lines[@]}; i += 2)); do
-    [[ ${lines[i]} == --set ]] || break
-    overrides+=(--set "${lines[i + 1]}")
+    case ${lines[i]} in
+      --set) overrides+=(--set "${lines[i + 1]}") ;;
+      --run-file)
+        take_run_file "${lines[i + 1]}" "${lines[i + 2]-}" "$@"
+        set -- "${taken[@]}"
+        ((++i))
+        ;;
+      *) break ;;
+    esac
   done
   [[ -n $told_to_stop ]] || say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
   local begun=$SECONDS

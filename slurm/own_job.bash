@@ -77,6 +77,31 @@ command_of() {
   ask scontrol show job "$1" && sed -n 's/^ *Command=//p' <<<"$answer" | grep -vxF '(null)' | head -n 1
 }
 
+# Where a job's comment says which run file it goes on with: Slurm keeps it when a job goes back into the queue, and whatever a
+# user has written before it.
+run_mark=fourfold-run-file=
+
+# comment_of JOB: without the blank that Slurm puts after it.
+comment_of() {
+  local answer errors
+  ask scontrol show job "$1" && sed -n 's/^ *Comment=\(.*[^ ]\) *$/\1/p' <<<"$answer" | head -n 1
+}
+
+# kept_run_of JOB: the run file in its comment; nothing where there is none, or it is gone.
+kept_run_of() {
+  local file
+  file=$(comment_of "$1" | sed -n "s|^.*$run_mark||p")
+  [[ ! -r $file ]] || echo "$file"
+}
+
+# note_run JOB FILE: FILE is the run file that this job goes on with.
+note_run() {
+  local before answer errors
+  before=$(comment_of "$1" | sed "s| *$run_mark.*||")
+  ask scontrol update "JobId=$1" "Comment=${before:+$before }$run_mark$2" ||
+    say "job $1 could not be told its run file ($errors): it reads log.dir in the one that it was submitted with"
+}
+
 # gpus_of TRES: of "gres:gpu:a100:2" or "gres/gpu:2", what --gpus takes.
 gpus_of() { sed -E 's|.*gres[:/]gpu[:=]([^,(]*).*|\1|' <<<"$1"; }
 

@@ -7,7 +7,9 @@
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
+#include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/finished_file.hpp>
+#include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/directory_lease.hpp>
 #include <fourfold/io/step_place.hpp>
@@ -23,6 +25,7 @@
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/job_allocation.hpp>
 #include <fourfold/train/load_run.hpp>
+#include <fourfold/train/run_inputs.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -53,6 +56,71 @@ batch::Attempt this_attempt() {
 
 batch::AttemptLog log_in(const fs::path& log_dir) {
   return batch::AttemptLog(telemetry::RunFiles(log_dir).attempts());
+}
+
+/// The run file and the overrides of this start: those that its chain began with, where they are
+/// kept, and else the user's.
+struct ChainRun {
+  std::string run_file;
+  std::vector<std::string> overrides;
+  std::optional<batch::KeptRun> kept = {};
+};
+
+std::string named_run_file(const Request& request) {
+  return request.kept_run_file.empty() ? request.run_file : request.kept_run_file;
+}
+
+/// A name of a folder for the runs of this chain; empty where no later start would find it.
+std::string name_of_chain() {
+  const BatchJob job = BatchJob::of_this_process();
+  const std::string& name = job.chain.empty() ? job.id : job.chain;
+  return name.find('/') == std::string::npos && !name.starts_with('.') ? name : "";
+}
+
+std::optional<batch::KeptRun> kept_run(const Request& request) {
+  const std::string named = named_run_file(request);
+  auto kept = batch::kept_run_of(named);
+  if (kept || name_of_chain().empty()) {
+    return kept;
+  }
+  const fs::path log_dir = runfile::log_dir_of(named, request.overrides);
+  const batch::Attempt start = this_attempt();
+  // A second one in the same start of a job is a person's, who may have mended the run file.
+  return log_in(log_dir).read().find(start.job, start.restart) != nullptr
+             ? std::nullopt
+             : batch::kept_run_named(telemetry::RunFiles(log_dir).submitted(), name_of_chain(),
+                                     named);
+}
+
+ChainRun run_of_chain(const Request& request) {
+  ChainRun run{.run_file = named_run_file(request), .overrides = request.overrides};
+  run.kept = kept_run(request);
+  if (run.kept) {
+    run.run_file = run.kept->run_file();
+    for (std::string& one : run.kept->overrides()) {
+      run.overrides.push_back(std::move(one));
+    }
+    for (const fs::path& changed : run.kept->changed_origins()) {
+      log::info(
+          format_message("{} has changed since it was submitted: this chain goes on with what is "
+                         "in {}; submit anew to train what it says now",
+                         changed.string(), run.kept->folder.string()));
+    }
+  }
+  return run;
+}
+
+/// Keeps the run for the later starts of its chain, where there may be some.
+/// @return where; nothing where no line of ours could name it
+std::optional<batch::KeptRun> keep(const Request& request, const std::string& text,
+                                   const runfile::EffectiveConfig& effective) {
+  const telemetry::RunFiles files(whole_path(effective.config.log.dir));
+  const std::string both = files.submitted().string() + request.run_file;
+  if (name_of_chain().empty() || both.find('\n') != std::string::npos) {
+    return std::nullopt;
+  }
+  return batch::keep_run(files.submitted(), name_of_chain(), named_run_file(request), text,
+                         train::run_inputs(effective));
 }
 
 /// Both leases that a run needs. What has to be waited for, if somebody has left them behind, is
@@ -96,6 +164,21 @@ bool speak_of_progress(const std::vector<std::string>& words) {
   return true;
 }
 
+/// What `fourfold train` gets for the kept run, a line each.
+std::string kept_lines(const Request& request, const std::optional<batch::KeptRun>& kept) {
+  if (!kept) {
+    return {};
+  }
+  std::string lines;
+  if (kept->run_file() != request.run_file) {
+    lines += fmt::format("--run-file\n{}\n{}\n", request.run_file, kept->run_file().string());
+  }
+  for (const std::string& one : kept->overrides()) {
+    lines += fmt::format("--set\n{}\n", one);
+  }
+  return lines;
+}
+
 /// How the run is to be started on what the job has: "start", the number of tasks if it is not all
 /// of them ("all"), and what `fourfold train` gets besides, a line each.
 std::string start_lines(const runfile::EffectiveConfig& effective) {
@@ -125,8 +208,11 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
 /// one ends when it notices, and its script must find who has gone on.
 class BegunAttempt {
  public:
-  BegunAttempt(const fs::path& log_dir, const batch::ChainLimits& limits)
-      : files_(log_dir), limits_(limits) {}
+  /// @param keep  keeps the run; called when nothing speaks against the start, and nothing is kept
+  BegunAttempt(const fs::path& log_dir, const batch::ChainLimits& limits,
+               std::optional<batch::KeptRun> kept,
+               std::function<std::optional<batch::KeptRun>()> keep)
+      : files_(log_dir), limits_(limits), kept_(std::move(kept)), keep_(std::move(keep)) {}
 
   void note() {
     if (is_noted_) {
@@ -138,14 +224,21 @@ class BegunAttempt {
     if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, limits_)) {
       throw UserError(refusal->code, refusal->reason);
     }
+    if (!kept_) {
+      kept_ = keep_();
+    }
+    attempt.run_file = kept_ ? kept_->run_file().string() : "";
     attempt.exit_unix_s = telemetry::read_exit(files_.exit_status()).unix_s;
     attempts.begin(attempt);
     is_noted_ = true;
   }
+  const std::optional<batch::KeptRun>& kept() const noexcept { return kept_; }
 
  private:
   telemetry::RunFiles files_;
   batch::ChainLimits limits_;
+  std::optional<batch::KeptRun> kept_;
+  std::function<std::optional<batch::KeptRun>()> keep_;
   bool is_noted_ = false;
 };
 
@@ -153,7 +246,7 @@ class BegunAttempt {
 /// it is known. There is no such file, and none is made, where no run has a directory yet.
 void note_refusal(const Request& request, const UserError& error) {
   try {
-    const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
+    const fs::path log_dir = runfile::log_dir_of(named_run_file(request), request.overrides);
     std::error_code ignored;
     // Without a job it would as well be of a mistyped command beside another's run.
     if (!BatchJob::of_this_process().id.empty() && fs::is_directory(log_dir, ignored) &&
@@ -187,8 +280,10 @@ void note_refusal(const Request& request, const UserError& error) {
 }
 
 ExitCode begin_run(const Request& request) {
+  const ChainRun run = run_of_chain(request);
+  const std::string text = runfile::run_file_text(run.run_file);
   const runfile::EffectiveConfig effective =
-      train::load_run(request.run_file, request.overrides, program::run_file_in_checkpoint);
+      train::load_run(run.run_file, run.overrides, program::run_file_in_checkpoint);
   const runfile::RunConfig& config = effective.config;
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps) &&
@@ -199,11 +294,12 @@ ExitCode begin_run(const Request& request) {
   }
   telemetry::refuse_foreign_files(log_dir, {.config = false});
   const std::string lines = start_lines(effective);
-  BegunAttempt attempt(log_dir, request.limits);
+  BegunAttempt attempt(log_dir, request.limits, run.kept,
+                       [&] { return keep(request, text, effective); });
   HeldRun held(config, [&] { attempt.note(); });
   attempt.note();
   held.settle();
-  program::print_text(lines);
+  program::print_text(lines + kept_lines(request, attempt.kept()));
   return ExitCode::finished;
 }
 
@@ -220,6 +316,20 @@ std::optional<UserError> no_room_in(const fs::path& exit_file) {
   }
 }
 
+/// A first start of a chain that `fourfold train` has refused leaves of the run what was there:
+/// whoever mends the run file starts with that one.
+void forget_refused(const std::vector<batch::Attempt>& attempts, const batch::Attempt& refused) {
+  const auto is_of_it = [&](const batch::Attempt& one) { return one.run_file == refused.run_file; };
+  if (!refused.refused || refused.run_file.empty() || name_of_chain().empty() ||
+      std::ranges::count_if(attempts, is_of_it) != 1) {
+    return;
+  }
+  const auto kept = batch::kept_run_of(refused.run_file);
+  if (kept && kept->folder.filename().string().starts_with(name_of_chain())) {
+    batch::forget(*kept);
+  }
+}
+
 }  // namespace
 
 ExitCode begin(const Request& request) {
@@ -232,7 +342,7 @@ ExitCode begin(const Request& request) {
 }
 
 ExitCode end(const Request& request) {
-  const fs::path log_dir = runfile::log_dir_of(request.run_file, request.overrides);
+  const fs::path log_dir = runfile::log_dir_of(named_run_file(request), request.overrides);
   io::refuse_place_in_step(log_dir);
   telemetry::refuse_foreign_attempts(log_dir);
   const batch::AttemptLog attempts = log_in(log_dir);
@@ -275,6 +385,7 @@ ExitCode end(const Request& request) {
     end.retry = false;
   }
   attempts.end(attempt, end);
+  forget_refused(records.attempts, attempt);
   std::string on_one_line = end.reason;  // it comes from a file, and is not to look like more
   std::ranges::replace(on_one_line, '\n', ' ');
   log::info(format_message("ended with code {}: {}", static_cast<int>(end.code), on_one_line));

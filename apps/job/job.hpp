@@ -12,6 +12,8 @@ namespace fourfold::job {
 
 struct Request {
   std::string run_file;
+  /// The kept one that this job is known to go on with (batch/kept_run.hpp); empty: not known.
+  std::string kept_run_file = {};
   std::vector<std::string> overrides;
   std::vector<std::string> allowed_changes;  ///< as train's --allow-change
   /// The other words of train's command line: not understood here, so that what they mean for a run
@@ -27,7 +29,9 @@ struct Request {
 /// Prints "start" when the run should be started, "finished" when there is nothing left to do.
 /// Behind "start", a line each: how many of the job's tasks to start, or "all", and what `fourfold
 /// train` gets besides, so that a run with mesh.dp = "auto" takes what is there
-/// (train/elastic_mesh.hpp). Notes the attempt.
+/// (train/elastic_mesh.hpp), and the run file is the one that the chain began with: "--run-file",
+/// the one of the command line, and that to take in its place; "--set" and a value. Notes the
+/// attempt, and the first of a chain keeps its run (batch/kept_run.hpp).
 /// @throws UserError with the code that the batch script should end with, when the run must not be
 /// started: noted in attempts.jsonl, and nothing else of the run changes
 ExitCode begin(const Request& request);

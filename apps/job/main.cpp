@@ -14,8 +14,9 @@ namespace job = fourfold::job;
 const char* const more_help = R"(
 OUTPUT
   begin  "start": start the run now; on the next lines how many tasks ("all" of the job, or a
-         number) and, one on each line, what `fourfold train` gets besides: with mesh.dp =
-         "auto" the mesh is chosen for what the job has.
+         number) and, one on each line, what `fourfold train` gets besides: "--set" and a value
+         (with mesh.dp = "auto" the mesh is chosen for what the job has), or "--run-file", RUN_FILE
+         and the copy that all starts of a chain take in its place, in log.dir/submitted.
          "finished": there is nothing left to do. When it must not be started: nothing, with the
          reason on stderr and in attempts.jsonl, and the exit code. Nothing else of the run changes
   end    "again", "finished" or "stop"; behind "again", nodes that failed: leave them out.
@@ -35,6 +36,10 @@ ENVIRONMENT
 /// count.
 void describe(CLI::App& verb, job::Request& request) {
   verb.add_option("RUN_FILE", request.run_file, "The run file (TOML)")->required();
+  verb.add_option("--kept-run-file", request.kept_run_file,
+                  "The copy in log.dir/submitted that this job is known to go on with: read "
+                  "in place of RUN_FILE")
+      ->type_name("FILE");
   verb.add_option("--set", request.overrides,
                   "Override a key of the run file; may be given several times")
       ->type_name("KEY=VALUE")

@@ -7,6 +7,7 @@
 #include <fourfold/telemetry/human_text.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -122,6 +123,21 @@ std::string checkpoint_text(const RunView& view) {
   return view.checkpoint.empty() ? text : fmt::format("{}: {}", text, printable(view.checkpoint));
 }
 
+/// Of a chain that trains something else than its user's files say by now.
+std::string run_file_text(const RunView& view) {
+  if (view.changed.empty() || view.verdict.state == RunState::finished) {
+    return {};
+  }
+  std::vector<std::string> names;
+  for (const std::filesystem::path& file : view.changed) {
+    names.push_back(printable(file.string()));
+  }
+  return fmt::format(
+      "{} {} changed since: its jobs go on with {}; submit anew to train what {} now",
+      fmt::join(names, ", "), names.size() == 1 ? "has" : "have", printable(view.run_file.string()),
+      names.size() == 1 ? "it says" : "they say");
+}
+
 /// What a person is to do about it.
 std::string advice(const RunView& view) {
   const batch::RunVerdict& verdict = view.verdict;
@@ -225,6 +241,7 @@ std::vector<std::string> page_of(const RunView& view, std::size_t most_attempts)
   }
   row("checkpoint", checkpoint_text(view));
   row("files", files_text(view));
+  row("run file", run_file_text(view));
   if (view.node_hours.used > 0) {
     row("node-hours", fmt::format("{}, {} of them lost ({:.1f}%)", hours_text(view.node_hours.used),
                                   hours_text(view.node_hours.lost),

@@ -79,6 +79,11 @@ Json json_of(const batch::RunView& view) {
   json["node_hours_used"] = view.node_hours.used;
   json["node_hours_lost"] = view.node_hours.lost;
   json["refused"] = view.refused ? json_of(*view.refused) : Json(nullptr);
+  json["run_file"] = view.run_file.empty() ? Json(nullptr) : Json(view.run_file.string());
+  json["changed"] = Json::array();
+  for (const std::filesystem::path& file : view.changed) {
+    json["changed"].push_back(file.string());
+  }
   json["attempts"] = Json::array();
   for (const batch::RunAttempt& attempt : view.attempts) {
     json["attempts"].push_back(json_of(attempt));

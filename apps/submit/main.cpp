@@ -15,8 +15,12 @@
 #include <fourfold/runfile/key_search.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
+#include <fourfold/train/run_inputs.hpp>
 
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
 
 namespace {
 
@@ -25,14 +29,30 @@ namespace batch = fourfold::batch;
 namespace runfile = fourfold::runfile;
 namespace submit = fourfold::submit;
 
+/// Nothing where only the nodes of the job may see what the run file names: its first start keeps
+/// it then.
+std::optional<submit::RunToKeep> to_keep(const submit::Arguments& arguments, std::string text,
+                                         const runfile::EffectiveConfig& effective) {
+  try {
+    return submit::RunToKeep{std::move(text), fourfold::train::run_inputs(effective)};
+  } catch (const fourfold::UserError& error) {
+    if (!arguments.skips_path_checks) {
+      throw;
+    }
+    fourfold::log::warning(error.what());
+    return std::nullopt;
+  }
+}
+
 ExitCode make(const submit::Arguments& arguments) {
+  std::string text = runfile::run_file_text(arguments.run_file);
   const runfile::EffectiveConfig effective = fourfold::train::load_run(
       arguments.run_file, arguments.overrides, fourfold::program::run_file_in_checkpoint);
   runfile::log_remarks(effective);
   runfile::validate_data(effective.config, effective.origins);
   const batch::Submission submission = submit::checked_submission(arguments, effective);
   fourfold::train::look_alone(effective.config, {});
-  const std::string script = batch::script_of(submission);
+  const std::string script = batch::script_of(submission);  // refuses what no script can hold
   if (!arguments.go) {
     submit::check_paths(effective, arguments.skips_path_checks);
     fourfold::program::print_data(script);
@@ -52,7 +72,7 @@ ExitCode make(const submit::Arguments& arguments) {
     return ExitCode::finished;
   }
   submit::check_paths(effective, arguments.skips_path_checks);
-  return submit::send(submission, script);
+  return submit::send(submission, to_keep(arguments, std::move(text), effective));
 }
 
 }  // namespace

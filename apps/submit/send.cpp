@@ -8,6 +8,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/line_follower.hpp>
 #include <fourfold/io/own_file.hpp>
@@ -17,10 +18,14 @@
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/stop_request.hpp>
 
+#include <fmt/chrono.h>
+
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace fourfold::submit {
 namespace {
@@ -48,9 +53,16 @@ batch::SubmittedJob submit_instead_of(const std::optional<std::string>& older,
   }
 }
 
+/// The run as it is now, for all jobs of this submission.
+batch::KeptRun keep(const batch::Submission& submission, const RunToKeep& run) {
+  return batch::keep_run(telemetry::RunFiles(submission.log_dir).submitted(),
+                         fmt::format("{:%Y%m%dT%H%M%SZ}", fmt::gmtime(std::time(nullptr))),
+                         submission.run_file, run.text, run.inputs);
+}
+
 }  // namespace
 
-ExitCode send(const batch::Submission& submission, const std::string& script) {
+ExitCode send(batch::Submission submission, const std::optional<RunToKeep>& run) {
   if (train::is_stop_asked_for(submission.log_dir)) {
     throw UserError(ExitCode::no_progress,
                     format_message("{} exists (it asks for no more training); remove it to go on",
@@ -66,14 +78,31 @@ ExitCode send(const batch::Submission& submission, const std::string& script) {
   telemetry::make_log_dir(submission.log_dir);
   constexpr std::uint64_t most_bytes = 1 << 20;
   const auto older = io::text_if_readable(submission.script, most_bytes);
-  write_script(submission.script, io::with_sum(script));
-  clear_the_way(submission);
-  const batch::SubmittedJob job = submit_instead_of(older, submission);
+  std::optional<batch::KeptRun> kept;
+  if (run) {
+    kept = keep(submission, *run);
+    submission.run_file = kept->run_file();
+  }
+  batch::SubmittedJob job;
+  try {
+    write_script(submission.script, io::with_sum(batch::script_of(submission)));
+    clear_the_way(submission);
+    job = submit_instead_of(older, submission);
+  } catch (const UserError&) {
+    if (kept) {
+      batch::forget(*kept);
+    }
+    throw;
+  }
   program::print("{}\n", job.number);
   const std::string cluster = job.cluster.empty() ? "" : " --cluster=" + job.cluster;
   log::info(format_message("submitted {}; `squeue{} --job={}` shows the job, {} is its log",
                            submission.script.string(), cluster, job.number,
                            batch::log_of(submission, job.number).string()));
+  if (kept) {
+    log::info(format_message("it trains what is in {}, whatever becomes of the run file",
+                             kept->folder.string()));
+  }
   return ExitCode::finished;
 }
 

@@ -73,7 +73,8 @@ Attempt attempt_of(const Json& json) {
           .nodes = whole_number(json.at("nodes"), 1, most_nodes),
           .began_unix_s = json.at("time"),
           .from_step = step_if_known(json.at("from_step")),
-          .exit_unix_s = exit_time_in(json)};
+          .exit_unix_s = exit_time_in(json),
+          .run_file = json.value("run_file", "")};
 }
 
 AttemptEnd end_of(const Json& json) {
@@ -147,6 +148,9 @@ void AttemptLog::begin(const Attempt& attempt) const {
   json["nodes"] = attempt.nodes;
   json["from_step"] = or_null(attempt.from_step);
   json["exit_time"] = or_null(attempt.exit_unix_s);
+  if (!attempt.run_file.empty()) {
+    json["run_file"] = attempt.run_file;
+  }
   append(line_of(json));
 }
 

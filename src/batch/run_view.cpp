@@ -3,6 +3,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/batch/finished_file.hpp>
+#include <fourfold/batch/kept_run.hpp>
 #include <fourfold/batch/run_view.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/telemetry/run_files.hpp>
@@ -168,6 +169,21 @@ void take_outlook(const RunTraces& traces, RunView& view) {
   view.outlook = outlook(facts);
 }
 
+/// Of a kept run that is damaged, or gone, nothing is known.
+void take_run_file(const std::vector<Attempt>& attempts, RunView& view) {
+  try {
+    const auto kept = attempts.empty() || attempts.back().run_file.empty()
+                          ? std::nullopt
+                          : kept_run_of(attempts.back().run_file);
+    if (kept) {
+      view.run_file = kept->run_file();
+      view.changed = kept->changed_origins();
+    }
+  } catch (const UserError&) {
+    return;
+  }
+}
+
 }  // namespace
 
 RunReader::RunReader(fs::path log_dir)
@@ -215,6 +231,7 @@ RunView RunReader::look(double now_unix_s) {
   take_progress(traces, starts, view);
   take_checkpoint(traces, starts, view);
   take_outlook(traces, view);
+  take_run_file(noted.attempts, view);
   view.node_hours = node_hours(view.attempts, view.verdict.newest_goes_on, now_unix_s);
   return view;
 }

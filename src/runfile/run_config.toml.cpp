@@ -385,9 +385,7 @@ RunConfig parse_saved_config(std::string_view toml, const std::string& file_name
   return layered(reader.entries()).config;
 }
 
-namespace {
-
-std::string file_text(const std::filesystem::path& file) {
+std::string run_file_text(const std::filesystem::path& file) {
   constexpr std::uint64_t most_bytes = 16 << 20;
   std::string text;
   if (const auto defect = read_regular_file(file, Links::follow, most_bytes, text)) {
@@ -399,10 +397,8 @@ std::string file_text(const std::filesystem::path& file) {
   return text;
 }
 
-}  // namespace
-
 RunPlaces places_of(const std::filesystem::path& file) {
-  const toml::table document = parsed(file_text(file), file.string());
+  const toml::table document = parsed(run_file_text(file), file.string());
   RunPlaces places{.log_dir = document["log"]["dir"].value_or(LogConfig{}.dir),
                    .checkpoint_dir = document["checkpoint"]["dir"].value_or(std::string())};
   if (places.checkpoint_dir.empty()) {
@@ -419,11 +415,11 @@ EffectiveConfig load_run_config(const std::filesystem::path& file,
 EffectiveConfig load_run_config(const std::filesystem::path& file,
                                 std::span<const std::string> overrides,
                                 const ModelOfCheckpoint& model_of) {
-  return parse_run_config(file_text(file), file.string(), overrides, model_of);
+  return parse_run_config(run_file_text(file), file.string(), overrides, model_of);
 }
 
 std::string log_dir_of(const std::filesystem::path& file, std::span<const std::string> overrides) {
-  const toml::table document = parsed(file_text(file), file.string());
+  const toml::table document = parsed(run_file_text(file), file.string());
   std::string found = document["log"]["dir"].value_or(LogConfig{}.dir);
   const RunKey& key = *find_run_key("log.dir");
   for (const std::string_view text : overrides) {

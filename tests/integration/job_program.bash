@@ -150,6 +150,53 @@ SLURM_JOB_ID=61 SLURM_RESTART_COUNT=1 expect_exit 0 "$fourfold" job begin run.to
 SLURM_JOB_ID=61 expect_exit 64 "$fourfold" job end run.toml --set log.dir=early
 expect_stderr '--launcher-code or --stopped-by'
 
+# What a job began with is what its later starts go on with, whatever becomes of the run file.
+sed 's/^dir = .*/dir = "kept"/' run.toml >mine.toml
+cp mine.toml as_it_was.toml
+SLURM_JOB_ID=71 expect_exit 0 "$fourfold" job begin mine.toml
+copy=$PWD/kept/submitted/71/run.toml
+expect test "$(<"$output")" = "$(printf '%s\n' start all --run-file mine.toml "$copy")"
+expect cmp "$copy" as_it_was.toml
+SLURM_JOB_ID=71 expect_exit 85 "$fourfold" job end mine.toml --launcher-code 137
+sed -i 's/^hidden = .*/hidden = 48/' mine.toml
+SLURM_JOB_ID=71 SLURM_RESTART_COUNT=1 expect_exit 0 "$fourfold" job begin mine.toml
+expect_stdout "$copy"
+expect_stderr "mine.toml has changed since it was submitted: this chain goes on with what is in $PWD/kept/submitted/71"
+rm mine.toml
+SLURM_JOB_ID=71 SLURM_RESTART_COUNT=2 expect_exit 0 "$fourfold" job begin mine.toml --kept-run-file "$copy"
+expect_stdout "$copy"
+SLURM_JOB_ID=71 SLURM_RESTART_COUNT=2 expect_exit 85 "$fourfold" job end mine.toml --kept-run-file "$copy" --launcher-code 137
+# Another run file in the same job is another run; so is one that a person has mended before the same start tries again.
+sed 's/^hidden = .*/hidden = 64/' as_it_was.toml >second.toml
+SLURM_JOB_ID=71 SLURM_RESTART_COUNT=3 expect_exit 0 "$fourfold" job begin second.toml
+expect_stdout "$PWD/kept/submitted/71-2/run.toml"
+SLURM_JOB_ID=72 expect_exit 0 "$fourfold" job begin second.toml
+SLURM_JOB_ID=72 expect_exit 85 "$fourfold" job end second.toml --launcher-code 137
+echo '# mended' >>second.toml
+SLURM_JOB_ID=72 expect_exit 0 "$fourfold" job begin second.toml
+expect_stdout "$PWD/kept/submitted/72-2/run.toml"
+expect cmp second.toml kept/submitted/72-2/run.toml
+# Without a job there is no later start; nor is anything kept by a start that is refused.
+expect_exit 0 "$fourfold" job begin as_it_was.toml
+expect_no_stdout run-file
+SLURM_JOB_ID=73 expect_exit 78 "$fourfold" job begin as_it_was.toml --set train.stepz=3
+SLURM_JOB_ID=74 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=refusing
+SLURM_JOB_ID=74 expect_exit 78 "$fourfold" train refusing/submitted/74/run.toml --set log.dir=refusing --set mesh.tp=3
+expect test -e refusing/submitted/74/run.toml
+SLURM_JOB_ID=74 expect_exit 78 "$fourfold" job end as_it_was.toml --set log.dir=refusing --launcher-code 78
+expect test ! -e refusing/submitted
+expect test ! -e kept/submitted/73
+# The small files that the run file names are kept, too.
+expect_exit 0 "$fourfold" plan --schedule 1f1b --stages 2 --micro-batches 4 --csv order.csv
+SLURM_JOB_ID=75 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=ordered --set mesh.pp=2 --set model.layers=2 --set mesh.schedule=order.csv \
+  --set train.micro_batch=1
+expect_stdout "mesh.schedule=\"$PWD/ordered/submitted/75/mesh.schedule/order.csv\""
+expect cmp order.csv ordered/submitted/75/mesh.schedule/order.csv
+# A record that leads elsewhere is none.
+sed -i 's|"copy": "run.toml"|"copy": "../../../run.toml"|' kept/submitted/71/kept.json
+SLURM_JOB_ID=71 SLURM_RESTART_COUNT=9 expect_exit 65 "$fourfold" job begin second.toml --kept-run-file "$copy"
+expect_stderr 'kept.json is not what fourfold writes'
+
 # The disk is full: rank 0 fails, cannot say so, and the launcher kills the others.
 # shellcheck disable=SC2016  # expanded by the shell inside
 full_disk='mkdir full && mount -t tmpfs -o size=40k none full || exit 71

@@ -47,6 +47,7 @@ struct Attempt {
   std::optional<std::int64_t> from_step = {};  ///< the newest checkpoint then; nothing: none
   /// ExitRecord::unix_s of the exit.json that lay there then: an earlier start's.
   std::optional<double> exit_unix_s = {};
+  std::string run_file = {};  ///< the kept one that it is of (kept_run.hpp); empty: the user's
   std::optional<RefusedStart> refused = {};  ///< by `fourfold train`
   std::optional<AttemptEnd> end = {};        ///< nothing: it goes on, or was cut off
   friend bool operator==(const Attempt&, const Attempt&) = default;

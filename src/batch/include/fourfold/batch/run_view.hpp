@@ -50,6 +50,10 @@ struct RunView {
   /// The newest start that was refused, unless one that was not has begun since. It is not what the
   /// state is of.
   std::optional<RefusedStart> refused = {};
+  /// The kept run file of the newest start (kept_run.hpp), and which of the user's files are not
+  /// what they were when it was kept; empty: it has none.
+  std::filesystem::path run_file = {};
+  std::vector<std::filesystem::path> changed = {};
 };
 
 /// Looks at one run, again and again if wanted: of metrics.jsonl only what is new is read. It opens

@@ -259,6 +259,9 @@ struct EffectiveConfig {
 /// Logs the warnings and the notes, on rank 0.
 void log_remarks(const EffectiveConfig& effective);
 
+/// The text of a run file. @throws UserError (exit code config) when it cannot be read
+std::string run_file_text(const std::filesystem::path& file);
+
 /// Reads and validates a run file. Paths inside it are relative to the working directory, as on a
 /// command line.
 /// @param overrides  texts of --set, "table.key=value" with a TOML value; quotes around strings may

@@ -32,6 +32,8 @@ class RunFiles {
   std::filesystem::path stop() const { return log_dir_ / "STOP"; }
   /// The script of a job without a chain.
   std::filesystem::path submit_script() const { return log_dir_ / "submit.sbatch"; }
+  /// A folder for each submission or chain: what it was begun with (batch/kept_run.hpp).
+  std::filesystem::path submitted() const { return log_dir_ / "submitted"; }
   std::filesystem::path timeline() const { return log_dir_ / "timeline.svg"; }
   std::filesystem::path trace() const { return log_dir_ / "trace.json"; }
 

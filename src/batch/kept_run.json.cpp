@@ -1,0 +1,180 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/json_text.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/regular_file.hpp>
+#include <fourfold/base/whole_path.hpp>
+#include <fourfold/batch/kept_run.hpp>
+#include <fourfold/io/atomic_file.hpp>
+#include <fourfold/io/new_folder.hpp>
+#include <fourfold/io/text_file.hpp>
+#include <fourfold/runfile/run_config.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <set>
+#include <system_error>
+
+namespace fourfold::batch {
+namespace {
+namespace fs = std::filesystem;
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* record_name = "kept.json";
+constexpr const char* run_file_name = "run.toml";
+constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;  ///< of a tokenizer's file
+
+/// A name below the folder, of one that cannot lead out of it.
+bool is_inside(const fs::path& name) {
+  return name.is_relative() && !name.empty() &&
+         std::ranges::none_of(name, [](const fs::path& part) { return part == ".."; });
+}
+
+void write_file(const fs::path& file, std::string_view bytes) {
+  fs::create_directories(file.parent_path());
+  io::AtomicFile output(file);
+  output.write(bytes);
+  output.publish();
+}
+
+Json json_of(const KeptRun& kept) {
+  Json files = Json::array();
+  for (const KeptRun::File& file : kept.files) {
+    files.push_back({{"key", file.key},
+                     {"origin", file.origin.string()},
+                     {"copy", file.copy.lexically_relative(kept.folder).string()}});
+  }
+  return {{"kept_by", "fourfold"}, {"files", files}};
+}
+
+std::vector<KeptRun::File> files_in(const Json& json, const fs::path& folder) {
+  std::vector<KeptRun::File> files;
+  for (const Json& one : json.at("files")) {
+    const fs::path copy = one.at("copy").get<std::string>();
+    if (!is_inside(copy)) {
+      throw Json::other_error::create(
+          501, "a copy that does not lie here: " + printable(copy.string()), nullptr);
+    }
+    files.push_back({.key = one.at("key"),
+                     .origin = one.at("origin").get<std::string>(),
+                     .copy = folder / copy});
+  }
+  if (files.empty() || !files.front().key.empty()) {
+    throw Json::other_error::create(501, "the run file is not the first of its files", nullptr);
+  }
+  return files;
+}
+
+/// The folder of the number-th run of a name, from 1.
+fs::path folder_of(const fs::path& submitted, const std::string& name, int number) {
+  return submitted / (number == 1 ? name : fmt::format("{}-{}", name, number));
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+bool holds(const fs::path& file, const std::string& bytes) {
+  std::string found;
+  return !read_regular_file(file, Links::follow, most_bytes, found) && found == bytes;
+}
+
+}  // namespace
+
+std::vector<std::string> KeptRun::overrides() const {
+  std::vector<std::string> overrides;
+  std::set<std::string> named;
+  for (const File& file : files) {
+    if (!file.key.empty() && named.insert(file.key).second) {
+      // A string of JSON is one of TOML.
+      overrides.push_back(file.key + "=" + json_text(Json(file.copy.string())));
+    }
+  }
+  return overrides;
+}
+
+std::vector<fs::path> KeptRun::changed_origins() const {
+  std::vector<fs::path> changed;
+  for (const File& file : files) {
+    std::string bytes;
+    if (!read_regular_file(file.copy, Links::refuse, most_bytes, bytes) &&
+        !holds(file.origin, bytes)) {
+      changed.push_back(file.origin);
+    }
+  }
+  return changed;
+}
+
+KeptRun keep_run(const fs::path& submitted, const std::string& name, const fs::path& run_file,
+                 const std::string& text, std::span<const runfile::RunInput> inputs) {
+  if (runfile::run_file_text(run_file) != text) {
+    throw UserError(ExitCode::config,
+                    format_message("{} was changed while it was read; start again when it is saved",
+                                   run_file.string()));
+  }
+  int number = 1;
+  while (is_there(folder_of(submitted, name, number))) {
+    ++number;
+  }
+  KeptRun kept{.folder = folder_of(submitted, name, number), .files = {}};
+  io::NewFolder folder(kept.folder, text.size());
+  write_file(folder.path() / run_file_name, text);
+  kept.files.push_back(
+      {.key = "", .origin = whole_path(run_file), .copy = kept.folder / run_file_name});
+  for (const runfile::RunInput& input : inputs) {
+    for (const runfile::RunInput::File& file : input.files) {
+      const fs::path copy = fs::path(input.key) / file.path.filename();
+      write_file(folder.path() / copy, file.bytes);
+      kept.files.push_back({.key = input.key, .origin = file.path, .copy = kept.folder / copy});
+    }
+  }
+  write_file(folder.path() / record_name, json_text(json_of(kept), 2) + "\n");
+  folder.publish();
+  return kept;
+}
+
+std::optional<KeptRun> kept_run_of(const fs::path& run_file) {
+  const fs::path whole = whole_path(run_file);
+  const fs::path record = whole.parent_path() / record_name;
+  if (whole.filename() != run_file_name || !is_there(record)) {
+    return std::nullopt;
+  }
+  constexpr std::uint64_t most_record_bytes = 1 << 20;
+  const auto json = parse_json<Json>(io::text_of_file(record, most_record_bytes), record.string(),
+                                     "submit the run anew");
+  return KeptRun{.folder = whole.parent_path(),
+                 .files = read_json(
+                     json, [&](const Json& value) { return files_in(value, whole.parent_path()); },
+                     [&](const std::string& why) {
+                       throw UserError(ExitCode::data_corrupt,
+                                       format_message("{} is not what fourfold writes ({}); submit "
+                                                      "the run anew",
+                                                      record.string(), why));
+                     })};
+}
+
+std::optional<KeptRun> kept_run_named(const fs::path& submitted, const std::string& name,
+                                      const fs::path& run_file) {
+  std::optional<KeptRun> newest;
+  for (int number = 1; is_there(folder_of(submitted, name, number)); ++number) {
+    auto kept = kept_run_of(folder_of(submitted, name, number) / run_file_name);
+    if (kept && kept->files.front().origin == whole_path(run_file)) {
+      newest = std::move(kept);
+    }
+  }
+  return newest;
+}
+
+void forget(const KeptRun& kept) {
+  std::error_code ignored;
+  fs::remove_all(kept.folder, ignored);
+  fs::remove(kept.folder.parent_path(), ignored);
+}
+
+}  // namespace fourfold::batch

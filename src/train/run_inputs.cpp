@@ -1,0 +1,59 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/whole_path.hpp>
+#include <fourfold/data/tokenizer.hpp>
+#include <fourfold/runfile/saved_names.hpp>
+#include <fourfold/train/mesh_layout.hpp>
+#include <fourfold/train/run_inputs.hpp>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace fourfold::train {
+namespace {
+
+bool is_named_by_a_person(const runfile::EffectiveConfig& effective, const char* key) {
+  const auto origin = effective.origins.find(key);
+  return origin != effective.origins.end() && !origin->second.where().empty();
+}
+
+void add_schedule(const runfile::EffectiveConfig& effective,
+                  std::vector<runfile::RunInput>& inputs) {
+  std::string csv = schedule_file_text(effective.config);
+  if (!csv.empty()) {
+    inputs.push_back({.key = "mesh.schedule",
+                      .files = {{whole_path(effective.config.mesh.schedule), std::move(csv)}}});
+  }
+}
+
+void add_tokenizer(const runfile::EffectiveConfig& effective,
+                   std::vector<runfile::RunInput>& inputs) {
+  constexpr const char* key = "data.tokenizer";
+  if (!is_named_by_a_person(effective, key) ||
+      effective.config.data.tokenizer == runfile::unknown_tokenizer_name) {
+    return;
+  }
+  const std::unique_ptr<data::Tokenizer> tokenizer =
+      data::open_tokenizer(effective.config.data.tokenizer);
+  const data::TokenizerFiles& read = tokenizer->files();
+  if (read.main.path.empty()) {
+    return;  // "byte"
+  }
+  runfile::RunInput input{.key = key, .files = {{whole_path(read.main.path), read.main.bytes}}};
+  if (read.merges) {
+    input.files.push_back({whole_path(read.merges->path), read.merges->bytes});
+  }
+  inputs.push_back(std::move(input));
+}
+
+}  // namespace
+
+std::vector<runfile::RunInput> run_inputs(const runfile::EffectiveConfig& effective) {
+  std::vector<runfile::RunInput> inputs;
+  add_schedule(effective, inputs);
+  add_tokenizer(effective, inputs);
+  return inputs;
+}
+
+}  // namespace fourfold::train
