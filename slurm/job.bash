@@ -151,6 +151,35 @@ launch() {
   return "$code"
 }
 
+# log_bytes: how long this job's log is; nothing where it is no file.
+log_bytes() { [[ ! -f /proc/$$/fd/2 ]] || stat --dereference --format=%s "/proc/$$/fd/2"; }
+
+# words_since BYTES: what srun and the daemons of its nodes have written into the job's log behind these: why a rank was killed stands
+# nowhere else where Slurm keeps no accounts.
+words_since() {
+  [[ -z $1 ]] || tail --bytes="+$(($1 + 1))" "/proc/$$/fd/2" 2>/dev/null | tail --bytes=4194304 | tr -d '\0' |
+    grep -aE '^(srun|slurmstepd[^ :]*): ' | cut -c 1-2000 | head -c 32000
+}
+
+# memory_limit: what this job may take of each node's memory, and who has set that.
+memory_limit() {
+  local answer='' errors='' key per='' value default=''
+  for key in MemPerCPU MemPerNode; do
+    value=$(field "Min${key/MemPer/Memory}" "$own_facts")
+    if [[ -n $value && $value != 0 ]]; then per=$key && break; fi
+  done
+  [[ -n $per ]] || return
+  if ask scontrol --oneliner show partition "$(field Partition "$own_facts")"; then
+    default=$(tr ' ' '\n' <<<"$answer" | sed -n "s/^Def$per=\([0-9]*\)$/\1/p")
+  fi
+  [[ -n $default ]] || { ask scontrol show config && default=$(sed -n "s/^Def$per *= *\([0-9]*\)$/\1/p" <<<"$answer"); }
+  if [[ $default == "$(numfmt --from=iec "$value" --to-unit=1048576 2>/dev/null)" ]]; then
+    echo "$value for each ${per#MemPer}, the default of the cluster or of partition $(field Partition "$own_facts"): Def$per"
+  else
+    [[ $per == MemPerCPU ]] && echo "--mem-per-cpu=$value of the job" || echo "--mem=$value of the job"
+  fi
+}
+
 # is_preempted: Slurm is taking the job's nodes away for another job. It would put this one back into the queue when the
 # grace time is over, but not if the job has ended by itself before.
 is_preempted() { [[ $(field PreemptTime "$(facts_of "${SLURM_JOB_ID-}")") == 20* ]]; }
@@ -215,16 +244,19 @@ train_job() {
     esac
   done
   [[ -n $told_to_stop ]] || say "starting on ${SLURM_JOB_NODELIST-}, restart ${SLURM_RESTART_COUNT:-0}"
-  local begun=$SECONDS
+  local begun=$SECONDS log_before words
+  log_before=$(log_bytes)
   launch "${lines[1]}" train "$@" "${overrides[@]}" && code=0 || code=$?
   ended_by=(--launcher-code "$code")
+  [[ $code -eq 0 ]] || words=$(words_since "$log_before")
   [[ -z $told_to_stop ]] || ended_by=(--stopped-by "$told_to_stop")
   # No code of a rank's, and soon: the launcher itself may refuse to start anything. Its words are not told from the ranks' in
   # the log, so it is asked once more, for next to nothing.
   if [[ $code -eq 255 || ($code -gt 0 && $code -lt 64) ]] && [[ $((SECONDS - begun)) -lt 60 ]]; then
     ask srun --export=ALL ${FOURFOLD_MPI:+"--mpi=$FOURFOLD_MPI"} "${srun_options[@]}" --kill-on-bad-exit=1 --output=none "$FOURFOLD" version ||
-      ended_by+=(--launcher-words "${errors:0:8000}")
+      words+=$'\n'${errors:0:8000}
   fi
+  [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(memory_limit)")
   ! is_preempted || { preempted=1 && ended_by+=(--preempted); }
   note_end "$@" "${ended_by[@]}"
 }

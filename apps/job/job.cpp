@@ -374,7 +374,7 @@ ExitCode end(const Request& request) {
   batch::AttemptEnd end =
       request.stopped_by.empty()
           ? batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
-                          request.launcher_words)
+                          {request.launcher_words, request.memory_limit})
           : batch::AttemptEnd{.unix_s = unix_time_s(),
                               .code = ExitCode::stopped_saved,
                               .reason = telemetry::stop_reason("", request.stopped_by),
@@ -390,8 +390,7 @@ ExitCode end(const Request& request) {
   std::ranges::replace(on_one_line, '\n', ' ');
   log::info(format_message("ended with code {}: {}", static_cast<int>(end.code), on_one_line));
   if (end.retry) {
-    const std::vector<std::string> none;
-    program::print("again {}\n", fmt::join(has_told ? left.end->bad_nodes : none, ","));
+    program::print("again {}\n", fmt::join(end.bad_nodes, ","));
   } else {
     program::print("{}\n", end.code == ExitCode::finished ? "finished" : "stop");
   }

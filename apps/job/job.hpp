@@ -21,7 +21,8 @@ struct Request {
   std::vector<std::string> other_words = {};
   batch::ChainLimits limits;
   int launcher_code = 0;
-  std::string launcher_words;   ///< its standard error, of a start of which nothing was heard
+  std::string launcher_words;  ///< batch::LauncherSaid, as the next
+  std::string memory_limit = {};
   std::string stopped_by = {};  ///< the signal that came before anything was launched
   bool preempted = false;       ///< the scheduler wanted the nodes for another job
 };

@@ -88,8 +88,13 @@ int main(int argc, char** argv) {
           ->excludes(launcher_code);
   end->add_option(
          "--launcher-words", request.launcher_words,
-         "What it said on standard error, where it may have started nothing: a plugin that "
-         "cannot be loaded, or a program that is not there, ends the chain")
+         "What it said on standard error, and slurmstepd: that a plugin cannot be loaded or a "
+         "program is not there ends the chain, as does a kill for memory; nodes without the "
+         "program are left out")
+      ->type_name("TEXT");
+  end->add_option("--memory-limit", request.memory_limit,
+                  "What the job may take of a node's memory and who has set that, for the reason "
+                  "of a kill for memory")
       ->type_name("TEXT");
   end->add_flag("--preempted", request.preempted,
                 "The scheduler took the nodes for another job; exit.json says so then");

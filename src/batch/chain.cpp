@@ -5,6 +5,7 @@
 #include <fourfold/batch/launcher_words.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -50,10 +51,42 @@ AttemptEnd overtaken(const BatchJob& winner, int launcher_code, double unix_s) {
                                                      : format_message("job {}", winner.id))};
 }
 
+/// The end of a run whose processes took more memory than they may. Another start would take as
+/// much.
+AttemptEnd ended_for_memory(const MemoryKill& kill, const std::string& limit, double unix_s) {
+  constexpr double mib = 1 << 20;
+  std::string reason = "killed for memory";
+  if (!kill.nodes.empty()) {
+    reason += format_message(" on {}", fmt::join(kill.nodes, ", "));
+  }
+  if (kill.taken_bytes && kill.limit_bytes) {
+    reason += fmt::format(": its ranks there took {:.0f} MiB, and may take {:.0f} MiB",
+                          static_cast<double>(*kill.taken_bytes) / mib,
+                          static_cast<double>(*kill.limit_bytes) / mib);
+  } else {
+    reason += ": its ranks there took all that they may";
+  }
+  return {
+      .unix_s = unix_s,
+      .code = ExitCode::config,
+      .reason = format_message("{} ({}); ask for more memory, or plan for less (`fourfold plan` "
+                               "says what a rank takes)",
+                               reason, limit.empty() ? "who set the limit is not known" : limit)};
+}
+
 /// How an attempt ended that has left nothing but what the launcher says.
-AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_s,
-                              std::string_view launcher_words) {
+AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_s, int nodes,
+                              const std::string& launcher_words) {
   AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
+  const NotStarted missing = not_started(launcher_words);
+  if (!says_running && !missing.nodes.empty() && std::ssize(missing.nodes) < nodes) {
+    end.reason = format_message(
+        "fourfold could not be started on {} ({}), and could on the job's other nodes",
+        fmt::join(missing.nodes, ", "),
+        missing.why.empty() ? "it was not found there, or cannot be run" : missing.why);
+    end.bad_nodes = missing.nodes;
+    return end;
+  }
   constexpr int cannot_execute = 126;
   constexpr int not_found = 127;
   if (says_running && is_ours(launcher_code)) {
@@ -162,15 +195,22 @@ bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt) {
 }
 
 AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, const BatchJob& own,
-                  int launcher_code, double unix_s, std::string_view launcher_words) {
+                  int launcher_code, double unix_s, const LauncherSaid& said) {
   const bool is_new = is_since(left, attempt);
   const bool is_own = is_new && left.is_of(own);
+  const bool is_good =
+      is_own && left.end &&
+      (left.end->code == ExitCode::finished || left.end->code == ExitCode::stopped_saved);
+  if (const auto kill = killed_for_memory(said.words); kill && !is_good && !attempt.refused) {
+    return ended_for_memory(*kill, said.memory_limit, unix_s);
+  }
   if (is_own && left.end) {
     return {.unix_s = unix_s,
             .code = left.end->code,
             .reason = left.end->reason,
             .step = left.end->step,
-            .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold};
+            .retry = telemetry::worth_retrying(left.end->code) && !left.end->hold,
+            .bad_nodes = left.end->bad_nodes};
   }
   if (attempt.refused) {
     return {.unix_s = unix_s, .code = attempt.refused->code, .reason = attempt.refused->reason};
@@ -178,7 +218,8 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
   if (is_new && !is_own && has_trained(left)) {
     return overtaken(left.by, launcher_code, unix_s);
   }
-  return end_without_a_word(is_own && left.says_running, launcher_code, unix_s, launcher_words);
+  return end_without_a_word(is_own && left.says_running, launcher_code, unix_s, attempt.nodes,
+                            said.words);
 }
 
 telemetry::ExitStatus preempted(telemetry::ExitStatus status) {

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <regex>
 #include <sstream>
+#include <system_error>
 
 namespace fourfold::batch {
 namespace {
@@ -65,6 +68,35 @@ bool is_of_launcher(std::string_view line) {
          line.starts_with("[mpiexec@") || line.starts_with("[proxy:");
 }
 
+/// The nodes that lines are of, each once.
+void add_node(const std::string& node, std::vector<std::string>& nodes) {
+  const auto at = std::ranges::lower_bound(nodes, node);
+  if (!node.empty() && (at == nodes.end() || *at != node)) {
+    nodes.insert(at, node);
+  }
+}
+
+/// A number of bytes; nothing for more digits than one has.
+std::optional<std::uint64_t> bytes_in(const std::string& digits) {
+  std::uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bytes);
+  return error == std::errc{} ? std::optional(bytes) : std::nullopt;
+}
+
+/// Calls `take` with each line.
+template <class Take>
+void each_line(std::string_view text, const Take& take) {
+  constexpr std::size_t longest = 2000;  // of a rank's that begins like one of these
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.size() <= longest) {
+      take(line);
+    }
+  }
+}
+
+const std::string node_name = "([A-Za-z0-9][A-Za-z0-9._-]*)";
+
 }  // namespace
 
 std::optional<std::string> unmendable(std::string_view errors) {
@@ -77,6 +109,54 @@ std::optional<std::string> unmendable(std::string_view errors) {
       found = line;  // the last one sums up
     }
   }
+  return found;
+}
+
+std::optional<MemoryKill> killed_for_memory(std::string_view words) {
+  static const std::regex counted("slurmstepd(?:-" + node_name +
+                                  ")?: error: .*exceeded memory limit \\(([0-9]+) > ([0-9]+)\\).*");
+  static const std::regex told("slurmstepd(?:-" + node_name +
+                               ")?: error: (?:Detected [0-9]+ oom[-_]kill event|"
+                               "Exceeded job memory limit).*");
+  static const std::regex task("srun: error: " + node_name + ": tasks? [0-9,-]+: Out Of Memory");
+  std::optional<MemoryKill> kill;
+  std::vector<std::string> others;  // were ended with the one that took too much
+  each_line(words, [&](const std::string& line) {
+    std::smatch parts;
+    if (std::regex_match(line, parts, counted)) {
+      kill = kill.value_or(MemoryKill{});
+      add_node(parts[1].str(), kill->nodes);
+      kill->taken_bytes = bytes_in(parts[2].str());
+      kill->limit_bytes = bytes_in(parts[3].str());
+    } else if (std::regex_match(line, parts, task)) {
+      kill = kill.value_or(MemoryKill{});
+      add_node(parts[1].str(), kill->nodes);
+    } else if (std::regex_match(line, parts, told)) {
+      kill = kill.value_or(MemoryKill{});
+      const bool is_count = line.find("Detected") != std::string::npos;
+      add_node(parts[1].str(), is_count ? kill->nodes : others);
+    }
+  });
+  if (kill && kill->nodes.empty()) {
+    kill->nodes = others;
+  }
+  return kill;
+}
+
+NotStarted not_started(std::string_view words) {
+  static const std::regex ended("srun: error: " + node_name +
+                                ": tasks? [0-9,-]+: Exited with exit code (2|13|126|127)");
+  static const std::regex reason("slurmstepd(?:-" + node_name + ")?: error: (execve\\(\\): .*)");
+  NotStarted found;
+  each_line(words, [&](const std::string& line) {
+    std::smatch parts;
+    if (std::regex_match(line, parts, ended)) {
+      add_node(parts[1].str(), found.nodes);
+    } else if (std::regex_match(line, parts, reason)) {
+      add_node(parts[1].str(), found.nodes);
+      found.why = parts[2].str();
+    }
+  });
   return found;
 }
 

@@ -26,6 +26,12 @@
 #   TEST_CLUSTER_PORT    first TCP port; N+1 are used        [a free block from 17000]
 #   TEST_CLUSTER_CPUS    CPUs that each node claims to have                        [2]
 #   TEST_CLUSTER_GPUS    fake GPUs per node, for --gpus scripts without GPUs       [0]
+#   TEST_CLUSTER_MEMORY  how memory is given out                                [none]
+#       none    not at all: a job takes what there is
+#       gather  CR_CPU_Memory, TEST_CLUSTER_MEM_PER_CPU MB by default, and a slurmstepd that looks at
+#               its processes every second and ends the step that has taken more (OverMemoryKill)
+#       cgroup  the same amounts, enforced by the kernel: cgroups, version 1 or 2 as they are mounted
+#   TEST_CLUSTER_MEM_PER_CPU  DefMemPerCPU, in MB                                [128]
 #   TEST_CLUSTER_MPI     1: also install mpich and libmpich-dev if missing         [0]
 #   TEST_CLUSTER_KEEP    1: down keeps the state as <state directory>.last         [0]
 #   TEST_CLUSTER_NS      what a node has of its own; needs CAP_SYS_ADMIN           [host]
@@ -268,7 +274,8 @@ choose_ns() {
 }
 
 write_config() {   # write_config N PORT NS
-    local n=$1 port=$2 ns=$3 i k host comm='' nodes='' gres='' gtypes='' mem
+    local n=$1 port=$2 ns=$3 i k host comm='' nodes='' gres='' gtypes='' mem memory
+    local track=proctrack/linuxproc task=task/none
     host=$(</proc/sys/kernel/hostname)
     host=${host%%.*}
     mem=$(awk '/^MemTotal:/ {print int($2 / 1024)}' /proc/meminfo)
@@ -287,6 +294,19 @@ write_config() {   # write_config N PORT NS
         for ((i = 0; i < TEST_CLUSTER_GPUS; i++)); do mknod "$DIR/etc/nvidia$i" c 1 3; done
         printf 'Name=gpu File=%s/etc/nvidia[0-%d]\n' "$DIR" $((TEST_CLUSTER_GPUS - 1)) >"$DIR/etc/gres.conf"
     fi
+    case ${TEST_CLUSTER_MEMORY:-none} in
+        none) memory='SelectTypeParameters=CR_CPU'$'\n''JobAcctGatherType=jobacct_gather/none' ;;
+        gather)
+            memory="SelectTypeParameters=CR_CPU_Memory"$'\n'"DefMemPerCPU=${TEST_CLUSTER_MEM_PER_CPU:-128}"
+            memory+=$'\n''JobAcctGatherType=jobacct_gather/linux'$'\n''JobAcctGatherFrequency=task=1'
+            memory+=$'\n''JobAcctGatherParams=OverMemoryKill' ;;
+        cgroup)
+            memory="SelectTypeParameters=CR_CPU_Memory"$'\n'"DefMemPerCPU=${TEST_CLUSTER_MEM_PER_CPU:-128}"
+            memory+=$'\n''JobAcctGatherType=jobacct_gather/none'
+            track=proctrack/cgroup task=task/cgroup
+            printf 'CgroupAutomount=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nAllowedSwapSpace=0\n' >"$DIR/etc/cgroup.conf" ;;
+        *) die "TEST_CLUSTER_MEMORY=$TEST_CLUSTER_MEMORY is none of none, gather, cgroup" ;;
+    esac
     for ((i = 0; i < n; i++)); do
         {
             printf '# %s any node\n# %s node%d\n' "$DIR" "$DIR" "$i"
@@ -319,10 +339,9 @@ SlurmdDebug=verbose
 AuthType=auth/munge
 CredType=cred/munge
 AuthInfo=socket=$SOCK,cred_expire=5
-# no cgroups, no CPU binding: the nodes share the machine's few cores
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
+# no CPU binding: the nodes share the machine's few cores
+ProctrackType=$track
+TaskPlugin=$task
 SwitchType=switch/none
 SlurmdParameters=config_overrides
 # MPICH as Debian builds it speaks PMI2; with the default (none) every rank
@@ -344,7 +363,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
 SelectType=select/cons_tres
-SelectTypeParameters=CR_CPU
+$memory
 MinJobAge=86400
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/filetxt

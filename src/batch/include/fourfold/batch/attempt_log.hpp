@@ -21,8 +21,9 @@ struct AttemptEnd {
   double unix_s = 0;
   ExitCode code = ExitCode::finished;
   std::string reason = {};
-  std::optional<std::int64_t> step = {};  ///< completed ones; nothing: not known
-  bool retry = false;                     ///< whether another start makes sense
+  std::optional<std::int64_t> step = {};    ///< completed ones; nothing: not known
+  bool retry = false;                       ///< whether another start makes sense
+  std::vector<std::string> bad_nodes = {};  ///< to leave out then; not in the file
   friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
 };
 

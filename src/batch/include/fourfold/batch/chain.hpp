@@ -46,24 +46,33 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 bool is_of_earlier_start(std::span<const Attempt> attempts, const Attempt& attempt,
                          const BatchJob& by);
 
+/// What a launcher said of a start, beside its code.
+struct LauncherSaid {
+  /// Lines of srun and of slurmstepd, or its standard error when it was asked once more
+  /// (launcher_words.hpp).
+  std::string words = {};
+  std::string memory_limit = {};  ///< of the job on a node, and who set it; for messages
+};
+
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
 /// launcher reports the largest code of all ranks, or a signal. In this order:
 ///
+/// 0. that processes were ended for the memory they took, unless the run has finished or saved:
+///    what the other ranks tell is that one is gone;
 /// 1. the end in an exit.json that this attempt wrote;
 /// 2. what `fourfold train` noted when it refused the start;
 /// 3. an exit.json by which another job has trained since this attempt began: not worth another
 ///    start then;
-/// 4. the launcher's code, and whether exit.json says that this attempt was "running".
+/// 4. nodes on which the program could not be started, where it could on others: they are left out;
+/// 5. the launcher's code, and whether exit.json says that this attempt was "running".
 ///
 /// What lay there when the attempt began is an earlier start's and says nothing.
 /// @param left           exit.json
 /// @param attempt        as attempts.jsonl has it
 /// @param own            the job of the attempt
 /// @param launcher_code  what srun or mpiexec ended with
-/// @param launcher_words  its standard error when it was asked once more, for a start of which
-///   nothing was heard: whether another start mends that is read there (launcher_words.hpp)
 AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, const BatchJob& own,
-                  int launcher_code, double unix_s, std::string_view launcher_words = {});
+                  int launcher_code, double unix_s, const LauncherSaid& said = {});
 
 /// Whether an exit.json was written since the attempt began.
 bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt);

@@ -2,9 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace fourfold::batch {
 
@@ -15,5 +17,25 @@ namespace fourfold::batch {
 /// @param errors  its standard error: of Slurm's srun (22.05 to 24.11), or of Hydra's mpiexec
 /// @return the line that says so; nothing when there is none
 std::optional<std::string> unmendable(std::string_view errors);
+
+/// Processes that were ended since they took more memory than the job may have on a node.
+struct MemoryKill {
+  std::vector<std::string> nodes = {};            ///< sorted
+  std::optional<std::uint64_t> taken_bytes = {};  ///< where it is said
+  std::optional<std::uint64_t> limit_bytes = {};
+};
+
+/// As slurmstepd tells it, of its own counting (OverMemoryKill) or of the kernel's (cgroups), and
+/// srun of a task.
+/// @param words  lines of srun and slurmstepd; others may stand between them
+std::optional<MemoryKill> killed_for_memory(std::string_view words);
+
+/// Nodes on which the program could not be started (exit codes 2, 13, 126 and 127 of srun's lines),
+/// and why, where that is said.
+struct NotStarted {
+  std::vector<std::string> nodes = {};  ///< sorted
+  std::string why = {};
+};
+NotStarted not_started(std::string_view words);
 
 }  // namespace fourfold::batch
