@@ -192,6 +192,8 @@ job_answer() { sed -nE "/^($(IFS='|' && echo "$*"))( |\$)/,\$p"; }
 # shellcheck disable=SC2034  # for the scripts that source this
 note_end() {
   local code=0 answer
+  [[ -z ${no_next-} ]] || set -- "$@" --no-next "$no_next"
+  [[ -z ${next-} ]] || set -- "$@" --next "$next"
   in_peace "$FOURFOLD" job end ${kept_run:+--kept-run-file "$kept_run"} "$@" && code=0 || code=$?
   read -r outcome bad_nodes < <(job_answer again finished stop superseded <<<"$answer")
   : "${outcome:=stop}"
@@ -221,7 +223,7 @@ take_run_file() {
 train_job() {
   local code=0 i answer errors lines overrides=() taken ended_by
   outcome=stop preempted=0 bad_nodes=''
-  in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} "$@" || return
+  in_peace "$FOURFOLD" job begin ${kept_run:+--kept-run-file "$kept_run"} ${no_next:+--no-next "$no_next"} "$@" || return
   mapfile -t lines < <(job_answer start finished <<<"$answer") # "start", the number of tasks, arguments
   if [[ ${lines[0]-} != finished && ! ${lines[1]-} =~ ^(all|[0-9]+)$ ]]; then
     say "$FOURFOLD job begin does not say how to start; it says: $answer"
@@ -258,6 +260,7 @@ train_job() {
   fi
   [[ -z ${words-} ]] || ended_by+=(--launcher-words "$words" --memory-limit "$(memory_limit)")
   ! is_preempted || { preempted=1 && ended_by+=(--preempted); }
+  ! declare -F before_end >/dev/null || before_end "$code"
   note_end "$@" "${ended_by[@]}"
 }
 

@@ -209,10 +209,9 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
 class BegunAttempt {
  public:
   /// @param keep  keeps the run; called when nothing speaks against the start, and nothing is kept
-  BegunAttempt(const fs::path& log_dir, const batch::ChainLimits& limits,
-               std::optional<batch::KeptRun> kept,
+  BegunAttempt(const fs::path& log_dir, const Request& request, std::optional<batch::KeptRun> kept,
                std::function<std::optional<batch::KeptRun>()> keep)
-      : files_(log_dir), limits_(limits), kept_(std::move(kept)), keep_(std::move(keep)) {}
+      : files_(log_dir), request_(request), kept_(std::move(kept)), keep_(std::move(keep)) {}
 
   void note() {
     if (is_noted_) {
@@ -221,12 +220,13 @@ class BegunAttempt {
     batch::Attempt attempt = this_attempt();
     attempt.from_step = telemetry::checkpoint_step_of(files_.status());
     const batch::AttemptLog attempts(files_.attempts());
-    if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, limits_)) {
+    if (const auto refusal = batch::refusal(attempts.read().attempts, attempt, request_.limits)) {
       throw UserError(refusal->code, refusal->reason);
     }
     if (!kept_) {
       kept_ = keep_();
     }
+    attempt.no_next = request_.no_next;
     attempt.run_file = kept_ ? kept_->run_file().string() : "";
     attempt.exit_unix_s = telemetry::read_exit(files_.exit_status()).unix_s;
     attempts.begin(attempt);
@@ -236,7 +236,7 @@ class BegunAttempt {
 
  private:
   telemetry::RunFiles files_;
-  batch::ChainLimits limits_;
+  const Request& request_;
   std::optional<batch::KeptRun> kept_;
   std::function<std::optional<batch::KeptRun>()> keep_;
   bool is_noted_ = false;
@@ -294,8 +294,7 @@ ExitCode begin_run(const Request& request) {
   }
   telemetry::refuse_foreign_files(log_dir, {.config = false});
   const std::string lines = start_lines(effective);
-  BegunAttempt attempt(log_dir, request.limits, run.kept,
-                       [&] { return keep(request, text, effective); });
+  BegunAttempt attempt(log_dir, request, run.kept, [&] { return keep(request, text, effective); });
   HeldRun held(config, [&] { attempt.note(); });
   attempt.note();
   held.settle();
@@ -384,6 +383,8 @@ ExitCode end(const Request& request) {
     end.reason = error->what();
     end.retry = false;
   }
+  end.next = request.next;
+  end.no_next = request.no_next;
   attempts.end(attempt, end);
   forget_refused(records.attempts, attempt);
   std::string on_one_line = end.reason;  // it comes from a file, and is not to look like more

@@ -23,6 +23,8 @@ struct Request {
   int launcher_code = 0;
   std::string launcher_words;  ///< batch::LauncherSaid, as the next
   std::string memory_limit = {};
+  std::string next = {};        ///< the job that is to go on with the run; empty: not known
+  std::string no_next = {};     ///< why there is none
   std::string stopped_by = {};  ///< the signal that came before anything was launched
   bool preempted = false;       ///< the scheduler wanted the nodes for another job
 };

@@ -40,6 +40,9 @@ void describe(CLI::App& verb, job::Request& request) {
                   "The copy in log.dir/submitted that this job is known to go on with: read "
                   "in place of RUN_FILE")
       ->type_name("FILE");
+  verb.add_option("--no-next", request.no_next,
+                  "Why no later job of the chain is in the queue; `fourfold status` shows it")
+      ->type_name("TEXT");
   verb.add_option("--set", request.overrides,
                   "Override a key of the run file; may be given several times")
       ->type_name("KEY=VALUE")
@@ -96,6 +99,8 @@ int main(int argc, char** argv) {
                   "What the job may take of a node's memory and who has set that, for the reason "
                   "of a kill for memory")
       ->type_name("TEXT");
+  end->add_option("--next", request.next, "The job in the queue that is to go on with the run")
+      ->type_name("JOB");
   end->add_flag("--preempted", request.preempted,
                 "The scheduler took the nodes for another job; exit.json says so then");
   command.footer(more_help);

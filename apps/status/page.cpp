@@ -138,14 +138,36 @@ std::string run_file_text(const RunView& view) {
       names.size() == 1 ? "it says" : "they say");
 }
 
+/// Whether another job is to go on with a run that can go on.
+std::string successor_text(const RunAttempt* last) {
+  constexpr std::size_t most_characters = 200;
+  if (last != nullptr && !last->no_next.empty()) {
+    return fmt::format(
+        "no job of the chain goes on with it ({}): submit it again, it goes on from "
+        "the checkpoint",
+        shown(last->no_next, most_characters));
+  }
+  if (last != nullptr && !last->next.empty()) {
+    return fmt::format(
+        "job {0} of the chain goes on from the checkpoint, if it still waits (squeue "
+        "--job={0}); else submit it again",
+        shown(last->next));
+  }
+  return "start it again (a chain does): it goes on from the checkpoint";
+}
+
 /// What a person is to do about it.
 std::string advice(const RunView& view) {
   const batch::RunVerdict& verdict = view.verdict;
+  const RunAttempt* const last = batch::newest_of_run(view.attempts);
+  if (verdict.state == RunState::running && last != nullptr && !last->no_next.empty()) {
+    return fmt::format("no job of the chain waited when this one began ({})", shown(last->no_next));
+  }
   if (verdict.state != RunState::stopped && verdict.state != RunState::failed) {
     return {};
   }
   return view.stop_file  ? "remove STOP, then start it again: it goes on from the checkpoint"
-         : verdict.retry ? "start it again (a chain does): it goes on from the checkpoint"
+         : verdict.retry ? successor_text(last)
                          : "see to the reason: another start alone gains nothing";
 }
 

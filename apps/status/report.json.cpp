@@ -20,6 +20,10 @@ Json code_or_null(bool known, ExitCode code) {
   return known ? Json(static_cast<int>(code)) : Json(nullptr);
 }
 
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
 Json json_of(const batch::RunAttempt& attempt) {
   return {{"job", attempt.job.empty() ? Json(nullptr) : Json(attempt.job)},
           {"restart", attempt.restart},
@@ -30,7 +34,9 @@ Json json_of(const batch::RunAttempt& attempt) {
           {"to_step", attempt.to_step},
           {"ended", attempt.ended},
           {"code", code_or_null(attempt.ended, attempt.code)},
-          {"reason", attempt.ended ? Json(attempt.reason) : Json(nullptr)}};
+          {"reason", attempt.ended ? Json(attempt.reason) : Json(nullptr)},
+          {"next", text_or_null(attempt.next)},
+          {"no_next", text_or_null(attempt.no_next)}};
 }
 
 Json json_of(const batch::RefusedStart& start) {

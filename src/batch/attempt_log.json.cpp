@@ -27,6 +27,13 @@ Json or_null(const std::optional<T>& value) {
   return value ? Json(*value) : Json(nullptr);
 }
 
+/// Only where there is one.
+void add_text(const char* key, const std::string& text, Json& json) {
+  if (!text.empty()) {
+    json[key] = text;
+  }
+}
+
 /// As much of a number as an integer of these limits can be: none that a damaged line holds does
 /// harm.
 template <class T>
@@ -74,6 +81,7 @@ Attempt attempt_of(const Json& json) {
           .began_unix_s = json.at("time"),
           .from_step = step_if_known(json.at("from_step")),
           .exit_unix_s = exit_time_in(json),
+          .no_next = json.value("no_next", ""),
           .run_file = json.value("run_file", "")};
 }
 
@@ -82,7 +90,9 @@ AttemptEnd end_of(const Json& json) {
           .code = code_in(json),
           .reason = json.at("reason"),
           .step = step_if_known(json.at("step")),
-          .retry = json.at("retry")};
+          .retry = json.at("retry"),
+          .next = json.value("next", ""),
+          .no_next = json.value("no_next", "")};
 }
 
 RefusedStart refused_in(const Json& json) {
@@ -148,9 +158,8 @@ void AttemptLog::begin(const Attempt& attempt) const {
   json["nodes"] = attempt.nodes;
   json["from_step"] = or_null(attempt.from_step);
   json["exit_time"] = or_null(attempt.exit_unix_s);
-  if (!attempt.run_file.empty()) {
-    json["run_file"] = attempt.run_file;
-  }
+  add_text("no_next", attempt.no_next, json);
+  add_text("run_file", attempt.run_file, json);
   append(line_of(json));
 }
 
@@ -160,6 +169,8 @@ void AttemptLog::end(const Attempt& attempt, const AttemptEnd& end) const {
   json["reason"] = end.reason;
   json["step"] = or_null(end.step);
   json["retry"] = end.retry;
+  add_text("next", end.next, json);
+  add_text("no_next", end.no_next, json);
   append(line_of(json));
 }
 

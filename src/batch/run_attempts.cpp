@@ -22,6 +22,8 @@ RunAttempt of_job(const Attempt& job) {
   attempt.began_unix_s = attempt.until_unix_s = job.began_unix_s;
   attempt.from_step = attempt.to_step = job.from_step.value_or(0);
   attempt.refused = job.refused.has_value();
+  attempt.next = job.end ? job.end->next : "";
+  attempt.no_next = job.end ? job.end->no_next : job.no_next;
   if (job.end && is_time(job.end->unix_s)) {
     attempt.until_unix_s = std::max(job.end->unix_s, job.began_unix_s);
     attempt.to_step = std::max(job.end->step.value_or(0), attempt.from_step);

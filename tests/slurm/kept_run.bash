@@ -53,7 +53,8 @@ next_experiment
 expect scancel --signal=USR2 "$job"
 until_holds 60 has_begun chained 2 || complain "the chain does not go on: $(tail -n 20 ./*.log)"
 second=$(squeue --noheader --name=linked --states=RUNNING --format=%A)
-expect grep -q "Comment=of my project fourfold-run-file=$PWD/chained/submitted/$job/run.toml" <(scontrol show job "$second")
+expect grep -q "Comment=of my project fourfold-run-file=$PWD/chained/submitted/$job/run.toml" <(scontrol show job "$job")
+expect grep -q "Comment=fourfold-run-file=$PWD/chained/submitted/$job/run.toml" <(scontrol show job "$second")
 # A half saved one, and a third job.
 head -c 40 first.toml >run.toml
 stops_after "$second" chained 60

@@ -229,3 +229,44 @@ TEST_CASE("the end of a start before is never that of one that was refused", "[c
   // One of an earlier version does not say when it was written.
   CHECK(end_of({.end = stopped, .by = own}, begun, own, 78, 5).code == ExitCode::config);
 }
+
+TEST_CASE("a kill for memory ends a chain, whatever the other ranks tell of it", "[chain]") {
+  const std::string words =
+      "slurmstepd-node1: error: StepId=1.0 exceeded memory limit (216846336 > 134217728), being "
+      "killed\nsrun: error: node1: task 1: Killed\n";
+  const LauncherSaid said{words, "--mem=128M of the job"};
+  telemetry::ExitStatus gone{.code = ExitCode::node_fault, .reason = "rank 1 is gone"};
+  gone.bad_nodes = {"node1"};
+  for (const telemetry::ExitRecord& left : {told(gone), running(), telemetry::ExitRecord{}}) {
+    const AttemptEnd end = end_of(left, begun, own, 137, 5, said);
+    CHECK(end.code == ExitCode::config);
+    CHECK_FALSE(end.retry);
+    CHECK(end.bad_nodes.empty());
+    CHECK(end.reason ==
+          "killed for memory on node1: its ranks there took 207 MiB, and may take 128 MiB "
+          "(--mem=128M "
+          "of the job); ask for more memory, or plan for less (`fourfold plan` says what a rank "
+          "takes)");
+  }
+  // What came at its end, when it had saved, is none of its own.
+  for (const ExitCode code : {ExitCode::finished, ExitCode::stopped_saved}) {
+    telemetry::ExitStatus good{.code = code, .reason = "good"};
+    CHECK(end_of(told(good), begun, own, 137, 5, said).code == code);
+  }
+}
+
+TEST_CASE("a node without the program is left out, unless all are", "[chain]") {
+  const std::string words =
+      "srun: error: node2: task 2: Exited with exit code 2\n"
+      "srun: error: node0: task 0: Killed\n";
+  Attempt start = begun;
+  start.nodes = 3;
+  const AttemptEnd end = end_of({}, start, own, 137, 5, {words, ""});
+  CHECK(end.code == ExitCode::node_fault);
+  CHECK(end.retry);
+  CHECK(end.bad_nodes == std::vector<std::string>{"node2"});
+  CHECK(end.reason.find("could not be started on node2") != std::string::npos);
+  start.nodes = 1;
+  CHECK(end_of({}, start, own, 2, 5, {words, ""}).bad_nodes.empty());
+  CHECK(end_of(running(), start, own, 137, 5, {words, ""}).bad_nodes.empty());
+}

@@ -24,6 +24,8 @@ struct AttemptEnd {
   std::optional<std::int64_t> step = {};    ///< completed ones; nothing: not known
   bool retry = false;                       ///< whether another start makes sense
   std::vector<std::string> bad_nodes = {};  ///< to leave out then; not in the file
+  std::string next = {};     ///< the job of its chain that waits; empty: none, or not known
+  std::string no_next = {};  ///< why there is none; empty: there is one, or it is no chain
   friend bool operator==(const AttemptEnd&, const AttemptEnd&) = default;
 };
 
@@ -48,6 +50,7 @@ struct Attempt {
   std::optional<std::int64_t> from_step = {};  ///< the newest checkpoint then; nothing: none
   /// ExitRecord::unix_s of the exit.json that lay there then: an earlier start's.
   std::optional<double> exit_unix_s = {};
+  std::string no_next = {};   ///< why no job of its chain waited then; empty as in AttemptEnd
   std::string run_file = {};  ///< the kept one that it is of (kept_run.hpp); empty: the user's
   std::optional<RefusedStart> refused = {};  ///< by `fourfold train`
   std::optional<AttemptEnd> end = {};        ///< nothing: it goes on, or was cut off

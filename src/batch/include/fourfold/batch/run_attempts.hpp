@@ -32,6 +32,8 @@ struct RunAttempt {
   ExitCode code = ExitCode::finished;  ///< of its end, as the next two
   std::string reason = {};
   bool retry = false;
+  std::string next = {};  ///< as AttemptEnd has them, or as Attempt where it has not ended
+  std::string no_next = {};
   bool refused = false;  ///< before it changed anything of the run
 };
 
