@@ -11,6 +11,7 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
+#include <fourfold/batch/memory_grant.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/elastic_mesh.hpp>
 
@@ -113,6 +114,37 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
   }
 }
 
+/// What a command of Slurm prints; empty where it does not answer.
+std::string answer_of(const std::vector<std::string>& command) {
+  const auto output = ask(command);
+  return output && output->is_answer() ? output->text : "";
+}
+
+/// The memory that the job may use on a node.
+train::Allocation memory_of(const Arguments& arguments, const std::optional<Partition>& partition,
+                            int tasks_per_node) {
+  constexpr double gib = 1 << 30;
+  if (arguments.node_memory_gib > 0) {
+    return {.node_bytes = static_cast<std::size_t>(arguments.node_memory_gib * gib)};
+  }
+  const std::string partition_text =
+      partition ? answer_of({"scontrol", "--oneliner", "show", "partition", partition->name}) : "";
+  const std::string config = partition ? answer_of({"scontrol", "show", "config"}) : "";
+  const batch::MemoryGrant grant =
+      batch::memory_of_job({.options = arguments.more,
+                            .partition = partition_text,
+                            .config = config,
+                            .cpus = tasks_per_node * arguments.cpus_per_task});
+  const std::size_t there = partition ? partition->node_bytes : 0;
+  if (grant.bytes == 0 || (there > 0 && there <= grant.bytes)) {
+    return {.node_bytes = there};
+  }
+  return {.node_bytes = grant.bytes,
+          .limited_by = grant.set_by,
+          .most_node_bytes = there,
+          .memory_option = "--sbatch=--mem"};
+}
+
 void check_limits(const Partition& partition, const NodeRange& nodes, const std::string& time) {
   if (partition.most_nodes > 0 && nodes.least > partition.most_nodes) {
     refuse(format_message(
@@ -146,19 +178,25 @@ void check_partition(const Partition& partition, const NodeRange& nodes, int tas
   }
 }
 
+/// @param on_nodes  memory, and what limits it
 void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_per_node,
-               std::size_t node_bytes) {
+               train::Allocation on_nodes) {
   constexpr double gib = 1 << 30;
   const std::int64_t tasks = std::int64_t{nodes} * tasks_per_node;
-  const train::ElasticMesh chosen =
-      train::choose_mesh(effective, {.nodes = nodes, .tasks = tasks, .node_bytes = node_bytes});
+  on_nodes.nodes = nodes;
+  on_nodes.tasks = tasks;
+  const train::ElasticMesh chosen = train::choose_mesh(effective, on_nodes);
   const auto on_node =
       static_cast<double>(std::min<std::int64_t>(chosen.mesh.ranks(), tasks_per_node));
-  std::string text = fmt::format("{} nodes: mesh {}, micro-batches of {}, {:.2f} GiB on a node",
-                                 nodes, chosen.mesh.str(), chosen.micro_batch,
-                                 static_cast<double>(chosen.rank_bytes) * on_node / gib);
-  if (node_bytes > 0) {
-    text += fmt::format(" of {:.2f}", static_cast<double>(node_bytes) / gib);
+  std::string text =
+      fmt::format("{} node{}: mesh {}, micro-batches of {}, {:.2f} GiB on a node", nodes,
+                  nodes == 1 ? "" : "s", chosen.mesh.str(), chosen.micro_batch,
+                  static_cast<double>(chosen.rank_bytes) * on_node / gib);
+  if (on_nodes.node_bytes > 0) {
+    text += fmt::format(" of {:.2f}", static_cast<double>(on_nodes.node_bytes) / gib);
+  }
+  if (!on_nodes.limited_by.empty()) {
+    text += format_message(" ({})", on_nodes.limited_by);
   }
   if (chosen.mesh.ranks() < tasks) {
     text += fmt::format("; {} of {} tasks are not used", tasks - chosen.mesh.ranks(), tasks);
@@ -252,7 +290,6 @@ std::vector<std::string> train_arguments(const Arguments& arguments) {
 
 batch::Submission checked_submission(const Arguments& arguments,
                                      const runfile::EffectiveConfig& effective) {
-  constexpr double gib = 1 << 30;
   const Installed installed = find_installed();
   check_site(arguments.site, installed.scripts);
   if (!arguments.time.empty()) {
@@ -267,12 +304,9 @@ batch::Submission checked_submission(const Arguments& arguments,
     check_partition(*partition, nodes, tasks_per_node, arguments.cpus_per_task);
     check_limits(*partition, nodes, arguments.time);
   }
-  const std::size_t node_bytes = arguments.node_memory_gib > 0
-                                     ? static_cast<std::size_t>(arguments.node_memory_gib * gib)
-                                 : partition ? partition->node_bytes
-                                             : 0;
+  const train::Allocation memory = memory_of(arguments, partition, tasks_per_node);
   for (const int count : std::set{nodes.least, nodes.most}) {
-    tell_mesh(effective, count, tasks_per_node, node_bytes);
+    tell_mesh(effective, count, tasks_per_node, memory);
   }
   const fs::path log_dir = whole_path(effective.config.log.dir);
   const telemetry::RunFiles files(log_dir);

@@ -144,17 +144,32 @@ class Search {
                       runfile::located(first_error_->what(), effective_.origins));
     }
     constexpr double gib = 1 << 30;
+    const std::string limit =
+        allocation_.limited_by.empty() ? "" : format_message(", by {}", allocation_.limited_by);
     throw UserError(
         ExitCode::config,
         format_message(
-            "the run does not fit into {} nodes of {:.2f} GiB ({} needs {:.2f} GiB on each, "
-            "the least of all); ask for more nodes, or see `fourfold plan` for what takes "
-            "the memory",
-            allocation_.nodes, static_cast<double>(allocation_.node_bytes) / gib, least_mesh_.str(),
-            static_cast<double>(least_bytes_) / gib));
+            "the run does not fit into {} of {:.2f} GiB{} ({} needs {:.2f} GiB on each, the least "
+            "of "
+            "all); {}, or see `fourfold plan` for what takes the memory",
+            allocation_.nodes == 1 ? "1 node" : fmt::format("{} nodes", allocation_.nodes),
+            static_cast<double>(allocation_.node_bytes) / gib, limit, least_mesh_.str(),
+            static_cast<double>(least_bytes_) / gib, advice()));
   }
 
  private:
+  /// By what binds: the job's own limit, or what the nodes have.
+  std::string advice() const {
+    constexpr std::size_t step = std::size_t{100} << 20;
+    const bool nodes_have_it =
+        allocation_.most_node_bytes == 0 || least_bytes_ <= allocation_.most_node_bytes;
+    if (allocation_.limited_by.empty() || !nodes_have_it) {
+      return "ask for more nodes";
+    }
+    return format_message("ask for more memory of each node ({}={}M)", allocation_.memory_option,
+                          (least_bytes_ + step - 1) / step * 100);
+  }
+
   bool fits(const comm::MeshShape& mesh, std::size_t rank_bytes) {
     if (allocation_.node_bytes == 0) {
       return true;

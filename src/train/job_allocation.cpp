@@ -32,14 +32,29 @@ std::size_t memory_of_this_node() {
 }
 
 /// Slurm's variables say MiB; 0 means all.
-std::size_t node_bytes() {
+void take_memory(Allocation& allocation) {
   constexpr std::size_t mib = 1 << 20;
   const std::int64_t node_mib = number_in("SLURM_MEM_PER_NODE", 0);
   const std::int64_t cpu_mib = number_in("SLURM_MEM_PER_CPU", 0);
   const std::int64_t cpus = number_in("SLURM_CPUS_ON_NODE", 0);
   const std::int64_t asked_mib = node_mib > 0 ? node_mib : cpu_mib * cpus;
+  const std::size_t asked_bytes = static_cast<std::size_t>(asked_mib) * mib;
   const std::size_t there = memory_of_this_node();
-  return asked_mib > 0 ? std::min(static_cast<std::size_t>(asked_mib) * mib, there) : there;
+  allocation.node_bytes = there;
+  if (asked_mib > 0 && asked_bytes < there) {
+    allocation.node_bytes = asked_bytes;
+    allocation.limited_by =
+        node_mib > 0 ? format_message(
+                           "SLURM_MEM_PER_NODE={} (--mem of the job, or the default of its "
+                           "partition, DefMemPerNode)",
+                           node_mib)
+                     : format_message(
+                           "SLURM_MEM_PER_CPU={} (--mem-per-cpu of the job, or the default of its "
+                           "partition, DefMemPerCPU) for {} CPUs",
+                           cpu_mib, cpus);
+    allocation.most_node_bytes = there;
+    allocation.memory_option = "sbatch --mem";
+  }
 }
 
 }  // namespace
@@ -67,7 +82,9 @@ std::optional<Allocation> job_allocation() {
   if (nodes < 1 || tasks < 1) {
     return std::nullopt;
   }
-  return Allocation{.nodes = static_cast<int>(nodes), .tasks = tasks, .node_bytes = node_bytes()};
+  Allocation allocation{.nodes = static_cast<int>(nodes), .tasks = tasks};
+  take_memory(allocation);
+  return allocation;
 }
 
 }  // namespace fourfold::train

@@ -66,7 +66,7 @@ same_model() {
   ! grep -qF ' 1 layers, hidden 32,' "$output" || is_small=yes
   planned=$(<"$errors")
   expect_exit 0 "$fourfold" submit "$file" --nodes 1 --tasks-per-node 1 "${sets[@]}"
-  expect_stderr '1 nodes: mesh pp1 dp1 cp1 tp1'
+  expect_stderr '1 node: mesh pp1 dp1 cp1 tp1'
   [[ -z $planned ]] || grep -qF -- "$planned" "$errors" || complain "submit does not say: $planned"
   [[ $is_small == no ]] || expect_exit 0 "$fourfold" verify "$file" --steps 1 --mesh dp=1 --mesh dp=1 "${sets[@]}"
 }
