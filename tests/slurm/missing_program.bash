@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-FileCopyrightText: the fourfold authors
+# SPDX-License-Identifier: Apache-2.0
+# A node on which the program is not there, or may not be run (a file system that is not mounted): it is named and left out, and the
+# run begins on others. Usage: missing_program.bash BUILD_DIR
+set -u
+# shellcheck source=tests/slurm/cluster.bash
+. "$(dirname "$0")/cluster.bash"
+begin_cluster "$1" 4
+write_run
+
+# What the nodes run, in a folder that one of them may not have.
+mkdir here empty
+printf '#!/bin/bash\nexec "%s" "$@"\n' "$fourfold" >here/fourfold
+chmod +x here/fourfold
+on_node() {
+  local node=$1
+  shift
+  nsenter --mount --target "$(<"$TEST_CLUSTER_DIR/run/slurmd.node$node.pid")" "$@"
+}
+on_node 1 true || { echo "no namespaces can be entered here" && exit 77; }
+
+# begins_without NODE DIR ARGUMENT...: a job of three nodes that has that one among them at first.
+begins_without() {
+  local node=$1 dir=$2 job
+  shift 2
+  job=$(FOURFOLD=$PWD/here/fourfold FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=3 --ntasks-per-node=1 --time=5 "$@" "$slurm/train.sbatch" run.toml --set log.dir="$dir")
+  expect_job "$job" 120 COMPLETED 0
+  expect grep -q "could not be started on node$node" "$dir/attempts.jsonl"
+  expect grep -q "job $job leaves out node$node" "fourfold-$job.log"
+  expect test "$(grep -c '"event":"begin"' "$dir/attempts.jsonl")" -eq 2
+  expect grep -qx 'step 8' "$dir/FINISHED"
+}
+sed -i 's/^\[data\]/[mesh]\ndp = 3\n[data]/; s/^global_batch = 8/global_batch = 9/' run.toml
+
+expect on_node 1 mount --bind "$PWD/empty" "$PWD/here"
+expect_exit 1 on_node 1 test -e "$PWD/here/fourfold"
+begins_without 1 unmounted
+expect grep -q 'No such file or directory' unmounted/attempts.jsonl
+expect on_node 1 umount "$PWD/here"
+expect on_node 2 mount --bind /dev/null "$PWD/here/fourfold"
+begins_without 2 forbidden
+expect on_node 2 umount "$PWD/here/fourfold"
+
+expectations_met
