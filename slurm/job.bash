@@ -26,7 +26,7 @@ told_to_stop=${FOURFOLD_TOLD_TO_STOP-} was_told=${FOURFOLD_TOLD_TO_STOP-}
 unset FOURFOLD_TOLD_TO_STOP
 for signal in TERM USR1 USR2; do
   # shellcheck disable=SC2064  # of each its own name
-  trap "told_to_stop=SIG$signal; say 'SIG$signal: the run is not to be launched'" "$signal"
+  trap "told_to_stop=SIG$signal; say 'SIG$signal'" "$signal"
 done
 
 # in_peace COMMAND...: its standard output in `answer`; these signals do not end it, whoever else gets them. Should one come before
@@ -104,6 +104,19 @@ fi
 [[ -z ${SLURM_CPUS_PER_TASK-} ]] || export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 
+pass_on() { say "SIG$1: passed on" && scancel --signal="$1" "$own_number"; }
+
+# is_end_known: SIGUSR2 is Slurm's warning of the job's end (--signal=B:USR2@120), which it gives up to a minute early, and the run
+# knows that end and leaves as much time as its saves take. An end that somebody has moved nearer meanwhile it does not know.
+is_end_known() {
+  local now end most_early_s=190
+  now=$(date +%s)
+  [[ -n $deadline && $deadline -gt $now && $((deadline - now)) -le $most_early_s ]] || return
+  end=$(field EndTime "$(facts_of "$own_number")") && [[ $end == 20* ]] && end=$(date --date="$end" +%s) || return
+  [[ $end -ge $((deadline - 5)) ]] || { say "the job ends at $(date --date="@$end" +%T), earlier than it would have" && return 1; }
+  say 'SIGUSR2: the job ends soon, as the run knows'
+}
+
 # launch COUNT ARGUMENT...: fourfold on that many tasks, or on all of the job ("all"). Returns when it has ended, whatever
 # signals come meanwhile: Slurm sends TERM to the steps and to this script, and what fourfold then saves must not be cut off.
 # A signal that came before ends it with 75, and nothing is launched.
@@ -123,12 +136,12 @@ launch() {
   fi
   local -x FOURFOLD_DEADLINE=$deadline
   trap 'say "SIGTERM: waiting for fourfold to save"' TERM
-  for signal in USR1 USR2; do
-    # shellcheck disable=SC2064
-    trap "say 'SIG$signal: passed on' && scancel --signal=$signal \"\$own_number\"" "$signal"
-  done
+  trap 'pass_on USR1' USR1
+  trap 'is_end_known || pass_on USR2' USR2
+  [[ $told_to_stop != SIGUSR2 ]] || ! is_end_known || told_to_stop=''
   if [[ -n $told_to_stop ]]; then # from here on it would be passed on
     trap '' TERM USR1 USR2
+    say "$told_to_stop: the run is not launched"
     return 75
   fi
   # A signal ends `wait` before the step has ended, and if srun ends at that moment its code is lost: a process that no

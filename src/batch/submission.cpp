@@ -136,7 +136,7 @@ std::string output_pattern(const Submission& job) {
 std::string behaviour(const Submission& job) {
   std::string text = line_of("--output=" + output_pattern(job));
   text += line_of("--open-mode=append");
-  text += line_of(fmt::format("--signal=USR2@{}", warning_s(job.time)));
+  text += line_of(fmt::format("--signal=B:USR2@{}", warning_s(job.time)));
   if (job.chain > 0) {
     text += line_of("--dependency=singleton");
     text += line_of("--no-requeue");

@@ -44,6 +44,15 @@ std::vector<RunKey> kept_keys() {
        .meaning = "Updates between checkpoints; 0: only when the run ends.",
        .minimum = 0},
       {.table = table,
+       .name = "margin_s",
+       .field = member(&CheckpointConfig::margin_s),
+       .unit = "seconds",
+       .meaning = "Left to the end of the job when the last save is over, if that takes as long as "
+                  "one and a half of the longest of the last eight: for the end of the processes, "
+                  "and for what comes in between.",
+       .minimum = 0,
+       .maximum = 86400},
+      {.table = table,
        .name = "keep_last",
        .field = member(&CheckpointConfig::keep_last),
        .unit = "checkpoints",

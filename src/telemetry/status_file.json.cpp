@@ -68,6 +68,8 @@ void StatusFile::write(double unix_time_s, const RunEnd* end) {
   json["deadline"] = deadline_unix_s_ > 0 ? Json(deadline_unix_s_) : Json(nullptr);
   json["checkpoint"] = last_checkpoint_.path;
   json["checkpoint_step"] = saved ? Json(last_checkpoint_.step) : Json(nullptr);
+  json["longest_save_s"] =
+      last_checkpoint_.longest_s > 0 ? Json(last_checkpoint_.longest_s) : Json(nullptr);
   json["updated"] = unix_time_s;
   json["code"] = end == nullptr ? Json(nullptr) : Json(end->code);
   json["reason"] = end == nullptr ? Json(nullptr) : Json(end->reason);
@@ -121,6 +123,10 @@ std::optional<RunStatus> read_status(const std::filesystem::path& status_file) {
 
 std::optional<std::int64_t> checkpoint_step_of(const std::filesystem::path& status_file) {
   return count_in(json_of_file(status_file), "checkpoint_step");
+}
+
+double longest_save_s_of(const std::filesystem::path& status_file) {
+  return amount_in(json_of_file(status_file), "longest_save_s").value_or(0);
 }
 
 }  // namespace fourfold::telemetry

@@ -8,6 +8,8 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/comm/fail_together.hpp>
 #include <fourfold/device/range.hpp>
+#include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/telemetry/status_file.hpp>
 
 #include <chrono>
 #include <utility>
@@ -45,6 +47,9 @@ RunSaves::RunSaves(const runfile::RunConfig& config, std::span<const io::TensorL
       rehearses_(options.rehearses) {
   if (!options.rehearses) {
     claim_directory();
+    if (world.rank() == 0) {  // any rank that is late stops all
+      save_s_.add(telemetry::longest_save_s_of(telemetry::RunFiles(config.log.dir).status()));
+    }
   }
   if (!config.checkpoint.fast_dir.empty()) {
     open_fast_level(options);
@@ -153,14 +158,15 @@ void RunSaves::save_fast(std::int64_t step, const Request& request) {
 }
 
 void RunSaves::note(const CommittedStep& committed) {
-  save_s_ = committed.committed_s;
+  save_s_.add(committed.committed_s);
   newest_ = committed.path;
   if (metrics_ != nullptr) {
     metrics_->checkpoint({.step = committed.step,
                           .path = committed.path.string(),
                           .bytes = committed.payload_bytes,
                           .save_s = committed.blocked_s,
-                          .committed_s = committed.committed_s});
+                          .committed_s = committed.committed_s,
+                          .longest_s = save_s_.value()});
   }
 }
 
@@ -175,7 +181,7 @@ void RunSaves::end() {
 }
 
 void RunSaves::add_to(TimesSoFar& times, std::int64_t next_step) const {
-  times.save_s = save_s_;
+  times.save_s = save_s_.value();
   times.saves_under_way = writer_.saves_under_way();
   times.save_bytes = bytes_per_rank(layouts_, world_->size());
   times.fast_save_due = is_fast_due_at(next_step);

@@ -11,6 +11,7 @@
 #include <fourfold/runfile/run_config.hpp>
 #include <fourfold/telemetry/metrics.hpp>
 #include <fourfold/train/checkpoint_writer.hpp>
+#include <fourfold/train/longest_of_last.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <cstddef>
@@ -100,7 +101,7 @@ class RunSaves {
   bool rehearses_;
   std::filesystem::path newest_;
   std::int64_t last_step_ = -1;  ///< that is saved, or being written
-  double save_s_ = 0;            ///< wall time of the last one, until it was on stable storage
+  LongestOfLast<8> save_s_;      ///< until it was on stable storage; of earlier starts, too
   double fast_save_s_ = 0;
 };
 

@@ -194,6 +194,7 @@ RunResult Trainer::run() {
   while (progress_.step < config_.train.steps && asked.stop == StopReason::none) {
     const MadeStep step = one_step();
     step_s_ = step.step_s;
+    last_steps_.add(step.step_s);
     memory_watch_.look();
     const bool looked = device_watch_.look_now_and_then(steady_time_s());
     check_finite(step.outcome);
@@ -436,7 +437,7 @@ void Trainer::evaluate() {
 }
 
 double Trainer::needed_s() const {
-  TimesSoFar times{.step_s = step_s_};
+  TimesSoFar times{.step_s = last_steps_.value(), .margin_s = config_.checkpoint.margin_s};
   saves_->add_to(times, progress_.step + 1);
   if (evaluator_) {
     times.evaluation_due = is_due_at(progress_.step + 1, config_.train.eval_every_steps);

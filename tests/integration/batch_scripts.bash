@@ -235,7 +235,7 @@ for signal in USR1 USR2 TERM; do
     if [[ $stage == end ]]; then
       expect grep -qx 'job end run.toml --launcher-code 75' asked_for
     else
-      expect_stdout "SIG$signal: the run is not to be launched"
+      expect_stdout "SIG$signal: the run is not launched"
       expect grep -qx "job end run.toml --stopped-by SIG$signal" asked_for
     fi
     expect test "$(grep -c '^job' asked_for)" -eq 2

@@ -168,8 +168,9 @@ expect_stdout "$copy"
 SLURM_JOB_ID=71 SLURM_RESTART_COUNT=2 expect_exit 85 "$fourfold" job end mine.toml --kept-run-file "$copy" --launcher-code 137
 # Another run file in the same job is another run; so is one that a person has mended before the same start tries again.
 sed 's/^hidden = .*/hidden = 64/' as_it_was.toml >second.toml
-SLURM_JOB_ID=71 SLURM_RESTART_COUNT=3 expect_exit 0 "$fourfold" job begin second.toml
-expect_stdout "$PWD/kept/submitted/71-2/run.toml"
+SLURM_JOB_ID=76 expect_exit 0 "$fourfold" job begin as_it_was.toml
+SLURM_JOB_ID=76 SLURM_RESTART_COUNT=1 expect_exit 0 "$fourfold" job begin second.toml
+expect_stdout "$PWD/kept/submitted/76-2/run.toml"
 SLURM_JOB_ID=72 expect_exit 0 "$fourfold" job begin second.toml
 SLURM_JOB_ID=72 expect_exit 85 "$fourfold" job end second.toml --launcher-code 137
 echo '# mended' >>second.toml

@@ -119,7 +119,7 @@ TEST_CASE("a script asks for what was asked", "[submission]") {
        {"#!/bin/bash\n", "\n#SBATCH --job-name=fourfold-a\n", "\n#SBATCH --nodes=4\n",
         "\n#SBATCH --ntasks-per-node=8\n", "\n#SBATCH --cpus-per-task=4\n",
         "\n#SBATCH --time=8:00:00\n", "\n#SBATCH --partition=gpu\n", "\n#SBATCH --account=lab\n",
-        "\n#SBATCH --qos=high\n", "\n#SBATCH --signal=USR2@120\n", "\n#SBATCH --requeue\n",
+        "\n#SBATCH --qos=high\n", "\n#SBATCH --signal=B:USR2@120\n", "\n#SBATCH --requeue\n",
         "\n#SBATCH --output=/runs/a/%x-%j.log\n"}) {
     CHECK_THAT(script, ContainsSubstring(line));
   }
@@ -145,9 +145,9 @@ TEST_CASE("of a range of nodes the job's tasks are not Slurm's to count", "[subm
 TEST_CASE("the warning before a short limit is not longer than that", "[submission]") {
   Submission job = plain();
   job.time = "1";
-  CHECK_THAT(script_of(job), ContainsSubstring("--signal=USR2@15\n"));
+  CHECK_THAT(script_of(job), ContainsSubstring("--signal=B:USR2@15\n"));
   job.time = "";
-  CHECK_THAT(script_of(job), ContainsSubstring("--signal=USR2@120\n"));
+  CHECK_THAT(script_of(job), ContainsSubstring("--signal=B:USR2@120\n"));
 }
 
 TEST_CASE("a chain submits itself again, a requeued job does not", "[submission]") {
@@ -181,7 +181,7 @@ TEST_CASE("what is added counts, unless the job could not do without", "[submiss
   Submission job = plain();
   job.more = {"--signal=USR2@600", "--dependency=afterok:7"};
   const std::string script = script_of(job);
-  CHECK(script.find("--signal=USR2@600") > script.find("--signal=USR2@120"));
+  CHECK(script.find("--signal=USR2@600") > script.find("--signal=B:USR2@120"));
   CHECK_THAT(script, ContainsSubstring("\n#SBATCH --dependency=afterok:7\n"));
   job.chain = 3;
   CHECK_THROWS_AS(script_of(job), UserError);

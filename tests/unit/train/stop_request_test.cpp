@@ -7,6 +7,7 @@
 #include <fourfold/comm/thread_group.hpp>
 #include <fourfold/kernels/matmul.hpp>
 #include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/longest_of_last.hpp>
 #include <fourfold/train/stop_request.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -216,20 +217,36 @@ TEST_CASE("time is kept for what comes after one more step", "[stop_request]") {
   using Catch::Matchers::WithinRel;
   const train::TimesSoFar measured{
       .step_s = 2, .evaluation_s = 400, .save_s = 60, .evaluation_steps = 9, .save_bytes = 1e12};
-  CHECK_THAT(train::time_needed_s(measured), WithinRel(2 + 90 + 30.0, 1e-12));
+  CHECK_THAT(train::time_needed_s(measured), WithinRel(2 + 90 + 5.0, 1e-12));
   train::TimesSoFar evaluating = measured;
   evaluating.evaluation_due = true;
-  CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 500 + 90 + 30.0, 1e-12));
+  CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 500 + 90 + 5.0, 1e-12));
   train::TimesSoFar fast = measured;
   fast.fast_save_due = true;
   fast.fast_save_s = 4;
-  CHECK_THAT(train::time_needed_s(fast), WithinRel(2 + 6 + 90 + 30.0, 1e-12));
+  CHECK_THAT(train::time_needed_s(fast), WithinRel(2 + 6 + 90 + 5.0, 1e-12));
   fast.fast_save_s = 0;  // the first one, and it is no checkpoint whose time is known
-  CHECK_THAT(train::time_needed_s(fast), WithinRel(2 + 30000 + 90 + 30.0, 1e-12));
+  CHECK_THAT(train::time_needed_s(fast), WithinRel(2 + 30000 + 90 + 5.0, 1e-12));
   // Before the first evaluation and the first save: 9 steps' samples, 1 TB at 50 MB/s.
   evaluating.evaluation_s = 0;
   evaluating.save_s = 0;
-  CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 1.25 * 18 + 30000 + 30.0, 1e-12));
+  CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 1.25 * 18 + 30000 + 5.0, 1e-12));
+}
+
+TEST_CASE("the time of the next one is the longest of the last ones'", "[stop_request]") {
+  train::LongestOfLast<3> times;
+  CHECK(times.value() == 0);
+  for (const auto& [time_s, longest_s] : {std::pair{2.0, 2.0},
+                                          {5.0, 5.0},
+                                          {1.0, 5.0},
+                                          {3.0, 5.0},
+                                          {1.5, 3.0},
+                                          {1.0, 3.0},
+                                          {0.5, 1.5}}) {
+    times.add(time_s);
+    CHECK(times.value() == longest_s);
+  }
+  CHECK(train::time_needed_s({.step_s = 1, .save_s = 2, .margin_s = 60}) == 64);
 }
 
 TEST_CASE("the deadline comes from the environment", "[stop_request]") {

@@ -178,6 +178,7 @@ struct CheckpointConfig {
   bool async = false;          ///< written from a copy while the run computes
   std::int64_t async_copies = 1;
   BusySave when_busy = BusySave::wait;
+  double margin_s = 5;                ///< left to the end of the job when the last save is over
   std::string fast_dir;               ///< of each node, for steps in between; empty: none
   std::int64_t fast_every_steps = 0;  ///< > 0 with fast_dir
   std::int64_t fast_keep_last = 1;

@@ -82,6 +82,7 @@ struct CheckpointRecord {
   std::int64_t bytes = 0;
   double save_s = 0;       ///< time for which training stood still
   double committed_s = 0;  ///< from its begin until it was on stable storage
+  double longest_s = 0;    ///< of the last saves' committed_s: what the next one may take
 };
 
 /// What one rank was to take of memory and what it took: the rank that took most of all. Where

@@ -18,8 +18,9 @@ namespace fourfold::telemetry {
 /// status.json: where the run is now, for a look from outside without touching the job. Replaced
 /// atomically, at most every five seconds and at every evaluation, checkpoint and end:
 /// {"state":"running"|"ended","step","steps","loss","validation_loss","tokens_per_s","mfu","step_s",
-/// "remaining_s","deadline","checkpoint","checkpoint_step","updated","code","reason"}. Unknown
-/// numbers are null; "deadline" (when the job must end) and "updated" are seconds since 1970.
+/// "remaining_s","deadline","checkpoint","checkpoint_step","longest_save_s","updated","code",
+/// "reason"}. Unknown numbers are null; "deadline" (when the job must end) and "updated" are
+/// seconds since 1970.
 class StatusFile : public MetricSink {
  public:
   /// @throws UserError (exit code cannot_write) from every call that writes
@@ -73,5 +74,8 @@ std::optional<RunStatus> read_status(const std::filesystem::path& status_file);
 /// Step of the newest checkpoint that a status.json names; nothing when it names none, is absent or
 /// damaged.
 std::optional<std::int64_t> checkpoint_step_of(const std::filesystem::path& status_file);
+
+/// The longest of the last saves that a status.json tells of, in seconds; 0: not known.
+double longest_save_s_of(const std::filesystem::path& status_file);
 
 }  // namespace fourfold::telemetry

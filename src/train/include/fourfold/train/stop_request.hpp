@@ -79,12 +79,12 @@ class StopRequest {
   comm::Work reduction_;
 };
 
-/// What is known when it is asked whether one more step fits in. Times are wall times of the newest
-/// one on this rank in seconds; 0: there was none yet.
+/// What is known when it is asked whether one more step fits in. Wall times on this rank in
+/// seconds; 0: there was none yet.
 struct TimesSoFar {
-  double step_s = 0;
-  double evaluation_s = 0;
-  double save_s = 0;            ///< until it was on stable storage
+  double step_s = 0;            ///< the longest of the last four
+  double evaluation_s = 0;      ///< the newest
+  double save_s = 0;            ///< the longest of the last eight, until it was on stable storage
   int saves_under_way = 0;      ///< in the background; the end waits for them
   bool evaluation_due = false;  ///< after the next step
   /// Samples of an evaluation as a multiple of those of a step; for the first evaluation.
@@ -92,11 +92,13 @@ struct TimesSoFar {
   double save_bytes = 0;       ///< that this rank writes; for the first save
   bool fast_save_due = false;  ///< after the next step
   double fast_save_s = 0;
+  double margin_s = 5;  ///< checkpoint.margin_s
 };
 
 /// Seconds for one more step, the evaluation that is due after it and a save, with room for a slow
-/// file system and for the end of the process. What was never measured is guessed on the safe side:
-/// an evaluation costs no more per sample than training, a save goes at 50 MB/s per rank.
+/// file system, and margin_s for the end of the process. What was never measured is guessed on the
+/// safe side: an evaluation costs no more per sample than training, a save goes at 50 MB/s per
+/// rank.
 double time_needed_s(const TimesSoFar& times);
 
 /// The end of the job as the environment tells it: FOURFOLD_DEADLINE, else SLURM_JOB_END_TIME

@@ -15,6 +15,7 @@
 #include <fourfold/train/batch_loader.hpp>
 #include <fourfold/train/data_facts.hpp>
 #include <fourfold/train/evaluator.hpp>
+#include <fourfold/train/longest_of_last.hpp>
 #include <fourfold/train/step_runner.hpp>
 #include <fourfold/train/step_tracer.hpp>
 #include <fourfold/train/stop_request.hpp>
@@ -175,6 +176,7 @@ class Trainer {
   double validation_loss_ = 0;
   std::string validation_data_;  ///< of which that is
   double step_s_ = 0;            ///< wall time of the last step
+  LongestOfLast<4> last_steps_;
 };
 
 }  // namespace fourfold::train
