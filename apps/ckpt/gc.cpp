@@ -61,6 +61,18 @@ void choose_steps(const GcRequest& request, Removed& removed) {
   removed.is_spared = std::erase(removed.steps, *removed.intact) > 0;
 }
 
+/// Steps in which somebody has put something stay, and the others go.
+void spare_foreign(Removed& removed) {
+  std::erase_if(removed.steps, [&](std::int64_t step) {
+    auto kept = io::why_not_removed(removed.directory, step);
+    if (kept) {
+      log::warning(format_message("{}: {}", kept->path.string(), kept->why));
+      removed.passed_over.push_back(*kept);
+    }
+    return kept.has_value();
+  });
+}
+
 /// The lease of the directory, so that no run saves there meanwhile. On a full disk there is no
 /// room for it, nor for anybody else's: then it is taken as soon as what was removed made room.
 class Hold {
@@ -154,6 +166,7 @@ ExitCode gc(const GcRequest& named) {
                   .intact = {},
                   .dry_run = request.dry_run};
   choose_steps(request, removed);
+  spare_foreign(removed);
   if (!request.json) {
     print(removed);
   }

@@ -2,12 +2,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 
+#include "chain_run.hpp"
+
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/clock.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/terminal.hpp>
-#include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
@@ -25,7 +26,6 @@
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/job_allocation.hpp>
 #include <fourfold/train/load_run.hpp>
-#include <fourfold/train/run_inputs.hpp>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -56,71 +56,6 @@ batch::Attempt this_attempt() {
 
 batch::AttemptLog log_in(const fs::path& log_dir) {
   return batch::AttemptLog(telemetry::RunFiles(log_dir).attempts());
-}
-
-/// The run file and the overrides of this start: those that its chain began with, where they are
-/// kept, and else the user's.
-struct ChainRun {
-  std::string run_file;
-  std::vector<std::string> overrides;
-  std::optional<batch::KeptRun> kept = {};
-};
-
-std::string named_run_file(const Request& request) {
-  return request.kept_run_file.empty() ? request.run_file : request.kept_run_file;
-}
-
-/// A name of a folder for the runs of this chain; empty where no later start would find it.
-std::string name_of_chain() {
-  const BatchJob job = BatchJob::of_this_process();
-  const std::string& name = job.chain.empty() ? job.id : job.chain;
-  return name.find('/') == std::string::npos && !name.starts_with('.') ? name : "";
-}
-
-std::optional<batch::KeptRun> kept_run(const Request& request) {
-  const std::string named = named_run_file(request);
-  auto kept = batch::kept_run_of(named);
-  if (kept || name_of_chain().empty()) {
-    return kept;
-  }
-  const fs::path log_dir = runfile::log_dir_of(named, request.overrides);
-  const batch::Attempt start = this_attempt();
-  // A second one in the same start of a job is a person's, who may have mended the run file.
-  return log_in(log_dir).read().find(start.job, start.restart) != nullptr
-             ? std::nullopt
-             : batch::kept_run_named(telemetry::RunFiles(log_dir).submitted(), name_of_chain(),
-                                     named);
-}
-
-ChainRun run_of_chain(const Request& request) {
-  ChainRun run{.run_file = named_run_file(request), .overrides = request.overrides};
-  run.kept = kept_run(request);
-  if (run.kept) {
-    run.run_file = run.kept->run_file();
-    for (std::string& one : run.kept->overrides()) {
-      run.overrides.push_back(std::move(one));
-    }
-    for (const fs::path& changed : run.kept->changed_origins()) {
-      log::info(
-          format_message("{} has changed since it was submitted: this chain goes on with what is "
-                         "in {}; submit anew to train what it says now",
-                         changed.string(), run.kept->folder.string()));
-    }
-  }
-  return run;
-}
-
-/// Keeps the run for the later starts of its chain, where there may be some.
-/// @return where; nothing where no line of ours could name it
-std::optional<batch::KeptRun> keep(const Request& request, const std::string& text,
-                                   const runfile::EffectiveConfig& effective) {
-  const telemetry::RunFiles files(whole_path(effective.config.log.dir));
-  const std::string both = files.submitted().string() + request.run_file;
-  if (name_of_chain().empty() || both.find('\n') != std::string::npos) {
-    return std::nullopt;
-  }
-  return batch::keep_run(files.submitted(), name_of_chain(), named_run_file(request), text,
-                         train::run_inputs(effective));
 }
 
 /// Both leases that a run needs. What has to be waited for, if somebody has left them behind, is
@@ -162,21 +97,6 @@ bool speak_of_progress(const std::vector<std::string>& words) {
     }
   }
   return true;
-}
-
-/// What `fourfold train` gets for the kept run, a line each.
-std::string kept_lines(const Request& request, const std::optional<batch::KeptRun>& kept) {
-  if (!kept) {
-    return {};
-  }
-  std::string lines;
-  if (kept->run_file() != request.run_file) {
-    lines += fmt::format("--run-file\n{}\n{}\n", request.run_file, kept->run_file().string());
-  }
-  for (const std::string& one : kept->overrides()) {
-    lines += fmt::format("--set\n{}\n", one);
-  }
-  return lines;
 }
 
 /// How the run is to be started on what the job has: "start", the number of tasks if it is not all
@@ -280,11 +200,14 @@ void note_refusal(const Request& request, const UserError& error) {
 }
 
 ExitCode begin_run(const Request& request) {
-  const ChainRun run = run_of_chain(request);
+  const ChainRun run = run_of_chain(request, this_attempt());
   const std::string text = runfile::run_file_text(run.run_file);
   const runfile::EffectiveConfig effective =
       train::load_run(run.run_file, run.overrides, program::run_file_in_checkpoint);
   const runfile::RunConfig& config = effective.config;
+  if (run.kept) {
+    refuse_moved(*run.kept, config);
+  }
   const fs::path log_dir = config.log.dir;
   if (batch::is_finished(log_dir, config.train.steps) &&
       train::look_before_answer(config, request.allowed_changes) &&
@@ -312,20 +235,6 @@ std::optional<UserError> no_room_in(const fs::path& exit_file) {
     return std::nullopt;
   } catch (const UserError& error) {
     return error;
-  }
-}
-
-/// A first start of a chain that `fourfold train` has refused leaves of the run what was there:
-/// whoever mends the run file starts with that one.
-void forget_refused(const std::vector<batch::Attempt>& attempts, const batch::Attempt& refused) {
-  const auto is_of_it = [&](const batch::Attempt& one) { return one.run_file == refused.run_file; };
-  if (!refused.refused || refused.run_file.empty() || name_of_chain().empty() ||
-      std::ranges::count_if(attempts, is_of_it) != 1) {
-    return;
-  }
-  const auto kept = batch::kept_run_of(refused.run_file);
-  if (kept && kept->folder.filename().string().starts_with(name_of_chain())) {
-    batch::forget(*kept);
   }
 }
 

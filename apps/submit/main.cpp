@@ -13,6 +13,7 @@
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/run_inputs.hpp>
@@ -20,6 +21,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <utility>
 
 namespace {
@@ -33,6 +35,14 @@ namespace submit = fourfold::submit;
 /// it then.
 std::optional<submit::RunToKeep> to_keep(const submit::Arguments& arguments, std::string text,
                                          const runfile::EffectiveConfig& effective) {
+  std::error_code ignored;
+  const fourfold::telemetry::RunFiles files(effective.config.log.dir);
+  if (std::filesystem::equivalent(arguments.run_file, files.config(), ignored)) {
+    fourfold::log::info(fourfold::format_message(
+        "{} is not kept for later starts, which read it anew: it lies where the run writes its own",
+        arguments.run_file));
+    return std::nullopt;
+  }
   try {
     return submit::RunToKeep{std::move(text), fourfold::train::run_inputs(effective)};
   } catch (const fourfold::UserError& error) {

@@ -35,7 +35,10 @@ std::optional<std::int64_t> step_of_latest(const std::filesystem::path& director
 
 /// @param after  the step that is used instead; -1: none
 void warn_of_lost_latest(const std::filesystem::path& directory, std::int64_t after) {
-  if (const auto latest = step_of_latest(directory); latest && *latest > after) {
+  const auto latest = step_of_latest(directory);
+  // A start that begins anew has not looked for what is there.
+  if (latest && *latest > after &&
+      kind_of(directory / step_folder_name(*latest)) == EntryKind::missing) {
     log::warning(
         format_message("{}: step {} was the last one that was saved there, and it is not "
                        "there any more: {}",

@@ -71,20 +71,6 @@ std::vector<KnownStep> rated_steps(std::span<const KnownStep> steps) {
   return rated;
 }
 
-/// What somebody has put into a folder that has the name of a step.
-std::optional<std::string> name_that_no_step_has(const std::filesystem::path& folder) {
-  const auto names = names_in(folder);
-  if (!names) {
-    return std::nullopt;
-  }
-  const auto found = std::ranges::find_if(*names, [&](const std::string& name) {
-    const bool is_known = name == manifest_name || name == index_name || payload_number(name) ||
-                          name_of_temporary(name) || is_left_by_file_system(name);
-    return !is_known || kind_of(folder / name) == EntryKind::directory;
-  });
-  return found == names->end() ? std::nullopt : std::optional(*found);
-}
-
 }  // namespace
 
 std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
@@ -126,6 +112,28 @@ std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::
   return known;
 }
 
+std::optional<PassedOver> why_not_removed(const std::filesystem::path& directory,
+                                          std::int64_t step) {
+  const std::filesystem::path folder = directory / step_folder_name(step);
+  const auto names = names_in(folder);
+  if (!names || link_target(folder)) {
+    return std::nullopt;
+  }
+  const auto found = std::ranges::find_if(*names, [&](const std::string& name) {
+    const bool is_known = name == manifest_name || name == index_name || payload_number(name) ||
+                          name_of_temporary(name) || is_left_by_file_system(name);
+    return !is_known || kind_of(folder / name) == EntryKind::directory;
+  });
+  if (found == names->end()) {
+    return std::nullopt;
+  }
+  return PassedOver{.path = folder,
+                    .step = step,
+                    .why = format_message("is not removed, since it holds {}, which no checkpoint "
+                                          "has; move that away",
+                                          *found)};
+}
+
 std::vector<std::string> remove_steps(const std::filesystem::path& directory,
                                       std::span<const std::int64_t> steps,
                                       const std::function<void()>& ask) {
@@ -133,10 +141,8 @@ std::vector<std::string> remove_steps(const std::filesystem::path& directory,
   for (const std::int64_t step : steps) {
     const std::filesystem::path folder = directory / step_folder_name(step);
     const auto leads_to = link_target(folder);
-    if (const auto foreign = leads_to ? std::nullopt : name_that_no_step_has(folder)) {
-      problems.push_back(format_message(
-          "{}: is not removed, since it holds {}, which no checkpoint has; move that away",
-          folder.string(), *foreign));
+    if (const auto kept = why_not_removed(directory, step)) {
+      problems.push_back(format_message("{}: {}", folder.string(), kept->why));
       continue;
     }
     const std::filesystem::path trash =

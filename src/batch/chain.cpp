@@ -143,7 +143,9 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt&
     return std::nullopt;
   }
   const std::optional<AttemptEnd>& last = links.back()->end;
-  if (last && !last->retry && last->code != ExitCode::finished) {
+  // A STOP file is for a person to remove, and then the run goes on; the start itself looks for it.
+  if (last && !last->retry && last->code != ExitCode::finished &&
+      last->code != ExitCode::stopped_saved) {
     return Refusal{
         last->code,
         format_message("job {} of this chain ended with code {} ({}); another start would "

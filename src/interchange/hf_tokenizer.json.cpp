@@ -29,10 +29,6 @@ using nlohmann::ordered_json;
 constexpr std::uint64_t longest_file = std::uint64_t{1} << 30;
 constexpr const char* config_name = "tokenizer_config.json";
 constexpr const char* end_of_text_name = "<|endoftext|>";
-/// What belongs to a tokenizer of Hugging Face beside the file with its tokens.
-constexpr std::array beside_names{config_name, "special_tokens_map.json", "added_tokens.json",
-                                  "chat_template.jinja"};
-
 std::string made_config(const char* tokenizer_class, const std::string& end_of_text,
                         std::int64_t context) {
   ordered_json config{{"tokenizer_class", tokenizer_class}};
@@ -133,7 +129,7 @@ void add_config(const std::filesystem::path& folder, const char* tokenizer_class
                 HfTokenizer& result) {
   std::error_code ignored;
   bool is_there = false;
-  for (const char* const name : beside_names) {
+  for (const char* const name : data::tokenizer_side_files) {
     const std::filesystem::path file = folder / name;
     const auto status = std::filesystem::symlink_status(file, ignored);
     if (!std::filesystem::exists(status)) {

@@ -113,8 +113,7 @@ void refuse_changes(std::span<const ConfigChange> changes, std::span<const std::
     throw UserError(
         ExitCode::config,
         "the run file differs from the checkpoint's configuration (this would be another run); "
-        "put the "
-        "values back, allow them by name, or start anew with checkpoint.resume = \"never\":" +
+        "put the values back, allow them by name, or begin another run with a log.dir of its own:" +
             refused);
   }
 }

@@ -206,6 +206,14 @@ bool have_same_data(const io::Checkpoint& one, const io::Checkpoint& other) {
                              });
 }
 
+void take_over_tokenizers(const io::Checkpoint& before, DataFacts& now) {
+  const std::string digests = text_or_empty(before, runfile::token_digests_name);
+  if (now.tokenizers.empty() && !digests.empty() && !changed_digest(digests, now) &&
+      text_or_empty(before, runfile::token_counts_name) == now.token_counts) {
+    now.tokenizers = text_or_empty(before, runfile::tokenizers_name);
+  }
+}
+
 std::string validation_data(const data::TokenDataset& dataset, std::int64_t samples,
                             comm::Communicator& world) {
   std::string word;

@@ -1,11 +1,15 @@
 // SPDX-FileCopyrightText: the fourfold authors
 // SPDX-License-Identifier: Apache-2.0
+#include <fourfold/base/regular_file.hpp>
 #include <fourfold/base/whole_path.hpp>
 #include <fourfold/data/tokenizer.hpp>
+#include <fourfold/data/tokenizer_files.hpp>
 #include <fourfold/runfile/saved_names.hpp>
 #include <fourfold/train/mesh_layout.hpp>
 #include <fourfold/train/run_inputs.hpp>
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -23,7 +27,24 @@ void add_schedule(const runfile::EffectiveConfig& effective,
   std::string csv = schedule_file_text(effective.config);
   if (!csv.empty()) {
     inputs.push_back({.key = "mesh.schedule",
+                      .value = effective.config.mesh.schedule,
                       .files = {{whole_path(effective.config.mesh.schedule), std::move(csv)}}});
+  }
+}
+
+/// What says more of a tokenizer, for whoever exports the model with it: the end of a text, the
+/// template of a chat. What cannot be read is nobody's to miss.
+void add_side_files(runfile::RunInput& input) {
+  constexpr std::uint64_t most_bytes = 16 << 20;
+  const std::filesystem::path folder = input.files.front().path.parent_path();
+  std::vector<std::string> names(data::tokenizer_side_files.begin(),
+                                 data::tokenizer_side_files.end());
+  names.emplace_back("config.json");
+  for (const std::string& name : names) {
+    std::string bytes;
+    if (!read_regular_file(folder / name, Links::follow, most_bytes, bytes)) {
+      input.files.push_back({folder / name, std::move(bytes)});
+    }
   }
 }
 
@@ -40,10 +61,13 @@ void add_tokenizer(const runfile::EffectiveConfig& effective,
   if (read.main.path.empty()) {
     return;  // "byte"
   }
-  runfile::RunInput input{.key = key, .files = {{whole_path(read.main.path), read.main.bytes}}};
+  runfile::RunInput input{.key = key,
+                          .value = effective.config.data.tokenizer,
+                          .files = {{whole_path(read.main.path), read.main.bytes}}};
   if (read.merges) {
     input.files.push_back({whole_path(read.merges->path), read.merges->bytes});
   }
+  add_side_files(input);
   inputs.push_back(std::move(input));
 }
 

@@ -164,6 +164,7 @@ void Trainer::resume_or_initialise(const TrainerOptions& options) {
                        checkpoint.path().string(), checkpoint.step(), checkpoint.mesh().str()));
     return;
   }
+  take_over_tokenizers(checkpoint, data_facts_);
   progress_ = progress_of(checkpoint);
   LossScale& loss_scale = runner_.loss_scale();
   loss_scale.restore(loss_scale_of(checkpoint, loss_scale.state()));

@@ -262,6 +262,16 @@ expect_exit 64 "$fourfold" ckpt gc many/checkpoints --keep-best 1
 truncate -s 100 many/checkpoints/step-000000004/MANIFEST.json
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-every 2 --json --dry-run
 expect test "$(json_of 'steps, spared, dry_run')" = "([1], 3, True)"
+# What somebody has put into a step stays, that step with it, and the others go.
+cp -r many noted
+echo mine >noted/checkpoints/step-000000001/notes.txt
+expect_exit 0 "$fourfold" ckpt gc noted/checkpoints --keep-last 1
+expect_stdout 'removes step 2'
+expect_no_stdout 'removes step 1'
+expect_stderr 'step-000000001: is not removed, since it holds notes.txt, which no checkpoint has'
+expect grep -qx mine noted/checkpoints/step-000000001/notes.txt
+expect test -e noted/checkpoints/step-000000001/MANIFEST.json
+expect test ! -e noted/checkpoints/step-000000002
 expect_exit 0 "$fourfold" ckpt gc many/checkpoints --keep-last 1 --keep-every 2
 expect_stdout 'step 3 stays'
 expect test "$(cd many/checkpoints && echo *)" = 'LATEST damaged-step-000000001-0123456789abcdef step-000000002 step-000000003 step-000000004'

@@ -193,6 +193,65 @@ SLURM_JOB_ID=75 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir
   --set train.micro_batch=1
 expect_stdout "mesh.schedule=\"$PWD/ordered/submitted/75/mesh.schedule/order.csv\""
 expect cmp order.csv ordered/submitted/75/mesh.schedule/order.csv
+# A chain that is over: whoever begins another run under its name means the run file as it is. One that is known by its copy does not.
+sed 's/^steps = .*/steps = 3/; s/^dir = .*/dir = "over"/' as_it_was.toml >over.toml
+export FOURFOLD_CHAIN=sweep-2
+SLURM_JOB_ID=81 expect_exit 0 "$fourfold" job begin over.toml
+SLURM_JOB_ID=81 expect_exit 0 "$fourfold" train over/submitted/sweep-2/run.toml
+SLURM_JOB_ID=81 expect_exit 0 "$fourfold" job end over.toml --launcher-code 0
+sed -i 's/^steps = .*/steps = 5/' over.toml
+SLURM_JOB_ID=82 expect_exit 0 "$fourfold" job begin over.toml --kept-run-file over/submitted/sweep-2/run.toml
+expect_stdout finished
+SLURM_JOB_ID=83 expect_exit 0 "$fourfold" job begin over.toml
+expect_stdout start
+expect cmp over.toml over/submitted/sweep-2-2/run.toml
+unset FOURFOLD_CHAIN
+# A copy of the run's folder is no run: its kept run file trains where it lay.
+cp -r over copied
+SLURM_JOB_ID=84 expect_exit 78 "$fourfold" job begin copied/submitted/sweep-2/run.toml
+expect_stderr 'submit your run file anew'
+# What a user has in the folder of a start that is refused stays there.
+SLURM_JOB_ID=85 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=annotated
+echo mine >annotated/submitted/85/notes.txt
+SLURM_JOB_ID=85 expect_exit 78 "$fourfold" train annotated/submitted/85/run.toml --set log.dir=annotated --set mesh.tp=3
+SLURM_JOB_ID=85 expect_exit 78 "$fourfold" job end as_it_was.toml --set log.dir=annotated --launcher-code 78
+expect grep -qx mine annotated/submitted/85/notes.txt
+# A run file that lies where the run writes its own is not kept, and not replaced.
+mkdir own
+sed 's/^dir = .*/dir = "own"/' as_it_was.toml >own/config.toml
+SLURM_JOB_ID=86 expect_exit 0 "$fourfold" job begin own/config.toml
+expect_stderr 'own/config.toml is not kept for later starts'
+expect test ! -e own/submitted
+# What a person types counts, not the copy; what cannot be kept is said, and what is no chain's name.
+SLURM_JOB_ID=75 SLURM_RESTART_COUNT=1 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=ordered --set mesh.pp=2 --set model.layers=2 \
+  --set train.micro_batch=1 --set mesh.schedule=gpipe
+expect_stdout ordered/submitted/75/run.toml
+expect_no_stdout mesh.schedule
+for chain in a/b .hidden; do
+  FOURFOLD_CHAIN=$chain SLURM_JOB_ID=87 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=odd --stuck-after 0
+  expect_stderr 'as_it_was.toml is not kept for later starts, which read it anew: no later start would find it'
+done
+FOURFOLD_CHAIN='two words' SLURM_JOB_ID=88 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=odd
+expect_stderr 'FOURFOLD_CHAIN=two words is ignored'
+cp as_it_was.toml $'caf\xe9.toml'
+SLURM_JOB_ID=89 expect_exit 0 "$fourfold" job begin $'caf\xe9.toml' --set log.dir=latin
+expect_stderr 'is not kept for later starts, which read it anew: its path, or log.dir, is not UTF-8'
+expect test ! -e latin/submitted
+# After a STOP file that a person has removed, the chain goes on.
+SLURM_JOB_ID=90 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=paused
+SLURM_JOB_ID=90 "$fourfold" train paused/submitted/90/run.toml --set log.dir=paused --progress none >train.log 2>&1 &
+trainer=$!
+for _ in $(seq 600); do
+  ! grep -qs '"step":5,' paused/metrics.jsonl || break
+  sleep 0.1
+done
+touch paused/STOP
+wait "$trainer"
+SLURM_JOB_ID=90 expect_exit 75 "$fourfold" job end as_it_was.toml --set log.dir=paused --launcher-code 75
+expect_stdout stop
+rm paused/STOP
+SLURM_JOB_ID=90 SLURM_RESTART_COUNT=1 expect_exit 0 "$fourfold" job begin as_it_was.toml --set log.dir=paused
+expect_stdout paused/submitted/90/run.toml
 # A record that leads elsewhere is none.
 sed -i 's|"copy": "run.toml"|"copy": "../../../run.toml"|' kept/submitted/71/kept.json
 SLURM_JOB_ID=71 SLURM_RESTART_COUNT=9 expect_exit 65 "$fourfold" job begin second.toml --kept-run-file "$copy"

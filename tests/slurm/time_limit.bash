@@ -91,5 +91,5 @@ for end in ends[:-1]:
     spare.append(limit - steps[end["step"]])
 print(len(begins), "jobs; from the last step of each to the end of its time:", " ".join("%.1f" % one for one in spare), "s")
 assert sys.argv[1] == "slow" or max(spare) <= 10, spare' "$form"
-grep 'from the last step' "$output"
+grep "from the last step" "$said"
 expectations_met

@@ -86,8 +86,8 @@ TEST_CASE("an end that no other start mends holds the later jobs of the chain", 
   CHECK_FALSE(refusal(wrong, mended, {}));
   mended.restart = 1;
   CHECK(refusal(wrong, mended, {}));
-  // Stopped by a STOP file: saved, but not to be gone on with.
-  CHECK(
+  // Stopped by a STOP file, which each start looks for itself: a person has removed it.
+  CHECK_FALSE(
       refusal(std::vector{attempt(10, ended(ExitCode::stopped_saved, false))}, next("c", 20), {}));
   // Finished, and wanted longer since.
   CHECK_FALSE(

@@ -29,8 +29,11 @@ struct UsersFiles {
   ScratchFolder scratch;
   fs::path run_file = scratch.write("mine.toml", text);
   std::vector<RunInput> inputs = {
-      {.key = "mesh.schedule", .files = {{scratch.write("a \"b\".csv", "0,F,0,0\n"), "0,F,0,0\n"}}},
+      {.key = "mesh.schedule",
+       .value = "a \"b\".csv",
+       .files = {{scratch.write("a \"b\".csv", "0,F,0,0\n"), "0,F,0,0\n"}}},
       {.key = "data.tokenizer",
+       .value = "vocab.json",
        .files = {{scratch.write("vocab.json", "{}"), "{}"},
                  {scratch.write("merges.txt", "a b\n"), "a b\n"}}}};
   fs::path submitted = scratch / "run/submitted";
@@ -72,6 +75,11 @@ TEST_CASE("a kept run is byte for byte what was there, and is found by its run f
           std::vector<std::string>{"mesh.schedule=\"" + at + "/mesh.schedule/a \\\"b\\\".csv\"",
                                    "data.tokenizer=\"" + at + "/data.tokenizer/vocab.json\""});
   }
+  // What is typed counts where it is not what was kept.
+  const std::vector<std::string> same{"data.tokenizer='vocab.json'", "train.steps=3"};
+  CHECK(kept.overrides(same).size() == 2);
+  const std::vector<std::string> another{"data.tokenizer=byte", "mesh.schedule=gpipe"};
+  CHECK(kept.overrides(another).empty());
   CHECK_FALSE(kept_run_of(users.run_file));
   CHECK_FALSE(kept_run_of(users.scratch.write("run.toml", text)));
 }
@@ -119,8 +127,40 @@ TEST_CASE("a run file that is changed while it is read is not kept", "[kept_run]
   users.scratch.write("mine.toml", text);
   fs::create_directories(users.submitted.parent_path());
   users.scratch.write("run/submitted", "my list");
-  CHECK(code_of([&] { users.keep(); }) == ExitCode::cannot_write);
+  CHECK(code_of([&] { users.keep(); }) == ExitCode::config);
   CHECK(read_bytes(users.submitted) == "my list");
+  fs::remove(users.submitted);
+  fs::create_directories(users.scratch / "elsewhere");
+  fs::create_directory_symlink(users.scratch / "elsewhere", users.submitted);
+  CHECK(code_of([&] { users.keep(); }) == ExitCode::config);
+  CHECK(fs::is_empty(users.scratch / "elsewhere"));
+}
+
+TEST_CASE("names that end like numbers are not each other's, and what a user adds stays",
+          "[kept_run]") {
+  const UsersFiles users;
+  users.keep("sweep");
+  users.scratch.write("mine.toml", text + "# later\n");
+  keep_run(users.submitted, "sweep", users.run_file, text + "# later\n", {});  // sweep-2
+  CHECK_FALSE(kept_run_named(users.submitted, "sweep-2", users.run_file));
+  users.scratch.write("mine.toml", text + "# other\n");
+  const KeptRun other =
+      keep_run(users.submitted, "sweep-2", users.run_file, text + "# other\n", {});
+  CHECK(other.folder == users.submitted / "sweep-2-2");
+  CHECK(kept_run_named(users.submitted, "sweep-2", users.run_file)->folder == other.folder);
+  CHECK(kept_run_named(users.submitted, "sweep", users.run_file)->folder ==
+        users.submitted / "sweep-2");
+  // One is missing.
+  forget(*kept_run_of(users.submitted / "sweep/run.toml"));
+  CHECK(kept_run_named(users.submitted, "sweep", users.run_file)->folder ==
+        users.submitted / "sweep-2");
+  users.scratch.write("run/submitted/sweep-2-2/notes.txt", "mine");
+  forget(other);
+  CHECK(read_bytes(users.submitted / "sweep-2-2/notes.txt") == "mine");
+  CHECK_FALSE(fs::exists(users.submitted / "sweep-2-2/run.toml"));
+  // A kept.json of another program, elsewhere, says nothing.
+  users.scratch.write("kept.json", "what I kept");
+  CHECK_FALSE(kept_run_of(users.scratch.write("run.toml", text)));
 }
 
 TEST_CASE("a record that is damaged, or leads out of its folder, is refused", "[kept_run]") {
@@ -137,8 +177,10 @@ TEST_CASE("a record that is damaged, or leads out of its folder, is refused", "[
     fourfold::harness::write_bytes(record, wrong);
     CHECK(code_of([&] { kept_run_of(kept.run_file()); }) == ExitCode::data_corrupt);
   }
-  for (const char* wrong : {"", "{}", "[]", R"({"files":[]})", R"({"files":[{"key":"a"}]})",
-                            R"({"files":[{"key":"a","origin":"b","copy":"c"}]})"}) {
+  for (
+      const char* wrong :
+      {"", "{}", "[]", R"({"name":"17","files":[]})", R"({"files":[{"key":"a"}]})",
+       R"({"name":"17","files":[{"key":"","value":"","origin":"b","copy":"c"},{"key":"optim.lr","value":"","origin":"b","copy":"c"}]})"}) {
     CAPTURE(wrong);
     fourfold::harness::write_bytes(record, wrong);
     CHECK(code_of([&] { kept_run_of(kept.run_file()); }) == ExitCode::data_corrupt);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <fourfold/io/step_place.hpp>
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -42,6 +44,11 @@ std::vector<std::int64_t> steps_to_remove(std::span<const KnownStep> steps,
 /// hold together, if `with_losses`. Local.
 std::vector<KnownStep> known_steps(const std::filesystem::path& directory, std::int64_t newest,
                                    bool with_losses);
+
+/// Why a step is not removed: somebody has put something into it. Nothing where nobody has, or the
+/// step is a link. Local.
+std::optional<PassedOver> why_not_removed(const std::filesystem::path& directory,
+                                          std::int64_t step);
 
 /// Removes steps, each renamed to ".trash-<random>" first, so that no folder with a step's name is
 /// ever incomplete. One in which somebody has put something is kept, which is a problem. Of a link

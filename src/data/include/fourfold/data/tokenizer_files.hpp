@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -16,6 +17,10 @@ enum class TokenizerKind : std::uint8_t {
   vocab_and_merges,  ///< GPT-2's pair: an object of tokens and numbers, and a text of merges
   sentencepiece,     ///< one file, a model of SentencePiece
 };
+
+/// What belongs to a tokenizer of Hugging Face beside the file with its tokens.
+inline constexpr std::array tokenizer_side_files{"tokenizer_config.json", "special_tokens_map.json",
+                                                 "added_tokens.json", "chat_template.jinja"};
 
 /// A file as it was when it was read.
 struct TokenizerFile {

@@ -17,6 +17,7 @@ struct RunInput {
     std::string bytes;
   };
   std::string key;          ///< that names it: "mesh.schedule"
+  std::string value;        ///< as it names it
   std::vector<File> files;  ///< the first is the one that the key takes; the others lie beside it
 };
 

@@ -42,6 +42,10 @@ bool have_same_data(const io::Checkpoint& one, const io::Checkpoint& other);
 std::string validation_data(const data::TokenDataset& dataset, std::int64_t samples,
                             comm::Communicator& world);
 
+/// Where no record beside the files says any more which tokenizer made them, and they are those of
+/// the checkpoint as far as counts and digests tell, what that knows still holds. Local.
+void take_over_tokenizers(const io::Checkpoint& before, DataFacts& now);
+
 /// How data differ from those of a checkpoint, in words; nothing when they are the same as far as
 /// the checkpoint tells (older versions kept the counts alone). A file that was written to since
 /// (copied, touched or edited) is read whole and compared with the digest that its record had then,

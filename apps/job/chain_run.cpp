@@ -1,0 +1,159 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "chain_run.hpp"
+
+#include <fourfold/base/batch_job.hpp>
+#include <fourfold/base/error.hpp>
+#include <fourfold/base/log.hpp>
+#include <fourfold/base/message.hpp>
+#include <fourfold/base/text.hpp>
+#include <fourfold/base/whole_path.hpp>
+#include <fourfold/telemetry/run_files.hpp>
+#include <fourfold/train/run_inputs.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+namespace fourfold::job {
+namespace {
+namespace fs = std::filesystem;
+
+/// A name of a folder for the runs of this chain; empty where no later start would find it.
+std::string name_of_chain() {
+  const BatchJob job = BatchJob::of_this_process();
+  const std::string& name = job.chain.empty() ? job.id : job.chain;
+  return name.find('/') == std::string::npos && !name.starts_with('.') ? name : "";
+}
+
+/// Whether a chain is over: what begins under its name then is a person's.
+bool is_over(const std::vector<batch::Attempt>& attempts, const batch::Attempt& start) {
+  const auto last =
+      std::find_if(attempts.rbegin(), attempts.rend(),
+                   [&](const batch::Attempt& one) { return one.chain == start.chain; });
+  // A STOP file that is gone is no end.
+  return last != attempts.rend() && last->end && !last->end->retry &&
+         last->end->code != ExitCode::stopped_saved;
+}
+
+std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Attempt& start) {
+  const std::string named = named_run_file(request);
+  auto kept = batch::kept_run_of(named);
+  if (kept || name_of_chain().empty()) {
+    return kept;
+  }
+  const fs::path log_dir = whole_path(runfile::log_dir_of(named, request.overrides));
+  const batch::AttemptRecords records =
+      batch::AttemptLog(telemetry::RunFiles(log_dir).attempts()).read();
+  // A second one in the same start of a job is a person's, who may have mended the run file.
+  return records.find(start.job, start.restart) != nullptr || is_over(records.attempts, start)
+             ? std::nullopt
+             : batch::kept_run_named(telemetry::RunFiles(log_dir).submitted(), name_of_chain(),
+                                     named);
+}
+
+/// Why later starts of this job's chain could not go on with a copy of the run file; empty: they
+/// can.
+std::string why_not_kept(const Request& request, const telemetry::RunFiles& files) {
+  std::error_code ignored;
+  if (name_of_chain().empty()) {
+    return "no later start would find it (FOURFOLD_CHAIN has a / in it, or begins with a dot)";
+  }
+  const std::string names = files.submitted().string() + whole_path(request.run_file).string();
+  if (!is_utf8(names) || printable(names) != names) {
+    return "its path, or log.dir, is not UTF-8 or has what a terminal does not show";
+  }
+  return fs::equivalent(request.run_file, files.config(), ignored)
+             ? "it lies where the run writes its own"
+             : "";
+}
+
+}  // namespace
+
+std::string named_run_file(const Request& request) {
+  return request.kept_run_file.empty() ? request.run_file : request.kept_run_file;
+}
+
+ChainRun run_of_chain(const Request& request, const batch::Attempt& start) {
+  ChainRun run{.run_file = named_run_file(request), .overrides = request.overrides};
+  run.kept = kept_run(request, start);
+  if (run.kept) {
+    run.run_file = run.kept->run_file();
+    for (std::string& one : run.kept->overrides(request.overrides)) {
+      run.overrides.push_back(std::move(one));
+    }
+    for (const fs::path& changed : run.kept->changed_origins()) {
+      log::info(
+          format_message("{} has changed since it was submitted: this chain goes on with what is "
+                         "in {}; submit anew to train what it says now",
+                         changed.string(), run.kept->folder.string()));
+    }
+  }
+  return run;
+}
+
+void refuse_moved(const batch::KeptRun& kept, const runfile::RunConfig& config) {
+  std::error_code ignored;
+  const fs::path submitted = telemetry::RunFiles(whole_path(config.log.dir)).submitted();
+  if (!fs::equivalent(submitted, kept.folder.parent_path(), ignored)) {
+    throw UserError(ExitCode::config,
+                    format_message("{} was kept in {}, and its log.dir is {}; submit your run file "
+                                   "anew",
+                                   kept.run_file().string(), kept.folder.parent_path().string(),
+                                   config.log.dir));
+  }
+}
+
+std::optional<batch::KeptRun> keep(const Request& request, const std::string& text,
+                                   const runfile::EffectiveConfig& effective) {
+  const BatchJob job = BatchJob::of_this_process();
+  const char* const chain = std::getenv("FOURFOLD_CHAIN");
+  if (chain != nullptr && job.chain != chain) {
+    log::warning(
+        format_message("FOURFOLD_CHAIN={} is ignored (it is not one word of ASCII)", chain));
+  }
+  if (job.id.empty() && job.chain.empty()) {
+    return std::nullopt;
+  }
+  const telemetry::RunFiles files(whole_path(effective.config.log.dir));
+  if (const std::string why = why_not_kept(request, files); !why.empty()) {
+    log::info(format_message("{} is not kept for later starts, which read it anew: {}",
+                             named_run_file(request), why));
+    return std::nullopt;
+  }
+  return batch::keep_run(files.submitted(), name_of_chain(), named_run_file(request), text,
+                         train::run_inputs(effective));
+}
+
+std::string kept_lines(const Request& request, const std::optional<batch::KeptRun>& kept) {
+  if (!kept) {
+    return {};
+  }
+  std::string lines;
+  if (kept->run_file() != request.run_file) {
+    lines += fmt::format("--run-file\n{}\n{}\n", request.run_file, kept->run_file().string());
+  }
+  for (const std::string& one : kept->overrides(request.overrides)) {
+    lines += fmt::format("--set\n{}\n", one);
+  }
+  return lines;
+}
+
+void forget_refused(const std::vector<batch::Attempt>& attempts, const batch::Attempt& refused) {
+  const auto is_of_it = [&](const batch::Attempt& one) { return one.run_file == refused.run_file; };
+  if (!refused.refused || refused.run_file.empty() || name_of_chain().empty() ||
+      std::ranges::count_if(attempts, is_of_it) != 1) {
+    return;
+  }
+  const auto kept = batch::kept_run_of(refused.run_file);
+  // Not one that `submit` has made, or that a person has changed.
+  if (kept && kept->name == name_of_chain() && kept->changed_origins().empty()) {
+    batch::forget(*kept);
+  }
+}
+
+}  // namespace fourfold::job
