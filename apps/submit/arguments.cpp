@@ -67,6 +67,10 @@ void describe(CLI::App& command, Arguments& arguments) {
                       "A chain of so many jobs at most, one behind the other, until the run is "
                       "finished")
           ->check(program::whole_number(1));
+  command.add_flag(
+      "--beside", arguments.beside,
+      "Submit although a job of this run waits or runs: of two that run at one time the "
+      "second is refused");
   command
       .add_flag("--requeue", arguments.requeue,
                 "The job goes back into the queue until the run is finished, under one number")

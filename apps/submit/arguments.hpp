@@ -22,6 +22,7 @@ struct Arguments {
   std::string site;
   std::string mpi;
   int chain = 0;
+  bool beside = false;
   bool requeue = false;
   double node_memory_gib = 0;  ///< 0: as Slurm says
   std::vector<std::string> more;

@@ -11,17 +11,25 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fourfold::submit {
 namespace {
 
+constexpr const char* by_number = "--sort=i";
+
 /// The user's; with an option of squeue, those that it leaves. None, and a warning, where it cannot
 /// be asked.
-std::vector<batch::QueuedJob> queued_jobs(const std::string& option = "--sort=i") {
+/// @param format  the number, and what is wanted of the job
+std::vector<batch::QueuedJob> queued_jobs(const std::string& option = by_number,
+                                          const char* format = batch::queue_format) {
   const auto squeue =
-      ask({"squeue", "--me", "--noheader", std::string("--format=") + batch::queue_format, option});
+      // Not those that end: the next one is often submitted then.
+      ask({"squeue", "--me", "--noheader", "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED",
+           std::string("--format=") + format, option});
   if (squeue && squeue->is_answer()) {
     return batch::queued_jobs_of(squeue->text);
   }
@@ -30,18 +38,43 @@ std::vector<batch::QueuedJob> queued_jobs(const std::string& option = "--sort=i"
   return {};
 }
 
+bool is_folder(const std::filesystem::path& folder, const std::filesystem::path& log_dir) {
+  std::error_code failure;  // of a folder that is not there yet, or not any more
+  return folder == log_dir || std::filesystem::equivalent(folder, log_dir, failure);  // by a link
+}
+
+/// The first job that trains in this log_dir: by the script that it was submitted with, or, of one
+/// that has begun by itself, by the run file in its comment (slurm/own_job.bash).
+std::optional<batch::QueuedJob> job_of_run(const std::vector<batch::QueuedJob>& jobs,
+                                           const std::filesystem::path& log_dir) {
+  for (const batch::QueuedJob& job : jobs) {
+    if (is_folder(std::filesystem::path(job.script).parent_path(), log_dir)) {
+      return job;
+    }
+  }
+  constexpr std::string_view mark = "fourfold-run-file=";
+  for (const batch::QueuedJob& job : queued_jobs(by_number, "%A %k")) {
+    const std::size_t at = job.script.rfind(mark);
+    if (at == std::string::npos) {
+      continue;
+    }
+    const std::filesystem::path run_file = job.script.substr(at + mark.size());
+    // log.dir/submitted/NAME/run.toml
+    if (is_folder(run_file.parent_path().parent_path().parent_path(), log_dir)) {
+      return batch::QueuedJob{job.number, run_file};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void look_for_queued_jobs(const batch::Submission& submission) {
-  const auto is_of_run = [&](const batch::QueuedJob& job) {
-    const auto folder = std::filesystem::path(job.script).parent_path();
-    std::error_code failure;  // of a folder that is not there yet, or not any more
-    return folder == submission.log_dir ||
-           std::filesystem::equivalent(folder, submission.log_dir, failure);  // by a link
-  };
-  for (const batch::QueuedJob& job : queued_jobs()) {
-    const std::string name = std::filesystem::path(job.script).filename();
-    if (submission.chain > 0 && is_of_run(job) && name == submission.script.filename()) {
+  const std::vector<batch::QueuedJob> queued = queued_jobs();
+  for (const batch::QueuedJob& job : queued) {
+    const std::filesystem::path script = job.script;
+    if (submission.chain > 0 && is_folder(script.parent_path(), submission.log_dir) &&
+        script.filename() == submission.script.filename()) {
       throw UserError(
           ExitCode::config,
           format_message("job {} in the queue is of a chain of this run already, whose "
@@ -49,12 +82,20 @@ void look_for_queued_jobs(const batch::Submission& submission) {
                          "behind it to end it",
                          job.number, job.script));
     }
-    if (is_of_run(job)) {
-      log::warning(format_message("job {} of this run is in the queue already", job.number));
+  }
+  if (const auto job = job_of_run(queued, submission.log_dir)) {
+    const std::string found =
+        format_message("job {} of this run is in the queue already ({})", job->number, job->script);
+    if (!submission.beside) {
+      throw UserError(ExitCode::config,
+                      found +
+                          "; of two that run at one time the second is refused: scancel that "
+                          "one, or give --beside where this one is to go on after it");
     }
+    log::warning(found);
   }
   for (const batch::QueuedJob& job : queued_jobs("--name=" + submission.name)) {
-    if (is_of_run(job)) {
+    if (is_folder(std::filesystem::path(job.script).parent_path(), submission.log_dir)) {
       continue;
     }
     const std::string found =

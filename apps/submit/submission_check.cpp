@@ -328,6 +328,7 @@ batch::Submission checked_submission(const Arguments& arguments,
           .site = arguments.site,
           .mpi = mpi_for(arguments, nodes.most * tasks_per_node > 1),
           .chain = arguments.chain,
+          .beside = arguments.beside,
           .requeue = arguments.requeue,
           .more = arguments.more};
 }

@@ -98,6 +98,16 @@ for squeue in 'echo no controller >&2; exit 1' 'exec sleep 100' 'exec yes'; do
   expect_exit 0 "${submit[@]}" --go
   expect_stderr 'whether a job of this run is in the queue already is not known'
 done
+# One of the run, by its script or by the run file in its comment: the second would be refused, or begin when it ends.
+for squeue in "echo '17 $work/run/submit.sbatch'" "echo '17 mine fourfold-run-file=$work/run/submitted/17/run.toml'"; do
+  expect_exit 78 "${submit[@]}" --go
+  expect_stderr 'job 17 of this run is in the queue already'
+  expect_exit 0 "${submit[@]}" --go --beside
+  expect_stderr 'job 17 of this run is in the queue already'
+done
+squeue="echo '17 mine fourfold-run-file=$work/other/submitted/17/run.toml'"
+expect_exit 0 "${submit[@]}" --go
+expect test "$(grep -c 'in the queue already' "$errors")" -eq 0
 # Users may have set what these commands list to them.
 squeue="[[ -n \${SQUEUE_STATES-} ]] || echo '17 $work/run/chain.sbatch'"
 SQUEUE_STATES=running expect_exit 78 "${submit[@]}" --chain 2 --go

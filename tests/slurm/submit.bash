@@ -92,7 +92,9 @@ for start in 1 2; do
   expect_stderr 'of a chain of this run already'
   expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --chain 2 --name other --set log.dir=linked --go
   expect_stderr 'of a chain of this run already'
-  job=$(go --nodes 1 --tasks-per-node 1 --time 5 --name other --set log.dir=linked)
+  expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --time 5 --name other --set log.dir=linked --go
+  expect_stderr 'of this run is in the queue already'
+  job=$(go --nodes 1 --tasks-per-node 1 --time 5 --name other --set log.dir=linked --beside)
   expect_job "$job" 60 FAILED 78
   expect cmp linked/chain.sbatch before.sbatch
   expect scancel --signal=USR2 "$(squeue --noheader --name=fourfold-linked --states=RUNNING --format=%A)"
@@ -110,13 +112,21 @@ mkdir kept
 job=$(sbatch --parsable mine.sbatch)
 until_holds 60 has_steps kept 5 || complain "it does not train"
 next=$(squeue --noheader --name=kept --states=PENDING --format='%o %k')
-expect test "$next" = "$PWD/mine.sbatch mine"
+expect test "${next%% fourfold-run-file=*}" = "$PWD/mine.sbatch mine"
 expect scancel --signal=USR2 "$job"
 expect_job "$job" 60 FAILED 75
 until_holds 60 has_begun kept 2 || complain "the chain does not go on: $(squeue)"
 expect scancel --name=kept
 until_holds 60 no_jobs_of kept || complain "jobs are left: $(squeue)"
 expect grep -q 'the last of the 2 jobs of the chain' kept/kept-*.log
+
+# A job that has begun by itself is known by the run file in its comment.
+job=$(sbatch --parsable --nodes=1 --ntasks=1 --time=5 "$slurm/train.sbatch" run.toml --set log.dir=alone --set train.steps=1000000)
+until_holds 60 has_steps alone 5 || complain "it does not train"
+expect_exit 78 "$fourfold" submit run.toml --nodes 1 --tasks-per-node 1 --set log.dir=alone --set train.steps=1000000 --go
+expect_stderr "job $job of this run is in the queue already ($PWD/alone/submitted/$job/run.toml)"
+expect scancel "$job"
+expect_job "$job" 60 CANCELLED
 
 # Whatever the directory is called, submit knows where the log will be.
 for dir in 'lr%3j' 'two words'; do

@@ -46,6 +46,7 @@ struct Submission {
   std::string site = {};  ///< of sites/, or a path
   std::string mpi = {};   ///< srun --mpi=; empty: as the site or Slurm says
   int chain = 0;          ///< most jobs of a chain; 0: no chain
+  bool beside = false;    ///< wanted although a job of the run is in the queue
   bool requeue = false;   ///< the job goes back into the queue until the run is finished
   std::vector<std::string> more = {};  ///< options of sbatch, "--qos=high"
 };
