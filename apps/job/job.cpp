@@ -30,6 +30,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -148,13 +149,28 @@ class BegunAttempt {
     }
     attempt.no_next = request_.no_next;
     attempt.run_file = kept_ ? kept_->run_file().string() : "";
-    attempt.exit_unix_s = telemetry::read_exit(files_.exit_status()).unix_s;
+    const telemetry::ExitRecord left = telemetry::read_exit(files_.exit_status());
+    attempt.exit_unix_s = left.unix_s;
+    note_end_before(attempts, attempt, left);
     attempts.begin(attempt);
     is_noted_ = true;
   }
   const std::optional<batch::KeptRun>& kept() const noexcept { return kept_; }
 
  private:
+  /// Where nobody was left to note the end of the chain's last start.
+  void note_end_before(const batch::AttemptLog& attempts, const batch::Attempt& next,
+                       const telemetry::ExitRecord& left) const {
+    const std::vector<batch::Attempt> earlier = attempts.read().attempts;
+    const auto last =
+        std::find_if(earlier.rbegin(), earlier.rend(),
+                     [&](const batch::Attempt& one) { return one.chain == next.chain; });
+    if (last != earlier.rend() && !last->end) {
+      const auto status = telemetry::read_status(files_.status());
+      attempts.end(*last, batch::end_not_noted(left, *last, status ? status->updated_unix_s : 0));
+    }
+  }
+
   telemetry::RunFiles files_;
   const Request& request_;
   std::optional<batch::KeptRun> kept_;
@@ -259,9 +275,12 @@ ExitCode end(const Request& request) {
   const auto holder = telemetry::run_lease_holder(log_dir);
   if (batch::is_superseded(records.attempts, attempt) ||
       (holder && holder->replaces(io::LeaseHolder::this_process()))) {  // exit.json is another's
-    attempts.end(attempt, {.unix_s = unix_time_s(),
-                           .code = ExitCode::no_progress,
-                           .reason = "a later start of the chain has taken over"});
+    const batch::Attempt* const begun = records.find(attempt.job, attempt.restart);
+    if (begun == nullptr || !begun->end) {  // the later one may have noted it
+      attempts.end(attempt, {.unix_s = unix_time_s(),
+                             .code = ExitCode::no_progress,
+                             .reason = "a later start of the chain has taken over"});
+    }
     program::print("superseded\n");
     return ExitCode::no_progress;
   }

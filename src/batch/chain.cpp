@@ -224,6 +224,23 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
                             said.words);
 }
 
+AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attempt,
+                         double last_word_unix_s) {
+  const double until_s = std::max(last_word_unix_s, attempt.began_unix_s);
+  const BatchJob own{.id = attempt.job, .restarts = static_cast<long>(attempt.restart)};
+  const bool is_own = is_since(left, attempt) && left.is_of(own);
+  if ((is_own && left.end) || attempt.refused) {
+    const double unix_s = is_own ? left.unix_s.value_or(until_s) : attempt.refused->unix_s;
+    return end_of(left, attempt, own, 0, unix_s);
+  }
+  return {.unix_s = until_s,
+          .code = ExitCode::node_fault,
+          .reason = format_message("no end was noted when the next start of its chain began (the "
+                                   "node of its batch script is gone, or the script was killed){}",
+                                   is_own ? "" : "; it had not come to its first step"),
+          .retry = true};
+}
+
 telemetry::ExitStatus preempted(telemetry::ExitStatus status) {
   if (status.code == ExitCode::stopped_saved && !status.hold) {
     status.reason = telemetry::stop_reason(status.checkpoint.value_or(""), "preempted");

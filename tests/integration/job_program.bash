@@ -135,8 +135,9 @@ overtaken() {
   # The order of the lines: the later start is noted before the earlier one can have noticed.
   expect python3 -c 'import json, sys
 lines = [json.loads(line) for line in open(sys.argv[1] + "/attempts.jsonl")]
-assert [one["event"] for one in lines] == ["begin", "begin", "end", "end"], lines
-assert [one.get("code") for one in lines[2:]] == [93, 0], lines' "$run"
+assert [one["event"] for one in lines] == ["begin", "end", "begin", "end"], lines
+assert [one["code"] for one in lines if one["event"] == "end"] == [85, 0], lines
+assert "no end was noted when the next start" in lines[1]["reason"] and lines[1]["time"] < lines[2]["time"], lines' "$run"
 }
 overtaken requeued SLURM_JOB_ID=51 -- SLURM_JOB_ID=51 SLURM_RESTART_COUNT=1
 overtaken linked SLURM_JOB_ID=52 FOURFOLD_CHAIN=52 -- SLURM_JOB_ID=53 FOURFOLD_CHAIN=52

@@ -270,3 +270,25 @@ TEST_CASE("a node without the program is left out, unless all are", "[chain]") {
   CHECK(end_of({}, start, own, 2, 5, {words, ""}).bad_nodes.empty());
   CHECK(end_of(running(), start, own, 137, 5, {words, ""}).bad_nodes.empty());
 }
+
+TEST_CASE("an end that nobody has noted is known by what was left", "[chain]") {
+  Attempt start = begun;
+  start.began_unix_s = 100;
+  telemetry::ExitStatus hung{.code = ExitCode::hang, .reason = "rank 1 hangs", .step = 7};
+  const AttemptEnd told_end = end_not_noted(told(hung), start, 150);
+  CHECK(told_end.code == ExitCode::hang);
+  CHECK(told_end.step == 7);
+  CHECK(told_end.unix_s == 2);  // of exit.json
+  const AttemptEnd killed = end_not_noted(running(), start, 150);
+  CHECK(killed.code == ExitCode::node_fault);
+  CHECK(killed.retry);
+  CHECK(killed.unix_s == 150);
+  CHECK(killed.reason.find("first step") == std::string::npos);
+  const AttemptEnd early = end_not_noted({}, start, 50);  // the status is of an earlier start
+  CHECK(early.unix_s == 100);
+  CHECK(early.reason.find("had not come to its first step") != std::string::npos);
+  CHECK(end_not_noted(told(hung, {.id = "8"}), start, 0).code == ExitCode::node_fault);
+  start.refused = RefusedStart{.job = "7", .unix_s = 120, .code = ExitCode::config, .reason = "no"};
+  CHECK(end_not_noted({}, start, 150).code == ExitCode::config);
+  CHECK(end_not_noted({}, start, 150).unix_s == 120);
+}

@@ -74,6 +74,13 @@ struct LauncherSaid {
 AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, const BatchJob& own,
                   int launcher_code, double unix_s, const LauncherSaid& said = {});
 
+/// The end of an attempt that nobody has noted when the next one of its chain begins: the node of
+/// its batch script is gone, or the script was killed. By the exit.json that it wrote, by what
+/// `fourfold train` noted when it refused the start, else as a fault of a node.
+/// @param last_word_unix_s  the newest sign of life of the run, seconds since 1970; 0: not known
+AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attempt,
+                         double last_word_unix_s);
+
 /// Whether an exit.json was written since the attempt began.
 bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt);
 
