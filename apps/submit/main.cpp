@@ -8,6 +8,7 @@
 
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/shell_word.hpp>
 #include <fourfold/batch/finished_file.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/program/print.hpp>
@@ -71,7 +72,7 @@ ExitCode make(const submit::Arguments& arguments) {
       fourfold::log::info(
           fourfold::format_message("before sbatch takes this: mkdir -p {} (Slurm makes no folder "
                                    "for a log, and the job would fail without one; --go makes it)",
-                                   submission.log_dir.string()));
+                                   fourfold::shell_word(submission.log_dir.string())));
     }
     return ExitCode::finished;
   }

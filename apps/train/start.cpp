@@ -16,6 +16,7 @@
 #include <fourfold/program/command_output.hpp>
 #include <fourfold/telemetry/log_dir.hpp>
 #include <fourfold/train/load_run.hpp>
+#include <fourfold/train/stop_request.hpp>
 
 #include <chrono>
 #include <filesystem>
@@ -89,13 +90,14 @@ std::unique_ptr<comm::StartWatch> watch_start(const runfile::RunConfig& config, 
   }
   const fs::path log_dir = config.log.dir;
   if (dry_run || io::is_place_in_step(log_dir)) {  // which is refused behind MPI_Init
-    return std::make_unique<comm::StartWatch>(
-        comm::StartWatchOptions{.limit_s = config.watch.start_s});
+    return std::make_unique<comm::StartWatch>(comm::StartWatchOptions{
+        .limit_s = config.watch.start_s, .stop_signal = &train::StopSignals::received});
   }
   return std::make_unique<comm::StartWatch>(comm::StartWatchOptions{
       .limit_s = config.watch.start_s,
       .folder = log_dir,
       .expand_nodes = expanded,
+      .stop_signal = &train::StopSignals::received,
       .on_hang = [log_dir](const comm::HangVerdict& verdict, const std::string& report) {
         note_start_hang(log_dir, verdict, report);
       }});

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <vector>
 
 namespace fourfold::batch {
@@ -25,6 +26,13 @@ std::int64_t starts_without_progress(std::span<const Attempt* const> attempts,
       std::find_if(attempts.rbegin(), attempts.rend(),
                    [&](const Attempt* attempt) { return attempt->from_step != checkpoint_step; });
   return progressed - attempts.rbegin();
+}
+
+/// What a launcher returns for ranks that a signal ended before they could listen: people and batch
+/// systems send these for "end soon".
+bool is_stop_signal(int code) {
+  constexpr int signalled = 128;
+  return code == signalled + SIGTERM || code == signalled + SIGUSR1 || code == signalled + SIGUSR2;
 }
 
 bool is_ours(int code) {
@@ -96,8 +104,9 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
   } else if (says_running) {
     end.reason =
         format_message("killed without a word (the launcher ended with code {})", launcher_code);
-  } else if (launcher_code == static_cast<int>(ExitCode::stopped_saved)) {
-    end.code = ExitCode::stopped_saved;  // of a finished run that was to go on
+  } else if (launcher_code == static_cast<int>(ExitCode::stopped_saved) ||
+             is_stop_signal(launcher_code)) {
+    end.code = ExitCode::stopped_saved;  // of a finished run that was to go on, or told as it began
     end.reason = "stopped before the first step";
   } else if (const auto line = unmendable(launcher_words)) {
     end.code = ExitCode::config;

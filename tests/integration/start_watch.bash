@@ -72,6 +72,26 @@ ASAN_OPTIONS=${ASAN_OPTIONS-}:verify_asan_link_order=0 LD_PRELOAD=$PWD/stops.so 
 expect_stderr "rank 1 on $(uname -n) has not come to MPI_Init within 3 s, or stands still in it or right behind it"
 expect grep -q '"code": 86' behind/exit.json
 
+# A signal, where a rank was told before it could listen, and will not come: the others do not wait for it.
+for signal in TERM USR2; do
+  # shellcheck disable=SC2016
+  only_rank 2 'exec sleep 299.25'
+  begun=$SECONDS
+  "$MPIEXEC" -n 4 ./wrapper train run.toml --set log.dir=told --set watch.start_s=300 >"$output" 2>"$errors" </dev/null &
+  launcher=$!
+  for _ in $(seq 100); do
+    [[ $(pgrep --full --count "fourfold-train run.toml --set log.dir=told") -lt 3 ]] || break
+    sleep 0.1
+  done
+  sleep 1
+  pkill "-$signal" --full "fourfold-train run.toml --set log.dir=told"
+  wait "$launcher" && complain "it has not failed"
+  [[ $((SECONDS - begun)) -le 40 ]] || complain "it took $((SECONDS - begun)) s to end"
+  expect_stderr 'stopped before the first step by signal'
+  expect test ! -e told
+  pkill --full 'sleep 299.25'
+done
+
 # Nowhere to meet: then nobody is named, and the run ends all the same. A dry run touches no file.
 : >file
 waits_for 1 file/run

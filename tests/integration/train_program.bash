@@ -435,7 +435,7 @@ wait "$launcher"  # what a launcher makes of this is its own
 says killed/exit.json reason "'running'"
 
 # Stopped before the first step, as by a signal during set-up: nothing to save, and it can be started again.
-expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) "$fourfold" train run.toml --set log.dir=late
+expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) "$fourfold" train run.toml --set checkpoint.margin_s=30 --set log.dir=late
 says late/exit.json code 75
 says late/exit.json step 0
 says late/exit.json checkpoint "''"

@@ -216,7 +216,7 @@ listing finished >after.txt
 expect diff before.txt after.txt
 # One that is to go on, and is stopped before its first new step: taken back at once, or a job with too little time.
 for ranks in 1 2; do
-  expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) mpiexec -n "$ranks" "$fourfold" train run.toml --set train.steps=900000 --set train.micro_batch=1
+  expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) mpiexec -n "$ranks" "$fourfold" train run.toml --set checkpoint.margin_s=30 --set train.steps=900000 --set train.micro_batch=1
   expect_stderr 'stopped before the first step: time limit; the run stays finished at step 4, and run stays as it is'
   listing finished >after.txt
   expect diff before.txt after.txt
@@ -280,7 +280,7 @@ expect_stdout 'run: finished'
 # As a job, it goes on with the next one.
 export SLURM_JOB_ID=73
 expect_exit 0 "$fourfold" job begin run.toml --set train.steps=12
-expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) "$fourfold" train run.toml --set train.steps=12
+expect_exit 75 env FOURFOLD_DEADLINE=$(($(date +%s) + 20)) "$fourfold" train run.toml --set checkpoint.margin_s=30 --set train.steps=12
 expect_exit 75 "$fourfold" job end run.toml --launcher-code 75
 expect_stdout again
 expect_stderr 'ended with code 75: stopped before the first step'

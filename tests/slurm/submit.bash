@@ -22,7 +22,7 @@ expect_stdout '#SBATCH --nodes=4' && expect_stdout '#SBATCH --ntasks-per-node=2'
 expect_stderr '4 nodes: mesh pp2 dp2 cp1 tp2, micro-batches of 2'
 expect test ! -e run
 expect test -z "$(squeue --noheader)"
-expect_stderr "mkdir -p $PWD/run ("
+expect_stderr "mkdir -p '$PWD/run' ("
 # sbatch takes it as it is printed.
 cp "$output" mine.sbatch
 mkdir run

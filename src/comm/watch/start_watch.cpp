@@ -31,6 +31,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
+constexpr auto tick = 250ms;
 constexpr int hang_code = static_cast<int>(ExitCode::hang);
 
 const char* variable(const char* name) {
@@ -78,6 +79,7 @@ struct StartWatch::Impl {
         meeting(options.folder, name_of_start(variable, command_of_parent()), launch.rank) {}
 
   bool lives_for(double seconds);
+  void end_if_told_to_stop();
   bool comes_to_limit();
   void watch();
   void meet();
@@ -95,20 +97,34 @@ struct StartWatch::Impl {
   bool is_over = false;    ///< MPI_Init has returned
   bool is_judged = false;  ///< too late: this process ends
   bool has_left = false;   ///< the thread has
+  int stop_signal = 0;     ///< that came, of the thread
+  std::chrono::milliseconds told_for{0};
   std::thread thread;
 };
 
 /// Counts in short ticks, of which one at most is longer for a process that was stopped meanwhile.
 /// @return false: the start is over
 bool StartWatch::Impl::lives_for(double seconds) {
-  constexpr auto tick = 250ms;
   std::unique_lock lock(mutex);
   for (auto lived = 0ms; lived < std::chrono::duration<double>(seconds); lived += tick) {
     if (wake.wait_for(lock, tick, [this] { return is_over; })) {
       return false;
     }
+    end_if_told_to_stop();
   }
   return !is_over;
+}
+
+/// The start may be over soon, and knows what to do about a signal then.
+void StartWatch::Impl::end_if_told_to_stop() {
+  if (stop_signal == 0) {
+    stop_signal = options.stop_signal ? options.stop_signal() : 0;
+  } else if ((told_for += tick) >= 2s) {
+    log::write_stderr(format_message(
+        "fourfold: stopped before the first step by signal {}, while ranks waited in MPI_Init\n",
+        stop_signal));
+    ::_exit(static_cast<int>(ExitCode::stopped_saved));
+  }
 }
 
 /// Its own, or that of another rank, which has called a meeting.

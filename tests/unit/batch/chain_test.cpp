@@ -178,6 +178,10 @@ TEST_CASE("without exit.json the launcher is all there is to go by", "[chain]") 
   CHECK_FALSE(end_of({}, begun, own, 64, 5).retry);
   const AttemptEnd taken_back = end_of({}, begun, own, 75, 5);  // of a run that was finished
   CHECK((taken_back.code == ExitCode::stopped_saved && taken_back.retry));
+  for (const int signalled : {128 + 15, 128 + 10, 128 + 12}) {  // before the ranks could listen
+    CHECK(end_of({}, begun, own, signalled, 5).code == ExitCode::stopped_saved);
+    CHECK(end_of(running(), begun, own, signalled, 5).code == ExitCode::node_fault);
+  }
   const AttemptEnd no_step = end_of({}, begun, own, 1, 5);  // srun could make no step
   CHECK(no_step.code == ExitCode::node_fault);
   CHECK(no_step.retry);

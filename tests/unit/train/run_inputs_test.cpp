@@ -43,6 +43,18 @@ TEST_CASE("what a run reads is what a person has named", "[run_inputs]") {
   REQUIRE(named[0].files.size() == 1);
   CHECK(named[0].files[0].path == golden + "llama3.json");
   CHECK(named[0].files[0].bytes == harness::read_bytes(golden + "llama3.json"));
+  CHECK(named[0].value == golden + "llama3.json");
+  // In a folder of its own, what an export reads comes with it.
+  const ScratchFolder folder;
+  folder.write("tokenizer.json", harness::read_bytes(golden + "llama3.json"));
+  folder.write("chat_template.jinja", "{{ messages }}");
+  folder.write("README.md", "not of the tokenizer");
+  const auto whole = inputs_of(scratch, "tokenizer = \"" + folder.path().string() + "\"\n");
+  REQUIRE(whole.size() == 1);
+  REQUIRE(whole[0].files.size() == 2);
+  CHECK(whole[0].files[0].path == folder / "tokenizer.json");
+  CHECK(whole[0].files[1].path == folder / "chat_template.jinja");
+  CHECK(whole[0].files[1].bytes == "{{ messages }}");
 }
 
 TEST_CASE("a schedule that is a file is read where it counts", "[run_inputs]") {

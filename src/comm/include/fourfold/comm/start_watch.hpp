@@ -28,6 +28,10 @@ struct StartWatchOptions {
   std::filesystem::path folder = {};
   /// Expands the batch system's list of nodes ("node[0-3]"); what cannot be expanded is empty.
   std::function<std::vector<std::string>(const std::string&)> expand_nodes = {};
+  /// Asked every quarter of a second, on the watch's thread: the signal that has told this process
+  /// to stop; 0: none. Ranks that were told before they could listen do not come to MPI_Init: a
+  /// process that still waits there two seconds later ends with ExitCode::stopped_saved.
+  std::function<int()> stop_signal = {};
   /// Called by the lowest rank that waits, on the watch's thread, before all end; for 20 s at most.
   /// @param report  JSON, as of a run that hangs
   std::function<void(const HangVerdict& verdict, const std::string& report)> on_hang = {};
