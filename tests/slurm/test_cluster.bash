@@ -32,6 +32,8 @@
 #               its processes every second and ends the step that has taken more (OverMemoryKill)
 #       cgroup  the same amounts, enforced by the kernel: cgroups, version 1 or 2 as they are mounted
 #   TEST_CLUSTER_MEM_PER_CPU  DefMemPerCPU, in MB                                [128]
+#   TEST_CLUSTER_EPILOG_S  seconds for which every other node is cleared after a job, if
+#                        it is not 0; the others take one                          [0]
 #   TEST_CLUSTER_MPI     1: also install mpich and libmpich-dev if missing         [0]
 #   TEST_CLUSTER_KEEP    1: down keeps the state as <state directory>.last         [0]
 #   TEST_CLUSTER_NS      what a node has of its own; needs CAP_SYS_ADMIN           [host]
@@ -274,7 +276,7 @@ choose_ns() {
 }
 
 write_config() {   # write_config N PORT NS
-    local n=$1 port=$2 ns=$3 i k host comm='' nodes='' gres='' gtypes='' mem memory
+    local n=$1 port=$2 ns=$3 i k host comm='' nodes='' gres='' gtypes='' mem memory epilog=''
     local track=proctrack/linuxproc task=task/none
     host=$(</proc/sys/kernel/hostname)
     host=${host%%.*}
@@ -293,6 +295,12 @@ write_config() {   # write_config N PORT NS
         # Slurm sets CUDA_VISIBLE_DEVICES only for device files: copies of /dev/null.
         for ((i = 0; i < TEST_CLUSTER_GPUS; i++)); do mknod "$DIR/etc/nvidia$i" c 1 3; done
         printf 'Name=gpu File=%s/etc/nvidia[0-%d]\n' "$DIR" $((TEST_CLUSTER_GPUS - 1)) >"$DIR/etc/gres.conf"
+    fi
+    if ((${TEST_CLUSTER_EPILOG_S:-0} > 0)); then
+        # shellcheck disable=SC2016 # expanded by the script
+        printf '#!/bin/sh\ncase $SLURMD_NODENAME in *[02468]) exec sleep 1 ;; *) exec sleep %d ;; esac\n' "$TEST_CLUSTER_EPILOG_S" >"$DIR/etc/epilog"
+        chmod +x "$DIR/etc/epilog"
+        epilog="Epilog=$DIR/etc/epilog"
     fi
     case ${TEST_CLUSTER_MEMORY:-none} in
         none) memory='SelectTypeParameters=CR_CPU'$'\n''JobAcctGatherType=jobacct_gather/none' ;;
@@ -353,6 +361,7 @@ SlurmctldTimeout=10
 MessageTimeout=5
 ReturnToService=2
 JobRequeue=1
+$epilog
 KillWait=5
 UnkillableStepTimeout=30
 InactiveLimit=0
