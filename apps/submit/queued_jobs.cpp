@@ -21,11 +21,11 @@ namespace {
 
 constexpr const char* by_number = "--sort=i";
 
-/// The user's; with an option of squeue, those that it leaves. None, and a warning, where it cannot
-/// be asked.
+/// The user's; with an option of squeue, those that it leaves. Nothing, and a warning, where it
+/// cannot be asked.
 /// @param format  the number, and what is wanted of the job
-std::vector<batch::QueuedJob> queued_jobs(const std::string& option = by_number,
-                                          const char* format = batch::queue_format) {
+std::optional<std::vector<batch::QueuedJob>> queued_jobs(const std::string& option = by_number,
+                                                         const char* format = batch::queue_format) {
   const auto squeue =
       // Not those that end: the next one is often submitted then.
       ask({"squeue", "--me", "--noheader", "--states=PENDING,CONFIGURING,RUNNING,SUSPENDED",
@@ -35,7 +35,7 @@ std::vector<batch::QueuedJob> queued_jobs(const std::string& option = by_number,
   }
   log::warning(format_message("{}; whether a job of this run is in the queue already is not known",
                               squeue ? "squeue " + squeue->failure() : "there is no squeue here"));
-  return {};
+  return std::nullopt;
 }
 
 bool is_folder(const std::filesystem::path& folder, const std::filesystem::path& log_dir) {
@@ -53,7 +53,8 @@ std::optional<batch::QueuedJob> job_of_run(const std::vector<batch::QueuedJob>& 
     }
   }
   constexpr std::string_view mark = "fourfold-run-file=";
-  for (const batch::QueuedJob& job : queued_jobs(by_number, "%A %k")) {
+  for (const batch::QueuedJob& job :
+       queued_jobs(by_number, "%A %k").value_or(std::vector<batch::QueuedJob>{})) {
     const std::size_t at = job.script.rfind(mark);
     if (at == std::string::npos) {
       continue;
@@ -70,8 +71,11 @@ std::optional<batch::QueuedJob> job_of_run(const std::vector<batch::QueuedJob>& 
 }  // namespace
 
 void look_for_queued_jobs(const batch::Submission& submission) {
-  const std::vector<batch::QueuedJob> queued = queued_jobs();
-  for (const batch::QueuedJob& job : queued) {
+  const auto queued = queued_jobs();
+  if (!queued) {
+    return;  // a controller that does not answer is asked once
+  }
+  for (const batch::QueuedJob& job : *queued) {
     const std::filesystem::path script = job.script;
     if (submission.chain > 0 && is_folder(script.parent_path(), submission.log_dir) &&
         script.filename() == submission.script.filename()) {
@@ -83,7 +87,7 @@ void look_for_queued_jobs(const batch::Submission& submission) {
                          job.number, job.script));
     }
   }
-  if (const auto job = job_of_run(queued, submission.log_dir)) {
+  if (const auto job = job_of_run(*queued, submission.log_dir)) {
     const std::string found =
         format_message("job {} of this run is in the queue already ({})", job->number, job->script);
     if (!submission.beside) {
@@ -94,7 +98,8 @@ void look_for_queued_jobs(const batch::Submission& submission) {
     }
     log::warning(found);
   }
-  for (const batch::QueuedJob& job : queued_jobs("--name=" + submission.name)) {
+  for (const batch::QueuedJob& job :
+       queued_jobs("--name=" + submission.name).value_or(std::vector<batch::QueuedJob>{})) {
     if (is_folder(std::filesystem::path(job.script).parent_path(), submission.log_dir)) {
       continue;
     }
