@@ -6,6 +6,17 @@
 ask_s=${FOURFOLD_ASK_S:-60}
 [[ $ask_s =~ ^(0|[1-9][0-9]{0,3})$ ]] || ask_s=60
 
+# seconds_in NAME DEFAULT: the variable's whole number of seconds; what is none counts as the default, and is told.
+seconds_in() {
+  local value=${!1-}
+  if [[ -z $value || $value =~ ^(0|[1-9][0-9]{0,5})$ ]]; then
+    echo "${value:-$2}"
+  else
+    say "$1=$value is ignored (it is no number of seconds): $2" >&2
+    echo "$2"
+  fi
+}
+
 # ask_for SECONDS COMMAND...: its standard output in `answer`, its standard error in `errors`: a warning or a banner there is no
 # part of an answer. It is asked without what users set for their own eyes (SINFO_FORMAT, ...), and no signal that means the run
 # ends it. Returns its code; 137 when it was ended for giving none within that time (at least 5 s), 141 when it never stopped

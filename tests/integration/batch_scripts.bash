@@ -37,7 +37,7 @@ job() {
     echo "JobId=$number $first"
     printf '   %s\n' 'UserId=ada(1000) GroupId=ada(1000) MCS_label=N/A' 'Priority=1 Nice=0 Account=(null) QOS=(null)' \
       'JobState=RUNNING Reason=None Dependency=(null)' 'Requeue=1 Restarts=2 BatchFlag=1 Reboot=0 ExitCode=0:0' \
-      'RunTime=00:00:05 TimeLimit=08:00:00 TimeMin=N/A' 'StartTime=2026-11-23T10:00:00 EndTime=2026-11-23T18:00:00 Deadline=N/A' \
+      'RunTime=00:00:05 TimeLimit=08:00:00 TimeMin=N/A' 'StartTime=2026-11-23T10:00:00 EndTime='"${end_time:-2026-11-23T18:00:00}"' Deadline=N/A' \
       'Partition=gpu AllocNode:Sid=login:1' 'ReqNodeList=(null) ExcNodeList=(null)' 'NodeList=n[1-2]' \
       'NumNodes=2 NumCPUs=16 NumTasks=8 CPUs/Task=2 ReqB:S:C:T=0:0:*:*' 'TRES=cpu=16,mem=12052M,node=2,billing=1' \
       'Socks/Node=* NtasksPerN:B:S:C=4:0:*:* CoreSpec=*' "$@"
@@ -68,6 +68,17 @@ expect_told "$ends" eval 'echo "$deadline"'
 later=$(($(date +%s) + 1000))
 FOURFOLD_DEADLINE=$later expect_told "$later none" eval 'echo "$deadline $(printenv FOURFOLD_DEADLINE || echo none)"'
 for wrong in 1000 soon; do FOURFOLD_DEADLINE=$wrong expect_told "$ends" eval 'echo "$deadline"'; done
+# Slurm's warning of the end is passed on where the run does not know that end: it is far away yet, was moved nearer, or is not known.
+end_time=$(date --date='+100 seconds' +%FT%T) job 71 'JobName=ends' "${plain[@]}"
+for case in '0 :' '1 deadline=$((deadline+60))' '1 deadline=$((deadline+500))' '1 deadline=' '1 deadline=1'; do
+  SLURM_JOB_ID=71 expect_told "${case%% *}" eval "${case#* }; is_end_known >/dev/null; echo \$?"
+done
+SLURM_JOB_ID=71 expect_told '[job 71] SIGUSR2: the job ends soon, as the run knows' is_end_known
+for value in soon -1 1.5 '1 2' 9999999; do
+  FOURFOLD_SETTLE_S=$value expect_told "[job 7] FOURFOLD_SETTLE_S=$value is ignored (it is no number of seconds): 15
+15" seconds_in FOURFOLD_SETTLE_S 15
+done
+FOURFOLD_SETTLE_S=0 expect_told 0 seconds_in FOURFOLD_SETTLE_S 15
 expect_told 0 eval 'field Nice "$own_facts"'
 expect_told '' eval 'field Account "$own_facts"'
 expect_told '/runs/a b.sh --set log.dir=runs/Nice=4' command_of 7
