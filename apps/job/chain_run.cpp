@@ -6,7 +6,6 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
-#include <fourfold/base/text.hpp>
 #include <fourfold/base/whole_path.hpp>
 #include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/run_inputs.hpp>
@@ -32,11 +31,9 @@ std::string name_of_chain() {
 
 /// Whether a chain is over: what begins under its name then is a person's.
 bool is_over(const std::vector<batch::Attempt>& attempts, const batch::Attempt& start) {
-  const auto last =
-      std::find_if(attempts.rbegin(), attempts.rend(),
-                   [&](const batch::Attempt& one) { return one.chain == start.chain; });
+  const batch::Attempt* const last = batch::newest_of_chain(attempts, start.chain);
   // A STOP file that is gone is no end.
-  return last != attempts.rend() && last->end && !last->end->retry &&
+  return last != nullptr && last->end && !last->end->retry &&
          last->end->code != ExitCode::stopped_saved;
 }
 
@@ -54,22 +51,6 @@ std::optional<batch::KeptRun> kept_run(const Request& request, const batch::Atte
              ? std::nullopt
              : batch::kept_run_named(telemetry::RunFiles(log_dir).submitted(), name_of_chain(),
                                      named);
-}
-
-/// Why later starts of this job's chain could not go on with a copy of the run file; empty: they
-/// can.
-std::string why_not_kept(const Request& request, const telemetry::RunFiles& files) {
-  std::error_code ignored;
-  if (name_of_chain().empty()) {
-    return "no later start would find it (FOURFOLD_CHAIN has a / in it, or begins with a dot)";
-  }
-  const std::string names = files.submitted().string() + whole_path(request.run_file).string();
-  if (!is_utf8(names) || printable(names) != names) {
-    return "its path, or log.dir, is not UTF-8 or has what a terminal does not show";
-  }
-  return fs::equivalent(request.run_file, files.config(), ignored)
-             ? "it lies where the run writes its own"
-             : "";
 }
 
 }  // namespace
@@ -120,9 +101,15 @@ std::optional<batch::KeptRun> keep(const Request& request, const std::string& te
     return std::nullopt;
   }
   const telemetry::RunFiles files(whole_path(effective.config.log.dir));
-  if (const std::string why = why_not_kept(request, files); !why.empty()) {
+  const auto why =
+      name_of_chain().empty()
+          ? std::optional<std::string>(
+                "no later start would find it (FOURFOLD_CHAIN has a / in it, or begins with "
+                "a dot)")
+          : batch::why_not_kept(effective.config.log.dir, request.run_file);
+  if (why) {
     log::info(format_message("{} is not kept for later starts, which read it anew: {}",
-                             named_run_file(request), why));
+                             named_run_file(request), *why));
     return std::nullopt;
   }
   return batch::keep_run(files.submitted(), name_of_chain(), named_run_file(request), text,

@@ -162,10 +162,8 @@ class BegunAttempt {
   void note_end_before(const batch::AttemptLog& attempts, const batch::Attempt& next,
                        const telemetry::ExitRecord& left) const {
     const std::vector<batch::Attempt> earlier = attempts.read().attempts;
-    const auto last =
-        std::find_if(earlier.rbegin(), earlier.rend(),
-                     [&](const batch::Attempt& one) { return one.chain == next.chain; });
-    if (last != earlier.rend() && !last->end) {
+    const batch::Attempt* const last = batch::newest_of_chain(earlier, next.chain);
+    if (last != nullptr && !last->end) {
       const auto status = telemetry::read_status(files_.status());
       attempts.end(*last, batch::end_not_noted(left, *last, status ? status->updated_unix_s : 0));
     }

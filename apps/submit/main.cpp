@@ -10,11 +10,11 @@
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/shell_word.hpp>
 #include <fourfold/batch/finished_file.hpp>
+#include <fourfold/batch/kept_run.hpp>
 #include <fourfold/program/checkpoint_run_file.hpp>
 #include <fourfold/program/print.hpp>
 #include <fourfold/program/run.hpp>
 #include <fourfold/runfile/key_search.hpp>
-#include <fourfold/telemetry/run_files.hpp>
 #include <fourfold/train/first_look.hpp>
 #include <fourfold/train/load_run.hpp>
 #include <fourfold/train/run_inputs.hpp>
@@ -36,12 +36,9 @@ namespace submit = fourfold::submit;
 /// it then.
 std::optional<submit::RunToKeep> to_keep(const submit::Arguments& arguments, std::string text,
                                          const runfile::EffectiveConfig& effective) {
-  std::error_code ignored;
-  const fourfold::telemetry::RunFiles files(effective.config.log.dir);
-  if (std::filesystem::equivalent(arguments.run_file, files.config(), ignored)) {
+  if (const auto why = batch::why_not_kept(effective.config.log.dir, arguments.run_file)) {
     fourfold::log::info(fourfold::format_message(
-        "{} is not kept for later starts, which read it anew: it lies where the run writes its own",
-        arguments.run_file));
+        "{} is not kept for later starts, which read it anew: {}", arguments.run_file, *why));
     return std::nullopt;
   }
   try {

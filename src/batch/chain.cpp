@@ -182,6 +182,12 @@ std::optional<Refusal> refusal(std::span<const Attempt> attempts, const Attempt&
   return std::nullopt;
 }
 
+const Attempt* newest_of_chain(std::span<const Attempt> attempts, const std::string& chain) {
+  const auto found = std::find_if(attempts.rbegin(), attempts.rend(),
+                                  [&](const Attempt& one) { return one.chain == chain; });
+  return found == attempts.rend() ? nullptr : &*found;
+}
+
 bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt) {
   const auto own = std::find_if(attempts.rbegin(), attempts.rend(), [&](const Attempt& one) {
     return one.job == attempt.job && one.restart == attempt.restart;

@@ -4,12 +4,14 @@
 #include <fourfold/base/json_text.hpp>
 #include <fourfold/base/message.hpp>
 #include <fourfold/base/regular_file.hpp>
+#include <fourfold/base/text.hpp>
 #include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/kept_run.hpp>
 #include <fourfold/io/atomic_file.hpp>
 #include <fourfold/io/new_folder.hpp>
 #include <fourfold/io/text_file.hpp>
 #include <fourfold/runfile/run_config.hpp>
+#include <fourfold/telemetry/run_files.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -29,7 +31,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* record_name = "kept.json";
 constexpr const char* run_file_name = "run.toml";
-constexpr const char* all_name = "submitted";  ///< as RunFiles::submitted()
 /// Of a run file, "" for itself: a record sets no others.
 constexpr std::array<std::string_view, 3> keys{"", "mesh.schedule", "data.tokenizer"};
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;  ///< of a tokenizer's file
@@ -55,7 +56,7 @@ Json json_of(const KeptRun& kept) {
                      {"origin", file.origin.string()},
                      {"copy", file.copy.lexically_relative(kept.folder).string()}});
   }
-  return {{"kept_by", "fourfold"}, {"name", kept.name}, {"files", files}};
+  return {{"name", kept.name}, {"files", files}};
 }
 
 std::vector<KeptRun::File> files_in(const Json& json, const fs::path& folder) {
@@ -160,6 +161,18 @@ std::vector<fs::path> KeptRun::changed_origins() const {
   return changed;
 }
 
+std::optional<std::string> why_not_kept(const fs::path& log_dir, const fs::path& run_file) {
+  std::error_code ignored;
+  const telemetry::RunFiles files(whole_path(log_dir));
+  const std::string names = files.submitted().string() + whole_path(run_file).string();
+  if (!is_utf8(names) || printable(names) != names) {
+    return "its path, or log.dir, is not UTF-8 or has what a terminal does not show";
+  }
+  return fs::equivalent(run_file, files.config(), ignored)
+             ? std::optional<std::string>("it lies where the run writes its own")
+             : std::nullopt;
+}
+
 KeptRun keep_run(const fs::path& submitted, const std::string& name, const fs::path& run_file,
                  const std::string& text, std::span<const runfile::RunInput> inputs) {
   if (runfile::run_file_text(run_file) != text) {
@@ -198,8 +211,8 @@ std::optional<KeptRun> kept_run_of(const fs::path& run_file) {
   const fs::path whole = whole_path(run_file);
   const fs::path folder = whole.parent_path();
   const fs::path record = folder / record_name;
-  if (whole.filename() != run_file_name || folder.parent_path().filename() != all_name ||
-      !is_there(record)) {
+  if (whole.filename() != run_file_name ||
+      folder.parent_path().filename() != telemetry::RunFiles("").submitted() || !is_there(record)) {
     return std::nullopt;
   }
   constexpr std::uint64_t most_record_bytes = 1 << 20;

@@ -149,9 +149,8 @@ class Search {
     throw UserError(
         ExitCode::config,
         format_message(
-            "the run does not fit into {} of {:.2f} GiB{} ({} needs {:.2f} GiB on each, the least "
-            "of "
-            "all); {}, or see `fourfold plan` for what takes the memory",
+            "the run does not fit into {} of {:.2f} GiB{} ({} needs {:.2f} GiB on each, the "
+            "least of all); {}, or see `fourfold plan` for what takes the memory",
             allocation_.nodes == 1 ? "1 node" : format_message("{} nodes", allocation_.nodes),
             static_cast<double>(allocation_.node_bytes) / gib, limit, least_mesh_.str(),
             static_cast<double>(least_bytes_) / gib, advice()));

@@ -163,6 +163,19 @@ TEST_CASE("names that end like numbers are not each other's, and what a user add
   CHECK_FALSE(kept_run_of(users.scratch.write("run.toml", text)));
 }
 
+TEST_CASE("a run file that no copy can stand in for is said to be one", "[kept_run]") {
+  const UsersFiles users;
+  CHECK_FALSE(why_not_kept(users.scratch / "run", users.run_file));
+  fs::create_directories(users.scratch / "run");
+  const fs::path own = users.scratch.write("run/config.toml", text);
+  CHECK(why_not_kept(users.scratch / "run", own));
+  for (const char* name : {"r\xe9.toml", "two\nlines.toml", "esc\x1b[1m.toml"}) {
+    CAPTURE(name);
+    CHECK(why_not_kept(users.scratch / "run", users.scratch / name));
+    CHECK(why_not_kept(users.scratch / name, users.run_file));
+  }
+}
+
 TEST_CASE("a record that is damaged, or leads out of its folder, is refused", "[kept_run]") {
   const UsersFiles users;
   const KeptRun kept = users.keep();

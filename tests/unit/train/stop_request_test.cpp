@@ -233,7 +233,7 @@ TEST_CASE("time is kept for what comes after one more step", "[stop_request]") {
   CHECK_THAT(train::time_needed_s(evaluating), WithinRel(2 + 1.25 * 18 + 30000 + 5.0, 1e-12));
 }
 
-TEST_CASE("the time of the next one is the longest of the last ones'", "[stop_request]") {
+TEST_CASE("the time of the next one is the longest of the last ones", "[stop_request]") {
   train::LongestOfLast<3> times;
   CHECK(times.value() == 0);
   for (const auto& [time_s, longest_s] : {std::pair{2.0, 2.0},

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ struct AttemptRecords {
   /// The newest attempt of that job and restart; null: none.
   const Attempt* find(const std::string& job, std::int64_t restart) const;
 };
+
+/// The newest attempt of a chain; null: none.
+const Attempt* newest_of_chain(std::span<const Attempt> attempts, const std::string& chain);
 
 /// Local; one process at a time writes.
 class AttemptLog {

@@ -39,6 +39,11 @@ struct KeptRun {
   std::vector<std::filesystem::path> changed_origins() const;
 };
 
+/// Why no copy of a run file could stand in for it at later starts: its name is none that a line of
+/// text or a record can hold, or it is the run's own config.toml. Nothing where one can.
+std::optional<std::string> why_not_kept(const std::filesystem::path& log_dir,
+                                        const std::filesystem::path& run_file);
+
 /// Keeps a run. The folder appears whole or not at all; `submitted` is a folder, and no link to
 /// one.
 /// @param submitted  RunFiles::submitted(); made where it is missing

@@ -22,8 +22,8 @@ struct Allocation {
   std::size_t node_bytes = 0;  ///< memory of one that the job may use; 0: not known
   /// What makes that less than the node has: "DefMemPerCPU=200 of the cluster"; empty: nothing.
   std::string limited_by = {};
-  std::size_t most_node_bytes =
-      0;                           ///< what the node has, where that is known and limited_by is set
+  /// What the node has, where that is known and limited_by is set.
+  std::size_t most_node_bytes = 0;
   std::string memory_option = {};  ///< by which a job asks for more then: "--mem"
 };
 
