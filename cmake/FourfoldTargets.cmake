@@ -20,21 +20,24 @@ endfunction()
 function(fourfold_optimise_sanitized target)
   if(FOURFOLD_SANITIZE)
     target_compile_options(${target} PRIVATE -O1)
+    set_target_properties(${target} PROPERTIES FOURFOLD_OPTIMISE_SANITIZED ON)
   endif()
 endfunction()
 
-# fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [DEVICES] [LABELS ..] [TIMEOUT seconds] [GPU_SECONDS seconds])
+# fourfold_add_test(<name> SOURCES .. LIBRARIES .. [RANKS 1 2 4] [DEVICES] [LABELS ..] [TIMEOUT seconds] [GPU_SECONDS seconds]
+#                   [COST seconds])
 # A Catch2 program. Without RANKS it is one ctest entry with Catch2's own main, or, in a build of shared libraries, a module
 # and a link to the program that loads it (tests/harness/module_main.cpp). With RANKS it is built with the main of
 # tests/harness/mpi_main.cpp and entered once per rank count as <name>.np<N>, run by MPI's launcher; with DEVICES the
-# ranks are those of MpiRuntime::device_world(). The target tests_<label> builds the programs of a label. The label
+# ranks are those of MpiRuntime::device_world(). COST: takes minutes under sanitizers, and begins before others, so that no
+# processor is without work at the end. The target tests_<label> builds the programs of a label. The label
 # `threads` says that ranks are threads, so ThreadSanitizer has something to see; `device` that a GPU, an emulated one
 # too, is what it is about; `gpu_long` that it is worth its time on a real one. The last two are what
 # fourfold_list_device_tests() lists, with the seconds that a GPU gets for all of it (300). `crash` says that the process
 # is ended in the middle, which sanitizers do not allow. One without ranks and without a label, `threads` aside, is
 # `portable`: the same code whatever computes, and seen best under sanitizers (FOURFOLD_PORTABLE_TESTS).
 function(fourfold_add_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT;GPU_SECONDS" "SOURCES;LIBRARIES;RANKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "DEVICES" "TIMEOUT;GPU_SECONDS;COST" "SOURCES;LIBRARIES;RANKS;LABELS")
   if(NOT arg_TIMEOUT)  # ends what hangs; sanitizers on a busy machine are 20 times slower
     set(arg_TIMEOUT 1000)
   endif()
@@ -54,7 +57,8 @@ function(fourfold_add_test name)
   target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} fourfold::warnings)
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/harness ${PROJECT_SOURCE_DIR}/tests/harness/include)
   # Catch2's sections and GCC 12's optimiser together make false alarms of this warning; host-debug keeps it.
-  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Wno-maybe-uninitialized>)
+  # What a test itself computes is little: optimised less, it compiles in two thirds of the time.
+  target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-Wno-maybe-uninitialized;-O1>)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   foreach(label IN LISTS arg_LABELS)
     if(NOT TARGET tests_${label})
@@ -78,6 +82,9 @@ function(fourfold_add_test name)
     endif()
     add_test(NAME ${name} COMMAND ${PROJECT_BINARY_DIR}/tests/${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "unit;${arg_LABELS}")
+    if(arg_COST)
+      set_tests_properties(${name} PROPERTIES COST ${arg_COST})
+    endif()
     if("portable" IN_LIST arg_LABELS AND NOT FOURFOLD_PORTABLE_TESTS)
       set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL ON)
       set_tests_properties(${name} PROPERTIES DISABLED ON)

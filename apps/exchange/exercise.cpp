@@ -157,7 +157,7 @@ std::int64_t Exercise::wrong_elements() {
       case DType::u64:
         break;
     }
-    FOURFOLD_ASSERT(!"a type without a sign");
+    FOURFOLD_ASSERT(false && "a type without a sign");
     return std::int64_t{0};
   }();
   device::zero(send_.view().data(), send_.view().bytes(), {});

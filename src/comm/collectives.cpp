@@ -135,8 +135,7 @@ std::unique_ptr<Machine> personal_exchange(Endpoint& endpoint, int tag, const vo
 
 TreeBroadcast::TreeBroadcast(Endpoint& endpoint, int tag, std::byte* data, std::int64_t bytes,
                              int root)
-    : endpoint_(endpoint),
-      tag_(tag),
+    : tag_(tag),
       data_(data),
       bytes_(bytes),
       chunks_((bytes + broadcast_chunk_bytes - 1) / broadcast_chunk_bytes),

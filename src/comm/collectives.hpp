@@ -133,7 +133,6 @@ class TreeBroadcast : public Machine {
   Extent chunk(std::int64_t index) const;
   void forward(std::int64_t index);
 
-  Endpoint& endpoint_;
   int tag_;
   std::byte* data_;
   std::int64_t bytes_;

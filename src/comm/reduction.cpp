@@ -148,7 +148,7 @@ void with_op(ReduceOp op, const Visit& visit) {
         return visit(std::integral_constant<ReduceOp, ReduceOp::avg>{});
       }
   }
-  FOURFOLD_ASSERT(!"avg of integers");
+  FOURFOLD_ASSERT(false && "avg of integers");
 }
 
 }  // namespace

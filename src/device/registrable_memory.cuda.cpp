@@ -92,7 +92,8 @@ std::optional<Pages> ask_for_pages() {
   }
   Pages pages;
   pages.properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-  pages.properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, {device}};
+  pages.properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  pages.properties.location.id = device;
   pages.properties.requestedHandleTypes =
       has(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED)
           ? both_handles

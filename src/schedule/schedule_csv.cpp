@@ -262,7 +262,6 @@ void check_sizes(const Reader& reader, const Schedule& schedule, int stages, int
 }  // namespace
 
 std::optional<std::string> schedule_file_text(const std::string& path) {
-  constexpr std::uint64_t most_bytes = std::uint64_t{64} << 20;
   std::string text;
   return read_regular_file(path, Links::follow, most_bytes, text) ? std::nullopt
                                                                   : std::optional(std::move(text));

@@ -216,14 +216,14 @@ TEST_CASE("the starts of a run with more than a gigabyte of metrics are known", 
   const ScratchFolder folder;
   write_run(folder);
   const auto file = folder / "metrics.jsonl";
-  const std::size_t attempts = RunReader(folder.path()).look(1210).attempts.size();
-  REQUIRE(attempts > 0);
+  const std::size_t starts = RunReader(folder.path()).look(1210).attempts.size();
+  REQUIRE(starts > 0);
   const std::int64_t step = RunReader(folder.path()).look(1210).step;
   std::filesystem::resize_file(file, (std::uintmax_t{1} << 30) + 4096);  // a hole takes no room
   std::ofstream(file, std::ios::app)
       << "\n{\"event\":\"step\",\"time\":1205,\"step\":" << step + 1 << ",\"loss\":2}\n";
   const auto view = RunReader(folder.path()).look(1210);
-  CHECK(view.attempts.size() == attempts);
+  CHECK(view.attempts.size() == starts);
   CHECK(view.step == step + 1);
 }
 

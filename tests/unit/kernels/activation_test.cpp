@@ -171,8 +171,8 @@ TEST_CASE("activations work in place and cut anywhere with the same bits", "[act
   const device::Tensor sum_in_place = copy_of(x);
   for (const auto& [first, length] :
        {std::pair<std::int64_t, std::int64_t>{5003, 5004}, {4099, 904}, {0, 1}, {1, 4098}}) {
-    const auto part = [&, first = first, length = length](const device::Tensor& tensor) {
-      return tensor.view().rows(first, length);
+    const auto part = [from = first, rows = length](const device::Tensor& tensor) {
+      return tensor.view().rows(from, rows);
     };
     gelu(part(x), part(y_cut), {});
     gelu_backward(part(dx_in_place), part(x), part(dx_in_place), {});
