@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "job.hpp"
 
+#include "accounting.hpp"
 #include "chain_run.hpp"
 
 #include <fourfold/base/batch_job.hpp>
@@ -112,9 +113,10 @@ std::string start_lines(const runfile::EffectiveConfig& effective) {
   const auto overrides = train::overrides_for(chosen, effective.config, has->tasks);
   if (!overrides.empty()) {
     log::info(format_message(
-        "{} nodes, {} tasks: mesh {}, micro-batches of {}{}", has->nodes, has->tasks,
-        chosen.mesh.str(), chosen.micro_batch,
-        ranks == has->tasks ? "" : format_message("; {} tasks are not used", has->tasks - ranks)));
+        "{} node{}, {} task{}: mesh {}, micro-batches of {}{}", has->nodes,
+        has->nodes == 1 ? "" : "s", has->tasks, has->tasks == 1 ? "" : "s", chosen.mesh.str(),
+        chosen.micro_batch,
+        ranks == has->tasks ? "" : format_message("; tasks not used: {}", has->tasks - ranks)));
   }
   std::string lines =
       fmt::format("start\n{}\n", ranks == has->tasks ? "all" : fmt::format("{}", ranks));
@@ -165,7 +167,8 @@ class BegunAttempt {
     const batch::Attempt* const last = batch::newest_of_chain(earlier, next.chain);
     if (last != nullptr && !last->end) {
       const auto status = telemetry::read_status(files_.status());
-      attempts.end(*last, batch::end_not_noted(left, *last, status ? status->updated_unix_s : 0));
+      attempts.end(*last, batch::end_not_noted(left, *last, status ? status->updated_unix_s : 0,
+                                               ask_accounting(*last)));
     }
   }
 
@@ -296,10 +299,14 @@ ExitCode end(const Request& request) {
     left.end = batch::preempted(*left.end);
     telemetry::write_exit_status(exit_file, *left.end);
   }
+  const bool may_be_killed =
+      request.launcher_code != 0 && !(has_told && batch::has_ended_well(left));
   batch::AttemptEnd end =
       request.stopped_by.empty()
           ? batch::end_of(left, attempt, own, request.launcher_code, unix_time_s(),
-                          {request.launcher_words, request.memory_limit})
+                          {.words = request.launcher_words,
+                           .memory_limit = request.memory_limit,
+                           .accounted = may_be_killed ? ask_accounting(attempt) : std::nullopt})
           : batch::AttemptEnd{.unix_s = unix_time_s(),
                               .code = ExitCode::stopped_saved,
                               .reason = telemetry::stop_reason("", request.stopped_by),

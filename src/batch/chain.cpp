@@ -44,8 +44,7 @@ bool is_ours(int code) {
 
 /// Whether a job trains, or has trained, and was not merely refused.
 bool has_trained(const telemetry::ExitRecord& record) {
-  return record.says_running || (record.end && (record.end->code == ExitCode::finished ||
-                                                record.end->code == ExitCode::stopped_saved));
+  return record.says_running || has_ended_well(record);
 }
 
 /// The end of an attempt behind whose begin `winner` has trained: this one was refused by its
@@ -71,6 +70,9 @@ AttemptEnd ended_for_memory(const MemoryKill& kill, const std::string& limit, do
     reason += fmt::format(": its ranks there took {:.0f} MiB, and may take {:.0f} MiB",
                           static_cast<double>(*kill.taken_bytes) / mib,
                           static_cast<double>(*kill.limit_bytes) / mib);
+  } else if (kill.largest_task_bytes) {
+    reason += fmt::format(": its ranks there took all that they may, the largest {:.0f} MiB",
+                          static_cast<double>(*kill.largest_task_bytes) / mib);
   } else {
     reason += ": its ranks there took all that they may";
   }
@@ -84,7 +86,9 @@ AttemptEnd ended_for_memory(const MemoryKill& kill, const std::string& limit, do
 
 /// How an attempt ended that has left nothing but what the launcher says.
 AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_s, int nodes,
-                              const std::string& launcher_words) {
+                              const LauncherSaid& said) {
+  const std::string& launcher_words = said.words;
+  const bool has_accounts = said.accounted.has_value();
   AttemptEnd end{.unix_s = unix_s, .code = ExitCode::node_fault, .retry = true};
   const NotStarted missing = not_started(launcher_words);
   if (!says_running && !missing.nodes.empty() && std::ssize(missing.nodes) < nodes) {
@@ -102,8 +106,11 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.reason = "exit.json could not be written: the job's log says what happened";
     end.retry = false;
   } else if (says_running) {
-    end.reason =
-        format_message("killed without a word (the launcher ended with code {})", launcher_code);
+    end.reason = format_message(
+        "killed without a word ({}{})",
+        launcher_code == 0 ? std::string("the launcher, too, or it lost its ranks")
+                           : format_message("the launcher ended with code {}", launcher_code),
+        has_accounts ? "" : "; whether for memory, no accounts say");
   } else if (launcher_code == static_cast<int>(ExitCode::stopped_saved) ||
              is_stop_signal(launcher_code)) {
     end.code = ExitCode::stopped_saved;  // of a finished run that was to go on, or told as it began
@@ -134,6 +141,33 @@ AttemptEnd end_without_a_word(bool says_running, int launcher_code, double unix_
     end.reason = format_message("never started (the launcher ended with code {})", launcher_code);
   }
   return end;
+}
+
+/// By the words, which are there at once, and the accounting, which knows what the largest took.
+std::optional<MemoryKill> memory_kill(const LauncherSaid& said, const Attempt& attempt) {
+  std::optional<MemoryKill> kill = killed_for_memory(said.words);
+  const auto accounted =
+      said.accounted ? killed_for_memory(*said.accounted, attempt) : std::nullopt;
+  if (!kill) {
+    return accounted;
+  }
+  if (accounted) {
+    kill->largest_task_bytes = accounted->largest_task_bytes;
+  }
+  return kill;
+}
+
+/// How a start of which nobody has noted an end came to it.
+std::string why_not_noted(const std::optional<AccountedStart>& accounted) {
+  if (!accounted || accounted->state.empty() || accounted->state == "RUNNING") {
+    return "the node of its batch script is gone, or the script was killed";
+  }
+  const std::string_view state = accounted->state;
+  const std::string_view meaning = state == "NODE_FAIL"   ? ": one of its nodes failed"
+                                   : state == "TIMEOUT"   ? ": its time limit was over"
+                                   : state == "PREEMPTED" ? ": another job took its nodes"
+                                                          : "";
+  return format_message("Slurm's accounting says {}{}", state, meaning);
 }
 
 }  // namespace
@@ -207,6 +241,11 @@ bool is_of_earlier_start(std::span<const Attempt> attempts, const Attempt& attem
   });
 }
 
+bool has_ended_well(const telemetry::ExitRecord& record) {
+  return record.end &&
+         (record.end->code == ExitCode::finished || record.end->code == ExitCode::stopped_saved);
+}
+
 bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt) {
   return left.unix_s && left.unix_s != attempt.exit_unix_s;
 }
@@ -215,10 +254,8 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
                   int launcher_code, double unix_s, const LauncherSaid& said) {
   const bool is_new = is_since(left, attempt);
   const bool is_own = is_new && left.is_of(own);
-  const bool is_good =
-      is_own && left.end &&
-      (left.end->code == ExitCode::finished || left.end->code == ExitCode::stopped_saved);
-  if (const auto kill = killed_for_memory(said.words); kill && !is_good && !attempt.refused) {
+  const bool is_good = is_own && has_ended_well(left);
+  if (const auto kill = memory_kill(said, attempt); kill && !is_good && !attempt.refused) {
     return ended_for_memory(*kill, said.memory_limit, unix_s);
   }
   if (is_own && left.end) {
@@ -236,22 +273,26 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
     return overtaken(left.by, launcher_code, unix_s);
   }
   return end_without_a_word(is_own && left.says_running, launcher_code, unix_s, attempt.nodes,
-                            said.words);
+                            said);
 }
 
 AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attempt,
-                         double last_word_unix_s) {
-  const double until_s = std::max(last_word_unix_s, attempt.began_unix_s);
+                         double last_word_unix_s, const std::optional<AccountedStart>& accounted) {
+  const double ended_s = accounted ? accounted->ended_unix_s.value_or(0) : 0;
+  const double until_s = std::max({last_word_unix_s, attempt.began_unix_s, ended_s});
   const BatchJob own{.id = attempt.job, .restarts = static_cast<long>(attempt.restart)};
   const bool is_own = is_since(left, attempt) && left.is_of(own);
   if ((is_own && left.end) || attempt.refused) {
     const double unix_s = is_own ? left.unix_s.value_or(until_s) : attempt.refused->unix_s;
     return end_of(left, attempt, own, 0, unix_s);
   }
+  if (const auto kill = memory_kill({.accounted = accounted}, attempt)) {
+    return ended_for_memory(*kill, "", until_s);
+  }
   return {.unix_s = until_s,
           .code = ExitCode::node_fault,
-          .reason = format_message("no end was noted when the next start of its chain began (the "
-                                   "node of its batch script is gone, or the script was killed){}",
+          .reason = format_message("no end was noted when the next start of its chain began ({}){}",
+                                   why_not_noted(accounted),
                                    is_own ? "" : "; it had not come to its first step"),
           .retry = true};
 }

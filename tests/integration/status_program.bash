@@ -138,7 +138,7 @@ wait "$drawer"
 expect grep -q "^runs/a: failed (code 85)" drawn.txt
 expect_exit 0 "$fourfold" status runs/a
 expect_stdout "runs/a: failed (code 85)"
-expect_stdout "reason       killed without a word (the launcher ended with code 137)"
+expect_stdout "reason       killed without a word (the launcher ended with code 137; whether for memory, no accounts say)"
 expect_stdout "next         start it again (a chain does): it goes on from the checkpoint"
 sees 'run["state"] == "failed" and run["code"] == 85 and run["retry"] and run["in_time"] is None'
 sees 'run["node_hours_lost"] > 0'

@@ -35,22 +35,7 @@ expect_stderr '--mem=much'
 
 # A rank that takes more than was planned: its job ends with 78, and no other one begins. What takes it here is a process beside
 # fourfold in the same task, and the task ends with it.
-cat >greedy <<END
-#!/bin/bash
-"$fourfold" "\$@" &
-[[ \$1 == train && \$SLURM_PROCID == 1 ]] || { wait %1; exit; }
-python3 -c 'import time
-time.sleep(2)
-taken = []
-for _ in range(60):
-    taken.append(bytearray(b"x" * 10_000_000))
-    time.sleep(0.05)
-time.sleep(20)'
-code=\$?
-kill -KILL %1
-exit \$code
-END
-chmod +x greedy
+write_greedy
 job=$(FOURFOLD=$PWD/greedy FOURFOLD_SLURM=$slurm sbatch --parsable --nodes=2 --ntasks-per-node=1 --time=5 --job-name=eats "$slurm/chain.sbatch" run.toml \
   --set train.steps=100000 --set log.dir=eats)
 until_holds 90 no_jobs_of eats || complain "jobs are left: $(squeue)"

@@ -19,11 +19,12 @@
 #   test_cluster.bash start-node I  power node I on again, or restart its slurmd
 #   test_cluster.bash kill-ctld     kill -9 of slurmctld; jobs run on
 #   test_cluster.bash start-ctld    start it again; it recovers its state
+#   test_cluster.bash kill-dbd      kill -9 of slurmdbd: who asks for accounts gets no answer
 #   test_cluster.bash logs [LINES]  the end of every daemon's log
 #
 # Settings, all optional:
 #   TEST_CLUSTER_DIR     state directory   [${TMPDIR:-/tmp}/slurm-test-cluster.<uid>]
-#   TEST_CLUSTER_PORT    first TCP port; N+1 are used        [a free block from 17000]
+#   TEST_CLUSTER_PORT    first TCP port; N+3 are used        [a free block from 17000]
 #   TEST_CLUSTER_CPUS    CPUs that each node claims to have                        [2]
 #   TEST_CLUSTER_GPUS    fake GPUs per node, for --gpus scripts without GPUs       [0]
 #   TEST_CLUSTER_MEMORY  how memory is given out                                [none]
@@ -32,6 +33,7 @@
 #               its processes every second and ends the step that has taken more (OverMemoryKill)
 #       cgroup  the same amounts, enforced by the kernel: cgroups, version 1 or 2 as they are mounted
 #   TEST_CLUSTER_MEM_PER_CPU  DefMemPerCPU, in MB                                [128]
+#   TEST_CLUSTER_ACCOUNTING  1: slurmdbd and mariadbd keep the records, for sacct      [0]
 #   TEST_CLUSTER_EPILOG_S  seconds for which every other node is cleared after a job, if
 #                        it is not 0; the others take one                          [0]
 #   TEST_CLUSTER_MPI     1: also install mpich and libmpich-dev if missing         [0]
@@ -62,6 +64,16 @@ readonly SAFE_PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 say() { printf '%s: %s\n' "$PROG" "$*" >&2; }
 die() { say "error: $*"; exit 1; }
+
+# shellcheck source=tests/slurm/slurmdbd.bash
+. "$(dirname -- "$SELF")/slurmdbd.bash"
+
+# This machine's name, as Slurm's daemons take it.
+host_name() {
+    local host
+    host=$(</proc/sys/kernel/hostname)
+    printf '%s\n' "${host%%.*}"
+}
 
 # ---------------------------------------------------------------- processes
 
@@ -275,11 +287,10 @@ choose_ns() {
     fi
 }
 
-write_config() {   # write_config N PORT NS
+write_config() {   # write_config N PORT NS [PORT-OF-SLURMDBD]
     local n=$1 port=$2 ns=$3 i k host comm='' nodes='' gres='' gtypes='' mem memory epilog=''
     local track=proctrack/linuxproc task=task/none
-    host=$(</proc/sys/kernel/hostname)
-    host=${host%%.*}
+    host=$(host_name)
     mem=$(awk '/^MemTotal:/ {print int($2 / 1024)}' /proc/meminfo)
     mem=$((mem / n > 500 ? mem / n : 500))
     # slurmctld listens on 127.0.0.1 only, if that is what the machine's own name
@@ -310,7 +321,9 @@ write_config() {   # write_config N PORT NS
             memory+=$'\n''JobAcctGatherParams=OverMemoryKill' ;;
         cgroup)
             memory="SelectTypeParameters=CR_CPU_Memory"$'\n'"DefMemPerCPU=${TEST_CLUSTER_MEM_PER_CPU:-128}"
-            memory+=$'\n''JobAcctGatherType=jobacct_gather/none'
+            # what a step takes is looked at where accounts are kept of it
+            memory+=$'\n'"JobAcctGatherType=jobacct_gather/$([[ ${TEST_CLUSTER_ACCOUNTING:-0} == 1 ]] && echo linux || echo none)"
+            memory+=$'\n''JobAcctGatherFrequency=task=1'
             track=proctrack/cgroup task=task/cgroup
             printf 'CgroupAutomount=yes\nConstrainRAMSpace=yes\nConstrainSwapSpace=yes\nAllowedSwapSpace=0\n' >"$DIR/etc/cgroup.conf" ;;
         *) die "TEST_CLUSTER_MEMORY=$TEST_CLUSTER_MEMORY is none of none, gather, cgroup" ;;
@@ -365,7 +378,7 @@ $epilog
 KillWait=5
 UnkillableStepTimeout=30
 InactiveLimit=0
-# schedule at once; keep finished jobs for "scontrol show job" (no slurmdbd)
+# schedule at once; keep finished jobs for "scontrol show job", without accounting too
 SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=2,bf_interval=2
 # a job of the partition "urgent" takes nodes away from those of "test", which go back into the queue
@@ -374,7 +387,7 @@ PreemptMode=REQUEUE
 SelectType=select/cons_tres
 $memory
 MinJobAge=86400
-AccountingStorageType=accounting_storage/none
+$(accounting_lines "${4:-}")
 JobCompType=jobcomp/filetxt
 JobCompLoc=$DIR/log/jobcomp.txt
 MailProg=/bin/true
@@ -492,6 +505,13 @@ slurmd_pid() {   # slurmd_pid I
 
 node_names() { local i; for ((i = 0; i < $1; i++)); do printf 'node%d\n' "$i"; done; }
 
+daemons() {   # daemons N: all that run, by name
+    printf 'munged\n'
+    if has_accounting; then printf '%s\n' mariadbd slurmdbd; fi
+    printf 'slurmctld\n'
+    node_names "$1"
+}
+
 ready() {   # every node answers and is not down
     local out
     out=$(SLURM_CONF=$CONF timeout 5 sinfo -h -N -p test -o '%N %T' 2>/dev/null) || return 1
@@ -501,7 +521,7 @@ ready() {   # every node answers and is not down
 healthy() {   # all daemons of an N-node cluster run and answer
     local n
     [[ -f $MARK && -r $CONF && $(cat -- "$DIR/run/n" 2>/dev/null) == "$1" ]] || return 1
-    for n in munged slurmctld $(node_names "$1"); do alive "$n" >/dev/null || return 1; done
+    for n in $(daemons "$1"); do alive "$n" >/dev/null || return 1; done
     ready "$1"
 }
 
@@ -531,7 +551,7 @@ show_logs() {   # show_logs LINES FILE...
 }
 
 up() {
-    local n=${1:-4} port ns i t0=$EPOCHREALTIME
+    local n=${1:-4} port dbd='' ns i t0=$EPOCHREALTIME
     [[ $n =~ ^([1-9]|[1-5][0-9]|6[0-4])$ ]] || die "N is 1 to 64, not '$n'"
     [[ $DIR == /* && $DIR != *[[:space:],#=%\[\]]* ]] || die "TEST_CLUSTER_DIR must be absolute, without blanks or any of ,#=%[]"
     # Unix sockets: $DIR/spool/nodeNN/nodeNN_JOBID.STEPID in 107 bytes
@@ -552,10 +572,12 @@ up() {
     ns=$(choose_ns)
     printf '%s\n' "$ns" >"$DIR/run/ns"
     printf '%s\n' "$n" >"$DIR/run/n"
-    port=$(pick_port "$n")
-    write_config "$n" "$port" "$ns"
+    port=$(pick_port $((n + 2)))
+    [[ ${TEST_CLUSTER_ACCOUNTING:-0} != 1 ]] || dbd=$((port + n + 1))
+    write_config "$n" "$port" "$ns" "$dbd"
     mungekey --create --bits=1024 --keyfile="$DIR/munge/munge.key"
     start_munged
+    [[ -z $dbd ]] || start_accounting "$dbd"
     launch slurmctld slurmctld -D
     for ((i = 0; i < n; i++)); do start_node "$i"; done
     local deadline=$((SECONDS + 60))
@@ -592,6 +614,7 @@ teardown() {
     signal TERM slurmctld
     wait_gone 8 slurmctld ${nodes[@]+"${nodes[@]}"} || true
     for n in slurmctld ${nodes[@]+"${nodes[@]}"}; do signal KILL "$n"; done
+    stop_accounting
     signal TERM munged
     wait_gone 3 munged || signal KILL munged
     wait_gone 3 munged slurmctld ${nodes[@]+"${nodes[@]}"} || say "warning: a daemon does not die"
@@ -632,7 +655,7 @@ print_env() {
 status() {
     [[ -f $MARK ]] || { say "not up"; return 3; }
     local n
-    for n in munged slurmctld $(node_names "$(<"$DIR/run/n")"); do
+    for n in $(daemons "$(<"$DIR/run/n")"); do
         printf '%-10s %s\n' "$n" "$(alive "$n" || echo dead)"
     done
     SLURM_CONF=$CONF timeout 5 sinfo -N -l
@@ -665,6 +688,14 @@ kill_ctld() {
     signal KILL slurmctld
     wait_gone 5 slurmctld || die "slurmctld does not die"
     say "slurmctld killed"
+}
+
+kill_dbd() {
+    [[ -f $MARK ]] || die "not up"
+    has_accounting || die "there is no accounting"
+    signal KILL slurmdbd
+    wait_gone 5 slurmdbd || die "slurmdbd does not die"
+    say "slurmdbd killed"
 }
 
 start_ctld() {
@@ -704,11 +735,12 @@ case ${1:-} in
     start-node) need_root; start_again "${2:-}" ;;
     kill-ctld) need_root; kill_ctld ;;
     start-ctld) need_root; start_ctld ;;
+    kill-dbd) need_root; kill_dbd ;;
     __node) node_main "$2" "$3" ;;
     -h | --help | help) sed -n '5,/^$/s/^# \{0,1\}//p' -- "$SELF" ;;
     *)
         printf 'usage: %s up [N] | env | down | status | logs [LINES]\n' "$PROG" >&2
-        printf '       %s kill-node I | kill-slurmd I | start-node I | kill-ctld | start-ctld\n' "$PROG" >&2
+        printf '       %s kill-node I | kill-slurmd I | start-node I | kill-ctld | start-ctld | kill-dbd\n' "$PROG" >&2
         exit 2
         ;;
 esac

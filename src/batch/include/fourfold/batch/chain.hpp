@@ -7,6 +7,7 @@
 
 #include <fourfold/base/batch_job.hpp>
 #include <fourfold/base/error.hpp>
+#include <fourfold/batch/accounting.hpp>
 #include <fourfold/batch/attempt_log.hpp>
 #include <fourfold/telemetry/exit_status.hpp>
 
@@ -46,12 +47,13 @@ bool is_superseded(std::span<const Attempt> attempts, const Attempt& attempt);
 bool is_of_earlier_start(std::span<const Attempt> attempts, const Attempt& attempt,
                          const BatchJob& by);
 
-/// What a launcher said of a start, beside its code.
+/// What a launcher and the batch system said of a start, beside its code.
 struct LauncherSaid {
   /// Lines of srun and of slurmstepd, or its standard error when it was asked once more
   /// (launcher_words.hpp).
   std::string words = {};
   std::string memory_limit = {};  ///< of the job on a node, and who set it; for messages
+  std::optional<AccountedStart> accounted = {};  ///< by Slurm's accounting; nothing: not known
 };
 
 /// How an attempt ended, from what it left and what its launcher said, which is trusted less: a
@@ -76,10 +78,15 @@ AttemptEnd end_of(const telemetry::ExitRecord& left, const Attempt& attempt, con
 
 /// The end of an attempt that nobody has noted when the next one of its chain begins: the node of
 /// its batch script is gone, or the script was killed. By the exit.json that it wrote, by what
-/// `fourfold train` noted when it refused the start, else as a fault of a node.
+/// `fourfold train` noted when it refused the start, by Slurm's accounting where there is one, else
+/// as a fault of a node.
 /// @param last_word_unix_s  the newest sign of life of the run, seconds since 1970; 0: not known
 AttemptEnd end_not_noted(const telemetry::ExitRecord& left, const Attempt& attempt,
-                         double last_word_unix_s);
+                         double last_word_unix_s,
+                         const std::optional<AccountedStart>& accounted = {});
+
+/// Whether an exit.json says that the run finished, or saved and stopped.
+bool has_ended_well(const telemetry::ExitRecord& record);
 
 /// Whether an exit.json was written since the attempt began.
 bool is_since(const telemetry::ExitRecord& left, const Attempt& attempt);

@@ -21,8 +21,9 @@ std::optional<std::string> unmendable(std::string_view errors);
 /// Processes that were ended since they took more memory than the job may have on a node.
 struct MemoryKill {
   std::vector<std::string> nodes = {};            ///< sorted
-  std::optional<std::uint64_t> taken_bytes = {};  ///< where it is said
+  std::optional<std::uint64_t> taken_bytes = {};  ///< by all on a node, where it is said
   std::optional<std::uint64_t> limit_bytes = {};
+  std::optional<std::uint64_t> largest_task_bytes = {};  ///< where the accounting knows it
 };
 
 /// As slurmstepd tells it, of its own counting (OverMemoryKill) or of the kernel's (cgroups), and

@@ -1,0 +1,36 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include "accounting.hpp"
+
+#include <fourfold/base/batch_job.hpp>
+#include <fourfold/program/command_output.hpp>
+
+#include <chrono>
+#include <thread>
+
+namespace fourfold::job {
+
+std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attempt) {
+  if (BatchJob::of_this_process().id.empty()) {
+    return std::nullopt;
+  }
+  constexpr std::chrono::milliseconds pause{500};  // a step's records come after about a second
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  std::optional<batch::AccountedStart> start;
+  do {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        until - std::chrono::steady_clock::now());
+    const auto answer = program::output_of(batch::accounting_command(attempt.job), {.time = left});
+    if (!answer || !answer->is_answer()) {
+      return start;
+    }
+    start = batch::accounted_start(answer->text, attempt);
+    if (!start || !start->is_under_way()) {
+      return start;
+    }
+    std::this_thread::sleep_for(pause);
+  } while (std::chrono::steady_clock::now() < until);
+  return start;
+}
+
+}  // namespace fourfold::job

@@ -1,0 +1,16 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fourfold/batch/accounting.hpp>
+
+#include <optional>
+
+namespace fourfold::job {
+
+/// What Slurm's accounting has of a start, asked by its sacct. Waits a few seconds for the records
+/// of a step that has only just ended, and for an accounting that does not answer.
+/// @return nothing where there is none, outside of jobs, and where it does not answer or know
+std::optional<batch::AccountedStart> ask_accounting(const batch::Attempt& attempt);
+
+}  // namespace fourfold::job

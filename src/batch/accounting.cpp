@@ -1,0 +1,116 @@
+// SPDX-FileCopyrightText: the fourfold authors
+// SPDX-License-Identifier: Apache-2.0
+#include <fourfold/batch/accounting.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ranges>
+#include <system_error>
+
+namespace fourfold::batch {
+namespace {
+
+/// As accounting_command() asks for them.
+enum Field : std::uint8_t { job_id, state, began, ended, largest, node_of_largest, field_count };
+using Fields = std::array<std::string_view, field_count>;
+
+std::optional<Fields> fields_of(std::string_view line) {
+  Fields fields;
+  for (std::size_t i = 0; i < field_count; ++i) {
+    const std::size_t bar = line.find('|');
+    if ((bar == std::string_view::npos) != (i + 1 == field_count)) {
+      return std::nullopt;
+    }
+    fields[i] = line.substr(0, bar);
+    line = bar == std::string_view::npos ? std::string_view{} : line.substr(bar + 1);
+  }
+  return fields;
+}
+
+/// Nothing for what is no number ("Unknown", empty).
+std::optional<std::uint64_t> number(std::string_view digits) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc{} && end == digits.data() + digits.size() && !digits.empty()
+             ? std::optional(value)
+             : std::nullopt;
+}
+
+std::optional<double> seconds(std::string_view digits) {
+  const auto value = number(digits);
+  return value ? std::optional(static_cast<double>(*value)) : std::nullopt;
+}
+
+/// What srun starts has a number.
+bool is_numbered(const AccountedStep& step) {
+  return number(step.name).has_value();
+}
+
+/// The accounts know whole seconds, by the clock of another machine.
+constexpr double clocks_differ_s = 2;
+
+}  // namespace
+
+bool AccountedStart::is_under_way() const {
+  return std::ranges::any_of(steps, [](const AccountedStep& step) {
+    return is_numbered(step) && step.state == "RUNNING";
+  });
+}
+
+std::vector<std::string> accounting_command(const std::string& job) {
+  return {"env",
+          "SLURM_TIME_FORMAT=%s",
+          "sacct",
+          "--duplicates",
+          "--noheader",
+          "--parsable2",
+          "--noconvert",
+          "--jobs=" + job,
+          "--format=JobIDRaw,State,Start,End,MaxRSS,MaxRSSNode"};
+}
+
+std::optional<AccountedStart> accounted_start(std::string_view text, const Attempt& attempt) {
+  std::optional<AccountedStart> found;
+  double found_began_s = 0;
+  bool is_in_it = false;  // the steps of a start follow it
+  for (const auto part : std::views::split(text, '\n')) {
+    const auto fields = fields_of(std::string_view(part.begin(), part.end()));
+    if (!fields || !(*fields)[job_id].starts_with(attempt.job)) {
+      continue;
+    }
+    const std::string_view rest = (*fields)[job_id].substr(attempt.job.size());
+    const double began_s = seconds((*fields)[began]).value_or(0);
+    if (rest.empty()) {
+      is_in_it = began_s >= found_began_s && began_s > 0 &&
+                 began_s <= attempt.began_unix_s + clocks_differ_s;
+      if (is_in_it) {
+        found_began_s = began_s;
+        found = {.state = std::string((*fields)[state]), .ended_unix_s = seconds((*fields)[ended])};
+      }
+    } else if (rest.starts_with('.') && is_in_it) {
+      found->steps.push_back({.name = std::string(rest.substr(1)),
+                              .state = std::string((*fields)[state]),
+                              .began_unix_s = began_s,
+                              .largest_task_bytes = number((*fields)[largest]),
+                              .node_of_largest = std::string((*fields)[node_of_largest])});
+    }
+  }
+  return found;
+}
+
+std::optional<MemoryKill> killed_for_memory(const AccountedStart& start, const Attempt& attempt) {
+  std::optional<MemoryKill> kill;
+  for (const AccountedStep& step : start.steps) {
+    if (is_numbered(step) && step.state == "OUT_OF_MEMORY" &&
+        step.began_unix_s >= attempt.began_unix_s - clocks_differ_s) {
+      kill = MemoryKill{.largest_task_bytes = step.largest_task_bytes};
+      if (!step.node_of_largest.empty()) {
+        kill->nodes = {step.node_of_largest};
+      }
+    }
+  }
+  return kill;
+}
+
+}  // namespace fourfold::batch
