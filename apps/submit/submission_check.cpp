@@ -16,12 +16,14 @@
 #include <fourfold/train/elastic_mesh.hpp>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <vector>
 
 namespace fourfold::submit {
 namespace {
@@ -107,9 +109,10 @@ void check_ranks(const NodeRange& nodes, int tasks_per_node, std::optional<std::
   const std::int64_t tasks = std::int64_t{nodes.most} * tasks_per_node;
   if (tasks != *ranks) {
     refuse(format_message(
-        "{} nodes with {} tasks each are {} ranks, and the mesh has {}; give --nodes="
+        "--nodes={} and --tasks-per-node={} make {} {}, and the mesh has {}; give --nodes="
         "{} and --tasks-per-node={}, or add --set mesh.dp=auto",
-        nodes.most, tasks_per_node, tasks, *ranks, (*ranks + tasks_per_node - 1) / tasks_per_node,
+        nodes.most, tasks_per_node, tasks, tasks == 1 ? "rank" : "ranks", *ranks,
+        (*ranks + tasks_per_node - 1) / tasks_per_node,
         std::min<std::int64_t>(tasks_per_node, *ranks)));
   }
 }
@@ -170,11 +173,11 @@ void check_partition(const Partition& partition, const NodeRange& nodes, int tas
                        nodes.str(), partition.name, partition.nodes));
   }
   if (tasks_per_node * cpus_per_task > partition.cpus) {
-    refuse(
-        format_message("{} tasks of {} CPUs on a node: the nodes of partition {} have {} CPUs "
-                       "(ranks that share one wait for each other); give a smaller "
-                       "--tasks-per-node or --cpus-per-task",
-                       tasks_per_node, cpus_per_task, partition.name, partition.cpus));
+    refuse(format_message(
+        "--tasks-per-node={} and --cpus-per-task={}: the nodes of partition {} have {} CPUs "
+        "(ranks that share one wait for each other); give a smaller "
+        "--tasks-per-node or --cpus-per-task",
+        tasks_per_node, cpus_per_task, partition.name, partition.cpus));
   }
 }
 
@@ -198,10 +201,33 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
   if (!on_nodes.limited_by.empty()) {
     text += format_message(" ({})", on_nodes.limited_by);
   }
-  if (chosen.mesh.ranks() < tasks) {
-    text += fmt::format("; {} of {} tasks are not used", tasks - chosen.mesh.ranks(), tasks);
+  const std::int64_t unused = tasks - chosen.mesh.ranks();
+  if (unused >= tasks_per_node) {
+    const std::int64_t idle = unused / tasks_per_node;
+    text += fmt::format("; {} of the nodes {} idle", idle, idle == 1 ? "is" : "are");
+  } else if (unused > 0) {
+    text += fmt::format("; {} of {} tasks {} not used", unused, tasks, unused == 1 ? "is" : "are");
   }
   log::info(text);
+}
+
+/// Of a range, which numbers of nodes leave nodes idle: they are paid for all the same.
+void tell_idle_nodes(const runfile::EffectiveConfig& effective, NodeRange nodes, int tasks_per_node,
+                     train::Allocation on_nodes) {
+  constexpr int most_told = 256;
+  std::vector<int> with_idle;
+  for (int count = nodes.least + 1; count < std::min(nodes.most, nodes.least + most_told);
+       ++count) {
+    on_nodes.nodes = count;
+    on_nodes.tasks = std::int64_t{count} * tasks_per_node;
+    if (on_nodes.tasks - train::choose_mesh(effective, on_nodes).mesh.ranks() >= tasks_per_node) {
+      with_idle.push_back(count);
+    }
+  }
+  if (!with_idle.empty()) {
+    log::info(format_message("with {} nodes some would be idle: no mesh of this run takes all",
+                             fmt::join(with_idle, ", ")));
+  }
 }
 
 /// Ranks that srun starts with --mpi=none do not know of each other.
@@ -308,6 +334,7 @@ batch::Submission checked_submission(const Arguments& arguments,
   for (const int count : std::set{nodes.least, nodes.most}) {
     tell_mesh(effective, count, tasks_per_node, memory);
   }
+  tell_idle_nodes(effective, nodes, tasks_per_node, memory);
   const fs::path log_dir = whole_path(effective.config.log.dir);
   const telemetry::RunFiles files(log_dir);
   return {.program = installed.front_door,

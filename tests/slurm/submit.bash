@@ -66,6 +66,9 @@ expect test -z "$(squeue --noheader)"
 # On what there is: three nodes are busy, and the axes of the model are kept on the fourth.
 busy=$(sbatch --parsable --nodes=3 --exclusive --output=busy.log --wrap='sleep 300')
 until_holds 30 is_running "$busy"
+# Replicas divide the batch of 8: one of three nodes would be left.
+expect_exit 0 "$fourfold" submit run.toml --nodes 1-4 --tasks-per-node 2 --time 5 --set mesh.tp=2 --set mesh.dp=auto --set log.dir=small
+expect_stderr 'with 3 nodes some would be idle'
 job=$(go --nodes 1-4 --tasks-per-node 2 --time 5 --set mesh.tp=2 --set log.dir=small)
 expect_job "$job" 120 COMPLETED 0
 expect grep -q '"mesh":"pp1 dp1 cp1 tp2"' small/metrics.jsonl
@@ -176,7 +179,7 @@ refused() {
 }
 refused 78 'partition test has 4' --nodes 5 --tasks-per-node 1
 refused 78 'have 2 CPUs' --nodes 2 --tasks-per-node 4
-refused 78 'are 8 ranks, and the mesh has 4; give --nodes=2' --nodes 4 --tasks-per-node 2 --set mesh.dp=2 --set mesh.tp=2
+refused 78 'make 8 ranks, and the mesh has 4; give --nodes=2' --nodes 4 --tasks-per-node 2 --set mesh.dp=2 --set mesh.tp=2
 refused 78 'add --set mesh.dp=auto' --nodes 2-4 --tasks-per-node 1 --set mesh.dp=2
 refused 78 'there is no such partition' --nodes 2 --partition nowhere
 refused 78 'this Slurm has none of that name' --nodes 2 --mpi pmi9

@@ -38,8 +38,12 @@ std::string whereabouts(const WorldState& world, int rank) {
   if (beat->waiting) {
     return format_message("it was in {}", text_of(*beat->waiting, world));
   }
+  constexpr double between_signs_s = 2;
+  const RankState& state = world.ranks[static_cast<std::size_t>(rank)];
+  const bool is_old = state.has_ended || state.silent_s > between_signs_s;
   std::string text =
-      format_message("it was outside any call ({} for {:.0f} s", beat->activity, beat->activity_s);
+      format_message("it was outside any call{} ({} for {:.0f} s",
+                     is_old ? ", as it said last" : "", beat->activity, beat->activity_s);
   if (beat->last) {
     text += format_message("; its last was {}", text_of(*beat->last, world));
   }
