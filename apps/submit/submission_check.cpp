@@ -9,6 +9,7 @@
 #include <fourfold/base/error.hpp>
 #include <fourfold/base/log.hpp>
 #include <fourfold/base/message.hpp>
+#include <fourfold/base/rank_identity.hpp>
 #include <fourfold/base/whole_path.hpp>
 #include <fourfold/batch/cluster_facts.hpp>
 #include <fourfold/batch/memory_grant.hpp>
@@ -16,7 +17,6 @@
 #include <fourfold/train/elastic_mesh.hpp>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -214,10 +214,11 @@ void tell_mesh(const runfile::EffectiveConfig& effective, int nodes, int tasks_p
 /// Of a range, which numbers of nodes leave nodes idle: they are paid for all the same.
 void tell_idle_nodes(const runfile::EffectiveConfig& effective, NodeRange nodes, int tasks_per_node,
                      train::Allocation on_nodes) {
-  constexpr int most_told = 256;
+  constexpr int most_told = 10000;  // far beyond any allocation: as many meshes are chosen
   std::vector<int> with_idle;
-  for (int count = nodes.least + 1; count < std::min(nodes.most, nodes.least + most_told);
-       ++count) {
+  const int told = std::min(nodes.most - nodes.least, most_told);
+  for (int more = 1; more < told; ++more) {
+    const int count = nodes.least + more;
     on_nodes.nodes = count;
     on_nodes.tasks = std::int64_t{count} * tasks_per_node;
     if (on_nodes.tasks - train::choose_mesh(effective, on_nodes).mesh.ranks() >= tasks_per_node) {
@@ -226,7 +227,7 @@ void tell_idle_nodes(const runfile::EffectiveConfig& effective, NodeRange nodes,
   }
   if (!with_idle.empty()) {
     log::info(format_message("with {} nodes some would be idle: no mesh of this run takes all",
-                             fmt::join(with_idle, ", ")));
+                             ranges_text(with_idle)));
   }
 }
 

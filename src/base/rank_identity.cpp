@@ -26,18 +26,22 @@ const RankIdentity& rank_identity() noexcept {
   return identity();
 }
 
-std::string ranks_text(std::span<const int> ranks) {
+std::string ranges_text(std::span<const int> numbers) {
   std::vector<std::string> parts;
-  for (std::size_t first = 0; first < ranks.size();) {
+  for (std::size_t first = 0; first < numbers.size();) {
     std::size_t last = first;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) {
+    while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) {
       ++last;
     }
-    parts.push_back(first == last ? fmt::format("{}", ranks[first])
-                                  : fmt::format("{}-{}", ranks[first], ranks[last]));
+    parts.push_back(first == last ? fmt::format("{}", numbers[first])
+                                  : fmt::format("{}-{}", numbers[first], numbers[last]));
     first = last + 1;
   }
-  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", fmt::join(parts, ", "));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string ranks_text(std::span<const int> ranks) {
+  return fmt::format("rank{} {}", ranks.size() == 1 ? "" : "s", ranges_text(ranks));
 }
 
 }  // namespace fourfold

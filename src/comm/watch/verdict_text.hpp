@@ -13,7 +13,8 @@ namespace fourfold::comm {
 /// "all_reduce #124 of 'dp' (8 bytes, trainer.cpp:300)".
 std::string text_of(const ToldCall& call, const WorldState& world);
 
-/// "it was in all_reduce ..." or "it was outside any call (saving step 500 for 12 s; its last was
+/// What a rank has said last: "it was in all_reduce ..." or "it was outside any call (saving step
+/// 500 for 12 s; its last was
 /// ...)".
 std::string whereabouts(const WorldState& world, int rank);
 

@@ -103,6 +103,14 @@ TEST_CASE("the accounts decide how a start ended where nothing else does", "[acc
             .reason.starts_with("killed for memory on node2: its ranks there took all that they "
                                 "may, the largest 204 MiB"));
 
+  // Nobody knows why, and where no accounts answer, that is said.
+  const fourfold::telemetry::ExitRecord running{.says_running = true, .by = own, .unix_s = 3};
+  CHECK(end_of(running, attempt, own, 137, 5).reason ==
+        "killed without a word (the launcher ended with code 137; whether for memory, no accounts "
+        "say)");
+  CHECK(end_of(running, attempt, own, 0, 5, {.accounted = AccountedStart{.state = "FAILED"}})
+            .reason == "killed without a word (the launcher, too, or it lost its ranks)");
+
   AccountedStart failed{.state = "NODE_FAIL", .ended_unix_s = 1795887800};
   const AttemptEnd unseen = end_not_noted({}, attempt, 0, failed);
   CHECK(unseen.reason.find("Slurm's accounting says NODE_FAIL: one of its nodes failed") !=

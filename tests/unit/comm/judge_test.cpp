@@ -235,6 +235,7 @@ TEST_CASE("a rank that has ended is told from one that said good-bye", "[judge]"
   CHECK(verdict->waiting == std::vector{0});
   CHECK(verdict->code() == ExitCode::hang);
   CHECK(says(verdict, "rank 1 on node0 has ended without a word"));
+  CHECK(says(verdict, "it was outside any call, as it said last (step 5 for 1 s"));  // not of now
 }
 
 TEST_CASE("a silent rank is stopped, or its machine is gone", "[judge]") {

@@ -25,6 +25,9 @@ struct RankIdentity {
 void set_rank_identity(RankIdentity identity);
 const RankIdentity& rank_identity() noexcept;
 
+/// "0-2, 5" of numbers in ascending order.
+std::string ranges_text(std::span<const int> numbers);
+
 /// "rank 3", "ranks 0-2, 5" of ranks in ascending order.
 std::string ranks_text(std::span<const int> ranks);
 
